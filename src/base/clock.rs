@@ -1,0 +1,105 @@
+//! The only place that reads the machine's clocks.
+//!
+//! A [`Clock`] is a cheap handle. The system clock can be started at another instant (`BHAV_NOW`, the
+//! demo, tests) and then runs on; a manual clock moves only when told to. Any thread may read it; it
+//! never blocks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+
+/// Wall time and monotonic time, from one seam.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Kind>);
+
+#[derive(Debug)]
+enum Kind {
+    /// The machine's clock, moved by a constant.
+    Running { offset_ms: i64, started: Instant },
+    /// Stands still until [`Clock::advance_ms`].
+    Manual { start_ms: i64, elapsed_ms: AtomicI64 },
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock seam")]
+impl Clock {
+    /// The machine's own time.
+    pub fn system() -> Self {
+        Self(Arc::new(Kind::Running { offset_ms: 0, started: Instant::now() }))
+    }
+
+    /// A clock that reads `start` now and runs on from there.
+    pub fn starting_at(start: Timestamp) -> Self {
+        let offset_ms = start.as_millisecond() - system_ms();
+        Self(Arc::new(Kind::Running { offset_ms, started: Instant::now() }))
+    }
+
+    /// A clock that reads `start` until it is advanced; for tests of anything that depends on time.
+    pub fn manual(start: Timestamp) -> Self {
+        let start_ms = start.as_millisecond();
+        Self(Arc::new(Kind::Manual { start_ms, elapsed_ms: AtomicI64::new(0) }))
+    }
+
+    /// Moves a manual clock; a running clock ignores it.
+    pub fn advance_ms(&self, by_ms: i64) {
+        if let Kind::Manual { elapsed_ms, .. } = &*self.0 {
+            elapsed_ms.fetch_add(by_ms, Ordering::SeqCst);
+        }
+    }
+
+    /// Wall time in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> i64 {
+        match &*self.0 {
+            Kind::Running { offset_ms, .. } => system_ms() + offset_ms,
+            Kind::Manual { start_ms, elapsed_ms } => start_ms + elapsed_ms.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Wall time.
+    pub fn now(&self) -> Timestamp {
+        // Both kinds stay within jiff's range of years -9999 to 9999 by many thousand years.
+        Timestamp::from_millisecond(self.now_ms()).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Milliseconds since this clock was made; never goes back, whatever the wall clock does.
+    pub fn monotonic_ms(&self) -> u64 {
+        match &*self.0 {
+            Kind::Running { started, .. } => started.elapsed().as_millis() as u64,
+            Kind::Manual { elapsed_ms, .. } => elapsed_ms.load(Ordering::SeqCst).max(0) as u64,
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock seam")]
+fn system_ms() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_millis() as i64,
+        Err(before) => -(before.duration().as_millis() as i64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manual_clock_moves_only_when_told() {
+        let clock = Clock::manual("2026-11-20T10:00:00Z".parse().unwrap());
+        assert_eq!(clock.now().to_string(), "2026-11-20T10:00:00Z");
+        clock.advance_ms(61_000);
+        assert_eq!(clock.now().to_string(), "2026-11-20T10:01:01Z");
+        assert_eq!(clock.monotonic_ms(), 61_000);
+    }
+
+    #[test]
+    fn a_clock_started_elsewhere_runs_on() {
+        let start: Timestamp = "2026-08-03T03:45:00Z".parse().unwrap();
+        let clock = Clock::starting_at(start);
+        let first = clock.now_ms();
+        assert!((0..60_000).contains(&(first - start.as_millisecond())));
+        while clock.now_ms() == first {
+            std::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Indian Standard Time: a fixed offset of +05:30 with no daylight saving, so no zone database is needed.
+
+use jiff::civil::DateTime;
+use jiff::tz::{Offset, TimeZone};
+use jiff::{Timestamp, Zoned};
+
+/// Seconds that IST is ahead of UTC.
+pub const OFFSET_S: i32 = 19_800;
+
+/// IST as a jiff zone.
+pub fn zone() -> TimeZone {
+    TimeZone::fixed(
+        Offset::constant(0).saturating_add(jiff::SignedDuration::from_secs(OFFSET_S as i64)),
+    )
+}
+
+/// The instant as a civil time in IST.
+pub fn zoned(at: Timestamp) -> Zoned {
+    at.to_zoned(zone())
+}
+
+/// The instant of a civil time that the wire gives without a zone and means as IST.
+pub fn instant(civil: DateTime) -> Timestamp {
+    // A fixed offset has neither gaps nor folds, and the calendar years in use are far inside the range.
+    civil.to_zoned(zone()).map(|z| z.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// `2026-11-20T15:30:00+05:30`, whole seconds: the form every market time of the API has.
+pub fn iso(at: Timestamp) -> String {
+    zoned(at).strftime("%Y-%m-%dT%H:%M:%S+05:30").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_is_half_past_five() {
+        let at: Timestamp = "2026-11-20T10:00:00Z".parse().unwrap();
+        assert_eq!(iso(at), "2026-11-20T15:30:00+05:30");
+        assert_eq!(instant("2026-11-20T15:30:00".parse().unwrap()), at);
+    }
+}

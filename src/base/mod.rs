@@ -1,0 +1,14 @@
+//! Row 0: the nouns of the product and nothing that does I/O.
+//!
+//! Any thread may use anything here. Nothing here may block, log, or import another layer.
+
+pub mod clock;
+pub mod decimal;
+pub mod ist;
+pub mod quote;
+pub mod rng;
+pub mod symbol;
+
+pub use clock::Clock;
+pub use quote::{Quote, Source};
+pub use symbol::{Exchange, Symbol};

@@ -1,0 +1,83 @@
+//! Row 4: the outside world's quote sources, spoken to in their own wire formats.
+//!
+//! Everything here blocks and runs on an upstream lane, never on the edge. Per source: `wire` (bytes to
+//! typed values, pure), `client` (HTTP, limits, breaker). What is common to all stands beside this file.
+
+use std::time::Duration;
+
+use crate::base::{Quote, Source, Symbol};
+
+/// A source of quotes that answers in batches.
+///
+/// Implementations own their rate limit, their circuit breaker and their plausibility checks, so that
+/// no caller can spend more of the upstream's budget than the settings allow.
+pub trait MarketFeed: Send + Sync {
+    /// Who this is.
+    fn source(&self) -> Source;
+
+    /// Most instruments that one call carries.
+    fn batch_max(&self) -> usize;
+
+    /// Whether a call would be let out now. Never blocks.
+    fn readiness(&self) -> Readiness;
+
+    /// One upstream call for at most [`batch_max`](Self::batch_max) symbols. Blocks for at most the
+    /// settings' total deadline.
+    ///
+    /// # Errors
+    /// [`FeedError`]; nothing is returned of a batch that failed as a whole.
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError>;
+}
+
+/// What one call brought.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Plausible quotes, in no particular order, only of symbols that were asked for.
+    pub quotes: Vec<Quote>,
+    /// Symbols the upstream does not know (left out of its answer).
+    pub unknown: Vec<Symbol>,
+    /// Symbols it answered with a price that cannot be believed (zero, wrong currency, too old).
+    pub implausible: Vec<Symbol>,
+    /// The answer carried the simulator's mark.
+    pub simulated: bool,
+}
+
+/// Whether a feed can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Now.
+    Ready,
+    /// Not before this long: rate limit or penalty.
+    Paced(Duration),
+    /// Circuit open for this long after repeated failures.
+    Open(Duration),
+    /// Broker A without a token, or with one that is known to be dead.
+    NoToken,
+    /// Broker A's token is good but its plan carries no market data (PermissionException).
+    NoPermission,
+    /// Switched off by a setting.
+    Off,
+}
+
+/// Why a feed gave nothing. The text is for the log; it holds no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    #[error("not asked: {0:?}")]
+    NotReady(Readiness),
+    #[error("cannot reach {source_name}: {detail}")]
+    Unreachable { source_name: &'static str, detail: String },
+    #[error("{source_name} took longer than {limit_ms} ms")]
+    TimedOut { source_name: &'static str, limit_ms: u64 },
+    #[error("{source_name} refused for too many requests")]
+    RateLimited { source_name: &'static str, retry_after: Duration },
+    #[error("{source_name} says the token is dead")]
+    TokenDead { source_name: &'static str },
+    #[error("{source_name}: the plan has no market data")]
+    NoPermission { source_name: &'static str },
+    #[error("{source_name} refused the request: {detail}")]
+    Refused { source_name: &'static str, detail: String },
+    #[error("{source_name} failed with HTTP {status}: {detail}")]
+    Upstream { source_name: &'static str, status: u16, detail: String },
+    #[error("{source_name} answered nonsense: {detail}")]
+    Malformed { source_name: &'static str, detail: String },
+}

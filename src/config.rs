@@ -1,0 +1,234 @@
+//! Row 1: every setting, as one typed value.
+//!
+//! Read once on the main thread before anything starts; modules receive their own part by reference.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+
+/// All settings. `Config::default()` is what an empty environment gives.
+#[derive(Debug, Default)]
+pub struct Config {
+    pub http: HttpSettings,
+    pub broker_a: BrokerASettings,
+    pub broker_b: BrokerBSettings,
+    pub public: PublicSettings,
+    pub upstream: UpstreamSettings,
+    pub cache: CacheSettings,
+    pub market: MarketSettings,
+    pub log: LogSettings,
+    /// Databases and keys live here (`BHAV_STATE_DIR`).
+    pub state_dir: PathBuf,
+    /// Start the clock here instead of now (`BHAV_NOW`).
+    pub now: Option<Timestamp>,
+}
+
+/// The edge: sockets and HTTP/1.1.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`; a socket from systemd wins.
+    pub listen: String,
+    /// may workers; 0 means one per core.
+    pub edge_threads: usize,
+    pub connections_max: usize,
+    pub connections_per_address_max: usize,
+    pub head_bytes_max: usize,
+    pub headers_max: usize,
+    pub body_bytes_max: usize,
+    pub head_timeout_ms: u64,
+    pub body_timeout_ms: u64,
+    pub idle_timeout_ms: u64,
+    pub unread_output_bytes_max: usize,
+    pub unread_output_timeout_ms: u64,
+    pub drain_timeout_ms: u64,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpAddr>,
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8080".into(),
+            edge_threads: 0,
+            connections_max: 10_000,
+            connections_per_address_max: 0,
+            head_bytes_max: 16 * 1024,
+            headers_max: 100,
+            body_bytes_max: 64 * 1024,
+            head_timeout_ms: 10_000,
+            body_timeout_ms: 20_000,
+            idle_timeout_ms: 75_000,
+            unread_output_bytes_max: 256 * 1024,
+            unread_output_timeout_ms: 30_000,
+            drain_timeout_ms: 20_000,
+            trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+/// The server's own broker A app and shared token.
+#[derive(Debug)]
+pub struct BrokerASettings {
+    pub url: String,
+    pub api_key: Option<SecretString>,
+    pub api_secret: Option<SecretString>,
+    pub access_token: Option<SecretString>,
+    pub admin_secret: Option<SecretString>,
+    /// Least time between two quote calls. The broker allows one a second; the default leaves room for
+    /// jitter on the way.
+    pub quote_interval_ms: u64,
+    pub lane_threads: usize,
+}
+
+impl Default for BrokerASettings {
+    fn default() -> Self {
+        Self {
+            url: "https://api.kite.trade".into(),
+            api_key: None,
+            api_secret: None,
+            access_token: None,
+            admin_secret: None,
+            quote_interval_ms: 1_050,
+            lane_threads: 8,
+        }
+    }
+}
+
+/// The server's own broker B app.
+#[derive(Debug)]
+pub struct BrokerBSettings {
+    pub url: String,
+    pub api_key: Option<SecretString>,
+    pub api_secret: Option<SecretString>,
+    pub admin_secret: Option<SecretString>,
+}
+
+impl Default for BrokerBSettings {
+    fn default() -> Self {
+        Self {
+            url: "https://api.icicidirect.com/breezeapi/api/v1".into(),
+            api_key: None,
+            api_secret: None,
+            admin_secret: None,
+        }
+    }
+}
+
+/// The public secondary quote provider.
+#[derive(Debug)]
+pub struct PublicSettings {
+    pub enabled: bool,
+    pub url: String,
+    /// A library's default user-agent is refused; the accepted ones change (`wire/public-quotes.md`).
+    pub user_agent: String,
+    /// Least time between two batches of 20.
+    pub batch_interval_ms: u64,
+    pub lane_threads: usize,
+}
+
+impl Default for PublicSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            url: "https://query1.finance.yahoo.com".into(),
+            user_agent: "Mozilla/5.0".into(),
+            batch_interval_ms: 15_000,
+            lane_threads: 2,
+        }
+    }
+}
+
+/// Limits of every upstream call.
+#[derive(Debug, Clone)]
+pub struct UpstreamSettings {
+    pub connect_timeout_ms: u64,
+    /// From the end of the request to the head of the answer, and for the body.
+    pub read_timeout_ms: u64,
+    pub total_timeout_ms: u64,
+    pub response_bytes_max: u64,
+    /// The daily instruments file is larger than any other answer.
+    pub instruments_bytes_max: u64,
+    pub redirects_max: u32,
+    /// Failures in a row that open a circuit.
+    pub breaker_failures: u32,
+    /// First time a circuit stays open; doubles up to the maximum.
+    pub breaker_open_ms: u64,
+    pub breaker_open_max_ms: u64,
+}
+
+impl Default for UpstreamSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout_ms: 2_000,
+            read_timeout_ms: 5_000,
+            total_timeout_ms: 7_000,
+            response_bytes_max: 4 * 1024 * 1024,
+            instruments_bytes_max: 32 * 1024 * 1024,
+            redirects_max: 2,
+            breaker_failures: 3,
+            breaker_open_ms: 2_000,
+            breaker_open_max_ms: 60_000,
+        }
+    }
+}
+
+/// The two cache levels.
+#[derive(Debug, Clone)]
+pub struct CacheSettings {
+    /// Quotes and negative entries held in memory.
+    pub l1_entries_max: usize,
+    /// How long a symbol that no source knows is remembered as such.
+    pub negative_ttl_ms: u64,
+    /// How long a live-prices request may wait for symbols that are not cached.
+    pub miss_wait_ms: u64,
+    /// Requests that may wait at once.
+    pub waiters_max: usize,
+    /// Symbols that clients asked for within this time are kept fresh.
+    pub demand_ttl_ms: u64,
+}
+
+impl Default for CacheSettings {
+    fn default() -> Self {
+        Self {
+            l1_entries_max: 10_000,
+            negative_ttl_ms: 15 * 60_000,
+            miss_wait_ms: 2_500,
+            waiters_max: 2_000,
+            demand_ttl_ms: 60_000,
+        }
+    }
+}
+
+/// Files that replace or add to the embedded market data.
+#[derive(Debug, Clone, Default)]
+pub struct MarketSettings {
+    /// Operator's calendar entries, which win over the embedded ones (`BHAV_CALENDAR_FILE`).
+    pub calendar_file: Option<PathBuf>,
+    /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
+    pub indices_file: Option<PathBuf>,
+}
+
+/// The log.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    /// tracing filter.
+    pub filter: String,
+    pub format: LogFormat,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { filter: "info".into(), format: LogFormat::Logfmt }
+    }
+}
+
+/// One line an event, in which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Logfmt,
+    Json,
+}

@@ -1,0 +1,13 @@
+//! bhav: market data, portfolios and signals of the Indian market, served from memory.
+
+pub mod api;
+pub mod base;
+pub mod brokers;
+pub mod cache;
+pub mod config;
+pub mod http;
+pub mod market;
+pub mod ops;
+pub mod rt;
+pub mod sim;
+pub mod warm;
