@@ -4,11 +4,9 @@
 //! the body's length, known codings) is decided here, because a proxy in front may read an ambiguous head
 //! differently and a request could then be smuggled past it.
 
-use std::mem::MaybeUninit;
-
 use super::request::Method;
 
-/// Most headers that can be configured; the parser's table for them lives on the coroutine's stack.
+/// Most headers that can be configured; the parser's table has room for them.
 pub const HEADERS_MAX: usize = 128;
 
 /// Longest request target. Fifty percent-encoded symbols take under 4 KiB.
@@ -60,6 +58,31 @@ pub struct Head {
     pub accept_encoding: Option<Span>,
     pub origin: Option<Span>,
     pub request_id: Option<Span>,
+    table: Table,
+}
+
+/// httparse's working memory, kept from parse to parse. On the stack it would be 4 KiB that every idle
+/// connection's coroutine had touched once and then kept.
+#[derive(Debug, Default)]
+struct Table(Vec<httparse::Header<'static>>);
+
+impl Table {
+    /// The empty vector under another lifetime. Collecting an emptied vector into one of the same layout
+    /// keeps its allocation.
+    fn recycled<'to>(table: Vec<httparse::Header<'_>>) -> Vec<httparse::Header<'to>> {
+        let empty = table.into_iter().take(0);
+        empty.map(|_| -> httparse::Header<'to> { unreachable!("nothing is left") }).collect()
+    }
+
+    fn take<'to>(&mut self) -> Vec<httparse::Header<'to>> {
+        let mut table = Self::recycled(std::mem::take(&mut self.0));
+        table.reserve_exact(HEADERS_MAX);
+        table
+    }
+
+    fn give_back(&mut self, table: Vec<httparse::Header<'_>>) {
+        self.0 = Self::recycled(table);
+    }
 }
 
 /// Why a head is refused; each has one status (see [`HeadFault::status`]).
@@ -129,10 +152,10 @@ impl Head {
     /// Parses `input`, which begins where a request begins, into `self`.
     pub fn parse(&mut self, input: &[u8], headers_max: usize, head_bytes_max: usize) -> Parsed {
         let window = &input[..input.len().min(head_bytes_max)];
-        let mut table = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; HEADERS_MAX];
-        let table = &mut table[..headers_max.min(HEADERS_MAX)];
+        let mut table = self.table.take();
+        let lines = &mut table.spare_capacity_mut()[..headers_max.min(HEADERS_MAX)];
         let mut request = httparse::Request::new(&mut []);
-        match request.parse_with_uninit_headers(window, table) {
+        let parsed = match request.parse_with_uninit_headers(window, lines) {
             Ok(httparse::Status::Complete(bytes)) => {
                 self.bytes = bytes;
                 match self.fill(window, &request) {
@@ -144,7 +167,9 @@ impl Head {
             Err(httparse::Error::TooManyHeaders) => Parsed::Fault(HeadFault::TooManyHeaders),
             Err(httparse::Error::Version) => Parsed::Fault(version_fault(window)),
             Err(_) => Parsed::Fault(HeadFault::Malformed),
-        }
+        };
+        self.table.give_back(table);
+        parsed
     }
 
     fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
