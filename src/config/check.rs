@@ -18,7 +18,8 @@ pub struct Fault {
     pub name: String,
     /// Its text, where it is no secret.
     pub value: Option<String>,
-    pub origin: Option<Origin>,
+    /// Kind of place it came from, where one place is to blame.
+    pub origin: Option<&'static str>,
     pub problem: String,
     pub cure: String,
 }
@@ -28,7 +29,7 @@ impl Fault {
         Self {
             name: name.into(),
             value: None,
-            origin: Some(Origin::Environment),
+            origin: Some(Origin::Environment.kind()),
             problem: "is not UTF-8 text".into(),
             cure: "set it again, in UTF-8".into(),
         }

@@ -1,7 +1,8 @@
 //! From flags and environment to one judged [`Config`].
 //!
 //! Runs once on the main thread. A flag wins over its variable, a variable over the default; a
-//! variable that is set but empty counts as not set. Every fault is collected before any is reported.
+//! variable that is set but empty counts as not set. Every fault is collected before any is
+//! reported.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -71,15 +72,27 @@ pub enum Origin {
     Credential(PathBuf),
 }
 
+impl Origin {
+    /// The kind of place, in one word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::StateDirectory => "$STATE_DIRECTORY",
+            Self::File(_) => "file",
+            Self::Credential(_) => "credential",
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Default => f.write_str("default"),
-            Self::Flag => f.write_str("flag"),
-            Self::Environment => f.write_str("environment"),
-            Self::StateDirectory => f.write_str("$STATE_DIRECTORY"),
-            Self::File(path) => write!(f, "file {}", path.display()),
-            Self::Credential(path) => write!(f, "credential {}", path.display()),
+            Self::File(path) | Self::Credential(path) => {
+                write!(f, "{} {}", self.kind(), path.display())
+            }
+            plain => f.write_str(plain.kind()),
         }
     }
 }
@@ -147,7 +160,7 @@ fn read_setting(
     (setting.set)(&mut loaded.config, text).map_err(|why| Fault {
         name: setting.name.into(),
         value: Some(text.into()),
-        origin: Some(origin.clone()),
+        origin: Some(origin.kind()),
         problem: why.problem,
         cure: format!("{} ({})", why.cure, setting.unit),
     })?;
@@ -164,7 +177,7 @@ fn unknown_names(env: &Environment) -> Vec<Fault> {
             name: name.into(),
             // Somebody may have put a secret under a wrong name.
             value: None,
-            origin: Some(Origin::Environment),
+            origin: Some(Origin::Environment.kind()),
             problem: "is no setting".into(),
             cure: match likeliest(name) {
                 Some(known) => format!("did you mean {known}? Otherwise unset it"),

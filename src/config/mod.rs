@@ -1,9 +1,9 @@
 //! Row 1: every setting, as one typed value.
 //!
-//! Read once on the main thread before anything starts; modules receive their own part by reference.
-//! The defaults stand here and nowhere else. `table` names each setting and its range, `load` reads
-//! flags and environment, `secrets` the credentials, `check` judges the whole, `cli` makes the flags.
-//! Must never log: the log is started from what is read here.
+//! Read once on the main thread before anything starts; modules receive their own part by
+//! reference. The defaults stand here and nowhere else. `table` names each setting and its range,
+//! `load` reads flags and environment, `secrets` the credentials, `check` judges the whole, `cli`
+//! makes the flags. Must never log: the log is started from what is read here.
 
 pub mod check;
 pub mod cli;
@@ -110,8 +110,8 @@ pub struct BrokerASettings {
     pub api_secret: Option<SecretString>,
     pub access_token: Option<SecretString>,
     pub admin_secret: Option<SecretString>,
-    /// Least time between two quote calls. The broker allows one a second; the default leaves room for
-    /// jitter on the way.
+    /// Least time between two quote calls. The broker allows one a second; the default leaves room
+    /// for jitter on the way.
     pub quote_interval_ms: u64,
     pub lane_threads: usize,
 }
@@ -155,7 +155,8 @@ impl Default for BrokerBSettings {
 pub struct PublicSettings {
     pub enabled: bool,
     pub url: String,
-    /// A library's default user-agent is refused; the accepted ones change (`wire/public-quotes.md`).
+    /// A library's default user-agent is refused; the accepted ones change
+    /// (`wire/public-quotes.md`).
     pub user_agent: String,
     /// Least time between two batches of 20.
     pub batch_interval_ms: u64,
@@ -221,6 +222,8 @@ pub struct CacheSettings {
     pub waiters_max: usize,
     /// Symbols that clients asked for within this time are kept fresh.
     pub demand_ttl_ms: u64,
+    /// Records of one kind that the second level keeps on disk.
+    pub l2_records_max: usize,
 }
 
 impl Default for CacheSettings {
@@ -231,6 +234,7 @@ impl Default for CacheSettings {
             miss_wait_ms: 2_500,
             waiters_max: 2_000,
             demand_ttl_ms: 60_000,
+            l2_records_max: 10_000,
         }
     }
 }

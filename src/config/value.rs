@@ -181,7 +181,7 @@ pub fn filter(text: &str) -> Result<String, Refused> {
         Ok(_) => Ok(text.to_owned()),
         Err(why) => refused(
             format!("is no log filter ({why})"),
-            "give a level (error, warn, info, debug, trace) or a list such as info,bhav::http=debug",
+            "give error, warn, info, debug, trace, or a list such as info,bhav::http=debug",
         ),
     }
 }

@@ -1,7 +1,7 @@
 //! The log: one line an event to standard error, logfmt or JSON.
 //!
-//! Callers format and hand over a line; one thread, `log`, writes. So a reader of the log that is slow
-//! or gone never holds the edge: lines are then dropped and counted, and the process lives.
+//! Callers format and hand over a line; one thread, `log`, writes. So a reader of the log that is
+//! slow or gone never holds the edge: lines are then dropped and counted, and the process lives.
 
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -110,14 +110,16 @@ pub(super) fn panicked(note: PanicNote) {
                 LINES_DROPPED.increment();
             }
         }
-        // Before the log runs, standard error is all there is; its failure has no better place to go.
+        // Before the log runs, standard error is all there is; its failure has no better place to
+        // go.
         None => {
             let _ = writeln!(io::stderr(), "panic at {}: {}", note.location, note.message);
         }
     }
 }
 
-/// The journal stamps each line itself; `$JOURNAL_STREAM` names its device and inode (systemd.exec(5)).
+/// The journal stamps each line itself; `$JOURNAL_STREAM` names its device and inode
+/// (systemd.exec(5)).
 fn stderr_is_the_journal() -> bool {
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     std::fs::metadata("/proc/self/fd/2")
@@ -170,7 +172,7 @@ fn log_panic(panic: &PanicNote) {
 
 fn dropped_line(lines: u64, form: Form) -> String {
     match form {
-        Form::Logfmt => format!("level=warn msg=\"log lines dropped\" lines={lines}\n"),
+        Form::Logfmt => format!("level=warn message=\"log lines dropped\" lines={lines}\n"),
         Form::Json => {
             format!("{{\"level\":\"WARN\",\"message\":\"log lines dropped\",\"lines\":{lines}}}\n")
         }

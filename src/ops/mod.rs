@@ -1,7 +1,8 @@
 //! Row 1: what runs the process rather than serves the market.
 //!
 //! Log, counters, the panic hook, systemd's notifications, exit codes, version. Any thread may call
-//! in here and none of it blocks the caller. It knows no settings struct: `cli` hands it plain values.
+//! in here and none of it blocks the caller. It knows no settings struct: `cli` hands it plain
+//! values.
 
 pub mod counter;
 pub mod exit;
