@@ -5,6 +5,8 @@
 //! them calls an upstream: they hold what the warmers bring.
 
 pub mod l1;
+pub mod misses;
 mod quote_json;
 
 pub use l1::{Hit, L1};
+pub use misses::Misses;
