@@ -189,6 +189,8 @@ pub struct CacheSettings {
     pub waiters_max: usize,
     /// Symbols that clients asked for within this time are kept fresh.
     pub demand_ttl_ms: u64,
+    /// Records of one kind that the second level keeps on disk.
+    pub l2_records_max: usize,
 }
 
 impl Default for CacheSettings {
@@ -199,6 +201,7 @@ impl Default for CacheSettings {
             miss_wait_ms: 2_500,
             waiters_max: 2_000,
             demand_ttl_ms: 60_000,
+            l2_records_max: 10_000,
         }
     }
 }

@@ -185,10 +185,11 @@ fn serve_until(misses: &Misses, stop: &AtomicBool) -> usize {
         assert_eq!(own.len(), batch.symbols().len());
         fetched += batch.symbols().len();
         // Every third batch fails over to the next feed.
-        if fetched % 3 == 0 {
-            batch.put_back()
+        rounds += 1;
+        if rounds.is_multiple_of(3) {
+            batch.put_back();
         } else {
-            batch.settle()
+            batch.settle();
         }
         std::thread::yield_now();
     }

@@ -4,9 +4,14 @@
 //! not cached yet; [`l2`] survives a restart and is only touched by lane threads and at start. None of
 //! them calls an upstream: they hold what the warmers bring.
 
+pub mod codec;
 pub mod l1;
+pub mod l2;
 pub mod misses;
 mod quote_json;
+pub mod sqlite_l2;
 
 pub use l1::{Hit, L1};
+pub use l2::SecondLevel;
 pub use misses::Misses;
+pub use sqlite_l2::SqliteL2;
