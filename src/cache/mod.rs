@@ -1,1 +1,17 @@
-//! Placeholder of the first build.
+//! Row 4: the two levels of the cache and the meeting point of everybody who misses.
+//!
+//! [`l1`] is memory and is read on the edge; [`misses`] lets requests wait there for symbols that are
+//! not cached yet; [`l2`] survives a restart and is only touched by lane threads and at start. None of
+//! them calls an upstream: they hold what the warmers bring.
+
+pub mod codec;
+pub mod l1;
+pub mod l2;
+pub mod misses;
+mod quote_json;
+pub mod sqlite_l2;
+
+pub use l1::{Hit, L1};
+pub use l2::SecondLevel;
+pub use misses::Misses;
+pub use sqlite_l2::SqliteL2;

@@ -1,0 +1,95 @@
+//! The join of 50 cached quotes, as a live-prices request does it.
+//!
+//! `join_50` is one pin, 50 look-ups and the copy into a buffer that is reused; `refresh_50` is what a
+//! warmer's round costs for as many.
+
+use std::hint::black_box;
+
+use bhav::base::{Quote, Source, Symbol, decimal};
+use bhav::cache::L1;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const SYMBOLS: usize = 50;
+/// A cache as full as its default bound allows, so that look-ups miss the processor's caches as often.
+const HELD: usize = 10_000;
+
+fn quote(i: usize) -> Quote {
+    Quote {
+        symbol: Symbol::parse(&format!("NSE:SYMBOL{i:04}")).expect("well-formed"),
+        last_price: decimal::parse("1412.95").expect("a number"),
+        previous_close: decimal::parse("1389.65"),
+        as_of: "2026-11-20T10:00:00Z".parse().expect("an instant"),
+        received: "2026-11-20T10:00:01Z".parse().expect("an instant"),
+        source: Source::BrokerA,
+        simulated: false,
+    }
+}
+
+fn filled() -> L1 {
+    let l1 = L1::new(HELD);
+    for i in 0..HELD {
+        assert!(l1.insert(quote(i), 0, false));
+    }
+    l1
+}
+
+/// Symbols spread over the cache, as text, the way a request brings them.
+fn asked() -> Vec<String> {
+    (0..SYMBOLS).map(|i| format!("NSE:SYMBOL{:04}", i * (HELD / SYMBOLS))).collect()
+}
+
+fn join(l1: &L1, asked: &[String], out: &mut Vec<u8>) {
+    out.clear();
+    let view = l1.view(1_000);
+    for symbol in asked {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        if let Some(hit) = view.get(symbol) {
+            hit.write(out);
+        }
+    }
+    drop(view);
+    l1.count(asked.len() as u64, 0);
+}
+
+fn expected(asked: &[String]) -> Vec<u8> {
+    let objects: Vec<String> = asked
+        .iter()
+        .map(|symbol| {
+            format!(
+                "{{\"symbol\":\"{symbol}\",\"last_price\":1412.95,\"change\":23.3,\
+                 \"change_pct\":1.68,\"as_of\":\"2026-11-20T15:30:00+05:30\",\
+                 \"source\":\"broker_a\",\"stale\":false}}"
+            )
+        })
+        .collect();
+    objects.join(",").into_bytes()
+}
+
+fn benches(criterion: &mut Criterion) {
+    let l1 = filled();
+    let asked = asked();
+    let expected = expected(&asked);
+    let mut out = Vec::with_capacity(expected.len());
+
+    let mut group = criterion.benchmark_group("l1");
+    group.throughput(Throughput::Bytes(expected.len() as u64));
+    group.bench_function("join_50", |bencher| {
+        bencher.iter(|| {
+            join(black_box(&l1), black_box(&asked), &mut out);
+            black_box(out.len())
+        });
+        assert_eq!(out, expected, "the bytes of the contract");
+    });
+    group.throughput(Throughput::Elements(SYMBOLS as u64));
+    let round: Vec<Quote> = (0..SYMBOLS).map(quote).collect();
+    group.bench_function("refresh_50", |bencher| {
+        bencher.iter(|| round.iter().filter(|quote| l1.insert((*quote).clone(), 0, false)).count());
+        assert_eq!(l1.stats().refused, 0);
+    });
+    group.finish();
+}
+
+criterion_group!(l1, benches);
+criterion_main!(l1);

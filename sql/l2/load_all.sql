@@ -1,0 +1,1 @@
+SELECT key, bytes, stored_ms FROM record WHERE kind = ?1

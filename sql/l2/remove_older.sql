@@ -1,0 +1,1 @@
+DELETE FROM record WHERE kind = ?1 AND stored_ms < ?2

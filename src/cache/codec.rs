@@ -1,0 +1,154 @@
+//! Quotes as the second level keeps them: compact JSON, decimals as strings, so that nothing is rounded.
+//!
+//! Pure. What is read back is checked like anything from outside: a record that does not make a
+//! plausible quote is no quote.
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+
+use super::l1::L1;
+use super::l2::{Kind, L2Error, SecondLevel};
+use crate::base::{Quote, Source, Symbol};
+
+#[derive(Serialize, Deserialize)]
+struct Stored<'a> {
+    last_price: Decimal,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous_close: Option<Decimal>,
+    as_of: String,
+    received: String,
+    source: &'a str,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
+}
+
+/// The record of a quote; its key is the symbol.
+pub fn encode(quote: &Quote) -> Vec<u8> {
+    let stored = Stored {
+        last_price: quote.last_price,
+        previous_close: quote.previous_close,
+        as_of: quote.as_of.to_string(),
+        received: quote.received.to_string(),
+        source: quote.source.as_str(),
+        simulated: quote.simulated,
+    };
+    sonic_rs::to_vec(&stored).expect("strings, decimals and a flag always serialise")
+}
+
+/// The quote that was stored under `key`; `None` if the record does not make a plausible one.
+pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
+    let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
+    let source = [Source::BrokerA, Source::Public]
+        .into_iter()
+        .find(|source| source.as_str() == stored.source)?;
+    let positive = |price: &Decimal| *price > Decimal::ZERO;
+    Some(Quote {
+        symbol: Symbol::parse(key)?,
+        last_price: Some(stored.last_price).filter(positive)?,
+        previous_close: stored.previous_close.filter(positive),
+        as_of: stored.as_of.parse::<Timestamp>().ok()?,
+        received: stored.received.parse::<Timestamp>().ok()?,
+        source,
+        simulated: stored.simulated,
+    })
+}
+
+/// Stores `quotes` in one go. Blocks.
+///
+/// # Errors
+/// [`L2Error`].
+pub fn store_quotes(l2: &dyn SecondLevel, quotes: &[Quote], now_ms: i64) -> Result<(), L2Error> {
+    let items: Vec<_> =
+        quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect();
+    l2.store(Kind::Quote, &items, now_ms)
+}
+
+/// Brings every stored quote back into `l1`, marked stale until it is refreshed; says how many. Blocks.
+///
+/// # Errors
+/// [`L2Error`].
+pub fn restore_quotes(l1: &L1, l2: &dyn SecondLevel, now_mono_ms: u64) -> Result<usize, L2Error> {
+    let mut restored = 0;
+    for (key, record) in l2.load_all(Kind::Quote)? {
+        if let Some(quote) = decode(&key, &record.bytes) {
+            restored += usize::from(l1.insert(quote, now_mono_ms, true));
+        }
+    }
+    Ok(restored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::decimal;
+    use proptest::prelude::*;
+
+    fn quote() -> Quote {
+        Quote {
+            symbol: Symbol::parse("NSE:M&M").unwrap(),
+            last_price: decimal::parse("2436.199951171875").unwrap(),
+            previous_close: decimal::parse("2400.10"),
+            as_of: "2026-11-20T10:00:00.123456789Z".parse().unwrap(),
+            received: "2026-11-20T10:00:01Z".parse().unwrap(),
+            source: Source::Public,
+            simulated: true,
+        }
+    }
+
+    #[test]
+    fn the_record_is_compact_json() {
+        let text = String::from_utf8(encode(&Quote { simulated: false, ..quote() })).unwrap();
+        assert_eq!(
+            text,
+            "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
+             \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"received\":\"2026-11-20T10:00:01Z\",\
+             \"source\":\"public\"}"
+        );
+    }
+
+    #[test]
+    fn what_makes_no_plausible_quote_is_none() {
+        let good = String::from_utf8(encode(&quote())).unwrap();
+        assert_eq!(decode("NSE:M&M", good.as_bytes()), Some(quote()));
+        assert_eq!(decode("nse:m&m", good.as_bytes()), None);
+        for (from, to) in [
+            ("\"2436.199951171875\"", "\"0\""),
+            ("\"2436.199951171875\"", "\"-1\""),
+            ("\"2436.199951171875\"", "\"x\""),
+            ("\"public\"", "\"rumour\""),
+            ("2026-11-20T10", "2026-13-20T10"),
+            ("}", ""),
+        ] {
+            assert!(good.contains(from));
+            assert_eq!(decode("NSE:M&M", good.replace(from, to).as_bytes()), None, "{to}");
+        }
+        let zero_close = good.replace("\"2400.10\"", "\"0\"");
+        assert_eq!(decode("NSE:M&M", zero_close.as_bytes()).unwrap().previous_close, None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_quote_comes_back_exactly(
+            mantissa in 1i64..i64::MAX, scale in 0u32..19, close in proptest::option::of(1i64..),
+            as_of_ns in 0i64.., simulated: bool, broker_a: bool,
+        ) {
+            let given = Quote {
+                last_price: Decimal::new(mantissa, scale),
+                previous_close: close.map(|mantissa| Decimal::new(mantissa, scale)),
+                as_of: Timestamp::from_nanosecond(i128::from(as_of_ns)).unwrap(),
+                source: if broker_a { Source::BrokerA } else { Source::Public },
+                simulated,
+                ..quote()
+            };
+            let back = decode("NSE:M&M", &encode(&given)).unwrap();
+            prop_assert_eq!(back.last_price.scale(), given.last_price.scale());
+            prop_assert_eq!(back, given);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes: Vec<u8>) {
+            let _ = decode("NSE:INFY", &bytes);
+        }
+    }
+}

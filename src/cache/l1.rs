@@ -1,0 +1,376 @@
+//! The first level: quotes in memory, already serialised, read on the edge without a lock.
+//!
+//! Readers are coroutines; they take a [`View`], copy out what they need and drop it before anything
+//! that can suspend. Writers are lane threads; one lock orders them among themselves and readers never
+//! see it. Nothing here calls an upstream or reads a clock: time is handed in, in milliseconds of
+//! [`Clock::monotonic_ms`](crate::base::Clock::monotonic_ms).
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use foldhash::quality::RandomState;
+use papaya::{HashMap, LocalGuard};
+use parking_lot::Mutex;
+
+use super::quote_json;
+use crate::base::{Quote, Source, Symbol};
+
+/// Entries looked at to find one to evict: the one asked for longest ago of so many is, on average,
+/// among the oldest twentieth, and looking costs the writer about a microsecond.
+const EVICTION_SAMPLE: usize = 16;
+
+/// Until the warmers know the market phase: a few of broker A's one-second rounds.
+const STALE_AFTER_BROKER_A_MS: u64 = 5_000;
+/// Until the warmers know the market phase: a few of the public provider's 15-second rounds.
+const STALE_AFTER_PUBLIC_MS: u64 = 60_000;
+
+/// The quotes and the symbols known not to exist, at most `entries_max` together.
+pub struct L1 {
+    map: HashMap<Symbol, Entry, RandomState>,
+    writer: Mutex<Writer>,
+    entries_max: usize,
+    stale_after_ms: [AtomicU64; 2],
+    reads: ReadCounters,
+    evictions: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// What only writers need, and what makes them take turns.
+struct Writer {
+    /// Every key of the map, in no order, to draw a sample from.
+    keys: Vec<Symbol>,
+    negatives: usize,
+    random: fastrand::Rng,
+}
+
+/// Written by every request: on cache lines that no reader needs for anything else.
+#[repr(align(128))]
+#[derive(Default)]
+struct ReadCounters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+struct Entry {
+    state: State,
+    /// Second, counted from 1, in which a client last asked; 0: never.
+    asked_s: AtomicU32,
+}
+
+enum State {
+    Known(Known),
+    /// No source knows the symbol; forgotten at this time.
+    Unknown {
+        until_mono_ms: u64,
+    },
+}
+
+struct Known {
+    quote: Quote,
+    json: Box<[u8]>,
+    received_mono_ms: u64,
+    aged: bool,
+}
+
+/// One answer of the cache.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Hit<'v> {
+    /// A quote: its JSON object, open after `"stale":`. [`Hit::write`] closes it.
+    Known { json: &'v [u8], stale: bool },
+    /// Looked up lately and known to no source.
+    Unknown,
+}
+
+impl Hit<'_> {
+    /// Appends the whole JSON object; an unknown symbol has none, so nothing is appended and the answer
+    /// is `false`.
+    pub fn write(&self, out: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Known { json, stale } => {
+                out.extend_from_slice(json);
+                out.extend_from_slice(quote_json::closing(*stale));
+                true
+            }
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// What health and metrics show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct L1Stats {
+    /// Quotes and negative entries.
+    pub size: usize,
+    pub hits: u64,
+    pub misses: u64,
+    pub evictions: u64,
+    /// Quotes not taken because a better one was held.
+    pub refused: u64,
+}
+
+/// Many look-ups under one pin. Belongs to the thread it was made on and is not `Send`: a coroutine
+/// must drop it before it reads, writes, parks or sleeps, for it may wake on another thread.
+pub struct View<'a> {
+    l1: &'a L1,
+    guard: LocalGuard<'a>,
+    now_mono_ms: u64,
+}
+
+impl View<'_> {
+    /// The entry of `symbol`, noting that it was asked for; `None` is a miss. Neither allocates nor
+    /// waits. Counts nothing: report the whole request once with [`L1::count`].
+    pub fn get(&self, symbol: &str) -> Option<Hit<'_>> {
+        let entry = self.l1.map.get(symbol, &self.guard)?;
+        match &entry.state {
+            State::Known(known) => {
+                entry.touch(self.now_mono_ms);
+                let stale = self.l1.is_stale(known, self.now_mono_ms);
+                Some(Hit::Known { json: &known.json, stale })
+            }
+            State::Unknown { until_mono_ms } if self.now_mono_ms < *until_mono_ms => {
+                entry.touch(self.now_mono_ms);
+                Some(Hit::Unknown)
+            }
+            State::Unknown { .. } => None,
+        }
+    }
+}
+
+impl L1 {
+    /// An empty cache of at most `entries_max` entries (at least one).
+    pub fn new(entries_max: usize) -> Self {
+        let entries_max = entries_max.max(1);
+        let hasher = RandomState::default();
+        let seed = std::hash::BuildHasher::hash_one(&hasher, entries_max);
+        Self {
+            // Made for its bound, so that no request ever takes part in a resize.
+            map: HashMap::with_capacity_and_hasher(entries_max, hasher),
+            writer: Mutex::new(Writer {
+                keys: Vec::new(),
+                negatives: 0,
+                random: fastrand::Rng::with_seed(seed),
+            }),
+            entries_max,
+            stale_after_ms: [
+                AtomicU64::new(STALE_AFTER_BROKER_A_MS),
+                AtomicU64::new(STALE_AFTER_PUBLIC_MS),
+            ],
+            reads: ReadCounters::default(),
+            evictions: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Pins the map for the look-ups of one request at `now_mono_ms`.
+    ///
+    /// Never inlined: the pin takes the address of a thread-local, and a caller that looks before and
+    /// after a suspension must not have that address computed once for both.
+    #[inline(never)]
+    pub fn view(&self, now_mono_ms: u64) -> View<'_> {
+        View { l1: self, guard: self.map.guard(), now_mono_ms }
+    }
+
+    /// Adds one request's look-ups to the counters.
+    pub fn count(&self, hits: u64, misses: u64) {
+        if hits > 0 {
+            self.reads.hits.fetch_add(hits, Relaxed);
+        }
+        if misses > 0 {
+            self.reads.misses.fetch_add(misses, Relaxed);
+        }
+    }
+
+    /// From now on a quote of `source` is stale when it was received longer ago than this. The warmers
+    /// call it when the market phase changes.
+    pub fn set_stale_after(&self, source: Source, stale_after_ms: u64) {
+        self.stale_after_ms[index(source)].store(stale_after_ms, Relaxed);
+    }
+
+    /// Takes a quote in, unless a better one is held (see `replaces`); says whether it did.
+    ///
+    /// `aged` marks a quote whose own time is too old for the present phase, or that comes from the
+    /// second level: it is stale from the start.
+    pub fn insert(&self, quote: Quote, received_mono_ms: u64, aged: bool) -> bool {
+        let json = quote_json::open_object(&quote);
+        let known = Known { quote, json, received_mono_ms, aged };
+        let mut writer = self.writer.lock();
+        let guard = self.map.guard();
+        let mut asked_s = 0;
+        match self.map.get(&known.quote.symbol, &guard) {
+            Some(entry) => {
+                match &entry.state {
+                    State::Known(held) if !self.replaces(held, &known) => {
+                        self.refused.fetch_add(1, Relaxed);
+                        return false;
+                    }
+                    State::Known(_) => {}
+                    State::Unknown { .. } => writer.negatives -= 1,
+                }
+                asked_s = entry.asked_s.load(Relaxed);
+            }
+            None => self.make_room(&mut writer, &guard, &known.quote.symbol, received_mono_ms),
+        }
+        let symbol = known.quote.symbol.clone();
+        let entry = Entry { state: State::Known(known), asked_s: AtomicU32::new(asked_s) };
+        self.map.insert(symbol, entry, &guard);
+        true
+    }
+
+    /// Remembers until `until_mono_ms` that no source knows `symbol`. A quote that is held stays: a
+    /// source that leaves a known instrument out of one answer does not erase its last price. Says
+    /// whether the entry was made.
+    pub fn insert_unknown(&self, symbol: Symbol, now_mono_ms: u64, until_mono_ms: u64) -> bool {
+        let mut writer = self.writer.lock();
+        let guard = self.map.guard();
+        match self.map.get(&symbol, &guard) {
+            Some(Entry { state: State::Known(_), .. }) => return false,
+            Some(_) => {}
+            None => {
+                self.make_room(&mut writer, &guard, &symbol, now_mono_ms);
+                writer.negatives += 1;
+            }
+        }
+        // Somebody asked just now, or it would not have been looked up.
+        let asked_s = AtomicU32::new(second(now_mono_ms));
+        let entry = Entry { state: State::Unknown { until_mono_ms }, asked_s };
+        self.map.insert(symbol, entry, &guard);
+        true
+    }
+
+    /// The symbols with a quote that clients asked for within `demand_ttl_ms`, at most `max`: those
+    /// asked for latest first, and among equals those whose quote is oldest. Walks the whole map, so it
+    /// is for a warmer's round, not for the edge.
+    pub fn wanted(&self, now_mono_ms: u64, demand_ttl_ms: u64, max: usize) -> Vec<Symbol> {
+        let ttl_s = u32::try_from(demand_ttl_ms.div_ceil(1_000)).unwrap_or(u32::MAX);
+        let since_s = second(now_mono_ms).saturating_sub(ttl_s).max(1);
+        let guard = self.map.guard();
+        let mut asked: Vec<(std::cmp::Reverse<u32>, u64, &Symbol)> = Vec::new();
+        for (symbol, entry) in self.map.iter(&guard) {
+            let State::Known(known) = &entry.state else { continue };
+            let asked_s = entry.asked_s.load(Relaxed);
+            if asked_s >= since_s {
+                asked.push((std::cmp::Reverse(asked_s), known.received_mono_ms, symbol));
+            }
+        }
+        asked.sort_unstable();
+        asked.truncate(max);
+        asked.into_iter().map(|(_, _, symbol)| symbol.clone()).collect()
+    }
+
+    /// A copy of the quote held for `symbol`, stale or not; not counted as asked for.
+    #[inline(never)]
+    pub fn quote(&self, symbol: &str) -> Option<Quote> {
+        let guard = self.map.guard();
+        match &self.map.get(symbol, &guard)?.state {
+            State::Known(known) => Some(known.quote.clone()),
+            State::Unknown { .. } => None,
+        }
+    }
+
+    /// Sizes and counters, each exact, not all of one instant.
+    pub fn stats(&self) -> L1Stats {
+        L1Stats {
+            size: self.map.len(),
+            hits: self.reads.hits.load(Relaxed),
+            misses: self.reads.misses.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+        }
+    }
+
+    fn is_stale(&self, known: &Known, now_mono_ms: u64) -> bool {
+        let limit_ms = self.stale_after_ms[index(known.quote.source)].load(Relaxed);
+        known.aged || now_mono_ms.saturating_sub(known.received_mono_ms) > limit_ms
+    }
+
+    /// Whether `new` takes the place of `held`.
+    ///
+    /// Within one source the price's own time decides and never goes back; between sources broker A,
+    /// which is real time, is preferred while what it said is fresh. Two ways out keep a wrong time from
+    /// blocking the entry: a held time that lies in the future, and a held quote that was aged already.
+    fn replaces(&self, held: &Known, new: &Known) -> bool {
+        if held.quote.as_of > new.quote.received || (held.aged && !new.aged) {
+            return true;
+        }
+        if held.quote.source == new.quote.source {
+            let (was, is) = (held.quote.as_of, new.quote.as_of);
+            return is > was || (is == was && new.received_mono_ms >= held.received_mono_ms);
+        }
+        if self.is_stale(held, new.received_mono_ms) {
+            return !new.aged || new.quote.as_of >= held.quote.as_of;
+        }
+        held.quote.source == Source::Public
+            && !new.aged
+            && new.received_mono_ms >= held.received_mono_ms
+    }
+
+    /// Enters `symbol` among the keys, evicting while the bound is reached.
+    fn make_room(
+        &self,
+        writer: &mut Writer,
+        guard: &LocalGuard<'_>,
+        symbol: &Symbol,
+        now_mono_ms: u64,
+    ) {
+        while writer.keys.len() >= self.entries_max {
+            let at = self.victim(writer, guard, now_mono_ms);
+            let evicted = writer.keys.swap_remove(at);
+            if let Some(Entry { state: State::Unknown { .. }, .. }) =
+                self.map.remove(&evicted, guard)
+            {
+                writer.negatives -= 1;
+            }
+            self.evictions.fetch_add(1, Relaxed);
+        }
+        writer.keys.push(symbol.clone());
+    }
+
+    /// Where in `keys` the least worth keeping of a random sample is: an expired negative, then any
+    /// negative while they fill more than half of the cache (so that made-up symbols cannot drive the
+    /// quotes out), then whatever was asked for, or received, longest ago.
+    fn victim(&self, writer: &mut Writer, guard: &LocalGuard<'_>, now_mono_ms: u64) -> usize {
+        let crowded = writer.negatives > self.entries_max / 2;
+        let mut least = (u8::MAX, u32::MAX);
+        let mut least_at = 0;
+        for _ in 0..EVICTION_SAMPLE {
+            let at = writer.random.usize(..writer.keys.len());
+            let Some(entry) = self.map.get(&writer.keys[at], guard) else { return at };
+            let asked_s = entry.asked_s.load(Relaxed);
+            let worth = match &entry.state {
+                State::Unknown { until_mono_ms } if *until_mono_ms <= now_mono_ms => (0, asked_s),
+                State::Unknown { .. } if crowded => (1, asked_s),
+                State::Unknown { .. } => (2, asked_s),
+                State::Known(known) => (2, asked_s.max(second(known.received_mono_ms))),
+            };
+            if worth < least {
+                (least, least_at) = (worth, at);
+            }
+        }
+        least_at
+    }
+}
+
+impl Entry {
+    /// Stores only when the second changed, so that a hot entry's cache line stays shared.
+    fn touch(&self, now_mono_ms: u64) {
+        let now_s = second(now_mono_ms);
+        if self.asked_s.load(Relaxed) != now_s {
+            self.asked_s.store(now_s, Relaxed);
+        }
+    }
+}
+
+/// The second of a monotonic time, counted from 1; 136 years fit.
+fn second(mono_ms: u64) -> u32 {
+    u32::try_from(mono_ms / 1_000 + 1).unwrap_or(u32::MAX)
+}
+
+fn index(source: Source) -> usize {
+    match source {
+        Source::BrokerA => 0,
+        Source::Public => 1,
+    }
+}
+
+#[cfg(test)]
+#[path = "l1_tests.rs"]
+mod tests;

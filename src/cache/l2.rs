@@ -1,0 +1,144 @@
+//! The second level: what the service knew before it was restarted.
+//!
+//! A narrow trait over keys and bytes, so that a server shared by several edge nodes can stand behind it
+//! as well as the embedded file. Every call may block: lane threads and start-up only, never the edge.
+
+/// What a record is; keys are distinct within a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A quote, by symbol ([`codec`](super::codec)).
+    Quote,
+    /// The published snapshot, as its owner writes it.
+    Snapshot,
+    /// The instrument list of a day, as its owner writes it.
+    Instruments,
+}
+
+impl Kind {
+    /// The name under which records of this kind are stored; it never changes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quote => "quote",
+            Self::Snapshot => "snapshot",
+            Self::Instruments => "instruments",
+        }
+    }
+}
+
+/// Longest key: a symbol is shorter.
+pub const KEY_BYTES_MAX: usize = 64;
+
+/// Largest record: the instruments file, which is at most this long on the wire.
+pub const RECORD_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Bytes as they were stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub bytes: Vec<u8>,
+    /// Wall time of the store, milliseconds since the Unix epoch.
+    pub stored_ms: i64,
+}
+
+/// Why the second level gave or took nothing. Never fatal: the service runs on its first level.
+#[derive(Debug, thiserror::Error)]
+pub enum L2Error {
+    #[error("second cache level: {detail}")]
+    Unavailable { detail: String },
+    #[error("second cache level: {what} of {bytes} bytes is over the limit of {bytes_max}")]
+    TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
+}
+
+/// What health and metrics show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct L2Stats {
+    /// `sqlite`, or `none`.
+    pub backend: &'static str,
+    /// Records found.
+    pub hits: u64,
+    /// Look-ups, and loads of a whole kind, that found nothing.
+    pub misses: u64,
+    pub errors: u64,
+    /// Records dropped for the bound.
+    pub evictions: u64,
+    /// Stores that could not be read and were replaced by an empty one.
+    pub set_aside: u64,
+}
+
+/// Keys and bytes that survive a restart.
+pub trait SecondLevel: Send + Sync {
+    /// One record.
+    ///
+    /// # Errors
+    /// [`L2Error::Unavailable`].
+    fn load(&self, kind: Kind, key: &str) -> Result<Option<Record>, L2Error>;
+
+    /// Every record of a kind with its key, in no order.
+    ///
+    /// # Errors
+    /// [`L2Error::Unavailable`].
+    fn load_all(&self, kind: Kind) -> Result<Vec<(String, Record)>, L2Error>;
+
+    /// Stores all of `items` or none, replacing what their keys held; over the bound of a kind the
+    /// records stored longest ago go.
+    ///
+    /// # Errors
+    /// [`L2Error::Unavailable`], and [`L2Error::TooLarge`] for a key or a record.
+    fn store(&self, kind: Kind, items: &[(String, Vec<u8>)], now_ms: i64) -> Result<(), L2Error>;
+
+    /// Removes what was stored before `before_ms`; says how many records.
+    ///
+    /// # Errors
+    /// [`L2Error::Unavailable`].
+    fn remove_older(&self, kind: Kind, before_ms: i64) -> Result<usize, L2Error>;
+
+    /// Counters since the start. Does not block.
+    fn stats(&self) -> L2Stats;
+}
+
+/// The limits every implementation keeps.
+///
+/// # Errors
+/// [`L2Error::TooLarge`].
+pub(super) fn check_sizes(items: &[(String, Vec<u8>)]) -> Result<(), L2Error> {
+    for (key, bytes) in items {
+        for (what, bytes, bytes_max) in
+            [("a key", key.len(), KEY_BYTES_MAX), ("a record", bytes.len(), RECORD_BYTES_MAX)]
+        {
+            if bytes > bytes_max {
+                return Err(L2Error::TooLarge { what, bytes, bytes_max });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Stands in where no second level could be opened: holds nothing, fails never.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Absent;
+
+impl SecondLevel for Absent {
+    fn load(&self, _kind: Kind, _key: &str) -> Result<Option<Record>, L2Error> {
+        Ok(None)
+    }
+
+    fn load_all(&self, _kind: Kind) -> Result<Vec<(String, Record)>, L2Error> {
+        Ok(Vec::new())
+    }
+
+    fn store(
+        &self,
+        _kind: Kind,
+        _items: &[(String, Vec<u8>)],
+        _now_ms: i64,
+    ) -> Result<(), L2Error> {
+        Ok(())
+    }
+
+    fn remove_older(&self, _kind: Kind, _before_ms: i64) -> Result<usize, L2Error> {
+        Ok(0)
+    }
+
+    fn stats(&self) -> L2Stats {
+        L2Stats { backend: "none", ..L2Stats::default() }
+    }
+}

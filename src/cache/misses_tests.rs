@@ -1,0 +1,419 @@
+//! Overlapping requests, bounds, time-outs, races, and a model that knows what should happen.
+
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+
+use may::go;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Longer than any test takes: reaching it is the failure.
+const LONG_MS: u64 = 60_000;
+
+fn symbols(names: &[&str]) -> Vec<Symbol> {
+    names.iter().copied().map(symbol).collect()
+}
+
+fn symbol(name: &str) -> Symbol {
+    Symbol::parse(&format!("NSE:{name}")).unwrap()
+}
+
+fn numbered(numbers: impl IntoIterator<Item = usize>) -> Vec<Symbol> {
+    numbers.into_iter().map(|i| symbol(&format!("S{i}"))).collect()
+}
+
+fn clock() -> Clock {
+    Clock::manual("2026-11-20T05:00:00Z".parse().unwrap())
+}
+
+fn bounded(waiters_max: usize, symbols_max: usize) -> Misses {
+    Misses::new(Limits { waiters_max, symbols_max }, clock(), Box::new(|| {}))
+}
+
+fn misses() -> Misses {
+    bounded(2_000, SYMBOLS_MAX)
+}
+
+#[test]
+fn overlapping_requests_share_one_fetch() {
+    let misses = misses();
+    let first = misses.join(&symbols(&["A", "B"])).unwrap();
+    let second = misses.join(&symbols(&["B", "C", "C"])).unwrap();
+    let batch = misses.take_pending(10);
+    assert_eq!(batch.symbols(), symbols(&["A", "B", "C"]));
+    let third = misses.join(&symbols(&["C"])).unwrap();
+    assert!(misses.take_pending(10).symbols().is_empty(), "all are in flight");
+    misses.settle(&symbols(&["A", "B"]));
+    assert!(first.until(LONG_MS));
+    assert!(!second.is_settled());
+    batch.settle();
+    assert!(second.until(LONG_MS) && third.until(LONG_MS));
+    assert_eq!(misses.stats(), MissStats::default());
+}
+
+#[test]
+fn the_scheduler_is_told_only_of_new_symbols() {
+    let kicks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&kicks);
+    let kick = Box::new(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let limits = Limits { waiters_max: 10, symbols_max: 10 };
+    let misses = Misses::new(limits, clock(), kick);
+    let mut waits = Vec::new();
+    for names in [["A", "B"], ["B", "A"], ["B", "C"]] {
+        waits.push(misses.join(&symbols(&names)).unwrap());
+    }
+    assert_eq!(kicks.load(Ordering::Relaxed), 2);
+    assert!(misses.join(&[]).unwrap().until(LONG_MS), "nothing to wait for");
+}
+
+#[test]
+fn both_bounds_refuse_and_register_nothing() {
+    let misses = bounded(2, 3);
+    let held = misses.join(&symbols(&["A", "B"])).unwrap();
+    assert_eq!(misses.join(&symbols(&["A", "C", "D"])).err(), Some(Busy::Symbols));
+    let other = misses.join(&symbols(&["A"])).unwrap();
+    assert_eq!(misses.join(&symbols(&["A"])).err(), Some(Busy::Waiters));
+    let stats = misses.stats();
+    assert_eq!((stats.waiters, stats.symbols, stats.refused), (2, 2, 2));
+    drop((held, other));
+    assert_eq!(misses.stats().waiters, 0);
+}
+
+#[test]
+fn a_full_board_drops_what_nobody_waits_for() {
+    let misses = bounded(10, 3);
+    drop(misses.join(&symbols(&["A", "B"])).unwrap());
+    let waiting = misses.join(&symbols(&["C"])).unwrap();
+    let fresh = misses.join(&symbols(&["B", "D"])).unwrap();
+    assert_eq!(misses.take_pending(10).symbols(), symbols(&["B", "C", "D"]));
+    assert!(waiting.is_settled() && fresh.is_settled(), "dropping a batch settles it");
+    assert_eq!(misses.stats().expired, 1);
+}
+
+#[test]
+fn a_request_that_gives_up_leaves_its_symbols_to_be_fetched() {
+    let misses = misses();
+    assert!(!misses.join(&symbols(&["A"])).unwrap().until(1));
+    let stats = misses.stats();
+    assert_eq!((stats.waiters, stats.symbols, stats.timed_out), (0, 1, 1));
+    assert_eq!(misses.take_pending(10).symbols(), symbols(&["A"]));
+}
+
+#[test]
+fn unwanted_symbols_expire() {
+    let misses = misses();
+    drop(misses.join(&symbols(&["A"])).unwrap());
+    let waiting = misses.join(&symbols(&["B"])).unwrap();
+    misses.0.clock.advance_ms(999);
+    misses.expire(1_000);
+    assert_eq!(misses.stats().symbols, 2);
+    misses.0.clock.advance_ms(1);
+    misses.expire(1_000);
+    assert_eq!(misses.take_pending(10).symbols(), symbols(&["B"]));
+    assert!(waiting.is_settled());
+    assert_eq!(misses.stats().expired, 1);
+}
+
+#[test]
+fn a_batch_put_back_goes_first_to_the_next_feed() {
+    let misses = misses();
+    let first = misses.join(&symbols(&["A", "B", "C"])).unwrap();
+    let batch = misses.take_pending(2);
+    misses.settle(&symbols(&["A"]));
+    batch.put_back();
+    let batch = misses.take_pending(10);
+    assert_eq!(batch.symbols(), symbols(&["B", "C"]));
+    batch.settle();
+    assert!(first.until(LONG_MS));
+}
+
+#[test]
+fn a_late_batch_does_not_settle_what_was_asked_for_anew() {
+    let misses = misses();
+    let first = misses.join(&symbols(&["A"])).unwrap();
+    let late = misses.take_pending(10);
+    misses.settle(&symbols(&["A"]));
+    let second = misses.join(&symbols(&["A"])).unwrap();
+    drop(late);
+    assert!(first.is_settled() && !second.is_settled());
+    misses.fail_all();
+    assert!(second.until(LONG_MS));
+}
+
+#[test]
+fn a_panic_on_the_lane_lets_everybody_go() {
+    let misses = misses();
+    let waiting = misses.join(&symbols(&["A"])).unwrap();
+    let batch = misses.take_pending(10);
+    let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        assert!(batch.symbols().is_empty(), "the upstream answered nonsense");
+    }));
+    assert!(died.is_err());
+    assert!(waiting.until(LONG_MS));
+}
+
+#[test]
+fn the_sweep_wakes_a_request_whose_timer_was_lost() {
+    let misses = misses();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| misses.join(&symbols(&["A"])).unwrap().until(LONG_MS));
+        let has_parked = || {
+            let board = misses.0.board.lock();
+            let deadline = |waiter: &Arc<Waiter>| waiter.deadline_mono_ms.load(Ordering::Relaxed);
+            board.waiters.values().any(|waiter| deadline(waiter) == LONG_MS)
+        };
+        while !has_parked() {
+            std::thread::yield_now();
+        }
+        misses.0.clock.advance_ms(LONG_MS as i64 + OVERDUE_MS as i64 + 1);
+        misses.expire(LONG_MS * 2);
+        assert!(!waiting.join().unwrap(), "not settled");
+    });
+    assert_eq!(misses.stats().timed_out, 1);
+}
+
+/// Serves batches until told to stop, checking that no symbol is ever in two of them.
+fn serve_until(misses: &Misses, stop: &AtomicBool) -> usize {
+    let mut fetched = 0;
+    let mut rounds = 0usize;
+    while !stop.load(Ordering::Acquire) {
+        let batch = misses.take_pending(37);
+        let own: BTreeSet<&Symbol> = batch.symbols().iter().collect();
+        assert_eq!(own.len(), batch.symbols().len());
+        fetched += batch.symbols().len();
+        // Every third batch fails over to the next feed.
+        rounds += 1;
+        if rounds.is_multiple_of(3) {
+            batch.put_back();
+        } else {
+            batch.settle();
+        }
+        std::thread::yield_now();
+    }
+    fetched
+}
+
+#[test]
+fn threads_that_overlap_are_all_served() {
+    let misses = misses();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let servers: Vec<_> = (0..2).map(|_| scope.spawn(|| serve_until(&misses, &stop))).collect();
+        let clients: Vec<_> = (0..8)
+            .map(|client| {
+                let misses = &misses;
+                scope.spawn(move || {
+                    for round in 0..100 {
+                        let wanted = numbered((0..20).map(|i| (client * 7 + round + i) % 60));
+                        assert!(misses.join(&wanted).unwrap().until(LONG_MS), "round {round}");
+                    }
+                })
+            })
+            .collect();
+        for client in clients {
+            client.join().unwrap();
+        }
+        stop.store(true, Ordering::Release);
+        for server in servers {
+            assert!(server.join().unwrap() > 0);
+        }
+    });
+    let stats = misses.stats();
+    assert_eq!((stats.waiters, stats.symbols, stats.timed_out), (0, 0, 0));
+}
+
+#[test]
+fn coroutines_that_overlap_are_served_or_time_out() {
+    const CLIENTS: usize = 200;
+    let misses = misses();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve_until(&misses, &stop));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let misses = misses.clone();
+                go!(move || {
+                    let mut served = 0;
+                    for round in 0..20 {
+                        let wanted = numbered((0..50).map(|i| (client * 11 + round * 3 + i) % 400));
+                        // Every fifth is impatient, so that time-outs race with settling.
+                        let timeout_ms = if round % 5 == 4 { 1 } else { LONG_MS };
+                        let settled = misses.join(&wanted).unwrap().until(timeout_ms);
+                        assert!(settled || timeout_ms == 1);
+                        served += usize::from(settled);
+                    }
+                    served
+                })
+            })
+            .collect();
+        let served: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
+        assert!(served >= CLIENTS * 16);
+        stop.store(true, Ordering::Release);
+        assert!(server.join().unwrap() > 0);
+    });
+    assert_eq!(misses.stats().waiters, 0);
+}
+
+#[test]
+fn a_thousand_requests_cost_one_fetch_a_symbol() {
+    const CLIENTS: usize = 1_000;
+    let misses = misses();
+    let joined = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let (misses, joined) = (misses.clone(), Arc::clone(&joined));
+            go!(move || {
+                let wanted = numbered((0..50).map(|i| (client * 8 + i) % 400));
+                let wait = misses.join(&wanted).unwrap();
+                joined.fetch_add(1, Ordering::Release);
+                wait.until(LONG_MS)
+            })
+        })
+        .collect();
+    while joined.load(Ordering::Acquire) < CLIENTS {
+        std::thread::yield_now();
+    }
+    let batch = misses.take_pending(500);
+    assert_eq!(batch.symbols().len(), 400);
+    assert!(misses.take_pending(500).symbols().is_empty());
+    batch.settle();
+    for client in clients {
+        assert!(client.join().unwrap());
+    }
+    assert_eq!(misses.stats(), MissStats::default());
+}
+
+#[test]
+fn two_schedulers_never_hold_the_same_symbol() {
+    let misses = misses();
+    let wait = misses.join(&numbered(0..1_000)).unwrap();
+    let start = Barrier::new(2);
+    let taken: Vec<Taken> = std::thread::scope(|scope| {
+        let take = || {
+            start.wait();
+            (0..10).map(|_| misses.take_pending(50)).collect::<Vec<_>>()
+        };
+        let threads = [scope.spawn(take), scope.spawn(take)];
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let distinct: BTreeSet<&Symbol> = taken.iter().flat_map(Taken::symbols).collect();
+    assert_eq!(distinct.len(), 1_000);
+    drop(taken);
+    assert!(wait.is_settled());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Join(Vec<usize>),
+    GiveUp(usize),
+    Take(usize),
+    SettleBatch(usize),
+    PutBack(usize),
+    Settle(Vec<usize>),
+    FailAll,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let some = || prop::collection::vec(0usize..8, 1..5);
+    prop_oneof![
+        4 => some().prop_map(Step::Join),
+        1 => (0usize..4).prop_map(Step::GiveUp),
+        3 => (1usize..5).prop_map(Step::Take),
+        2 => (0usize..3).prop_map(Step::SettleBatch),
+        1 => (0usize..3).prop_map(Step::PutBack),
+        1 => some().prop_map(Step::Settle),
+        1 => Just(Step::FailAll),
+    ]
+}
+
+/// What should be there: plain lists, no tickets.
+#[derive(Default)]
+struct Model {
+    pending: Vec<usize>,
+    flights: Vec<Vec<usize>>,
+    waits: Vec<BTreeSet<usize>>,
+}
+
+impl Model {
+    fn settle(&mut self, done: &[usize]) {
+        self.pending.retain(|symbol| !done.contains(symbol));
+        for list in &mut self.flights {
+            list.retain(|symbol| !done.contains(symbol));
+        }
+        for wait in &mut self.waits {
+            wait.retain(|symbol| !done.contains(symbol));
+        }
+    }
+
+    fn holds(&self, symbol: usize) -> bool {
+        self.pending.contains(&symbol) || self.flights.iter().any(|list| list.contains(&symbol))
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_behaves_as_the_model(steps in prop::collection::vec(step(), 1..60)) {
+        let misses = misses();
+        let mut model = Model::default();
+        let mut waits: Vec<Wait> = Vec::new();
+        let mut flights: Vec<Taken> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Join(names) => {
+                    waits.push(misses.join(&numbered(names.iter().copied())).unwrap());
+                    for symbol in &names {
+                        if !model.holds(*symbol) {
+                            model.pending.push(*symbol);
+                        }
+                    }
+                    model.waits.push(names.into_iter().collect());
+                }
+                Step::GiveUp(at) if at < waits.len() => {
+                    drop(waits.remove(at));
+                    model.waits.remove(at);
+                }
+                Step::Take(max) => {
+                    let taken = misses.take_pending(max);
+                    let count = max.min(model.pending.len());
+                    let expected: Vec<usize> = model.pending.drain(..count).collect();
+                    prop_assert_eq!(taken.symbols(), numbered(expected.iter().copied()));
+                    flights.push(taken);
+                    model.flights.push(expected);
+                }
+                Step::SettleBatch(at) if at < flights.len() => {
+                    flights.remove(at).settle();
+                    let done = model.flights.remove(at);
+                    model.settle(&done);
+                }
+                Step::PutBack(at) if at < flights.len() => {
+                    flights.remove(at).put_back();
+                    let back = model.flights.remove(at);
+                    model.pending.splice(0..0, back);
+                }
+                Step::Settle(names) => {
+                    misses.settle(&numbered(names.iter().copied()));
+                    model.settle(&names);
+                }
+                Step::FailAll => {
+                    misses.fail_all();
+                    model.settle(&[0, 1, 2, 3, 4, 5, 6, 7]);
+                }
+                Step::GiveUp(_) | Step::SettleBatch(_) | Step::PutBack(_) => {}
+            }
+            let held = (0..8).filter(|symbol| model.holds(*symbol)).count();
+            let waiting = model.waits.iter().filter(|wait| !wait.is_empty()).count();
+            prop_assert_eq!(misses.stats().symbols, held);
+            prop_assert_eq!(misses.stats().waiters, waiting);
+            for (wait, left) in waits.iter().zip(&model.waits) {
+                prop_assert_eq!(wait.is_settled(), left.is_empty());
+            }
+        }
+        drop(flights);
+        misses.take_pending(usize::MAX).settle();
+        prop_assert!(waits.iter().all(Wait::is_settled));
+        prop_assert_eq!(misses.stats().symbols, 0);
+    }
+}
