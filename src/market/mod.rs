@@ -1,1 +1,13 @@
-//! Placeholder of the first build.
+//! Row 4: what the market is doing and what it looks like.
+//!
+//! The calendar and its phases, the list of indices and sectors, the list of instruments, and the
+//! snapshot with its ready-made responses. Everything is computed from what callers bring: nothing here
+//! does network I/O or reads a clock.
+
+pub mod calendar;
+mod calendar_file;
+pub mod entries;
+pub mod phase;
+
+pub use calendar::{CalendarError, MarketCalendar};
+pub use phase::{MarketStatus, Phase, SessionKind};
