@@ -7,7 +7,11 @@
 pub mod calendar;
 mod calendar_file;
 pub mod entries;
+pub mod indices;
+pub mod instruments;
 pub mod phase;
 
 pub use calendar::{CalendarError, MarketCalendar};
+pub use indices::{Index, IndexList, IndicesError};
+pub use instruments::{InstrumentList, InstrumentsError};
 pub use phase::{MarketStatus, Phase, SessionKind};
