@@ -10,8 +10,10 @@ pub mod entries;
 pub mod indices;
 pub mod instruments;
 pub mod phase;
+pub mod snapshot;
 
 pub use calendar::{CalendarError, MarketCalendar};
 pub use indices::{Index, IndexList, IndicesError};
 pub use instruments::{InstrumentList, InstrumentsError};
 pub use phase::{MarketStatus, Phase, SessionKind};
+pub use snapshot::{QuoteMap, Snapshot, SnapshotInputs};
