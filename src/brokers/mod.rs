@@ -5,6 +5,24 @@
 
 use std::time::Duration;
 
+pub mod breaker;
+pub mod broker_a;
+pub mod counters;
+mod gate;
+pub mod limiter;
+pub mod plausible;
+
+mod route;
+#[cfg(test)]
+mod testing;
+pub mod token;
+pub mod transport;
+
+pub use broker_a::BrokerA;
+pub use counters::CallCounts;
+
+pub use token::SharedToken;
+
 use crate::base::{Quote, Source, Symbol};
 
 /// A source of quotes that answers in batches.
