@@ -9,6 +9,7 @@ pub mod breaker;
 pub mod broker_a;
 pub mod counters;
 mod gate;
+mod json;
 pub mod limiter;
 pub mod plausible;
 
