@@ -148,8 +148,7 @@ mod tests {
             ("2026-11-10T10:00:00Z", Ok(())),
             ("2026-11-10T09:59:59Z", Err(Doubt::Old)),
         ] {
-            let claim =
-                Claim { as_of: as_of.parse().unwrap(), ..claim(Kind::Share, "10", "10") };
+            let claim = Claim { as_of: as_of.parse().unwrap(), ..claim(Kind::Share, "10", "10") };
             assert_eq!(claim.believed(now()).map(|_| ()), expected, "{as_of}");
         }
     }

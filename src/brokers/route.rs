@@ -24,12 +24,7 @@ pub(super) struct RouteChoice {
 impl RouteChoice {
     /// `name` is the better route's, for the log.
     pub(super) fn new(name: &'static str, clock: Clock) -> Self {
-        Self {
-            name,
-            clock,
-            failures_in_row: AtomicU32::new(0),
-            spare_until_ms: AtomicU64::new(0),
-        }
+        Self { name, clock, failures_in_row: AtomicU32::new(0), spare_until_ms: AtomicU64::new(0) }
     }
 
     /// Whether the spare route is to be used now.

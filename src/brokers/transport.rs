@@ -30,6 +30,25 @@ pub struct Transport {
     read_timeout_ms: u64,
 }
 
+/// A base URL of the settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting} is not an http or https URL without query")]
+pub struct BadUrl {
+    pub setting: &'static str,
+}
+
+impl BadUrl {
+    /// `url` without a slash at its end.
+    pub(super) fn checked(setting: &'static str, url: &str) -> Result<String, Self> {
+        let url = url.trim_end_matches('/');
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        match rest {
+            Some(rest) if !rest.is_empty() && !url.contains(['?', '#', ' ', '@']) => Ok(url.into()),
+            _ => Err(Self { setting }),
+        }
+    }
+}
+
 /// Limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallLimits {
@@ -426,7 +445,8 @@ mod tests {
     fn an_error_status_is_an_answer_with_its_headers() {
         serve(
             |_, stream| {
-                let headers = "Content-Type: text/html\r\nRetry-After: 7\r\nX-Bhav-Simulator: 1\r\n";
+                let headers =
+                    "Content-Type: text/html\r\nRetry-After: 7\r\nX-Bhav-Simulator: 1\r\n";
                 answer(stream, 503, headers, b"<html>down</html>");
             },
             |url, _| {

@@ -14,10 +14,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
+use super::NAME;
 use super::instruments::{self, InstrumentList};
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
 use super::wire::{self, QuoteRow};
-use super::NAME;
 use crate::base::{Clock, Exchange, Quote, Source, Symbol};
 use crate::brokers::counters::CallCounts;
 use crate::brokers::gate::Gate;
@@ -25,7 +25,7 @@ use crate::brokers::limiter::Penalty;
 use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
 use crate::brokers::token::{SharedToken, Token, TokenStatus};
-use crate::brokers::transport::{CallLimits, Reply, Transport, push_query};
+use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_query};
 use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
 use crate::config::{BrokerASettings, UpstreamSettings};
 
@@ -58,25 +58,6 @@ pub struct BrokerA {
     quotes: Gate,
     other: Gate,
     route: RouteChoice,
-}
-
-/// What is wrong with the settings.
-#[derive(Debug, thiserror::Error)]
-#[error("{setting} is not an http or https URL without query")]
-pub struct BadUrl {
-    pub setting: &'static str,
-}
-
-impl BadUrl {
-    /// `url` without a slash at its end.
-    pub(in crate::brokers) fn checked(setting: &'static str, url: &str) -> Result<String, Self> {
-        let url = url.trim_end_matches('/');
-        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        match rest {
-            Some(rest) if !rest.is_empty() && !url.contains(['?', '#', ' ', '@']) => Ok(url.into()),
-            _ => Err(Self { setting }),
-        }
-    }
 }
 
 impl BrokerA {
@@ -162,10 +143,8 @@ impl BrokerA {
     /// # Errors
     /// [`FeedError`].
     pub fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, FeedError> {
-        let token = self
-            .token
-            .usable(self.clock.now())
-            .map_err(|readiness| self.other.hold(readiness))?;
+        let token =
+            self.token.usable(self.clock.now()).map_err(|readiness| self.other.hold(readiness))?;
         let url = format!("{}/instruments/{}", self.url, exchange.as_str());
         self.other.call(|| {
             let reply = self.get(&url, &token, self.instruments_limits)?;
@@ -249,10 +228,8 @@ impl MarketFeed for BrokerA {
         if symbols.len() > BATCH_MAX {
             return Err(refused("more symbols than one call carries"));
         }
-        let token = self
-            .token
-            .usable(self.clock.now())
-            .map_err(|readiness| self.quotes.hold(readiness))?;
+        let token =
+            self.token.usable(self.clock.now()).map_err(|readiness| self.quotes.hold(readiness))?;
         let batch = self.quotes.call(|| self.ask_quotes(symbols, &token))?;
         self.quotes.brought(&batch);
         Ok(batch)

@@ -197,7 +197,10 @@ fn activation_exchanges_the_request_token() {
             assert_eq!(status.set_at.unwrap().to_string(), "2021-01-01T10:45:14Z");
             assert_eq!(status.expires_at.unwrap().to_string(), "2021-01-02T00:30:00Z");
             let request = &seen()[0];
-            assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/session/token"));
+            assert_eq!(
+                (request.method.as_str(), request.target.as_str()),
+                ("POST", "/session/token")
+            );
             assert_eq!(
                 request.body,
                 "api_key=api_key&request_token=request_token&checksum=\

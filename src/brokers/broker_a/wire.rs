@@ -85,10 +85,7 @@ pub(super) fn not_an_envelope(reply: &Reply) -> FeedError {
 }
 
 fn rate_limited(reply: &Reply) -> FeedError {
-    FeedError::RateLimited {
-        source_name: NAME,
-        retry_after: reply.retry_after.unwrap_or_default(),
-    }
+    FeedError::RateLimited { source_name: NAME, retry_after: reply.retry_after.unwrap_or_default() }
 }
 
 /// One instrument of `/quote` or `/quote/ohlc`.
