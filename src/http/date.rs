@@ -10,8 +10,8 @@ const MONTHS: [&[u8; 3]; 12] = [
 /// Last millisecond of the year 9999, beyond which the year has no four digits.
 const UNIX_MS_MAX: i64 = 253_402_300_799_999;
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 5.6.7). Instants before 1970 or after 9999 count as the
-/// nearest one between.
+/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 5.6.7). Instants before 1970 or after 9999 count as
+/// the nearest one between.
 pub fn imf_fixdate(unix_ms: i64) -> [u8; 29] {
     let unix_s = unix_ms.clamp(0, UNIX_MS_MAX) / 1_000;
     let (days, second) = (unix_s / 86_400, unix_s % 86_400);
@@ -33,8 +33,8 @@ fn two_digits(out: &mut [u8; 29], at: usize, value: i64) {
     out[at + 1] = b'0' + (value % 10) as u8;
 }
 
-/// Days since 1970-01-01 as (year, month from 0, day from 1). Counts in eras of 400 years that begin on
-/// a 1 March, so that the leap day is the last day of its year.
+/// Days since 1970-01-01 as (year, month from 0, day from 1). Counts in eras of 400 years that
+/// begin on a 1 March, so that the leap day is the last day of its year.
 fn civil(days: i64) -> (i64, usize, i64) {
     let days = days + 719_468; // from 0000-03-01
     let (era, of_era) = (days / 146_097, days % 146_097);

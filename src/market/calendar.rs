@@ -1,8 +1,9 @@
-//! The trading calendar as data: dated hours, holidays, special sessions, with source and confidence.
+//! The trading calendar as data: dated hours, holidays, special sessions, with source and
+//! confidence.
 //!
-//! Built on the main thread at start, from the embedded file and an operator's, and never changed after;
-//! any thread may read it. Must never guess: a date of a year without a list of holidays is not a
-//! trading date.
+//! Built on the main thread at start, from the embedded file and an operator's, and never changed
+//! after; any thread may read it. Must never guess: a date of a year without a list of holidays is
+//! not a trading date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -123,7 +124,10 @@ impl MarketCalendar {
         Self::of(embedded_book())
     }
 
-    /// The embedded calendar, with the entries of the operator's file on top.
+    /// The embedded calendar, with the entries of the operator's file on top: a date that the file
+    /// names is what the file says, `years` adds covered years (and drops the embedded estimates of
+    /// them), and a regime replaces the one that begins on the same date and else stands between
+    /// the others.
     ///
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
@@ -159,8 +163,8 @@ impl MarketCalendar {
         self.book.years.contains(&date.year())
     }
 
-    /// Last day before the first gap in the covered years at or after `date`; `None` if `date` is in
-    /// a gap. Something to warn about when it is near.
+    /// Last day before the first gap in the covered years at or after `date`; `None` if `date` is
+    /// in a gap. Something to warn about when it is near.
     pub fn covered_until(&self, date: Date) -> Option<Date> {
         let mut year = self.covers(date).then_some(date.year())?;
         while self.book.years.contains(&(year + 1)) {
@@ -169,8 +173,8 @@ impl MarketCalendar {
         Date::new(year, 12, 31).ok()
     }
 
-    /// Whether the market has a session on `date`, special sessions included. False in a year that is
-    /// not covered.
+    /// Whether the market has a session on `date`, special sessions included. False in a year that
+    /// is not covered.
     pub fn is_trading_date(&self, date: Date) -> bool {
         self.timeline.is_trading_date(date)
     }

@@ -1,6 +1,7 @@
 //! Reads the text of a calendar file into a [`Book`].
 //!
-//! Runs on the main thread at start. Must never stop at the first fault: an operator gets all of them.
+//! Runs on the main thread at start. Must never stop at the first fault: an operator gets all of
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -133,8 +134,8 @@ fn provenance(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Provenance {
     Provenance { source, confidence }
 }
 
-/// The five intervals of a regime or part. They must come in order; only the closing auction may begin
-/// while other shares still trade.
+/// The five intervals of a regime or part. They must come in order; only the closing auction may
+/// begin while other shares still trade.
 fn hours(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<Hours> {
     row.required("continuous", faults)?;
     let hours = Hours {

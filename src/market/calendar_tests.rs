@@ -1,3 +1,5 @@
+//! Tests of the calendar: its known days, the operator's file, and faults.
+
 use super::*;
 use crate::base::ist;
 use crate::market::Phase;

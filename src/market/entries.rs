@@ -1,7 +1,8 @@
-//! Reads the TOML data files of this layer: every fault with its line, none of them fatal to the rest.
+//! Reads the TOML data files of this layer: every fault with its line, none of them fatal to the
+//! rest.
 //!
-//! Runs on the main thread at start. Must never touch anything but the text it is given and the file
-//! it is told to read.
+//! Runs on the main thread at start. Must never touch anything but the text it is given and the
+//! file it is told to read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +35,7 @@ pub struct Fault {
 pub enum DataError {
     #[error("cannot read {path}: {cause}", path = path.display())]
     Unreadable { path: PathBuf, cause: std::io::Error },
-    #[error("{path} is over {DATA_FILE_BYTES_MAX} bytes: too large for a data file", path = path.display())]
+    #[error("{path} is over {DATA_FILE_BYTES_MAX} bytes, too many", path = path.display())]
     TooLarge { path: PathBuf },
     #[error("{}", Listing { origin, faults })]
     Faulty { origin: String, faults: Vec<Fault> },
@@ -94,7 +95,8 @@ impl<'t> Faults<'t> {
     }
 }
 
-/// A time of day interval in IST: from `start_s` (included) to `end_s` (excluded) seconds of the day.
+/// A time of day interval in IST: from `start_s` (included) to `end_s` (excluded) seconds of the
+/// day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaySpan {
     pub start_s: u32,

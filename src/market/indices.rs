@@ -1,7 +1,7 @@
 //! Which indices and sectors the snapshot shows, and what each source calls them.
 //!
-//! Read on the main thread at start and never changed after. Must stay small enough for one batch of the
-//! public provider.
+//! Read on the main thread at start and never changed after. Must stay small enough for one batch
+//! of the public provider.
 
 use std::path::Path;
 

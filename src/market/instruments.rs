@@ -1,7 +1,7 @@
 //! Which instruments exist: the check that stands between a client's symbol and an upstream call.
 //!
-//! Built by a warmer from the broker's daily list, or from the embedded one; read by the edge, where
-//! [`InstrumentList::contains`] is one hash. Must never grow past [`INSTRUMENTS_MAX`].
+//! Built by a warmer from the broker's daily list, or from the embedded one; read by the edge,
+//! where [`InstrumentList::contains`] is one hash. Must never grow past [`INSTRUMENTS_MAX`].
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use jiff::civil::Date;
 
 use crate::base::Symbol;
 
-/// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets' overhead
-/// this many take under 8 MiB.
+/// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
+/// overhead this many take under 8 MiB.
 pub const INSTRUMENTS_MAX: usize = 60_000;
 
 const EMBEDDED: &str = include_str!("data/instruments.csv");
@@ -246,7 +246,8 @@ mod tests {
         );
     }
 
-    /// The check digit of an ISIN: letters as two digits, every second digit doubled from the right.
+    /// The check digit of an ISIN: letters as two digits, every second digit doubled from the
+    /// right.
     fn isin_is_sound(isin: &str) -> bool {
         let digits: Vec<u32> = isin
             .chars()
@@ -265,7 +266,7 @@ mod tests {
                 },
             )
             .sum();
-        isin.len() == 12 && sum % 10 == 0
+        isin.len() == 12 && sum.is_multiple_of(10)
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What the market is doing at an instant.
 //!
-//! The calendar is unrolled once, at start, into a list of the instants at which something changes; a
-//! question is a binary search in it. Any thread may ask. Must never read a clock itself: callers bring
-//! the instant.
+//! The calendar is unrolled once, at start, into a list of the instants at which something changes;
+//! a question is a binary search in it. Any thread may ask. Must never read a clock itself: callers
+//! bring the instant.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::base::ist;
 
 /// The phase word of the API.
 ///
-/// Outside the hours of a trading date the word is `closed`, and so it is in the gaps of a day: between
-/// the parts of a drill, from 15:30 to 15:40 before August 2026 and from 15:35 to 15:50 since. A weekend
-/// is `closed`, a weekday holiday is `holiday` from midnight to midnight, and a holiday with a muhurat
-/// session is a trading date: `closed` outside that session.
+/// Outside the hours of a trading date the word is `closed`, and so it is in the gaps of a day:
+/// between the parts of a drill, from 15:30 to 15:40 before August 2026 and from 15:35 to 15:50
+/// since. A weekend is `closed`, a weekday holiday is `holiday` from midnight to midnight, and a
+/// holiday with a muhurat session is a trading date: `closed` outside that session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Pre-open: orders, matching and the buffer before continuous trading.
@@ -69,8 +69,8 @@ pub struct MarketStatus {
     /// Some share is in continuous trading; first second included, last excluded.
     pub is_open: bool,
     pub phase: Phase,
-    /// The next instant at which `phase` or `is_open` changes; `None` if it lies beyond the years that
-    /// the calendar covers.
+    /// The next instant at which `phase` or `is_open` changes; `None` if it lies beyond the years
+    /// that the calendar covers.
     pub next_transition_at: Option<Timestamp>,
     /// The session that prices belong to: the last one whose continuous trading has begun. `None`
     /// before the first one known.
@@ -115,8 +115,8 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Unrolls the years from the first to the last of `years`; `special` tells hours that are not the
-    /// regular ones.
+    /// Unrolls the years from the first to the last of `years`; `special` tells hours that are not
+    /// the regular ones.
     pub(super) fn build<'a>(
         years: &BTreeSet<i16>,
         day: impl Fn(Date) -> Day<'a>,

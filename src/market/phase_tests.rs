@@ -1,4 +1,8 @@
-use proptest::prelude::{any, proptest};
+//! Tests of the phases: the edges of every kind of day, and the rules against the unrolled list.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::{ProptestConfig, any, proptest};
 
 use super::*;
 use crate::market::MarketCalendar;
@@ -11,7 +15,8 @@ fn date(text: &str) -> Date {
     text.parse().unwrap()
 }
 
-/// `(instant in IST, phase, is_open)`, checked at the instant and at the last millisecond of its second.
+/// `(instant in IST, phase, is_open)`, checked at the instant and at the last millisecond of its
+/// second.
 fn check(calendar: &MarketCalendar, rows: &[(&str, Phase, bool)]) {
     for (civil, phase, is_open) in rows {
         for later_ms in [0, 999] {
@@ -101,7 +106,8 @@ fn weekends_holidays_and_special_days() {
             // A Saturday and a Sunday.
             ("2026-08-01T11:00:00", Closed, false),
             ("2026-08-02T11:00:00", Closed, false),
-            // Holidays, midnight to midnight; the one that a library misses, and the day it has instead.
+            // Holidays, midnight to midnight; the one that a library misses, and the day it has
+            // instead.
             ("2026-11-24T00:00:00", Holiday, false),
             ("2026-11-24T11:00:00", Holiday, false),
             ("2026-11-24T23:59:59", Holiday, false),
@@ -234,27 +240,33 @@ fn reference(calendar: &MarketCalendar, now: Timestamp) -> (Phase, bool) {
     }
 }
 
+static CALENDAR: LazyLock<MarketCalendar> = LazyLock::new(MarketCalendar::embedded);
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
     #[test]
     fn a_status_holds_until_its_next_transition(
         second in 1_669_852_800i64..1_806_537_600, // December 2022 to April 2027
         share in any::<u32>(),
     ) {
-        let calendar = MarketCalendar::embedded();
+        let calendar = &*CALENDAR;
         let now = Timestamp::from_second(second).unwrap();
         let status = calendar.status(now);
-        assert_eq!((status.phase, status.is_open), reference(&calendar, now), "{}", ist::iso(now));
+        assert_eq!((status.phase, status.is_open), reference(calendar, now), "{}", ist::iso(now));
         let Some(next) = status.next_transition_at else {
             assert!(!status.calendar_known || ist::zoned(now).date() == date("2026-12-31"));
             return Ok(());
         };
         assert!(next > now);
-        let between = second + (next.as_second() - second - 1) * i64::from(share) / i64::from(u32::MAX);
+        let length = next.as_second() - second - 1;
+        let between = second + length * i64::from(share) / i64::from(u32::MAX);
         for unchanged in [between, next.as_second() - 1] {
             let then = Timestamp::from_second(unchanged).unwrap();
-            assert_eq!(reference(&calendar, then), (status.phase, status.is_open), "{}", ist::iso(then));
+            let state = (status.phase, status.is_open);
+            assert_eq!(reference(calendar, then), state, "{}", ist::iso(then));
             assert_eq!(calendar.status(then).next_transition_at, Some(next));
         }
-        assert_ne!(reference(&calendar, next), (status.phase, status.is_open), "{}", ist::iso(next));
+        assert_ne!(reference(calendar, next), (status.phase, status.is_open), "{}", ist::iso(next));
     }
 }

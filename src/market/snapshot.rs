@@ -1,7 +1,7 @@
 //! The index snapshot: what it is made of, its JSON, and the form in which it survives a restart.
 //!
-//! Built by the index warmer. Must never mix up ages: a value that lags behind the others is left out or
-//! marks the whole as stale.
+//! Built by the index warmer. Must never mix up ages: a value that lags behind the others is left
+//! out or marks the whole as stale.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,9 @@ use super::indices::{INDICES_MAX, Index, IndexList};
 use super::phase::{MarketStatus, Phase};
 use crate::base::{Quote, Source, Symbol, decimal, ist};
 
-/// How much earlier than the latest of the three indices a value may have been received. Broker A answers
-/// for all at once and the public provider in one batch each 15 s, so more means that it no longer comes.
+/// How much earlier than the latest of the three indices a value may have been received. Broker A
+/// answers for all at once and the public provider in one batch each 15 s, so more means that it no
+/// longer comes.
 pub const PEER_LAG_MS_MAX: i64 = 60_000;
 
 /// Largest stored snapshot read back; one with 20 names is under 8 KiB.
@@ -27,8 +28,8 @@ pub type QuoteMap = HashMap<Symbol, Quote>;
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotInputs<'a> {
     pub indices: &'a IndexList,
-    /// Quotes by feed, the preferred feed first. The three indices come from the first feed that has
-    /// all of them; only where none has, each comes from the first feed that has it.
+    /// Quotes by feed, the preferred feed first. The three indices come from the first feed that
+    /// has all of them; only where none has, each comes from the first feed that has it.
     pub quotes: &'a [&'a QuoteMap],
     pub status: &'a MarketStatus,
     /// The feed has failed for longer than its refresh interval.
@@ -114,7 +115,8 @@ impl Snapshot {
         })
     }
 
-    /// The same prices at another time: after a restart, when the phase changes, or when the feed fails.
+    /// The same prices at another time: after a restart, when the phase changes, or when the feed
+    /// fails.
     pub fn remark(&mut self, status: &MarketStatus, stale: bool) {
         self.market.is_open = status.is_open;
         self.market.phase = status.phase;
@@ -165,7 +167,8 @@ impl Snapshot {
     /// then the snapshot is stale.
     ///
     /// # Errors
-    /// [`StoredSnapshotError`] for anything that [`to_bytes`](Self::to_bytes) would not have written.
+    /// [`StoredSnapshotError`] for anything that [`to_bytes`](Self::to_bytes) would not have
+    /// written.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoredSnapshotError> {
         if bytes.len() > STORED_BYTES_MAX {
             return Err(StoredSnapshotError::Implausible("size"));

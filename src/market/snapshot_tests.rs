@@ -1,3 +1,5 @@
+//! Tests of the snapshot: its exact body, its sources and ages, and storage.
+
 use proptest::prelude::{any, proptest};
 
 use super::*;
@@ -80,7 +82,8 @@ fn simulated_and_unknown_are_said() {
     assert!(body.contains(r#""index2_change":null"#), "{body}");
     let tail = concat!(
         r#""market":{"is_open":false,"phase":"closed","next_transition_at":null,"#,
-        r#""as_of_ist":"2026-11-20T11:00:01+05:30","stale":true,"source":"public","simulated":true}}"#
+        r#""as_of_ist":"2026-11-20T11:00:01+05:30","stale":true,"#,
+        r#""source":"public","simulated":true}}"#,
     );
     assert!(body.ends_with(tail), "{body}");
 }

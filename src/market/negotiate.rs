@@ -1,0 +1,146 @@
+//! Which variant a client takes, and whether it has it already.
+//!
+//! Pure functions on header bytes, run by the edge for every snapshot request. Must never allocate
+//! or panic, whatever the bytes are; the time is linear in a head that is bounded before it gets
+//! here.
+
+/// A content coding that is made ahead of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    Br,
+    Gzip,
+    /// As it is.
+    Identity,
+}
+
+/// A weight in thousandths.
+type Weight = u16;
+
+/// The coding with the highest weight; br before gzip before identity where equal.
+///
+/// Without the header, or with nothing acceptable in it, the answer is identity: RFC 9110 12.5.3
+/// lets a server answer so, and every client can read it. Elements that are not well-formed are
+/// passed over; of a coding that is named twice, the first counts.
+pub fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
+    match accept_encoding {
+        None => Coding::Identity,
+        // What browsers and curl send, byte for byte.
+        Some(
+            b"gzip, deflate, br, zstd" | b"gzip, deflate, br" | b"deflate, gzip, br, zstd" | b"br",
+        ) => Coding::Br,
+        Some(b"gzip, deflate" | b"deflate, gzip" | b"gzip") => Coding::Gzip,
+        Some(b"identity" | b"") => Coding::Identity,
+        Some(value) => weighed_coding(value),
+    }
+}
+
+fn weighed_coding(value: &[u8]) -> Coding {
+    let (mut br, mut gzip, mut identity, mut rest) = (None, None, None, None);
+    for element in value.split(|byte| *byte == b',') {
+        let Some((name, weight)) = weighed(element) else { continue };
+        let slot: &mut Option<Weight> = if name.eq_ignore_ascii_case(b"br") {
+            &mut br
+        } else if name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip") {
+            &mut gzip
+        } else if name.eq_ignore_ascii_case(b"identity") {
+            &mut identity
+        } else if name == b"*" {
+            &mut rest
+        } else {
+            continue;
+        };
+        slot.get_or_insert(weight);
+    }
+    let weight = |named: Option<Weight>| named.or(rest).unwrap_or(0);
+    let (br, gzip, identity) = (weight(br), weight(gzip), weight(identity));
+    if br > 0 && br >= gzip && br >= identity {
+        Coding::Br
+    } else if gzip > 0 && gzip >= identity {
+        Coding::Gzip
+    } else {
+        Coding::Identity
+    }
+}
+
+/// `name` or `name;q=0.5`, with optional blanks around the parts.
+fn weighed(element: &[u8]) -> Option<(&[u8], Weight)> {
+    let mut parts = element.splitn(2, |byte| *byte == b';');
+    let name = trimmed(parts.next()?);
+    if name.is_empty() {
+        return None;
+    }
+    let weight = match parts.next() {
+        None => 1_000,
+        Some(parameter) => match trimmed(parameter) {
+            [b'q' | b'Q', b'=', digits @ ..] => qvalue(digits)?,
+            _ => return None,
+        },
+    };
+    Some((name, weight))
+}
+
+/// `0`, `0.5`, `1.000`: at most three digits after the point.
+fn qvalue(digits: &[u8]) -> Option<Weight> {
+    let (whole, fraction) = match digits {
+        [whole] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    let mut value = match whole {
+        b'0' => 0,
+        b'1' => 1_000,
+        _ => return None,
+    };
+    for (digit, unit) in fraction.iter().zip([100, 10, 1]) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value += Weight::from(digit - b'0') * unit;
+    }
+    (value <= 1_000).then_some(value)
+}
+
+/// Whether `If-None-Match` names `etag` (which is written with its quotes), by weak comparison (RFC
+/// 9110 13.1.2). A list that stops being well-formed counts up to there.
+pub fn none_match_hits(if_none_match: &[u8], etag: &[u8]) -> bool {
+    if if_none_match == etag {
+        return true;
+    }
+    let mut rest = trimmed(if_none_match);
+    if rest == b"*" {
+        return true;
+    }
+    while !rest.is_empty() {
+        // Empty elements of a list are passed over (RFC 9110 5.6.1.2).
+        if let [b',' | b' ' | b'\t', after @ ..] = rest {
+            rest = after;
+            continue;
+        }
+        let opaque = rest.strip_prefix(b"W/").unwrap_or(rest);
+        let Some(inner) = opaque.strip_prefix(b"\"") else { return false };
+        let Some(length) = memchr::memchr(b'"', inner) else { return false };
+        if &opaque[..length + 2] == etag {
+            return true;
+        }
+        rest = trimmed(&opaque[length + 2..]);
+        if !rest.is_empty() && rest[0] != b',' {
+            return false;
+        }
+    }
+    false
+}
+
+/// Without blanks and tabs at either end.
+fn trimmed(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+#[path = "negotiate_tests.rs"]
+mod tests;
