@@ -1,9 +1,10 @@
 //! Where requests meet that miss: each symbol is fetched once, for however many of them.
 //!
-//! A request joins with the symbols it lacks and parks its coroutine; the feed scheduler, woken through
-//! the `kick` given at construction, takes what is pending as one batch, and settling the batch wakes
-//! every request that has nothing left to wait for. Requests run on the edge, the scheduler on a lane
-//! thread. The lock is held for short walks over memory; nobody is woken, parked or dropped under it.
+//! A request joins with the symbols it lacks and parks its coroutine; the feed scheduler, woken
+//! through the `kick` given at construction, takes what is pending as one batch, and settling the
+//! batch wakes every request that has nothing left to wait for. Requests run on the edge, the
+//! scheduler on a lane thread. The lock is held for short walks over memory; nobody is woken,
+//! parked or dropped under it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,13 +16,14 @@ use may::sync::Blocker;
 use parking_lot::Mutex;
 
 use crate::base::{Clock, Symbol};
+use crate::config::CacheSettings;
 
-/// Symbols pending or in flight at once: four of broker A's batches, more than any request will wait
-/// for at one batch a second.
+/// Symbols pending or in flight at once: four of broker A's batches, more than any request will
+/// wait for at one batch a second.
 pub const SYMBOLS_MAX: usize = 2_000;
 
-/// Symbols settled before the lock is let go for a moment. Each may have hundreds of requests to count
-/// down, and the edge must not wait for all of a batch.
+/// Symbols settled before the lock is let go for a moment. Each may have hundreds of requests to
+/// count down, and the edge must not wait for all of a batch.
 const SETTLE_CHUNK: usize = 32;
 
 /// Shortest park: may loses a timeout that fires before the coroutine is stored.
@@ -37,6 +39,12 @@ pub struct Limits {
     pub waiters_max: usize,
     /// Symbols pending or in flight at once.
     pub symbols_max: usize,
+}
+
+impl From<&CacheSettings> for Limits {
+    fn from(settings: &CacheSettings) -> Self {
+        Self { waiters_max: settings.waiters_max, symbols_max: SYMBOLS_MAX }
+    }
 }
 
 /// Why a request may not wait.
@@ -108,8 +116,8 @@ struct Waiter {
 }
 
 impl Misses {
-    /// `kick` tells the feed scheduler that something is pending. It is called on the edge, outside the
-    /// lock, and must return at once (a `try_send` into a bounded channel).
+    /// `kick` tells the feed scheduler that something is pending. It is called on the edge, outside
+    /// the lock, and must return at once (a `try_send` into a bounded channel).
     pub fn new(limits: Limits, clock: Clock, kick: Box<dyn Fn() + Send + Sync>) -> Self {
         Self(Arc::new(Shared {
             limits,
@@ -122,8 +130,8 @@ impl Misses {
         }))
     }
 
-    /// Registers the symbols that a request lacks. The [`Wait`] belongs to the coroutine (or thread)
-    /// that called this; dropping it takes the request out again, the symbols stay pending.
+    /// Registers the symbols that a request lacks. The [`Wait`] belongs to the coroutine (or
+    /// thread) that called this; dropping it takes the request out again, the symbols stay pending.
     ///
     /// # Errors
     /// [`Busy`] where a bound is reached; nothing is registered then.
@@ -145,8 +153,8 @@ impl Misses {
         Ok(wait)
     }
 
-    /// Takes at most `max` pending symbols for one upstream call, oldest first. They are in flight, and
-    /// are not taken again, until they are settled or put back.
+    /// Takes at most `max` pending symbols for one upstream call, oldest first. They are in flight,
+    /// and are not taken again, until they are settled or put back.
     pub fn take_pending(&self, max: usize) -> Taken {
         let mut board = self.0.board.lock();
         let batch = board.number();
@@ -164,8 +172,8 @@ impl Misses {
         Taken { misses: self.clone(), batch, symbols }
     }
 
-    /// Says that nothing more is to come for these symbols, whether pending or in flight: their quotes
-    /// (or negative entries) are in L1, or could not be had.
+    /// Says that nothing more is to come for these symbols, whether pending or in flight: their
+    /// quotes (or negative entries) are in L1, or could not be had.
     pub fn settle(&self, symbols: &[Symbol]) {
         self.settle_where(symbols, |_| true);
     }
@@ -176,8 +184,8 @@ impl Misses {
         self.settle(&symbols);
     }
 
-    /// To be called every second or so: drops pending symbols that nobody waits for and nobody asked
-    /// for within `ttl_ms`, and wakes requests whose own timer was lost.
+    /// To be called every second or so: drops pending symbols that nobody waits for and nobody
+    /// asked for within `ttl_ms`, and wakes requests whose own timer was lost.
     pub fn expire(&self, ttl_ms: u64) {
         let now_mono_ms = self.0.clock.monotonic_ms();
         let mut removed = Vec::new();
@@ -292,8 +300,8 @@ impl Board {
         Ok(Joined { waiter, slots, fresh: fresh > 0 })
     }
 
-    /// Makes room for `fresh` more symbols, dropping the oldest pending ones that nobody waits for and
-    /// that are not among those being `asked` for.
+    /// Makes room for `fresh` more symbols, dropping the oldest pending ones that nobody waits for
+    /// and that are not among those being `asked` for.
     fn make_room(
         &mut self,
         fresh: usize,
@@ -357,8 +365,8 @@ impl Wait {
         self.waiter.left.load(Ordering::Acquire) == 0
     }
 
-    /// Parks until every symbol is settled, for at most `timeout_ms`; says whether they all are. Hold
-    /// no L1 view across this: the coroutine may wake on another thread.
+    /// Parks until every symbol is settled, for at most `timeout_ms`; says whether they all are.
+    /// Hold no L1 view across this: the coroutine may wake on another thread.
     pub fn until(self, timeout_ms: u64) -> bool {
         if self.is_settled() {
             return true;
@@ -392,7 +400,8 @@ impl Drop for Wait {
                 && slot.ticket == *ticket
             {
                 slot.gone += 1;
-                // Swept when half are gone, so that a thousand time-outs do not walk a thousand each.
+                // Swept when half are gone, so that a thousand time-outs do not walk a thousand
+                // each.
                 if slot.gone * 2 > slot.waiters.len() {
                     let gone = |waiter: &mut Arc<Waiter>| waiter.gone.load(Ordering::Relaxed);
                     given_up.extend(slot.waiters.extract_if(.., gone));
@@ -404,8 +413,8 @@ impl Drop for Wait {
     }
 }
 
-/// Symbols in flight with one upstream call. Dropped without being settled or put back (a panic, a lost
-/// job) it settles them, so that nobody waits for an answer that cannot come.
+/// Symbols in flight with one upstream call. Dropped without being settled or put back (a panic, a
+/// lost job) it settles them, so that nobody waits for an answer that cannot come.
 #[must_use = "dropping it settles the symbols"]
 pub struct Taken {
     misses: Misses,

@@ -32,7 +32,7 @@ fn bounded(waiters_max: usize, symbols_max: usize) -> Misses {
 }
 
 fn misses() -> Misses {
-    bounded(2_000, SYMBOLS_MAX)
+    Misses::new(Limits::from(&CacheSettings::default()), clock(), Box::new(|| {}))
 }
 
 #[test]
