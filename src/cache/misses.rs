@@ -6,15 +6,15 @@
 //! scheduler on a lane thread. The lock is held for short walks over memory; nobody is woken,
 //! parked or dropped under it.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use foldhash::quality::RandomState;
 use may::sync::Blocker;
 use parking_lot::Mutex;
 
+use super::board::{Board, Slot, Waiter};
+pub use super::board::{Busy, Limits};
 use crate::base::{Clock, Symbol};
 use crate::config::CacheSettings;
 
@@ -31,30 +31,6 @@ const PARK_MS_MIN: u64 = 10;
 
 /// How far past its deadline a parked request is before [`Misses::expire`] wakes it.
 const OVERDUE_MS: u64 = 100;
-
-/// Bounds of the meeting point.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Requests that may wait at once (`waiters_max` of the cache settings).
-    pub waiters_max: usize,
-    /// Symbols pending or in flight at once.
-    pub symbols_max: usize,
-}
-
-impl From<&CacheSettings> for Limits {
-    fn from(settings: &CacheSettings) -> Self {
-        Self { waiters_max: settings.waiters_max, symbols_max: SYMBOLS_MAX }
-    }
-}
-
-/// Why a request may not wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Busy {
-    #[error("too many requests are waiting for quotes")]
-    Waiters,
-    #[error("too many symbols are waiting to be fetched")]
-    Symbols,
-}
 
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,34 +61,10 @@ struct Shared {
     expired: AtomicU64,
 }
 
-#[derive(Default)]
-struct Board {
-    slots: HashMap<Symbol, Slot, RandomState>,
-    /// Pending symbols, oldest first. An item whose ticket its slot no longer has is a leftover.
-    queue: VecDeque<(u64, Symbol)>,
-    waiters: HashMap<u64, Arc<Waiter>, RandomState>,
-    /// The last ticket, batch or waiter number given out.
-    last_number: u64,
-}
-
-/// A symbol that somebody missed.
-struct Slot {
-    ticket: u64,
-    /// The batch it is in flight with; `None` while pending.
-    batch: Option<u64>,
-    asked_mono_ms: u64,
-    waiters: Vec<Arc<Waiter>>,
-    /// How many of `waiters` gave up.
-    gone: usize,
-}
-
-struct Waiter {
-    number: u64,
-    /// Symbols not settled yet; counted down under the lock.
-    left: AtomicUsize,
-    gone: AtomicBool,
-    deadline_mono_ms: AtomicU64,
-    blocker: Arc<Blocker>,
+impl From<&CacheSettings> for Limits {
+    fn from(settings: &CacheSettings) -> Self {
+        Self { waiters_max: settings.waiters_max, symbols_max: SYMBOLS_MAX }
+    }
 }
 
 impl Misses {
@@ -240,114 +192,6 @@ impl Misses {
                 waiter.blocker.unpark();
             }
         }
-    }
-}
-
-/// What [`Board::join`] made.
-struct Joined {
-    waiter: Arc<Waiter>,
-    slots: Vec<(Symbol, u64)>,
-    /// Something became pending that was not.
-    fresh: bool,
-}
-
-impl Board {
-    fn number(&mut self) -> u64 {
-        self.last_number += 1;
-        self.last_number
-    }
-
-    fn join(
-        &mut self,
-        symbols: &[Symbol],
-        limits: Limits,
-        blocker: Arc<Blocker>,
-        now_mono_ms: u64,
-        removed: &mut Vec<(Symbol, Slot)>,
-    ) -> Result<Joined, Busy> {
-        if self.waiters.len() >= limits.waiters_max {
-            return Err(Busy::Waiters);
-        }
-        let fresh = symbols.iter().filter(|&symbol| !self.slots.contains_key(symbol)).count();
-        self.make_room(fresh, symbols, limits.symbols_max, removed)?;
-        let number = self.number();
-        let waiter = Arc::new(Waiter {
-            number,
-            left: AtomicUsize::new(0),
-            gone: AtomicBool::new(false),
-            deadline_mono_ms: AtomicU64::new(u64::MAX),
-            blocker,
-        });
-        let mut slots = Vec::with_capacity(symbols.len());
-        for symbol in symbols {
-            if !self.slots.contains_key(symbol) {
-                let ticket = self.number();
-                self.queue.push_back((ticket, symbol.clone()));
-                self.slots.insert(symbol.clone(), Slot::new(ticket));
-            }
-            let Some(slot) = self.slots.get_mut(symbol) else { continue };
-            slot.asked_mono_ms = now_mono_ms;
-            if slot.waiters.last().is_some_and(|last| last.number == number) {
-                continue; // named twice
-            }
-            slot.waiters.push(Arc::clone(&waiter));
-            slots.push((symbol.clone(), slot.ticket));
-        }
-        waiter.left.store(slots.len(), Ordering::Release);
-        if !slots.is_empty() {
-            self.waiters.insert(number, Arc::clone(&waiter));
-        }
-        Ok(Joined { waiter, slots, fresh: fresh > 0 })
-    }
-
-    /// Makes room for `fresh` more symbols, dropping the oldest pending ones that nobody waits for
-    /// and that are not among those being `asked` for.
-    fn make_room(
-        &mut self,
-        fresh: usize,
-        asked: &[Symbol],
-        symbols_max: usize,
-        removed: &mut Vec<(Symbol, Slot)>,
-    ) -> Result<(), Busy> {
-        let mut excess = (self.slots.len() + fresh).saturating_sub(symbols_max);
-        let slots = &mut self.slots;
-        if excess > 0 || self.queue.len() >= 2 * symbols_max.max(1) {
-            self.queue.retain(|(ticket, symbol)| match slots.get(symbol) {
-                Some(slot) if !slot.is_pending(*ticket) => false,
-                None => false,
-                Some(slot) if excess > 0 && slot.is_unwanted() && !asked.contains(symbol) => {
-                    excess -= 1;
-                    removed.extend(slots.remove_entry(symbol));
-                    false
-                }
-                Some(_) => true,
-            });
-        }
-        if excess > 0 { Err(Busy::Symbols) } else { Ok(()) }
-    }
-
-    /// Counts every request of a settled slot down and moves those that are done to `awake`.
-    fn count_down(&mut self, slot: &Slot, awake: &mut Vec<Arc<Waiter>>) {
-        for waiter in &slot.waiters {
-            if waiter.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                awake.extend(self.waiters.remove(&waiter.number));
-            }
-        }
-    }
-}
-
-impl Slot {
-    fn new(ticket: u64) -> Self {
-        Self { ticket, batch: None, asked_mono_ms: 0, waiters: Vec::new(), gone: 0 }
-    }
-
-    fn is_pending(&self, ticket: u64) -> bool {
-        self.batch.is_none() && self.ticket == ticket
-    }
-
-    /// Pending, and everybody who waited gave up.
-    fn is_unwanted(&self) -> bool {
-        self.batch.is_none() && self.gone == self.waiters.len()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use may::go;
 use proptest::prelude::*;

@@ -4,6 +4,7 @@
 //! are not cached yet; [`l2`] survives a restart and is only touched by lane threads and at start.
 //! None of them calls an upstream: they hold what the warmers bring.
 
+mod board;
 pub mod codec;
 pub mod l1;
 pub mod l2;
