@@ -4,6 +4,7 @@ pub mod api;
 pub mod base;
 pub mod brokers;
 pub mod cache;
+pub mod cli;
 pub mod config;
 pub mod http;
 pub mod market;

@@ -1,8 +1,8 @@
 //! The only place that reads the machine's clocks.
 //!
-//! A [`Clock`] is a cheap handle. The system clock can be started at another instant (`BHAV_NOW`, the
-//! demo, tests) and then runs on; a manual clock moves only when told to. Any thread may read it; it
-//! never blocks.
+//! A [`Clock`] is a cheap handle. The system clock can be started at another instant (`BHAV_NOW`,
+//! the demo, tests) and then runs on; a manual clock moves only when told to. Any thread may read
+//! it; it never blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

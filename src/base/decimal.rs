@@ -1,7 +1,7 @@
 //! Exact decimal arithmetic and its written form.
 //!
-//! Money never passes through a binary float: the brokers' digits are parsed into [`Decimal`] and rounded,
-//! half away from zero, only when written out (contract, section 2).
+//! Money never passes through a binary float: the brokers' digits are parsed into [`Decimal`] and
+//! rounded, half away from zero, only when written out (contract, section 2).
 
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -13,8 +13,8 @@ pub fn rounded(value: Decimal) -> Decimal {
     value.round_dp_with_strategy(WRITTEN_PLACES, RoundingStrategy::MidpointAwayFromZero)
 }
 
-/// Percent change of `last` from `previous_close`; `None` where the previous close is not positive, or
-/// the quotient does not fit.
+/// Percent change of `last` from `previous_close`; `None` where the previous close is not positive,
+/// or the quotient does not fit.
 pub fn percent_change(last: Decimal, previous_close: Decimal) -> Option<Decimal> {
     if previous_close <= Decimal::ZERO {
         return None;

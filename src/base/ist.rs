@@ -1,4 +1,5 @@
-//! Indian Standard Time: a fixed offset of +05:30 with no daylight saving, so no zone database is needed.
+//! Indian Standard Time: a fixed offset of +05:30 with no daylight saving, so no zone database is
+//! needed.
 
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
@@ -21,7 +22,8 @@ pub fn zoned(at: Timestamp) -> Zoned {
 
 /// The instant of a civil time that the wire gives without a zone and means as IST.
 pub fn instant(civil: DateTime) -> Timestamp {
-    // A fixed offset has neither gaps nor folds, and the calendar years in use are far inside the range.
+    // A fixed offset has neither gaps nor folds, and the calendar years in use are far inside the
+    // range.
     civil.to_zoned(zone()).map(|z| z.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 

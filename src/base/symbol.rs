@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest symbol accepted, exchange and colon included. The longest in broker A's dump of shares and
-/// indices is under 40.
+/// Longest symbol accepted, exchange and colon included. The longest in broker A's dump of shares
+/// and indices is under 40.
 pub const SYMBOL_BYTES_MAX: usize = 48;
 
 /// The two exchanges whose instruments are quoted.
@@ -70,9 +70,9 @@ impl fmt::Debug for Symbol {
     }
 }
 
-/// Whether `text` is `NSE:` or `BSE:` and a ticker of upper-case letters, digits, `&`, `-`, `.`, `_`,
-/// `*`, `$` and inner spaces. None of these needs escaping in JSON, so a symbol can be copied into an
-/// answer as it is.
+/// Whether `text` is `NSE:` or `BSE:` and a ticker of upper-case letters, digits, `&`, `-`, `.`,
+/// `_`, `*`, `$` and inner spaces. None of these needs escaping in JSON, so a symbol can be copied
+/// into an answer as it is.
 pub fn well_formed(text: &[u8]) -> bool {
     let Some(ticker) = text.strip_prefix(b"NSE:").or_else(|| text.strip_prefix(b"BSE:")) else {
         return false;

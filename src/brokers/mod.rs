@@ -5,6 +5,25 @@
 
 use std::time::Duration;
 
+pub mod breaker;
+pub mod broker_a;
+pub mod counters;
+mod gate;
+mod json;
+pub mod limiter;
+pub mod plausible;
+pub mod public;
+mod route;
+#[cfg(test)]
+mod testing;
+pub mod token;
+pub mod transport;
+
+pub use broker_a::BrokerA;
+pub use counters::CallCounts;
+pub use public::Public;
+pub use token::SharedToken;
+
 use crate::base::{Quote, Source, Symbol};
 
 /// A source of quotes that answers in batches.
@@ -15,7 +34,7 @@ pub trait MarketFeed: Send + Sync {
     /// Who this is.
     fn source(&self) -> Source;
 
-    /// Most instruments that one call carries.
+    /// Most instruments that one call carries now.
     fn batch_max(&self) -> usize;
 
     /// Whether a call would be let out now. Never blocks.
@@ -29,7 +48,8 @@ pub trait MarketFeed: Send + Sync {
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError>;
 }
 
-/// What one call brought.
+/// What one call brought. A symbol in none of the lists was not asked for: a feed may have fallen back
+/// to a route that carries fewer (see [`MarketFeed::batch_max`]).
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Plausible quotes, in no particular order, only of symbols that were asked for.

@@ -1,3 +1,36 @@
-//! Row 3: HTTP/1.1 on may.
+//! Row 3: HTTP/1.1 on may. The edge of the product.
+//!
+//! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived; `head`, `chunked`,
+//! `reply`, `prepared`, `problem` and `date` are pure. Everything runs on edge workers except the sweeper
+//! (`slots`), an OS thread that owns deadlines.
+//!
+//! This layer knows no route. It calls upward through [`Serve`] alone. It never blocks: the only waits are
+//! may's, and no buffer set, lock or cache view is held over one except by a handler that waits for a lane.
+
+mod chunked;
+mod conn;
+pub mod date;
+pub mod head;
+pub mod listen;
 pub mod prepared;
+pub mod problem;
+pub mod reply;
+pub mod request;
+mod scratch;
+pub mod server;
+mod slots;
+pub mod stats;
+mod turn;
+
+pub use listen::{ListenError, Listener};
 pub use prepared::Prepared;
+pub use problem::Problem;
+pub use reply::Reply;
+pub use request::{Method, Peer, Request};
+pub use server::Server;
+
+/// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
+pub trait Serve: Send + Sync + 'static {
+    /// Sends exactly one response through `reply`. May park (a lane's ticket); must not block.
+    fn serve(&self, request: &Request<'_>, reply: &mut Reply<'_>);
+}

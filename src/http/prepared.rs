@@ -6,6 +6,7 @@
 /// Status line, headers and body as the client gets them.
 #[derive(Debug, Clone)]
 pub struct Prepared {
+    status: u16,
     bytes: Box<[u8]>,
     /// Where the headers begin: after the status line.
     status_line_bytes: usize,
@@ -40,7 +41,12 @@ impl Prepared {
         if status != 304 {
             bytes.extend_from_slice(body);
         }
-        Self { bytes: bytes.into_boxed_slice(), status_line_bytes, head_bytes }
+        Self { status, bytes: bytes.into_boxed_slice(), status_line_bytes, head_bytes }
+    }
+
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        self.status
     }
 
     /// `HTTP/1.1 200 OK\r\n`.

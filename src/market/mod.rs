@@ -1,1 +1,19 @@
-//! Placeholder of the first build.
+//! Row 4: what the market is doing and what it looks like.
+//!
+//! The calendar and its phases, the list of indices and sectors, the list of instruments, and the
+//! snapshot with its ready-made responses. Everything is computed from what callers bring: nothing here
+//! does network I/O or reads a clock.
+
+pub mod calendar;
+mod calendar_file;
+pub mod entries;
+pub mod indices;
+pub mod instruments;
+pub mod phase;
+pub mod snapshot;
+
+pub use calendar::{CalendarError, MarketCalendar};
+pub use indices::{Index, IndexList, IndicesError};
+pub use instruments::{InstrumentList, InstrumentsError};
+pub use phase::{MarketStatus, Phase, SessionKind};
+pub use snapshot::{QuoteMap, Snapshot, SnapshotInputs};

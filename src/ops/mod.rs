@@ -1,1 +1,15 @@
-//! Placeholder of the first build.
+//! Row 1: what runs the process rather than serves the market.
+//!
+//! Log, counters, the panic hook, systemd's notifications, exit codes, version. Any thread may call
+//! in here and none of it blocks the caller. It knows no settings struct: `cli` hands it plain
+//! values.
+
+pub mod counter;
+pub mod exit;
+pub mod log;
+pub mod notify;
+pub mod panic;
+pub mod version;
+
+pub use counter::{Counter, Gauge, Sharded};
+pub use exit::Exit;

@@ -1,6 +1,17 @@
 //! Row 1: every setting, as one typed value.
 //!
-//! Read once on the main thread before anything starts; modules receive their own part by reference.
+//! Read once on the main thread before anything starts; modules receive their own part by
+//! reference. The defaults stand here and nowhere else. `table` names each setting and its range,
+//! `load` reads flags and environment, `secrets` the credentials, `check` judges the whole, `cli`
+//! makes the flags. Must never log: the log is started from what is read here.
+
+pub mod check;
+pub mod cli;
+pub mod load;
+pub mod secrets;
+pub mod table;
+pub mod template;
+pub mod value;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,7 +20,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 
 /// All settings. `Config::default()` is what an empty environment gives.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Config {
     pub http: HttpSettings,
     pub broker_a: BrokerASettings,
@@ -18,11 +29,32 @@ pub struct Config {
     pub upstream: UpstreamSettings,
     pub cache: CacheSettings,
     pub market: MarketSettings,
+    pub auth: AuthSettings,
+    pub sim: SimSettings,
     pub log: LogSettings,
     /// Databases and keys live here (`BHAV_STATE_DIR`).
     pub state_dir: PathBuf,
     /// Start the clock here instead of now (`BHAV_NOW`).
     pub now: Option<Timestamp>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            http: HttpSettings::default(),
+            broker_a: BrokerASettings::default(),
+            broker_b: BrokerBSettings::default(),
+            public: PublicSettings::default(),
+            upstream: UpstreamSettings::default(),
+            cache: CacheSettings::default(),
+            market: MarketSettings::default(),
+            auth: AuthSettings::default(),
+            sim: SimSettings::default(),
+            log: LogSettings::default(),
+            state_dir: PathBuf::from("./bhav-state"),
+            now: None,
+        }
+    }
 }
 
 /// The edge: sockets and HTTP/1.1.
@@ -78,8 +110,8 @@ pub struct BrokerASettings {
     pub api_secret: Option<SecretString>,
     pub access_token: Option<SecretString>,
     pub admin_secret: Option<SecretString>,
-    /// Least time between two quote calls. The broker allows one a second; the default leaves room for
-    /// jitter on the way.
+    /// Least time between two quote calls. The broker allows one a second; the default leaves room
+    /// for jitter on the way.
     pub quote_interval_ms: u64,
     pub lane_threads: usize,
 }
@@ -123,7 +155,8 @@ impl Default for BrokerBSettings {
 pub struct PublicSettings {
     pub enabled: bool,
     pub url: String,
-    /// A library's default user-agent is refused; the accepted ones change (`wire/public-quotes.md`).
+    /// A library's default user-agent is refused; the accepted ones change
+    /// (`wire/public-quotes.md`).
     pub user_agent: String,
     /// Least time between two batches of 20.
     pub batch_interval_ms: u64,
@@ -213,6 +246,36 @@ pub struct MarketSettings {
     pub calendar_file: Option<PathBuf>,
     /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
     pub indices_file: Option<PathBuf>,
+}
+
+/// Logging in.
+#[derive(Debug)]
+pub struct AuthSettings {
+    /// Current signing key; without it one is made once and kept in the state directory.
+    pub jwt_secret: Option<SecretString>,
+    /// Per account and per client address; 0 switches the limit off.
+    pub login_attempts_per_minute: u32,
+}
+
+impl Default for AuthSettings {
+    fn default() -> Self {
+        Self { jwt_secret: None, login_attempts_per_minute: 10 }
+    }
+}
+
+/// The simulator, used by `bhav demo` and `bhav sim` only.
+#[derive(Debug, Clone)]
+pub struct SimSettings {
+    /// `IP:PORT`; port 0 takes a free one.
+    pub listen: String,
+    /// The same seed gives the same exchange day.
+    pub seed: u64,
+}
+
+impl Default for SimSettings {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:0".into(), seed: 1 }
+    }
 }
 
 /// The log.

@@ -1,0 +1,286 @@
+//! Broker A's client: quotes, the daily token exchange, the instruments file.
+//!
+//! Runs on upstream lanes and blocks up to each call's deadline. All callers of the process share one
+//! quote slot a second; a caller that comes too early is told so, never queued here.
+//!
+//! `/quote` and not `/quote/ohlc` is asked, because only it says when the price was made and both cost
+//! the same slot. `/quote/ohlc`, whose rows are a tenth of the size and which always carries indices in
+//! full, is the spare route while `/quote` does not give a readable answer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::NAME;
+use super::instruments::{self, InstrumentList};
+use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
+use super::wire::{self, QuoteRow};
+use crate::base::{Clock, Exchange, Quote, Source, Symbol};
+use crate::brokers::counters::CallCounts;
+use crate::brokers::gate::Gate;
+use crate::brokers::limiter::Penalty;
+use crate::brokers::plausible::{Claim, Kind};
+use crate::brokers::route::RouteChoice;
+use crate::brokers::token::{SharedToken, Token, TokenStatus};
+use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_query};
+use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
+use crate::config::{BrokerASettings, UpstreamSettings};
+
+/// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that made
+/// trouble for others.
+const BATCH_MAX: usize = 500;
+
+/// Least time between two calls that are neither quotes nor candles: the broker allows ten a second.
+const OTHER_INTERVAL_MS: u64 = 100;
+
+/// After a 429. The broker counts by the second and documents no `Retry-After`.
+const PENALTY: Penalty = Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
+
+/// The instruments file is megabytes, built once a day, and nobody waits for it.
+const INSTRUMENTS_TIMEOUT_MS: u64 = 30_000;
+
+/// The `X-Kite-Version` that all calls carry.
+const API_VERSION: (&str, &str) = ("x-kite-version", "3");
+
+/// The real-time feed and the calls around it.
+pub struct BrokerA {
+    url: String,
+    api_key: Option<SecretString>,
+    api_secret: Option<SecretString>,
+    clock: Clock,
+    token: Arc<SharedToken>,
+    transport: Transport,
+    limits: CallLimits,
+    instruments_limits: CallLimits,
+    quotes: Gate,
+    other: Gate,
+    route: RouteChoice,
+}
+
+impl BrokerA {
+    /// A client that takes its token from `token` at each call.
+    ///
+    /// # Errors
+    /// [`BadUrl`].
+    pub fn new(
+        settings: &BrokerASettings,
+        upstream: &UpstreamSettings,
+        clock: Clock,
+        token: Arc<SharedToken>,
+    ) -> Result<Self, BadUrl> {
+        let url = BadUrl::checked("broker_a.url", &settings.url)?;
+        let user_agent = concat!("bhav/", env!("CARGO_PKG_VERSION"));
+        let gate = |name, interval_ms| Gate::new(name, &clock, upstream, interval_ms, PENALTY);
+        Ok(Self {
+            transport: Transport::new(upstream, &url, user_agent),
+            url,
+            api_key: settings.api_key.clone(),
+            api_secret: settings.api_secret.clone(),
+            token,
+            limits: CallLimits::usual(upstream),
+            instruments_limits: CallLimits {
+                body_bytes_max: upstream.instruments_bytes_max,
+                total_timeout_ms: INSTRUMENTS_TIMEOUT_MS.max(upstream.total_timeout_ms),
+            },
+            quotes: gate("broker A quotes", settings.quote_interval_ms),
+            other: gate("broker A", OTHER_INTERVAL_MS),
+            route: RouteChoice::new("broker A /quote", clock.clone()),
+            clock,
+        })
+    }
+
+    /// Counts of the quote calls.
+    pub fn quote_counts(&self) -> CallCounts {
+        self.quotes.counts()
+    }
+
+    /// Counts of all other calls.
+    pub fn other_counts(&self) -> CallCounts {
+        self.other.counts()
+    }
+
+    /// Exchanges a one-time request token for the day's access token and makes it the shared one.
+    ///
+    /// # Errors
+    /// [`FeedError::Refused`] when the broker does not accept the request token;
+    /// `NotReady(Off)` without api key and secret in the settings.
+    pub fn activate(&self, request_token: &str) -> Result<TokenStatus, FeedError> {
+        let (Some(key), Some(secret)) = (&self.api_key, &self.api_secret) else {
+            return Err(self.other.hold(Readiness::Off));
+        };
+        if request_token.is_empty() || request_token.len() > REQUEST_TOKEN_BYTES_MAX {
+            return Err(refused("request token of a wrong length"));
+        }
+        let checksum = checksum(key, request_token, secret);
+        let fields = [
+            ("api_key", key.expose_secret()),
+            ("request_token", request_token),
+            ("checksum", checksum.as_str()),
+        ];
+        let url = format!("{}/session/token", self.url);
+        let login = self.other.call(|| {
+            let reply = self
+                .transport
+                .post_form(&url, &[API_VERSION], &fields, self.limits)
+                .map_err(|error| error.of(NAME))?;
+            match wire::login(&reply) {
+                // Here the "token" is the request token or the checksum.
+                Err(FeedError::TokenDead { .. }) => Err(refused("request token not accepted")),
+                other => other,
+            }
+        })?;
+        let now = self.clock.now();
+        self.token.set(login.access_token, key.clone(), login.login_at.unwrap_or(now));
+        tracing::info!("broker A token activated");
+        Ok(self.token.status(now))
+    }
+
+    /// Fetches one exchange's instruments file, which the broker rebuilds about 08:30 IST each day.
+    ///
+    /// # Errors
+    /// [`FeedError`].
+    pub fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, FeedError> {
+        let token =
+            self.token.usable(self.clock.now()).map_err(|readiness| self.other.hold(readiness))?;
+        let url = format!("{}/instruments/{}", self.url, exchange.as_str());
+        self.other.call(|| {
+            let reply = self.get(&url, &token, self.instruments_limits)?;
+            if reply.status != 200 || reply.body.starts_with(b"{") {
+                let error = wire::data(&reply).err();
+                let error = error.unwrap_or_else(|| wire::not_an_envelope(&reply));
+                return Err(self.learn(error, &token));
+            }
+            let bytes_max = self.instruments_limits.body_bytes_max;
+            instruments::parse(&reply.body, exchange, bytes_max)
+        })
+    }
+
+    fn get(&self, url: &str, token: &Token, limits: CallLimits) -> Result<Reply, FeedError> {
+        let authorization = token.authorization();
+        let headers = [API_VERSION, ("authorization", authorization.as_str())];
+        self.transport.get(url, &headers, limits).map_err(|error| error.of(NAME))
+    }
+
+    fn ask_quotes(&self, symbols: &[Symbol], token: &Token) -> Result<Batch, FeedError> {
+        let spare = self.route.spare();
+        let mut url = format!("{}/quote{}", self.url, if spare { "/ohlc" } else { "" });
+        for symbol in symbols {
+            push_query(&mut url, "i", symbol.as_str());
+        }
+        let answer = self
+            .get(&url, token, self.limits)
+            .and_then(|reply| Ok((wire::quotes(&reply)?, reply.simulated)));
+        match answer {
+            Ok((rows, simulated)) => {
+                token.mark_works();
+                if !spare {
+                    self.route.worked();
+                }
+                Ok(batch(symbols, &rows, simulated, self.clock.now()))
+            }
+            Err(error) => {
+                if matches!(error, FeedError::Malformed { .. }) && !spare {
+                    self.route.failed();
+                }
+                Err(self.learn(error, token))
+            }
+        }
+    }
+
+    /// Writes what an error says about the token onto the token.
+    fn learn(&self, error: FeedError, token: &Token) -> FeedError {
+        match &error {
+            FeedError::TokenDead { .. } if token.mark_dead() => {
+                tracing::warn!("broker A refused the shared token; a new login is needed");
+            }
+            FeedError::NoPermission { .. } if token.mark_no_permission(self.clock.now()) => {
+                tracing::warn!("broker A's plan has no market data");
+            }
+            _ => {}
+        }
+        error
+    }
+}
+
+impl MarketFeed for BrokerA {
+    fn source(&self) -> Source {
+        Source::BrokerA
+    }
+
+    fn batch_max(&self) -> usize {
+        BATCH_MAX
+    }
+
+    fn readiness(&self) -> Readiness {
+        match self.token.usable(self.clock.now()) {
+            Ok(_) => self.quotes.readiness(),
+            Err(readiness) => readiness,
+        }
+    }
+
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError> {
+        if symbols.is_empty() {
+            return Ok(Batch::default());
+        }
+        if symbols.len() > BATCH_MAX {
+            return Err(refused("more symbols than one call carries"));
+        }
+        let token =
+            self.token.usable(self.clock.now()).map_err(|readiness| self.quotes.hold(readiness))?;
+        let batch = self.quotes.call(|| self.ask_quotes(symbols, &token))?;
+        self.quotes.brought(&batch);
+        Ok(batch)
+    }
+}
+
+fn refused(detail: &str) -> FeedError {
+    FeedError::Refused { source_name: NAME, detail: detail.into() }
+}
+
+/// Walks the request, not the answer: a missing key is the broker's only sign of an unknown symbol.
+fn batch(
+    symbols: &[Symbol],
+    rows: &HashMap<String, Option<QuoteRow>>,
+    simulated: bool,
+    received: Timestamp,
+) -> Batch {
+    let mut batch = Batch { simulated, ..Batch::default() };
+    for symbol in symbols {
+        let Some(row) = rows.get(symbol.as_str()) else {
+            batch.unknown.push(symbol.clone());
+            continue;
+        };
+        match row.as_ref().and_then(|row| quote(symbol, row, simulated, received)) {
+            Some(quote) => batch.quotes.push(quote),
+            None => batch.implausible.push(symbol.clone()),
+        }
+    }
+    batch
+}
+
+fn quote(symbol: &Symbol, row: &QuoteRow, simulated: bool, received: Timestamp) -> Option<Quote> {
+    let kind = if row.is_index() { Kind::of_index(symbol.ticker()) } else { Kind::Share };
+    let claim = Claim {
+        kind,
+        last_price: row.last_price,
+        previous_close: row.previous_close,
+        as_of: row.timestamp.unwrap_or(received),
+    };
+    let previous_close = claim.believed(received).ok()?;
+    Some(Quote {
+        symbol: symbol.clone(),
+        last_price: claim.last_price,
+        previous_close,
+        as_of: claim.as_of,
+        received,
+        source: Source::BrokerA,
+        simulated,
+    })
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

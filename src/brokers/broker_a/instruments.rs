@@ -1,0 +1,211 @@
+//! The daily instruments file: gzip or plain CSV to the shares and indices that can be quoted. Pure.
+//!
+//! Bad rows are skipped and counted, rows of derivatives and other exchanges are left out.
+
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+
+use super::NAME;
+use crate::base::{Exchange, Symbol};
+use crate::brokers::FeedError;
+
+/// Rows read of one file. The largest exchange file has some ten thousand; the whole market's, options
+/// included, stays under this too.
+const ROWS_MAX: usize = 500_000;
+
+/// First bytes of gzip, for a file that comes packed without saying so in its headers.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// What kind of instrument a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segment {
+    Share,
+    Index,
+}
+
+/// One instrument that can be quoted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub symbol: Symbol,
+    pub instrument_token: u32,
+    /// The exchange's short company name; may be empty.
+    pub name: Box<str>,
+    pub segment: Segment,
+}
+
+/// One exchange's file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstrumentList {
+    pub listed: Vec<Listed>,
+    /// Rows that could not be read.
+    pub skipped: u64,
+    /// Readable rows of derivatives, or of another exchange.
+    pub left_out: u64,
+}
+
+#[derive(Deserialize)]
+struct Row<'a> {
+    instrument_token: u32,
+    tradingsymbol: &'a str,
+    name: &'a str,
+    instrument_type: &'a str,
+    segment: &'a str,
+    exchange: &'a str,
+}
+
+/// Reads the file of `exchange`; unpacked it may have at most `bytes_max`.
+///
+/// # Errors
+/// [`FeedError::Malformed`] when it is too large, not this CSV, or holds nothing that can be quoted.
+pub fn parse(body: &[u8], exchange: Exchange, bytes_max: u64) -> Result<InstrumentList, FeedError> {
+    if body.starts_with(&GZIP_MAGIC) {
+        let mut plain = Vec::new();
+        MultiGzDecoder::new(body)
+            .take(bytes_max + 1)
+            .read_to_end(&mut plain)
+            .map_err(|_| malformed("instruments file is badly packed"))?;
+        if plain.len() as u64 > bytes_max {
+            return Err(malformed("instruments file is too large"));
+        }
+        return parse_plain(&plain, exchange);
+    }
+    parse_plain(body, exchange)
+}
+
+fn parse_plain(body: &[u8], exchange: Exchange) -> Result<InstrumentList, FeedError> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(body);
+    let headers = reader.headers().map_err(|_| malformed("instruments file without header"))?;
+    let headers = headers.clone();
+    let mut list = InstrumentList::default();
+    let mut record = csv::StringRecord::new();
+    for _ in 0..ROWS_MAX {
+        match reader.read_record(&mut record) {
+            Ok(false) => {
+                return if list.listed.is_empty() {
+                    Err(malformed("instruments file lists nothing"))
+                } else {
+                    Ok(list)
+                };
+            }
+            Ok(true) => list.add(&record, &headers, exchange),
+            Err(_) => list.skipped += 1,
+        }
+    }
+    Err(malformed("instruments file has too many rows"))
+}
+
+impl InstrumentList {
+    fn add(&mut self, record: &csv::StringRecord, headers: &csv::StringRecord, from: Exchange) {
+        // A short row's values would land under other columns' names.
+        let row = (record.len() == headers.len()).then(|| record.deserialize(Some(headers)).ok());
+        let Some(row): Option<Row<'_>> = row.flatten() else {
+            self.skipped += 1;
+            return;
+        };
+        let segment = match row.segment {
+            "INDICES" => Segment::Index,
+            "NSE" | "BSE" => Segment::Share,
+            _ => {
+                self.left_out += 1;
+                return;
+            }
+        };
+        if row.exchange != from.as_str() || row.instrument_type != "EQ" {
+            self.left_out += 1;
+            return;
+        }
+        match Symbol::parse(&format!("{}:{}", row.exchange, row.tradingsymbol)) {
+            Some(symbol) => self.listed.push(Listed {
+                symbol,
+                instrument_token: row.instrument_token,
+                name: row.name.into(),
+                segment,
+            }),
+            None => self.skipped += 1,
+        }
+    }
+}
+
+fn malformed(detail: &str) -> FeedError {
+    FeedError::Malformed { source_name: NAME, detail: detail.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const SAMPLE: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/instruments_nse.csv");
+    const HEADER: &str = "instrument_token,exchange_token,tradingsymbol,name,last_price,expiry,\
+        strike,tick_size,lot_size,instrument_type,segment,exchange\n";
+    const BYTES_MAX: u64 = 1024 * 1024;
+
+    fn rows(rows: &str) -> Result<InstrumentList, FeedError> {
+        parse(format!("{HEADER}{rows}").as_bytes(), Exchange::Nse, BYTES_MAX)
+    }
+
+    fn packed(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn reads_the_official_file_plain_and_packed() {
+        let list = parse(SAMPLE, Exchange::Nse, BYTES_MAX).unwrap();
+        let lines = SAMPLE.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        assert_eq!(list.listed.len() as u64 + list.skipped + list.left_out, lines as u64 - 1);
+        assert_eq!(list.skipped, 0);
+        let ports = list.listed.iter().find(|row| row.symbol.as_str() == "NSE:ADANIPORTS").unwrap();
+        assert_eq!((ports.instrument_token, &*ports.name), (3_861_249, "ADANI PORT & SEZ"));
+        assert_eq!(ports.segment, Segment::Share);
+        assert_eq!(parse(&packed(SAMPLE), Exchange::Nse, BYTES_MAX).unwrap(), list);
+    }
+
+    #[test]
+    fn keeps_indices_and_quoted_names_and_counts_bad_rows() {
+        let list = rows(
+            "256265,1001,NIFTY 50,NIFTY 50,0,,0,0,0,EQ,INDICES,NSE\n\
+             519937,2031,M&M,\"MAHINDRA, MAHINDRA\",0,,0,0.05,1,EQ,NSE,NSE\n\
+             1,2,SHORT,MISSING A COLUMN,0,,0,0.05,1,EQ,NSE\n\
+             x,2,BAD,TOKEN,0,,0,0.05,1,EQ,NSE,NSE\n\
+             3,2,bad symbol,,0,,0,0.05,1,EQ,NSE,NSE\n\
+             4,2,NIFTY26NOVFUT,,0,2026-11-26,0,0.05,75,FUT,NFO-FUT,NFO\n\
+             5,2,SENSEX,,0,,0,0,0,EQ,INDICES,BSE\n",
+        )
+        .unwrap();
+        assert_eq!((list.skipped, list.left_out), (3, 2));
+        let symbols: Vec<_> = list.listed.iter().map(|row| row.symbol.as_str()).collect();
+        assert_eq!(symbols, ["NSE:NIFTY 50", "NSE:M&M"]);
+        assert_eq!(list.listed[0].segment, Segment::Index);
+        assert_eq!(&*list.listed[1].name, "MAHINDRA, MAHINDRA");
+    }
+
+    #[test]
+    fn refuses_what_is_not_the_file() {
+        for body in ["", "<html>maintenance</html>", "a,b\n1,2\n", HEADER] {
+            let error = parse(body.as_bytes(), Exchange::Nse, BYTES_MAX).unwrap_err();
+            assert!(matches!(error, FeedError::Malformed { .. }), "{body}: {error}");
+        }
+        parse(&packed(&vec![b'1'; 2 * BYTES_MAX as usize]), Exchange::Nse, BYTES_MAX).unwrap_err();
+        parse(&packed(SAMPLE)[..200], Exchange::Nse, BYTES_MAX).unwrap_err();
+    }
+
+    #[test]
+    fn the_number_of_rows_is_bounded() {
+        let error = rows(&"1,2\n".repeat(ROWS_MAX + 1)).unwrap_err();
+        assert!(error.to_string().contains("too many rows"), "{error}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(body: Vec<u8>) {
+            let _ = parse(&body, Exchange::Bse, BYTES_MAX);
+            let _ = parse(&[HEADER.as_bytes(), &body].concat(), Exchange::Bse, BYTES_MAX);
+            let _ = parse(&[&GZIP_MAGIC, body.as_slice()].concat(), Exchange::Bse, BYTES_MAX);
+        }
+    }
+}

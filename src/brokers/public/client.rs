@@ -1,0 +1,237 @@
+//! The public provider's client.
+//!
+//! Runs on an upstream lane and blocks up to the call's deadline. All callers share one call per
+//! interval; a refusal for too many requests silences it for a minute to a quarter of an hour.
+//!
+//! Spark is asked, with up to twenty symbols. While spark fails as a route (gone, refused, another
+//! shape, twice in a row) the chart serves for ten minutes, one symbol per call, within the same budget.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::NAME;
+use super::symbols::SymbolMap;
+use super::wire::{self, RANGE, Said, Spark};
+use crate::base::{Clock, Quote, Source, Symbol};
+use crate::brokers::counters::CallCounts;
+use crate::brokers::gate::Gate;
+use crate::brokers::limiter::Penalty;
+use crate::brokers::plausible::{Claim, Kind};
+use crate::brokers::route::RouteChoice;
+use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_encoded};
+use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
+use crate::config::{PublicSettings, UpstreamSettings};
+
+/// Symbols per spark call; one more is refused.
+const BATCH_MAX: usize = 20;
+
+/// Blocks were seen to last from 3 to more than 15 minutes, and to go on while one keeps asking.
+const PENALTY: Penalty =
+    Penalty { first: Duration::from_secs(60), max: Duration::from_secs(15 * 60) };
+
+/// Bars are not used; five minutes keeps them few while `previousClose` is given (not so with `1d`).
+const INTERVAL: &str = "5m";
+
+/// Without these an answer may come from a cache, with a frozen price.
+const HEADERS: [(&str, &str); 2] = [("accept", "application/json"), ("cache-control", "no-cache")];
+
+/// The delayed feed.
+pub struct Public {
+    enabled: bool,
+    url: String,
+    clock: Clock,
+    symbols: SymbolMap,
+    transport: Transport,
+    limits: CallLimits,
+    gate: Gate,
+    route: RouteChoice,
+}
+
+/// A symbol with the provider's spelling of it.
+type Spelled<'a> = (&'a Symbol, String);
+
+impl Public {
+    /// `index_symbols`: the provider's spelling of each index.
+    ///
+    /// # Errors
+    /// [`BadUrl`].
+    pub fn new(
+        settings: &PublicSettings,
+        upstream: &UpstreamSettings,
+        clock: Clock,
+        index_symbols: HashMap<Symbol, String>,
+    ) -> Result<Self, BadUrl> {
+        let url = BadUrl::checked("public.url", &settings.url)?;
+        Ok(Self {
+            enabled: settings.enabled,
+            transport: Transport::new(upstream, &url, &settings.user_agent),
+            url,
+            symbols: SymbolMap::new(index_symbols),
+            limits: CallLimits::usual(upstream),
+            gate: Gate::new(NAME, &clock, upstream, settings.batch_interval_ms, PENALTY),
+            route: RouteChoice::new("public spark", clock.clone()),
+            clock,
+        })
+    }
+
+    /// Counts of all calls.
+    pub fn counts(&self) -> CallCounts {
+        self.gate.counts()
+    }
+
+    fn ask_spark(&self, spelled: &[Spelled<'_>]) -> Result<Batch, FeedError> {
+        let mut names: Vec<&str> = spelled.iter().map(|(_, name)| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut url = format!("{}/v7/finance/spark?symbols=", self.url);
+        for (at, name) in names.into_iter().enumerate() {
+            if at > 0 {
+                url.push(',');
+            }
+            push_encoded(&mut url, name);
+        }
+        url.push('&');
+        self.push_range(&mut url);
+        let answer = self.get(&url).and_then(|reply| Ok((self.spark(&reply, spelled)?, reply)));
+        match &answer {
+            Ok(_) => self.route.worked(),
+            // Refused, absent, or of another shape: the host works and the route does not.
+            Err(FeedError::Refused { .. } | FeedError::Malformed { .. }) => self.route.failed(),
+            Err(FeedError::Upstream { status: 400..500, .. }) => self.route.failed(),
+            Err(_) => {}
+        }
+        let (rows, reply) = answer?;
+        Ok(self.batch(spelled, |name| rows.get(name), reply.simulated))
+    }
+
+    fn spark(
+        &self,
+        reply: &Reply,
+        spelled: &[Spelled<'_>],
+    ) -> Result<HashMap<String, Said>, FeedError> {
+        match wire::spark(reply)? {
+            Spark::Rows(rows) => Ok(rows),
+            // Nothing at all cannot be true of an index; of what clients made up, it can.
+            Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_index(symbol)) => {
+                Err(FeedError::Malformed { source_name: NAME, detail: "empty spark".into() })
+            }
+            Spark::Empty | Spark::NoneKnown => Ok(HashMap::new()),
+        }
+    }
+
+    fn ask_chart(&self, spelled: &Spelled<'_>) -> Result<Batch, FeedError> {
+        let mut url = format!("{}/v8/finance/chart/", self.url);
+        push_encoded(&mut url, &spelled.1);
+        url.push('?');
+        self.push_range(&mut url);
+        let reply = self.get(&url)?;
+        let said = wire::chart(&reply)?;
+        Ok(self.batch(std::slice::from_ref(spelled), |_| said.as_ref(), reply.simulated))
+    }
+
+    /// The range, and a parameter that changes with every call.
+    fn push_range(&self, url: &mut String) {
+        use std::fmt::Write;
+        // Writing to a String cannot fail.
+        let _ = write!(url, "range={RANGE}&interval={INTERVAL}&_={}", self.clock.now_ms());
+    }
+
+    fn get(&self, url: &str) -> Result<Reply, FeedError> {
+        self.transport.get(url, &HEADERS, self.limits).map_err(|error| error.of(NAME))
+    }
+
+    fn batch<'s>(
+        &self,
+        spelled: &[Spelled<'_>],
+        said_of: impl Fn(&str) -> Option<&'s Said>,
+        simulated: bool,
+    ) -> Batch {
+        let received = self.clock.now();
+        let mut batch = Batch { simulated, ..Batch::default() };
+        for (symbol, name) in spelled {
+            match said_of(name) {
+                None | Some(Said::Ghost) => batch.unknown.push((*symbol).clone()),
+                Some(said) => match self.quote(symbol, said, simulated, received) {
+                    Some(quote) => batch.quotes.push(quote),
+                    None => batch.implausible.push((*symbol).clone()),
+                },
+            }
+        }
+        batch
+    }
+
+    fn quote(
+        &self,
+        symbol: &Symbol,
+        said: &Said,
+        simulated: bool,
+        received: Timestamp,
+    ) -> Option<Quote> {
+        let Said::Price(price) = said else { return None };
+        let is_index = self.symbols.is_index(symbol);
+        let claim = Claim {
+            kind: if is_index { Kind::of_index(symbol.ticker()) } else { Kind::Share },
+            last_price: price.last_price,
+            previous_close: price.previous_close,
+            as_of: price.as_of,
+        };
+        let previous_close = claim.believed(received).ok()?;
+        Some(Quote {
+            symbol: symbol.clone(),
+            last_price: claim.last_price,
+            previous_close,
+            as_of: claim.as_of,
+            received,
+            source: Source::Public,
+            simulated,
+        })
+    }
+}
+
+impl MarketFeed for Public {
+    fn source(&self) -> Source {
+        Source::Public
+    }
+
+    /// 20, or 1 while the chart serves.
+    fn batch_max(&self) -> usize {
+        if self.route.spare() { 1 } else { BATCH_MAX }
+    }
+
+    fn readiness(&self) -> Readiness {
+        if self.enabled { self.gate.readiness() } else { Readiness::Off }
+    }
+
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError> {
+        if !self.enabled {
+            return Err(self.gate.hold(Readiness::Off));
+        }
+        if symbols.len() > BATCH_MAX {
+            let detail = "more symbols than one call carries".into();
+            return Err(FeedError::Refused { source_name: NAME, detail });
+        }
+        let mut impossible = Vec::new();
+        let mut spelled: Vec<Spelled<'_>> = Vec::with_capacity(symbols.len());
+        for symbol in symbols {
+            match self.symbols.spelled(symbol) {
+                Some(name) => spelled.push((symbol, name)),
+                None => impossible.push(symbol.clone()),
+            }
+        }
+        let mut batch = match spelled.first() {
+            None => Batch::default(), // nothing to spend a call on
+            Some(first) => self.gate.call(|| {
+                if self.route.spare() { self.ask_chart(first) } else { self.ask_spark(&spelled) }
+            })?,
+        };
+        batch.unknown.append(&mut impossible);
+        self.gate.brought(&batch);
+        Ok(batch)
+    }
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -1,0 +1,289 @@
+//! The public provider's answers: bytes to typed values. Pure.
+//!
+//! Two shapes of spark are read (nested as v7 gives it, flat as v8 gives it), and the chart. Prices carry
+//! binary noise on the wire and are rounded to two places. A price without its time is not believed: the
+//! feed is delayed, and its time is the only sign of how old a price is.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+use serde::Deserialize;
+use sonic_rs::{LazyValue, RawNumber};
+
+use super::NAME;
+use crate::base::decimal;
+use crate::brokers::transport::Reply;
+use crate::brokers::{FeedError, json};
+
+/// The range that is always asked for; only for it is `chartPreviousClose` yesterday's.
+pub const RANGE: &str = "1d";
+
+/// The only currency that is believed, for indices too.
+const CURRENCY: &str = "INR";
+
+/// Bytes at the start of a text answer that are searched for known phrases.
+const PHRASE_BYTES_MAX: usize = 4_096;
+
+/// Characters of the provider's own words that go into the log.
+const DETAIL_CHARS_MAX: usize = 120;
+
+/// What the provider says of one symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    Price(Price),
+    /// A retired symbol: it answers, but without currency or with an exchange of the provider's own.
+    Ghost,
+    /// A price that is missing, of another currency, or without a time.
+    Nonsense,
+}
+
+/// A price of the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Price {
+    pub last_price: Decimal,
+    pub previous_close: Option<Decimal>,
+    pub as_of: Timestamp,
+}
+
+/// A batch answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spark {
+    /// By the provider's symbol, in no order; unknown ones are left out.
+    Rows(HashMap<String, Said>),
+    /// It says that it knows none of the symbols.
+    NoneKnown,
+    /// A good answer with nothing in it, and no word why.
+    Empty,
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    code: Option<String>,
+    description: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    result: Option<Vec<LazyValue<'a>>>,
+    error: Option<Fault>,
+}
+
+#[derive(Deserialize)]
+struct Top<'a> {
+    #[serde(borrow)]
+    spark: Option<Answer<'a>>,
+    #[serde(borrow)]
+    chart: Option<Answer<'a>>,
+    #[serde(borrow)]
+    finance: Option<Answer<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    symbol: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Charts<'a> {
+    #[serde(borrow)]
+    response: Vec<LazyValue<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Chart {
+    meta: Meta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    currency: Option<String>,
+    exchange_name: Option<String>,
+    regular_market_price: Option<RawNumber>,
+    regular_market_time: Option<RawNumber>,
+    previous_close: Option<RawNumber>,
+    chart_previous_close: Option<RawNumber>,
+    range: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Flat {
+    /// Required: it tells the flat shape from any other map.
+    #[serde(rename = "symbol")]
+    _symbol: String,
+    timestamp: Option<Vec<Option<i64>>>,
+    close: Option<Vec<Option<RawNumber>>>,
+    previous_close: Option<RawNumber>,
+    chart_previous_close: Option<RawNumber>,
+    fullday_price: Option<RawNumber>,
+}
+
+/// Reads a spark answer of either shape.
+///
+/// # Errors
+/// [`FeedError`] by status and body.
+pub fn spark(reply: &Reply) -> Result<Spark, FeedError> {
+    match top(reply)? {
+        Top { spark: Some(answer), .. } => match results(reply, answer)? {
+            None => Ok(Spark::NoneKnown),
+            Some(results) => {
+                let rows: HashMap<_, _> = results.iter().filter_map(nested).collect();
+                Ok(if rows.is_empty() { Spark::Empty } else { Spark::Rows(rows) })
+            }
+        },
+        Top { finance: Some(answer), .. } | Top { chart: Some(answer), .. } => {
+            Err(results(reply, answer).err().unwrap_or_else(|| malformed("another answer")))
+        }
+        _ if reply.status == 200 => flat(reply),
+        _ => Err(refused(reply, None)),
+    }
+}
+
+/// Reads a chart answer; `None` for an unknown symbol.
+///
+/// # Errors
+/// [`FeedError`] by status and body.
+pub fn chart(reply: &Reply) -> Result<Option<Said>, FeedError> {
+    match top(reply)? {
+        Top { chart: Some(answer), .. } => match results(reply, answer)?.as_deref() {
+            None => Ok(None),
+            Some([]) => Err(malformed("chart without result")),
+            Some([first, ..]) => Ok(Some(said(first))),
+        },
+        Top { finance: Some(answer), .. } | Top { spark: Some(answer), .. } => {
+            Err(results(reply, answer).err().unwrap_or_else(|| malformed("another answer")))
+        }
+        _ => Err(refused(reply, None)),
+    }
+}
+
+/// Status first, then whether it is JSON at all.
+fn top(reply: &Reply) -> Result<Top<'_>, FeedError> {
+    let source_name = NAME;
+    let (status, body) = (reply.status, reply.body.trim_ascii());
+    let head = String::from_utf8_lossy(&body[..body.len().min(PHRASE_BYTES_MAX)]);
+    let is_json = body.starts_with(b"{");
+    // 999 is what old hosts say instead of 429.
+    if matches!(status, 429 | 999) || (!is_json && head.contains("Too Many Requests")) {
+        let retry_after = reply.retry_after.unwrap_or_default();
+        return Err(FeedError::RateLimited { source_name, retry_after });
+    }
+    if status >= 500 || (!is_json && (status >= 400 || head.contains("Will be right back"))) {
+        let detail = format!("{} bytes", body.len());
+        return Err(FeedError::Upstream { source_name, status, detail });
+    }
+    if !is_json {
+        return Err(malformed("not JSON"));
+    }
+    json::parse(&reply.body).ok_or_else(|| malformed("JSON of another shape"))
+}
+
+/// The results; `None` when it says that it knows nothing of that name.
+fn results<'a>(reply: &Reply, answer: Answer<'a>) -> Result<Option<Vec<LazyValue<'a>>>, FeedError> {
+    if let Some(fault) = &answer.error {
+        return match fault.code.as_deref() {
+            Some("Not Found") => Ok(None),
+            _ => Err(refused(reply, Some(fault))),
+        };
+    }
+    match reply.status {
+        200 => Ok(Some(answer.result.unwrap_or_default())),
+        404 if answer.result.is_none() => Ok(None),
+        _ => Err(refused(reply, None)),
+    }
+}
+
+fn nested(result: &LazyValue<'_>) -> Option<(String, Said)> {
+    let text = result.as_raw_str();
+    let symbol = sonic_rs::from_str::<Named>(text).ok()?.symbol?;
+    let charts: Option<Charts<'_>> = sonic_rs::from_str(text).ok();
+    let first = charts.and_then(|charts| charts.response.into_iter().next());
+    Some((symbol, first.map_or(Said::Nonsense, |first| said(&first))))
+}
+
+fn said(chart: &LazyValue<'_>) -> Said {
+    let Ok(Chart { meta }) = sonic_rs::from_str(chart.as_raw_str()) else {
+        return Said::Nonsense;
+    };
+    if meta.exchange_name.as_deref() == Some("YHD") {
+        return Said::Ghost;
+    }
+    match meta.currency.as_deref() {
+        None => return Said::Ghost,
+        Some(CURRENCY) => {}
+        Some(_) => return Said::Nonsense,
+    }
+    let of_yesterday = meta.range.as_deref().is_none_or(|range| range == RANGE);
+    let previous_close = positive(meta.previous_close.as_ref())
+        .or_else(|| positive(meta.chart_previous_close.as_ref()).filter(|_| of_yesterday));
+    let as_of = meta
+        .regular_market_time
+        .as_ref()
+        .and_then(|time| Timestamp::from_second(decimal::parse(time.as_str())?.to_i64()?).ok());
+    match (positive(meta.regular_market_price.as_ref()), as_of) {
+        (Some(last_price), Some(as_of)) => Said::Price(Price { last_price, previous_close, as_of }),
+        _ => Said::Nonsense,
+    }
+}
+
+fn flat(reply: &Reply) -> Result<Spark, FeedError> {
+    let rows: HashMap<String, Flat> =
+        json::parse(&reply.body).ok_or_else(|| malformed("JSON of another shape"))?;
+    if rows.is_empty() {
+        return Ok(Spark::Empty);
+    }
+    Ok(Spark::Rows(rows.into_iter().map(|(symbol, row)| (symbol, said_flat(&row))).collect()))
+}
+
+/// The flat shape names no currency; the suffix of the symbol that was asked for must do.
+fn said_flat(row: &Flat) -> Said {
+    let (Some(times), Some(closes)) = (&row.timestamp, &row.close) else {
+        return Said::Nonsense;
+    };
+    if times.len() != closes.len() {
+        return Said::Nonsense;
+    }
+    let bars = times.iter().zip(closes).rev();
+    let last = bars
+        .filter_map(|(time, close)| Some(((*time)?, positive(close.as_ref())?)))
+        .find_map(|(time, close)| Some((Timestamp::from_second(time).ok()?, close)));
+    let Some((as_of, close)) = last else {
+        return Said::Nonsense;
+    };
+    Said::Price(Price {
+        last_price: positive(row.fullday_price.as_ref()).unwrap_or(close),
+        previous_close: positive(row.previous_close.as_ref())
+            .or_else(|| positive(row.chart_previous_close.as_ref())),
+        as_of,
+    })
+}
+
+/// A positive number without its binary noise.
+fn positive(number: Option<&RawNumber>) -> Option<Decimal> {
+    let value = decimal::rounded(decimal::parse(number?.as_str())?);
+    (value > Decimal::ZERO).then_some(value)
+}
+
+fn malformed(detail: &str) -> FeedError {
+    FeedError::Malformed { source_name: NAME, detail: detail.into() }
+}
+
+fn refused(reply: &Reply, fault: Option<&Fault>) -> FeedError {
+    let word = |text: Option<&String>| -> String {
+        text.map(|text| text.chars().take(DETAIL_CHARS_MAX).collect()).unwrap_or_default()
+    };
+    let code = word(fault.and_then(|fault| fault.code.as_ref()));
+    let description = word(fault.and_then(|fault| fault.description.as_ref()));
+    FeedError::Refused {
+        source_name: NAME,
+        detail: format!("HTTP {} {code}: {description}", reply.status),
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

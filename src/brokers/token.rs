@@ -1,0 +1,251 @@
+//! The server's shared broker A token, and what is known about it.
+//!
+//! Set by the settings or by activation, read by every broker A call and by `/brokera/status`. Reads are
+//! lock-free; nothing here blocks, logs the token or talks to the broker.
+//!
+//! A verdict ("dead", "no market data") is written onto the very token that the refused call used, so a
+//! late refusal of an old token cannot touch the one that replaced it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use jiff::{SignedDuration, Timestamp, ToSpan};
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::Readiness;
+use crate::base::ist;
+use crate::config::BrokerASettings;
+
+/// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation, 2.3).
+const FLUSH_HOUR_IST: i8 = 6;
+
+/// A plan without market data is asked again this rarely: it changes when the operator pays for one.
+const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(10);
+
+/// The slot for the one current token.
+#[derive(Debug, Default)]
+pub struct SharedToken(ArcSwapOption<Token>);
+
+/// One token, from the moment it was set. Its `Debug` shows no secret.
+#[derive(Debug)]
+pub struct Token {
+    access_token: SecretString,
+    api_key: SecretString,
+    set_at: Timestamp,
+    expires_at: Timestamp,
+    refused: AtomicBool,
+    /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is never.
+    no_permission_ms: AtomicI64,
+}
+
+/// What `/brokera/status` and health tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenStatus {
+    /// A token was set since the start.
+    pub initialized: bool,
+    /// It has neither expired nor been refused.
+    pub valid: bool,
+    pub token_type: &'static str,
+    pub set_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    /// The broker said that its plan has no market data, and has given none since.
+    pub no_permission: bool,
+}
+
+impl SharedToken {
+    /// With the token of the settings, if there is one; it counts as set at `now`, the start of the
+    /// process, because nothing tells when it was made.
+    pub fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
+        let shared = Self::default();
+        if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
+            shared.set(token.clone(), key.clone(), now);
+        }
+        shared
+    }
+
+    /// Replaces the token. `set_at` is the broker's login time where it is known.
+    pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
+        self.0.store(Some(Arc::new(Token {
+            access_token,
+            api_key,
+            set_at,
+            expires_at: expiry(set_at),
+            refused: AtomicBool::new(false),
+            no_permission_ms: AtomicI64::new(0),
+        })));
+    }
+
+    /// Forgets the token.
+    pub fn clear(&self) {
+        self.0.store(None);
+    }
+
+    /// The token for a call.
+    ///
+    /// # Errors
+    /// [`Readiness::NoToken`] or [`Readiness::NoPermission`].
+    pub fn usable(&self, now: Timestamp) -> Result<Arc<Token>, Readiness> {
+        let token = self.0.load_full().filter(|token| token.valid(now));
+        let token = token.ok_or(Readiness::NoToken)?;
+        match token.no_permission_since() {
+            Some(since) if now.duration_since(since).abs() < NO_PERMISSION_RETRY => {
+                Err(Readiness::NoPermission)
+            }
+            _ => Ok(token),
+        }
+    }
+
+    /// What is known now.
+    pub fn status(&self, now: Timestamp) -> TokenStatus {
+        let token = self.0.load();
+        let token = token.as_deref();
+        TokenStatus {
+            initialized: token.is_some(),
+            valid: token.is_some_and(|token| token.valid(now)),
+            token_type: "access_token",
+            set_at: token.map(|token| token.set_at),
+            expires_at: token.map(|token| token.expires_at),
+            no_permission: token.is_some_and(|token| token.no_permission_since().is_some()),
+        }
+    }
+}
+
+impl Token {
+    /// The broker refused it as a token. Tells whether this is news.
+    pub fn mark_dead(&self) -> bool {
+        !self.refused.swap(true, Ordering::AcqRel)
+    }
+
+    /// The broker accepts it but its plan has no market data. Tells whether this is news.
+    pub fn mark_no_permission(&self, now: Timestamp) -> bool {
+        self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
+    }
+
+    /// The broker gave market data for it.
+    pub fn mark_works(&self) {
+        self.no_permission_ms.store(0, Ordering::Release);
+    }
+
+    /// The value of the `Authorization` header.
+    pub fn authorization(&self) -> Zeroizing<String> {
+        let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
+        Zeroizing::new(format!("token {key}:{token}"))
+    }
+
+    fn valid(&self, now: Timestamp) -> bool {
+        now < self.expires_at && !self.refused.load(Ordering::Acquire)
+    }
+
+    fn no_permission_since(&self) -> Option<Timestamp> {
+        match self.no_permission_ms.load(Ordering::Acquire) {
+            0 => None,
+            ms => Timestamp::from_millisecond(ms).ok(),
+        }
+    }
+}
+
+/// The first 06:00 IST after `login`: a token of 05:50 lives ten minutes.
+pub fn expiry(login: Timestamp) -> Timestamp {
+    let civil = ist::zoned(login).datetime();
+    let today = civil.date().at(FLUSH_HOUR_IST, 0, 0, 0);
+    let flush = if civil < today { today } else { today.saturating_add(1.day()) };
+    ist::instant(flush)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ist_time(text: &str) -> Timestamp {
+        ist::instant(text.parse().unwrap())
+    }
+
+    fn set(shared: &SharedToken, token: &str, at: Timestamp) {
+        shared.set(token.into(), "key".into(), at);
+    }
+
+    #[test]
+    fn expiry_is_the_next_six_in_the_morning() {
+        for (login, expected) in [
+            ("2026-11-20T05:50:00", "2026-11-20T06:00:00"),
+            ("2026-11-20T06:00:00", "2026-11-21T06:00:00"),
+            ("2026-11-20T08:30:00", "2026-11-21T06:00:00"),
+            ("2026-12-31T23:59:59", "2027-01-01T06:00:00"),
+        ] {
+            assert_eq!(expiry(ist_time(login)), ist_time(expected), "{login}");
+        }
+    }
+
+    #[test]
+    fn never_set_is_neither_initialized_nor_valid() {
+        let shared = SharedToken::default();
+        let now = ist_time("2026-11-20T09:00:00");
+        let status = shared.status(now);
+        assert!(!status.initialized && !status.valid && !status.no_permission);
+        assert_eq!((status.set_at, status.expires_at), (None, None));
+        assert_eq!(shared.usable(now).unwrap_err(), Readiness::NoToken);
+    }
+
+    #[test]
+    fn validity_ends_at_the_very_moment_of_expiry() {
+        let shared = SharedToken::default();
+        let set_at = ist_time("2026-11-20T09:00:00");
+        set(&shared, "t", set_at);
+        let last = ist_time("2026-11-21T05:59:59.999");
+        assert!(shared.status(last).valid);
+        assert!(shared.usable(last).is_ok());
+        let over = ist_time("2026-11-21T06:00:00");
+        let status = shared.status(over);
+        assert!(status.initialized && !status.valid);
+        assert_eq!((status.set_at, status.expires_at), (Some(set_at), Some(over)));
+        assert_eq!(shared.usable(over).unwrap_err(), Readiness::NoToken);
+    }
+
+    #[test]
+    fn a_late_refusal_of_an_old_token_does_not_kill_the_new_one() {
+        let shared = SharedToken::default();
+        let now = ist_time("2026-11-20T09:00:00");
+        set(&shared, "old", now);
+        let old = shared.usable(now).unwrap();
+        set(&shared, "new", now);
+        assert!(old.mark_dead());
+        assert!(!old.mark_dead(), "told once");
+        assert!(shared.status(now).valid);
+        shared.usable(now).unwrap().mark_dead();
+        assert!(!shared.status(now).valid);
+        assert!(shared.status(now).initialized);
+        shared.clear();
+        assert!(!shared.status(now).initialized);
+    }
+
+    #[test]
+    fn no_permission_is_retried_rarely_or_on_a_new_token() {
+        let shared = SharedToken::default();
+        let now = ist_time("2026-11-20T09:00:00");
+        set(&shared, "t", now);
+        assert!(shared.usable(now).unwrap().mark_no_permission(now));
+        let status = shared.status(now);
+        assert!(status.valid && status.no_permission);
+        let soon = now + SignedDuration::from_secs(599);
+        assert_eq!(shared.usable(soon).unwrap_err(), Readiness::NoPermission);
+        let later = now + SignedDuration::from_mins(10);
+        let token = shared.usable(later).unwrap();
+        assert!(shared.status(later).no_permission, "until data came");
+        token.mark_works();
+        assert!(!shared.status(later).no_permission);
+        token.mark_no_permission(later);
+        set(&shared, "new", later);
+        assert!(shared.usable(later).is_ok());
+    }
+
+    #[test]
+    fn secrets_do_not_show() {
+        let shared = SharedToken::default();
+        set(&shared, "s3cret", ist_time("2026-11-20T09:00:00"));
+        assert!(!format!("{shared:?}").contains("s3cret"));
+        let token = shared.usable(ist_time("2026-11-20T09:00:00")).unwrap();
+        assert_eq!(token.authorization().as_str(), "token key:s3cret");
+    }
+}

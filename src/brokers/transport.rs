@@ -1,0 +1,513 @@
+//! The one HTTP client towards brokers and the public provider: blocking, on ureq with rustls.
+//!
+//! Runs on upstream lanes only. Every call ends by its deadline, every body has a cap (counted after
+//! decompression), redirects are bounded and never lead from https to http. It logs nothing, its errors
+//! name no URL, header or body, and no proxy is taken from the environment.
+
+use std::io::Read;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ureq::http::{HeaderValue, Response};
+use ureq::{Agent, Body, RequestBuilder, Timeout};
+
+use super::FeedError;
+use crate::config::UpstreamSettings;
+
+/// Cap on an answer's head; brokers send a few hundred bytes.
+const RESPONSE_HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Connections kept open per upstream; a feed has one call under way at a time, login and lists a few.
+const IDLE_CONNECTIONS_MAX: usize = 8;
+
+/// First allocation for a body.
+const BODY_BYTES_FIRST: usize = 16 * 1024;
+
+/// A client with one upstream's settings.
+pub struct Transport {
+    agent: Agent,
+    connect_timeout_ms: u64,
+    read_timeout_ms: u64,
+}
+
+/// A base URL of the settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting} is not an http or https URL without query")]
+pub struct BadUrl {
+    pub setting: &'static str,
+}
+
+impl BadUrl {
+    /// `url` without a slash at its end.
+    pub(super) fn checked(setting: &'static str, url: &str) -> Result<String, Self> {
+        let url = url.trim_end_matches('/');
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        match rest {
+            Some(rest) if !rest.is_empty() && !url.contains(['?', '#', ' ', '@']) => Ok(url.into()),
+            _ => Err(Self { setting }),
+        }
+    }
+}
+
+/// Limits of one call.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLimits {
+    /// Most bytes of the body, after decompression.
+    pub body_bytes_max: u64,
+    /// From the first packet to the last byte of the body, redirects included.
+    pub total_timeout_ms: u64,
+}
+
+impl CallLimits {
+    /// What applies to all calls without a reason for more.
+    pub fn usual(settings: &UpstreamSettings) -> Self {
+        Self {
+            body_bytes_max: settings.response_bytes_max,
+            total_timeout_ms: settings.total_timeout_ms,
+        }
+    }
+}
+
+/// An answer, whatever its status.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    /// `Retry-After`, in seconds or as a date, as a time from now; absent or unreadable: `None`.
+    pub retry_after: Option<Duration>,
+    pub content_type: Option<String>,
+    /// The answer carries `X-Bhav-Simulator`.
+    pub simulated: bool,
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer. No variant's text holds a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("no answer within {limit_ms} ms")]
+    TimedOut { limit_ms: u64 },
+    #[error("answer larger than {limit_bytes} bytes")]
+    TooLarge { limit_bytes: u64 },
+    #[error("answer broken off or not HTTP: {0}")]
+    Broken(String),
+    #[error("too many redirects, or one that must not be followed")]
+    Redirected,
+    #[error("request cannot be sent: {0}")]
+    BadRequest(&'static str),
+}
+
+impl TransportError {
+    /// As the error of a feed called `source_name`.
+    pub fn of(self, source_name: &'static str) -> FeedError {
+        let detail = self.to_string();
+        match self {
+            Self::Unreachable(_) => FeedError::Unreachable { source_name, detail },
+            Self::TimedOut { limit_ms } => FeedError::TimedOut { source_name, limit_ms },
+            Self::TooLarge { .. } | Self::Broken(_) | Self::Redirected => {
+                FeedError::Malformed { source_name, detail }
+            }
+            Self::BadRequest(_) => FeedError::Refused { source_name, detail },
+        }
+    }
+}
+
+impl Transport {
+    /// A client for `base_url`; if that is https, nothing else is ever spoken.
+    pub fn new(settings: &UpstreamSettings, base_url: &str, user_agent: &str) -> Self {
+        let read_timeout = Some(Duration::from_millis(settings.read_timeout_ms));
+        let connect_timeout = Some(Duration::from_millis(settings.connect_timeout_ms));
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(base_url.starts_with("https://"))
+            .proxy(None)
+            .max_redirects(settings.redirects_max)
+            .max_redirects_will_error(true)
+            .user_agent(user_agent)
+            .max_response_header_size(RESPONSE_HEAD_BYTES_MAX)
+            .max_idle_connections(IDLE_CONNECTIONS_MAX)
+            .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
+            .timeout_resolve(connect_timeout)
+            .timeout_connect(connect_timeout)
+            .timeout_send_request(read_timeout)
+            .timeout_send_body(read_timeout)
+            .timeout_recv_response(read_timeout)
+            .build()
+            .new_agent();
+        Self {
+            agent,
+            connect_timeout_ms: settings.connect_timeout_ms,
+            read_timeout_ms: settings.read_timeout_ms,
+        }
+    }
+
+    /// GET. `url` carries its query already (see [`push_query`]).
+    ///
+    /// # Errors
+    /// [`TransportError`]; a status of 400 and above is an answer, not an error.
+    pub fn get(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.get(url), headers)?, limits);
+        self.finish(request.call(), limits)
+    }
+
+    /// GET with a JSON body, which broker B's calls want.
+    ///
+    /// # Errors
+    /// As [`Transport::get`].
+    pub fn get_with_json(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        json: &[u8],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.get(url), headers)?, limits);
+        let sent = request.force_send_body().content_type("application/json").send(json);
+        self.finish(sent, limits)
+    }
+
+    /// POST of a form.
+    ///
+    /// # Errors
+    /// As [`Transport::get`].
+    pub fn post_form(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        fields: &[(&str, &str)],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.post(url), headers)?, limits);
+        self.finish(request.send_form(fields.iter().copied()), limits)
+    }
+
+    fn finish(
+        &self,
+        sent: Result<Response<Body>, ureq::Error>,
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let mut response = sent.map_err(|error| self.explain(error, limits))?;
+        let headers = response.headers();
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let reply = Reply {
+            status: response.status().as_u16(),
+            retry_after: text("retry-after").and_then(|value| retry_after(value, text("date"))),
+            content_type: text("content-type").map(str::to_owned),
+            simulated: headers.contains_key("x-bhav-simulator"),
+            body: Vec::new(),
+        };
+        // Counted here, behind the decoder: ureq's own limit counts compressed bytes.
+        let mut body = Vec::with_capacity(BODY_BYTES_FIRST);
+        let mut reader = response.body_mut().as_reader().take(limits.body_bytes_max + 1);
+        reader.read_to_end(&mut body).map_err(|error| self.explain(error.into(), limits))?;
+        if body.len() as u64 > limits.body_bytes_max {
+            return Err(TransportError::TooLarge { limit_bytes: limits.body_bytes_max });
+        }
+        Ok(Reply { body, ..reply })
+    }
+
+    fn explain(&self, error: ureq::Error, limits: CallLimits) -> TransportError {
+        match error {
+            ureq::Error::Timeout(which) => TransportError::TimedOut {
+                limit_ms: match which {
+                    Timeout::Resolve | Timeout::Connect => self.connect_timeout_ms,
+                    Timeout::Global | Timeout::PerCall => limits.total_timeout_ms,
+                    _ => self.read_timeout_ms,
+                },
+            },
+            ureq::Error::Io(error) => match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => TransportError::Broken(error.to_string()),
+                std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock => {
+                    TransportError::TimedOut { limit_ms: limits.total_timeout_ms }
+                }
+                _ => TransportError::Unreachable(error.to_string()),
+            },
+            ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => {
+                TransportError::Unreachable(error.to_string())
+            }
+            ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
+                TransportError::Unreachable(error.to_string())
+            }
+            ureq::Error::TooManyRedirects
+            | ureq::Error::RedirectFailed
+            | ureq::Error::RequireHttpsOnly(_) => TransportError::Redirected,
+            // Its text would repeat the URL.
+            ureq::Error::BadUri(_) => TransportError::BadRequest("not a URL"),
+            ureq::Error::Http(_) => TransportError::BadRequest("URL or header has a bad character"),
+            ureq::Error::Decompress(..) => TransportError::Broken("bad compression".into()),
+            other => TransportError::Broken(other.to_string()),
+        }
+    }
+}
+
+fn limited<B>(request: RequestBuilder<B>, limits: CallLimits) -> RequestBuilder<B> {
+    let total = Some(Duration::from_millis(limits.total_timeout_ms));
+    request.config().timeout_global(total).timeout_recv_body(total).build()
+}
+
+fn with_headers<B>(
+    mut request: RequestBuilder<B>,
+    headers: &[(&'static str, &str)],
+) -> Result<RequestBuilder<B>, TransportError> {
+    for (name, value) in headers {
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| TransportError::BadRequest("header has a bad character"))?;
+        value.set_sensitive(*name == "authorization");
+        request = request.header(*name, value);
+    }
+    Ok(request)
+}
+
+/// Seconds, or an HTTP date counted from the answer's own `Date` (the upstream's clock against itself).
+fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let wait_s = http_date(value)?.as_second() - http_date(date?)?.as_second();
+    Some(Duration::from_secs(wait_s.max(0) as u64))
+}
+
+fn http_date(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+}
+
+/// Appends `key=value` to a URL's query, everything but unreserved characters percent-encoded: a bare
+/// `&` in a symbol would cut it short.
+pub fn push_query(url: &mut String, key: &str, value: &str) {
+    url.push(if url.contains('?') { '&' } else { '?' });
+    url.push_str(key);
+    url.push('=');
+    push_encoded(url, value);
+}
+
+/// Appends `text` percent-encoded (RFC 3986 unreserved characters stay).
+pub fn push_encoded(url: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            url.push(byte as char);
+        } else {
+            url.push('%');
+            url.push(HEX[(byte >> 4) as usize] as char);
+            url.push(HEX[(byte & 15) as usize] as char);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::brokers::testing::{answer, drip, linger, serve};
+
+    fn settings() -> UpstreamSettings {
+        UpstreamSettings {
+            response_bytes_max: 10_000,
+            redirects_max: 2,
+            ..UpstreamSettings::default()
+        }
+    }
+
+    fn get(url: &str) -> Result<Reply, TransportError> {
+        get_with(&settings(), url)
+    }
+
+    fn get_hastily(url: &str) -> Result<Reply, TransportError> {
+        get_with(
+            &UpstreamSettings { read_timeout_ms: 300, total_timeout_ms: 500, ..settings() },
+            url,
+        )
+    }
+
+    fn get_with(settings: &UpstreamSettings, url: &str) -> Result<Reply, TransportError> {
+        Transport::new(settings, url, "test").get(url, &[], CallLimits::usual(settings))
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn connection_refused_is_unreachable() {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let error = get(&format!("http://{address}/")).unwrap_err();
+        assert!(matches!(error, TransportError::Unreachable(_)), "{error:?}");
+    }
+
+    #[test]
+    fn a_head_that_does_not_come_times_out() {
+        serve(
+            |_, stream| linger(stream),
+            |url, _| {
+                let error = get_hastily(url).unwrap_err();
+                assert!(matches!(error, TransportError::TimedOut { limit_ms: 300 }), "{error:?}");
+            },
+        );
+    }
+
+    #[test]
+    fn a_dripping_body_ends_at_the_total_deadline() {
+        serve(
+            |_, stream| {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n").unwrap();
+                drip(stream);
+            },
+            |url, _| {
+                let error = get_hastily(url).unwrap_err();
+                assert!(matches!(error, TransportError::TimedOut { limit_ms: 500 }), "{error:?}");
+            },
+        );
+    }
+
+    #[test]
+    fn a_truncated_body_is_not_an_answer() {
+        serve(
+            |_, stream| {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"sta").unwrap();
+            },
+            |url, _| {
+                let error = get(url).unwrap_err();
+                assert!(matches!(error, TransportError::Broken(_)), "{error:?}");
+            },
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_not_http_are_not_an_answer() {
+        serve(
+            |_, stream| stream.write_all(b"SSH-2.0-OpenSSH_9.6\r\n\r\n").unwrap(),
+            |url, _| {
+                let error = get(url).unwrap_err();
+                assert!(matches!(error, TransportError::Broken(_)), "{error:?}");
+            },
+        );
+    }
+
+    #[test]
+    fn the_body_cap_is_exact() {
+        serve(
+            |request, stream| {
+                let bytes = if request.target == "/most" { 10_000 } else { 10_001 };
+                answer(stream, 200, "", &vec![b'x'; bytes]);
+            },
+            |url, _| {
+                assert_eq!(get(&format!("{url}/most")).unwrap().body.len(), 10_000);
+                let error = get(&format!("{url}/more")).unwrap_err();
+                assert!(matches!(error, TransportError::TooLarge { limit_bytes: 10_000 }));
+            },
+        );
+    }
+
+    #[test]
+    fn gzip_is_undone_and_a_bomb_is_counted_unpacked() {
+        let (fine, bomb) = (gzip(&[b' '; 9_000]), gzip(&vec![b' '; 20_000_000]));
+        assert!(bomb.len() < 100_000);
+        serve(
+            |request, stream| {
+                let packed = if request.target == "/bomb" { &bomb } else { &fine };
+                answer(stream, 200, "Content-Encoding: gzip\r\n", packed);
+            },
+            |url, _| {
+                assert_eq!(get(&format!("{url}/fine")).unwrap().body.len(), 9_000);
+                let error = get(&format!("{url}/bomb")).unwrap_err();
+                assert!(matches!(error, TransportError::TooLarge { .. }), "{error:?}");
+            },
+        );
+    }
+
+    #[test]
+    fn redirects_are_followed_up_to_the_bound() {
+        serve(
+            |request, stream| match request.target.as_str() {
+                "/once" => answer(stream, 302, "Location: /end\r\n", b""),
+                "/end" => answer(stream, 200, "", b"there"),
+                _ => answer(stream, 302, "Location: /loop\r\n", b""),
+            },
+            |url, seen| {
+                assert_eq!(get(&format!("{url}/once")).unwrap().body, b"there");
+                let error = get(&format!("{url}/loop")).unwrap_err();
+                assert!(matches!(error, TransportError::Redirected), "{error:?}");
+                assert_eq!(seen().iter().filter(|r| r.target == "/loop").count(), 3);
+            },
+        );
+    }
+
+    #[test]
+    fn an_error_status_is_an_answer_with_its_headers() {
+        serve(
+            |_, stream| {
+                let headers =
+                    "Content-Type: text/html\r\nRetry-After: 7\r\nX-Bhav-Simulator: 1\r\n";
+                answer(stream, 503, headers, b"<html>down</html>");
+            },
+            |url, _| {
+                let reply = get(url).unwrap();
+                assert_eq!((reply.status, reply.simulated), (503, true));
+                assert_eq!(reply.retry_after, Some(Duration::from_secs(7)));
+                assert_eq!(reply.content_type.as_deref(), Some("text/html"));
+                assert_eq!(reply.body, b"<html>down</html>");
+            },
+        );
+    }
+
+    #[test]
+    fn sends_forms_json_bodies_and_headers() {
+        serve(
+            |_, stream| answer(stream, 200, "", b"{}"),
+            |url, seen| {
+                let settings = settings();
+                let limits = CallLimits::usual(&settings);
+                let transport = Transport::new(&settings, url, "agent/1");
+                let headers = [("authorization", "token a:b")];
+                transport.post_form(url, &headers, &[("k", "a b&c")], limits).unwrap();
+                transport.get_with_json(url, &headers, b"{\"a\":1}", limits).unwrap();
+                let seen = seen();
+                assert_eq!((seen[0].method.as_str(), seen[0].body.as_str()), ("POST", "k=a+b%26c"));
+                assert_eq!((seen[1].method.as_str(), seen[1].body.as_str()), ("GET", "{\"a\":1}"));
+                assert_eq!(seen[1].header("content-type"), Some("application/json"));
+                assert_eq!(seen[0].header("authorization"), Some("token a:b"));
+                assert_eq!(seen[0].header("user-agent"), Some("agent/1"));
+            },
+        );
+    }
+
+    #[test]
+    fn a_bad_header_is_refused_without_being_shown() {
+        let settings = settings();
+        let error = Transport::new(&settings, "http://x", "t")
+            .get("http://x/", &[("authorization", "token \n")], CallLimits::usual(&settings))
+            .unwrap_err();
+        assert!(!error.to_string().contains("token"), "{error}");
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        for (value, expected_s) in [
+            ("120", Some(120)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sun, 06 Nov 1994 08:40:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            assert_eq!(retry_after(value, date), expected_s.map(Duration::from_secs), "{value}");
+        }
+    }
+
+    #[test]
+    fn queries_are_encoded() {
+        let mut url = "http://h/quote".to_owned();
+        push_query(&mut url, "i", "NSE:M&M");
+        push_query(&mut url, "i", "NSE:NIFTY 50");
+        assert_eq!(url, "http://h/quote?i=NSE%3AM%26M&i=NSE%3ANIFTY%2050");
+    }
+}

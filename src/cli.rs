@@ -1,0 +1,180 @@
+//! Row 7: the command line.
+//!
+//! Main thread, before and after everything else: reads settings, starts the log, hands over to a
+//! command and turns its outcome into an exit code. Nothing here serves.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{ArgMatches, Command};
+
+use crate::config::check::{effective, report};
+use crate::config::cli::{Scope, typed, with_flags};
+use crate::config::load::{Environment, Loaded, load};
+use crate::config::template::template;
+use crate::config::{Config, LogFormat};
+use crate::ops::{Exit, exit, log, panic, version};
+
+/// Longest wait for the last log lines at the end.
+const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
+
+/// What the commands that run do; given by the composition root.
+#[derive(Debug, Clone, Copy)]
+pub struct Commands {
+    pub serve: fn(Config) -> ExitCode,
+    pub demo: fn(Config) -> ExitCode,
+    pub sim: fn(Config) -> ExitCode,
+}
+
+/// Runs one command line, the program's name first.
+pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // clap also answers --help this way, on standard output.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
+        }
+    };
+    match matches.subcommand() {
+        Some(("serve", typed)) => start(typed, commands.serve),
+        Some(("demo", typed)) => start(typed, commands.demo),
+        Some(("sim", typed)) => start(typed, commands.sim),
+        Some(("config", config)) => match config.subcommand() {
+            Some(("check", typed)) => check(typed),
+            Some(("template", _)) => print(&template()),
+            _ => unreachable!("clap demands one of the two"),
+        },
+        Some(("version", _)) => print(&format!("{}\n", version::line())),
+        _ => unreachable!("clap demands a command"),
+    }
+}
+
+fn start(matches: &ArgMatches, serve: fn(Config) -> ExitCode) -> ExitCode {
+    let Loaded { config, warnings, .. } = match settings(matches) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    let form = match config.log.format {
+        LogFormat::Logfmt => log::Form::Logfmt,
+        LogFormat::Json => log::Form::Json,
+    };
+    if let Err(error) = log::start(&config.log.filter, form) {
+        say(&format!("bhav: {error}\n"));
+        return Exit::Internal.into();
+    }
+    panic::install();
+    tracing::info!(version = version::VERSION, profile = version::PROFILE, "starting");
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let code = serve(config);
+    log::flush(LOG_FLUSH_MAX);
+    code
+}
+
+fn check(matches: &ArgMatches) -> ExitCode {
+    match settings(matches) {
+        Ok(loaded) => print(&effective(&loaded)),
+        Err(code) => code,
+    }
+}
+
+fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
+    load(&typed(matches), &Environment::of_process()).map_err(|faults| {
+        say(&format!("bhav: {}", report(&faults)));
+        Exit::Usage.into()
+    })
+}
+
+/// To standard output. A reader that went away (`| head`) is no fault.
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Internal.into(),
+        _ => Exit::Ok.into(),
+    }
+}
+
+/// To standard error, before the log runs. Nobody is left to tell when that fails.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
+
+const EXAMPLES: &str = "\
+Examples:
+  bhav demo                              a simulated exchange day, no network, no settings
+  bhav serve                             real feeds on 127.0.0.1:8080
+  BHAV_LISTEN=127.0.0.1:9000 bhav serve  the same on another port
+  bhav config check                      the settings in force and where each came from
+
+Every flag has an environment variable, named in the long help of its command; the flag wins.
+Secrets have no flag: give JWT_SECRET, BROKERA_* and BROKERB_* as systemd credentials, as
+<NAME>_FILE, or in the environment.
+
+All data is informational and not investment advice; the operator is not registered as an
+investment adviser or research analyst.";
+
+/// The whole command line, for parsing, help, and generated documents.
+pub fn command() -> Command {
+    Command::new("bhav")
+        .about(ABOUT)
+        .version(version::VERSION)
+        .after_help(format!("{EXAMPLES}\n\n{}", exit::HELP))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .max_term_width(100)
+        .subcommand(with_flags(
+            Command::new("serve")
+                .about("Serve market data from the real feeds")
+                .after_help(exit::HELP),
+            Scope::Service,
+        ))
+        .subcommand(with_flags(
+            Command::new("demo")
+                .about("Serve a simulated exchange day; needs no network and no settings")
+                .after_help(exit::HELP),
+            Scope::Demo,
+        ))
+        .subcommand(with_flags(
+            Command::new("sim").about("Run only the simulator of the brokers' and public APIs"),
+            Scope::Simulator,
+        ))
+        .subcommand(
+            Command::new("config")
+                .about("Look at settings")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .disable_help_subcommand(true)
+                .subcommand(with_flags(
+                    Command::new("check")
+                        .about("Check all settings and show those in force, secrets masked"),
+                    Scope::Check,
+                ))
+                .subcommand(
+                    Command::new("template").about("Print a documented file of all settings"),
+                ),
+        )
+        .subcommand(Command::new("version").about("Print version and build"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_is_demanded() {
+        assert!(command().try_get_matches_from(["bhav"]).is_err());
+        assert!(command().try_get_matches_from(["bhav", "config"]).is_err());
+        assert!(command().try_get_matches_from(["bhav", "serve", "--jwt-secret", "x"]).is_err());
+    }
+}

@@ -1,0 +1,262 @@
+//! Judges settings that are each readable: relations between them, files they name, and dangers.
+//!
+//! Also the words in which faults and the effective settings are shown. Main thread, at start.
+
+use std::fmt::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::Config;
+use super::load::{Environment, Loaded, Origin};
+use super::secrets::SECRETS;
+use super::table::SETTINGS;
+
+/// One thing wrong with the settings, and its cure.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// The variable.
+    pub name: String,
+    /// Its text, where it is no secret.
+    pub value: Option<String>,
+    /// Kind of place it came from, where one place is to blame.
+    pub origin: Option<&'static str>,
+    pub problem: String,
+    pub cure: String,
+}
+
+impl Fault {
+    pub(super) fn not_text(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            value: None,
+            origin: Some(Origin::Environment.kind()),
+            problem: "is not UTF-8 text".into(),
+            cure: "set it again, in UTF-8".into(),
+        }
+    }
+
+    pub(super) fn of_secret(name: &str, problem: String, cure: &str) -> Self {
+        let value = Some("***".into());
+        Self { name: name.into(), value, origin: None, problem, cure: cure.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(value) = &self.value {
+            // Control characters of a bad value must not reach a terminal as such.
+            write!(f, "={}", value.escape_debug())?;
+        }
+        if let Some(origin) = &self.origin {
+            write!(f, " ({origin})")?;
+        }
+        write!(f, " {}\n    cure: {}", self.problem, self.cure)
+    }
+}
+
+/// The faults as one text for a person.
+pub fn report(faults: &[Fault]) -> String {
+    let mut text = match faults.len() {
+        1 => "1 setting is wrong:\n".to_owned(),
+        many => format!("{many} settings are wrong:\n"),
+    };
+    for fault in faults {
+        let _ = writeln!(text, "  {fault}");
+    }
+    text
+}
+
+/// Pairs of settings that contradict each other, and files that are not there.
+pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
+    let mut found = Vec::new();
+    let http = &config.http;
+    let upstream = &config.upstream;
+    let not_above = [
+        ("BHAV_HTTP_HEAD_BYTES_MAX", "BHAV_HTTP_BODY_BYTES_MAX"),
+        ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
+        ("BHAV_UPSTREAM_READ_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
+        ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS"),
+        ("BHAV_UPSTREAM_RESPONSE_BYTES_MAX", "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX"),
+        ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "BHAV_MAX_CONNECTIONS"),
+    ];
+    let values = [
+        (http.head_bytes_max as u64, http.body_bytes_max as u64),
+        (upstream.connect_timeout_ms, upstream.total_timeout_ms),
+        (upstream.read_timeout_ms, upstream.total_timeout_ms),
+        (upstream.breaker_open_ms, upstream.breaker_open_max_ms),
+        (upstream.response_bytes_max, upstream.instruments_bytes_max),
+        (http.connections_per_address_max as u64, http.connections_max as u64),
+    ];
+    for ((lower, upper), (low, high)) in not_above.into_iter().zip(values) {
+        if low > high {
+            let problem = format!("is above {upper}={high}");
+            let cure = format!("lower it, or raise {upper}");
+            found.push((vec![lower, upper], fault(lower, low.to_string(), problem, cure)));
+        }
+    }
+    let files = [
+        ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
+        ("BHAV_INDICES_FILE", &config.market.indices_file),
+    ];
+    for (name, path) in files {
+        if let Some((path, problem)) = path.as_deref().and_then(unusable_file) {
+            let cure = "name a readable file, or unset it to use the built-in data".to_owned();
+            found.push((vec![name], fault(name, path, problem, cure)));
+        }
+    }
+    found
+}
+
+fn fault(name: &str, value: String, problem: String, cure: String) -> Fault {
+    Fault { name: name.into(), value: Some(value), origin: None, problem, cure }
+}
+
+fn unusable_file(path: &Path) -> Option<(String, String)> {
+    let problem = match std::fs::File::open(path).and_then(|file| file.metadata()) {
+        Ok(about) if about.is_file() => return None,
+        Ok(_) => "is no regular file".to_owned(),
+        Err(why) => format!("cannot be opened: {why}"),
+    };
+    Some((path.display().to_string(), problem))
+}
+
+/// What is allowed but should be known.
+pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
+    let Loaded { config, origins, warnings } = loaded;
+    if let Ok(address) = config.http.listen.parse::<SocketAddr>()
+        && !address.ip().to_canonical().is_loopback()
+    {
+        warnings.push(format!(
+            "BHAV_LISTEN={address} can be reached from outside this machine: sharing live exchange \
+             prices in public is regulated in India and needs the consent of the exchanges; \
+             plain HTTP also needs a TLS proxy in front"
+        ));
+    }
+    if let Ok(address) = config.sim.listen.parse::<SocketAddr>()
+        && !address.ip().to_canonical().is_loopback()
+    {
+        warnings.push(format!("BHAV_SIM_LISTEN={address}: the simulator obeys everybody"));
+    }
+    let urls =
+        [("BHAV_BROKERA_URL", &config.broker_a.url), ("BHAV_BROKERB_URL", &config.broker_b.url)];
+    for (name, url) in urls {
+        if is_plain_and_remote(url) {
+            warnings.push(format!("{name}={url} sends tokens unencrypted; use https://"));
+        }
+    }
+    let in_environment: Vec<&str> = SECRETS
+        .iter()
+        .map(|secret| secret.name)
+        .filter(|name| origins.get(name) == Some(&Origin::Environment))
+        .collect();
+    if !in_environment.is_empty() {
+        warnings.push(format!(
+            "{} came from the environment, which child processes and /proc show; prefer systemd \
+             credentials or <NAME>_FILE",
+            in_environment.join(", ")
+        ));
+    }
+    for name in env.names().filter(|name| is_stray(name)) {
+        warnings.push(format!("{name} is read by nobody; a misspelt secret?"));
+    }
+}
+
+fn is_plain_and_remote(url: &str) -> bool {
+    let Some(uri) = url.strip_prefix("http://").and_then(|_| url.parse::<ureq::http::Uri>().ok())
+    else {
+        return false;
+    };
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    host != "localhost" && !host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Looks like one of ours but is not. Not a fault: other programs may use these prefixes.
+fn is_stray(name: &str) -> bool {
+    (name.starts_with("BROKERA_") || name.starts_with("BROKERB_"))
+        && !SECRETS.iter().any(|s| name.strip_suffix("_FILE").unwrap_or(name) == s.name)
+}
+
+/// The settings in force, one a line in the form of an environment file, secrets masked.
+pub fn effective(loaded: &Loaded) -> String {
+    let mut text = String::new();
+    for setting in SETTINGS {
+        let origin = loaded.origins.get(setting.name).unwrap_or(&Origin::Default);
+        let value = (setting.show)(&loaded.config);
+        let _ = writeln!(text, "{}={value}  # {origin}", setting.name);
+    }
+    for secret in SECRETS {
+        let _ = match loaded.origins.get(secret.name) {
+            Some(origin) => writeln!(text, "{}=***  # {origin}", secret.name),
+            None => writeln!(text, "{}=  # not set", secret.name),
+        };
+    }
+    for warning in &loaded.warnings {
+        let _ = writeln!(text, "# warning: {warning}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::{Flags, load};
+    use super::*;
+
+    fn load_env(pairs: &[(&str, &str)]) -> Result<Loaded, Vec<Fault>> {
+        load(&Flags::new(), &Environment::from_pairs(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn contradictions_and_missing_files_are_faults() {
+        for (name, value) in [
+            ("BHAV_HTTP_HEAD_BYTES_MAX", "131072"),
+            ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "8000"),
+            ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "61000"),
+            ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "10001"),
+            ("BHAV_CALENDAR_FILE", "no/such/file"),
+            ("BHAV_INDICES_FILE", "."),
+        ] {
+            let faults = load_env(&[(name, value)]).unwrap_err();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            assert_eq!(faults[0].name, name);
+        }
+    }
+
+    #[test]
+    fn dangers_are_told_and_only_they() {
+        assert!(load_env(&[]).unwrap().warnings.is_empty());
+        for (name, value, said) in [
+            ("BHAV_LISTEN", "0.0.0.0:8080", "regulated in India"),
+            ("BHAV_LISTEN", "[::]:8080", "regulated in India"),
+            ("BHAV_SIM_LISTEN", "0.0.0.0:1", "simulator"),
+            ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
+            ("BROKERA_API_KEY", "k", "came from the environment"),
+            ("BROKERA_ACESS_TOKEN", "k", "BROKERA_ACESS_TOKEN is read by nobody"),
+            ("JWT_SECRET", "short", "shorter than 32"),
+        ] {
+            let warnings = load_env(&[(name, value)]).unwrap().warnings.join("\n");
+            assert!(warnings.contains(said), "{name}={value}: {warnings}");
+        }
+        for (name, value) in [
+            ("BHAV_LISTEN", "[::1]:8080"),
+            ("BHAV_LISTEN", "unix:/run/x"),
+            ("BHAV_BROKERA_URL", "http://127.0.0.1:1"),
+            ("BHAV_BROKERA_URL", "http://[::1]:1"),
+        ] {
+            let warnings = load_env(&[(name, value)]).unwrap().warnings;
+            assert!(warnings.is_empty(), "{name}={value}: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_force_is_shown_without_secrets() {
+        let loaded =
+            load_env(&[("BROKERA_API_KEY", "s3cr3t"), ("BHAV_EDGE_THREADS", "2")]).unwrap();
+        let text = effective(&loaded);
+        assert!(text.contains("BROKERA_API_KEY=***  # environment"), "{text}");
+        assert!(text.contains("BHAV_EDGE_THREADS=2  # environment"), "{text}");
+        assert!(text.contains("BHAV_MAX_CONNECTIONS=10000  # default"), "{text}");
+        assert!(text.contains("JWT_SECRET=  # not set"), "{text}");
+        assert!(!text.contains("s3cr3t") && !format!("{loaded:?}").contains("s3cr3t"));
+    }
+}

@@ -1,0 +1,148 @@
+//! The flags of the settings, made from [`SETTINGS`] for clap.
+//!
+//! Values stay text here: [`super::load`] judges them together with the environment, so that all
+//! faults come out at once. Secrets have no flag.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::load::Flags;
+use super::table::{Group, SETTINGS, Setting};
+
+/// Which settings a command takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// `serve`: all but the simulator's.
+    Service,
+    /// `demo`: all.
+    Demo,
+    /// `sim`: the simulator's own, the clock and the log.
+    Simulator,
+    /// `config check`: all.
+    Check,
+}
+
+impl Scope {
+    fn takes(self, setting: &Setting) -> bool {
+        match self {
+            Self::Service => setting.group != Group::Simulator,
+            Self::Demo | Self::Check => true,
+            Self::Simulator => {
+                matches!(setting.group, Group::Simulator | Group::Log) || setting.field == "now"
+            }
+        }
+    }
+
+    fn flag(self, setting: &Setting) -> String {
+        match (self, setting.field) {
+            (Self::Simulator, "sim.listen") => "listen".into(),
+            _ => setting.flag(),
+        }
+    }
+}
+
+/// `command` with one flag for each setting of `scope`.
+pub fn with_flags(command: Command, scope: Scope) -> Command {
+    command.args(SETTINGS.iter().filter(|s| scope.takes(s)).map(|setting| flag(setting, scope)))
+}
+
+fn flag(setting: &'static Setting, scope: Scope) -> Arg {
+    let default = match setting.default_text() {
+        none if none.is_empty() => "none".to_owned(),
+        text => text,
+    };
+    let short = format!("{} [default: {default}]", setting.about);
+    let mut long = format!("{}.\n", setting.about);
+    if !setting.more.is_empty() {
+        let _ = writeln!(long, "{}", setting.more);
+    }
+    let _ = write!(long, "[{}] [default: {default}] [env: {}]", setting.unit, setting.name);
+    Arg::new(setting.name)
+        .long(scope.flag(setting))
+        .value_name(value_name(setting.unit))
+        .help_heading(setting.group.title())
+        .help(short)
+        .long_help(long)
+        .action(ArgAction::Set)
+        .allow_hyphen_values(false)
+}
+
+fn value_name(unit: &'static str) -> &'static str {
+    match unit {
+        "ms" => "MS",
+        "bytes" => "BYTES",
+        "url" => "URL",
+        "path" => "PATH",
+        "ip:port" | "ip:port or unix:path" => "ADDR",
+        "true or false" => "BOOL",
+        "ISO 8601 instant" => "INSTANT",
+        "text" => "TEXT",
+        "tracing filter" => "FILTER",
+        "logfmt or json" => "FORMAT",
+        list if list.ends_with("comma-separated") => "LIST",
+        _ => "N",
+    }
+}
+
+/// The flags that were typed.
+pub fn typed(matches: &ArgMatches) -> Flags {
+    SETTINGS
+        .iter()
+        .filter_map(|setting| {
+            // Not every scope knows every flag.
+            let text = matches.try_get_one::<String>(setting.name).ok().flatten()?;
+            Some((setting.name, text.clone()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_named_after_their_variables() {
+        let command = with_flags(Command::new("demo"), Scope::Demo);
+        let matches = command
+            .try_get_matches_from([
+                "demo",
+                "--listen",
+                "127.0.0.1:0",
+                "--http-head-bytes-max=2048",
+                "--seed=7",
+                "--sim-listen",
+                "127.0.0.1:9",
+                "--max-connections",
+                "5",
+            ])
+            .unwrap();
+        let typed = typed(&matches);
+        assert_eq!(typed["BHAV_LISTEN"], "127.0.0.1:0");
+        assert_eq!(typed["BHAV_HTTP_HEAD_BYTES_MAX"], "2048");
+        assert_eq!(typed["BHAV_SIM_SEED"], "7");
+        assert_eq!(typed["BHAV_SIM_LISTEN"], "127.0.0.1:9");
+        assert_eq!(typed["BHAV_MAX_CONNECTIONS"], "5");
+        assert_eq!(typed.len(), 5);
+    }
+
+    #[test]
+    fn the_simulator_listens_by_its_short_name() {
+        let command = with_flags(Command::new("sim"), Scope::Simulator);
+        let matches = command.try_get_matches_from(["sim", "--listen", "127.0.0.1:9"]).unwrap();
+        assert_eq!(typed(&matches)["BHAV_SIM_LISTEN"], "127.0.0.1:9");
+    }
+
+    #[test]
+    fn help_names_each_flag_its_variable_and_its_default() {
+        let mut command = with_flags(Command::new("demo"), Scope::Demo);
+        let help = command.render_long_help().to_string();
+        for setting in SETTINGS {
+            assert!(help.contains(&format!("--{} <", setting.flag())), "{}", setting.name);
+            assert!(help.contains(&format!("[env: {}]", setting.name)), "{}", setting.name);
+            assert!(help.contains(setting.group.title()), "{}", setting.name);
+        }
+        assert!(help.contains("[default: 127.0.0.1:8080]"), "{help}");
+        command.debug_assert();
+    }
+}

@@ -1,0 +1,283 @@
+//! From flags and environment to one judged [`Config`].
+//!
+//! Runs once on the main thread. A flag wins over its variable, a variable over the default; a
+//! variable that is set but empty counts as not set. Every fault is collected before any is
+//! reported.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use super::Config;
+use super::check::{self, Fault};
+use super::secrets::{self, SECRETS};
+use super::table::{SETTINGS, Setting};
+
+/// Least likeness (0 to 1) of a misspelt name to a known one before the known one is suggested.
+const LIKENESS_MIN: f64 = 0.6;
+
+/// What was typed on the command line: variable name to text.
+pub type Flags = BTreeMap<&'static str, String>;
+
+/// The environment variables, taken once so that tests can bring their own.
+#[derive(Debug, Default)]
+pub struct Environment(BTreeMap<String, OsString>);
+
+impl Environment {
+    /// Those of this process. Names that are not UTF-8 are nobody's setting and are left out.
+    pub fn of_process() -> Self {
+        Self(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+                .collect(),
+        )
+    }
+
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+
+    /// The text of a variable that is set and not empty; `Err` where it is not UTF-8.
+    pub fn text(&self, name: &str) -> Option<Result<&str, NotText>> {
+        let value = self.0.get(name).filter(|value| !value.is_empty())?;
+        Some(value.to_str().ok_or(NotText))
+    }
+
+    /// The variable as a path.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.0.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+/// The bytes of a variable are not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotText;
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    Flag,
+    Environment,
+    /// `$STATE_DIRECTORY`, which systemd sets.
+    StateDirectory,
+    /// The file that `<NAME>_FILE` names.
+    File(PathBuf),
+    /// A file in `$CREDENTIALS_DIRECTORY`.
+    Credential(PathBuf),
+}
+
+impl Origin {
+    /// The kind of place, in one word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::StateDirectory => "$STATE_DIRECTORY",
+            Self::File(_) => "file",
+            Self::Credential(_) => "credential",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) | Self::Credential(path) => {
+                write!(f, "{} {}", self.kind(), path.display())
+            }
+            plain => f.write_str(plain.kind()),
+        }
+    }
+}
+
+/// Good settings, where each came from, and what the operator should know about them.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    /// By variable name, secrets included; a name left out has its default.
+    pub origins: BTreeMap<&'static str, Origin>,
+    pub warnings: Vec<String>,
+}
+
+/// Reads and judges everything.
+///
+/// # Errors
+/// All faults at once, never an empty list.
+pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
+    let mut loaded =
+        Loaded { config: Config::default(), origins: BTreeMap::new(), warnings: Vec::new() };
+    let mut faults = Vec::new();
+    for setting in SETTINGS {
+        if let Err(fault) = read_setting(setting, flags, env, &mut loaded) {
+            faults.push(fault);
+        }
+    }
+    secrets::read_all(env, &mut loaded, &mut faults);
+    faults.extend(unknown_names(env));
+    // A relation is judged only where both of its sides were read: else it blames a default.
+    let broken: Vec<String> = faults.iter().map(|fault| fault.name.clone()).collect();
+    let relations = check::relations(&loaded.config);
+    faults.extend(
+        relations
+            .into_iter()
+            .filter(|(names, _)| !names.iter().any(|name| broken.iter().any(|b| b == name)))
+            .map(|(_, fault)| fault),
+    );
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    check::warn(&mut loaded, env);
+    Ok(loaded)
+}
+
+fn read_setting(
+    setting: &'static Setting,
+    flags: &Flags,
+    env: &Environment,
+    loaded: &mut Loaded,
+) -> Result<(), Fault> {
+    let (text, origin) = match (flags.get(setting.name), env.text(setting.name)) {
+        (Some(text), _) => (text.as_str(), Origin::Flag),
+        (None, Some(Ok(text))) => (text, Origin::Environment),
+        (None, Some(Err(NotText))) => return Err(Fault::not_text(setting.name)),
+        (None, None) if setting.name == "BHAV_STATE_DIR" => {
+            // systemd gives a colon-separated list when a unit asks for several directories.
+            let listed = env.text("STATE_DIRECTORY").and_then(Result::ok);
+            match listed.and_then(|list| list.split(':').next()) {
+                Some(first) => (first, Origin::StateDirectory),
+                None => return Ok(()),
+            }
+        }
+        (None, None) => return Ok(()),
+    };
+    (setting.set)(&mut loaded.config, text).map_err(|why| Fault {
+        name: setting.name.into(),
+        value: Some(text.into()),
+        origin: Some(origin.kind()),
+        problem: why.problem,
+        cure: format!("{} ({})", why.cure, setting.unit),
+    })?;
+    loaded.origins.insert(setting.name, origin);
+    Ok(())
+}
+
+/// `BHAV_` variables that nothing reads: almost always a typing error that would go unnoticed.
+fn unknown_names(env: &Environment) -> Vec<Fault> {
+    env.names()
+        .filter(|name| name.starts_with("BHAV_"))
+        .filter(|name| !SETTINGS.iter().any(|setting| setting.name == *name))
+        .map(|name| Fault {
+            name: name.into(),
+            // Somebody may have put a secret under a wrong name.
+            value: None,
+            origin: Some(Origin::Environment.kind()),
+            problem: "is no setting".into(),
+            cure: match likeliest(name) {
+                Some(known) => format!("did you mean {known}? Otherwise unset it"),
+                None => "unset it; `bhav serve --help` lists the settings".into(),
+            },
+        })
+        .collect()
+}
+
+/// The known name that looks most like `name`.
+pub fn likeliest(name: &str) -> Option<&'static str> {
+    let bare = name.strip_prefix("BHAV_").unwrap_or(name);
+    SETTINGS
+        .iter()
+        .map(|setting| setting.name)
+        .chain(SECRETS.iter().map(|secret| secret.name))
+        // What all names share says nothing about likeness.
+        .map(|known| (strsim::jaro(bare, known.strip_prefix("BHAV_").unwrap_or(known)), known))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load_env(pairs: &[(&str, &str)]) -> Result<Loaded, Vec<Fault>> {
+        load(&Flags::new(), &Environment::from_pairs(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn an_empty_environment_gives_the_defaults() {
+        let loaded = load_env(&[]).unwrap();
+        assert!(loaded.origins.is_empty());
+        let defaults = Config::default();
+        for setting in SETTINGS {
+            assert_eq!((setting.show)(&loaded.config), (setting.show)(&defaults));
+        }
+    }
+
+    #[test]
+    fn a_flag_wins_over_its_variable_and_empty_is_not_set() {
+        let env = Environment::from_pairs([
+            ("BHAV_LISTEN", "127.0.0.1:1"),
+            ("BHAV_EDGE_THREADS", "3"),
+            ("BHAV_MAX_CONNECTIONS", ""),
+        ]);
+        let flags = Flags::from([("BHAV_LISTEN", "127.0.0.1:2".to_owned())]);
+        let loaded = load(&flags, &env).unwrap();
+        assert_eq!(loaded.config.http.listen, "127.0.0.1:2");
+        assert_eq!(loaded.config.http.edge_threads, 3);
+        assert_eq!(loaded.config.http.connections_max, 10_000);
+        assert_eq!(loaded.origins["BHAV_LISTEN"], Origin::Flag);
+        assert_eq!(loaded.origins["BHAV_EDGE_THREADS"], Origin::Environment);
+        assert!(!loaded.origins.contains_key("BHAV_MAX_CONNECTIONS"));
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let faults = load_env(&[
+            ("BHAV_MAX_CONNECTIONS", "0"),
+            ("BHAV_PUBLIC_URL", "ftp://x"),
+            ("BHAV_LISTN", "127.0.0.1:1"),
+            ("BHAV_HTTP_HEAD_BYTES_MAX", "131072"),
+        ])
+        .unwrap_err();
+        let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let text = text.join("\n");
+        for part in ["BHAV_MAX_CONNECTIONS=0", "ftp://x", "did you mean BHAV_LISTEN?", "HEAD_BYTES"]
+        {
+            assert!(text.contains(part), "{part} is missing from:\n{text}");
+        }
+        assert_eq!(faults.len(), 4, "{text}");
+    }
+
+    #[test]
+    fn a_relation_does_not_blame_a_default_for_an_unreadable_value() {
+        let faults = load_env(&[
+            ("BHAV_HTTP_BODY_BYTES_MAX", "huge"),
+            ("BHAV_HTTP_HEAD_BYTES_MAX", "131072"),
+        ])
+        .unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+    }
+
+    #[test]
+    fn the_state_directory_of_systemd_is_taken_when_nothing_else_is_given() {
+        let given = ("STATE_DIRECTORY", "/var/lib/bhav:/var/lib/other");
+        let loaded = load_env(&[given]).unwrap();
+        assert_eq!(loaded.config.state_dir, PathBuf::from("/var/lib/bhav"));
+        assert_eq!(loaded.origins["BHAV_STATE_DIR"], Origin::StateDirectory);
+        let loaded = load_env(&[given, ("BHAV_STATE_DIR", "here")]).unwrap();
+        assert_eq!(loaded.config.state_dir, PathBuf::from("here"));
+    }
+
+    #[test]
+    fn suggestions_are_near_or_absent() {
+        assert_eq!(likeliest("BHAV_MAXCONNECTIONS"), Some("BHAV_MAX_CONNECTIONS"));
+        assert_eq!(likeliest("BHAV_JWT_SECRET"), Some("JWT_SECRET"));
+        assert_eq!(likeliest("BHAV_QQQQ"), None);
+    }
+}

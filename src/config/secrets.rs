@@ -1,0 +1,259 @@
+//! Secrets: never flags (other users of the machine can read those), never printed.
+//!
+//! Each is looked for, and the first place that has it wins:
+//! 1. the variable of its name, or the file that `<NAME>_FILE` names (both at once is a fault);
+//! 2. `$CREDENTIALS_DIRECTORY/<NAME>`, also in lower case, which systemd's `LoadCredential=` fills.
+//!
+//! Runs once on the main thread; what it reads passes only through memory that is wiped.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::Config;
+use super::check::Fault;
+use super::load::{Environment, Loaded, NotText, Origin};
+
+/// Longest secret that is read. Keys and tokens have tens of bytes, a JWT some hundreds.
+const SECRET_BYTES_MAX: u64 = 4096;
+
+/// HS256 keys shorter than its hash can be found by trying (RFC 7518, 3.2).
+const JWT_SECRET_BYTES_MIN: usize = 32;
+
+/// One secret.
+#[derive(Debug)]
+pub struct Secret {
+    /// The environment variable and the credential's name.
+    pub name: &'static str,
+    pub about: &'static str,
+    pub slot: fn(&mut Config) -> &mut Option<SecretString>,
+}
+
+/// All of them.
+pub const SECRETS: &[Secret] = &[
+    Secret {
+        name: "BROKERA_API_KEY",
+        about: "API key of the server's own broker A app",
+        slot: |c| &mut c.broker_a.api_key,
+    },
+    Secret {
+        name: "BROKERA_API_SECRET",
+        about: "API secret of that app; turns a request token into an access token",
+        slot: |c| &mut c.broker_a.api_secret,
+    },
+    Secret {
+        name: "BROKERA_ACCESS_TOKEN",
+        about: "Shared access token of the day; dies at 06:00 IST",
+        slot: |c| &mut c.broker_a.access_token,
+    },
+    Secret {
+        name: "BROKERA_ADMIN_SECRET",
+        about: "Guards the activation of broker A's token",
+        slot: |c| &mut c.broker_a.admin_secret,
+    },
+    Secret {
+        name: "BROKERB_API_KEY",
+        about: "API key of the server's own broker B app",
+        slot: |c| &mut c.broker_b.api_key,
+    },
+    Secret {
+        name: "BROKERB_API_SECRET",
+        about: "API secret of that app; signs each call",
+        slot: |c| &mut c.broker_b.api_secret,
+    },
+    Secret {
+        name: "BROKERB_ADMIN_SECRET",
+        about: "Guards the activation of broker B's session",
+        slot: |c| &mut c.broker_b.admin_secret,
+    },
+    Secret {
+        name: "JWT_SECRET",
+        about: "Signs access tokens, 32 bytes or more; made once if not given",
+        slot: |c| &mut c.auth.jwt_secret,
+    },
+];
+
+/// Fills every secret that is given; faults and warnings join those of the caller.
+pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>) {
+    for secret in SECRETS {
+        let found = match read(secret.name, env, &mut loaded.warnings) {
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        let (text, origin) = found;
+        if secret.name == "JWT_SECRET" && text.expose_secret().len() < JWT_SECRET_BYTES_MIN {
+            loaded.warnings.push(format!(
+                "JWT_SECRET is shorter than {JWT_SECRET_BYTES_MIN} bytes, so tokens signed with it \
+                 can be forged by trying keys; make one with `openssl rand -base64 48`"
+            ));
+        }
+        *(secret.slot)(&mut loaded.config) = Some(text);
+        loaded.origins.insert(secret.name, origin);
+    }
+}
+
+type Found = Option<(SecretString, Origin)>;
+
+fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Found, Fault> {
+    let file_name = format!("{name}_FILE");
+    match (env.text(name), env.path(&file_name)) {
+        (Some(_), Some(_)) => Err(Fault::of_secret(
+            name,
+            format!("and {file_name} are both set"),
+            "keep the file and unset the variable",
+        )),
+        (Some(Err(NotText)), None) => Err(Fault::not_text(name)),
+        (Some(Ok(text)), None) => {
+            let text = usable(name, text)?;
+            Ok(Some((text, Origin::Environment)))
+        }
+        (None, Some(path)) => {
+            let text = read_file(name, &path)?;
+            warn_if_open(name, &path, warnings);
+            Ok(Some((text, Origin::File(path))))
+        }
+        (None, None) => match credential(name, env) {
+            Some(path) => Ok(Some((read_file(name, &path)?, Origin::Credential(path)))),
+            None => Ok(None),
+        },
+    }
+}
+
+fn credential(name: &str, env: &Environment) -> Option<PathBuf> {
+    let directory = env.path("CREDENTIALS_DIRECTORY")?;
+    [name.to_owned(), name.to_ascii_lowercase()]
+        .into_iter()
+        .map(|file| directory.join(file))
+        .find(|path| path.exists())
+}
+
+fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
+    let unreadable = |why: io::Error| {
+        Fault::of_secret(
+            name,
+            format!("cannot be read from {}: {why}", path.display()),
+            "name a readable file that holds the secret and nothing else",
+        )
+    };
+    // Room for everything that is read at once: a growing buffer would leave copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX as usize + 1));
+    File::open(path)
+        .and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > SECRET_BYTES_MAX {
+        return Err(unreadable(io::Error::other(format!("more than {SECRET_BYTES_MAX} bytes"))));
+    }
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => usable(name, text.trim_end_matches(['\n', '\r'])),
+        Err(_) => Err(unreadable(io::Error::other("not UTF-8"))),
+    }
+}
+
+/// Secrets go into headers and forms, so line ends and other control characters cannot be meant.
+fn usable(name: &str, text: &str) -> Result<SecretString, Fault> {
+    const CURE: &str = "give the secret alone, on one line";
+    if text.is_empty() || text.len() as u64 > SECRET_BYTES_MAX {
+        return Err(Fault::of_secret(name, "is empty or far too long".into(), CURE));
+    }
+    if text.chars().any(char::is_control) || text.trim() != text {
+        return Err(Fault::of_secret(
+            name,
+            "has spaces around it or control characters".into(),
+            CURE,
+        ));
+    }
+    Ok(SecretString::from(text))
+}
+
+fn warn_if_open(name: &str, path: &Path, warnings: &mut Vec<String>) {
+    if let Ok(about) = std::fs::metadata(path)
+        && about.mode() & 0o077 != 0
+    {
+        warnings.push(format!("{name}_FILE: others may read {}; chmod 600 it", path.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::{Flags, load};
+    use super::*;
+
+    fn directory_with(file: &str, bytes: &[u8]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(file), bytes).unwrap();
+        directory
+    }
+
+    fn load_env(pairs: &[(&str, &str)]) -> Result<Loaded, Vec<Fault>> {
+        load(&Flags::new(), &Environment::from_pairs(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn a_file_a_credential_and_a_variable_are_read() {
+        let directory = directory_with("jwt_secret", b"from a credential of more than 32 bytes\n");
+        let path = directory.path().to_str().unwrap();
+        let key = directory_with("key", b"from-a-file\n");
+        let file = key.path().join("key");
+        let loaded = load_env(&[
+            ("CREDENTIALS_DIRECTORY", path),
+            ("BROKERA_API_KEY_FILE", file.to_str().unwrap()),
+            ("BROKERB_API_KEY", "from-a-variable"),
+            ("BROKERB_API_SECRET", ""),
+        ])
+        .unwrap();
+        let text = |slot: &Option<SecretString>| slot.as_ref().unwrap().expose_secret().to_owned();
+        assert_eq!(text(&loaded.config.broker_a.api_key), "from-a-file");
+        assert_eq!(text(&loaded.config.broker_b.api_key), "from-a-variable");
+        assert!(text(&loaded.config.auth.jwt_secret).starts_with("from a credential"));
+        assert!(loaded.config.broker_b.api_secret.is_none(), "empty is not set");
+        assert_eq!(loaded.origins["BROKERA_API_KEY"], Origin::File(file));
+        assert_eq!(loaded.origins["BROKERB_API_KEY"], Origin::Environment);
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_told() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = directory_with("key", b"k");
+        let path = directory.path().join("key");
+        for (mode, told) in [(0o600, false), (0o640, true), (0o604, true)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let loaded = load_env(&[("BROKERA_API_KEY_FILE", path.to_str().unwrap())]).unwrap();
+            assert_eq!(!loaded.warnings.is_empty(), told, "{mode:o}: {:?}", loaded.warnings);
+        }
+    }
+
+    #[test]
+    fn a_variable_wins_over_a_credential() {
+        let directory = directory_with("BROKERA_ACCESS_TOKEN", b"old");
+        let path = directory.path().to_str().unwrap();
+        let loaded =
+            load_env(&[("CREDENTIALS_DIRECTORY", path), ("BROKERA_ACCESS_TOKEN", "new")]).unwrap();
+        assert_eq!(loaded.config.broker_a.access_token.unwrap().expose_secret(), "new");
+    }
+
+    #[test]
+    fn bad_secrets_are_refused_without_showing_them() {
+        let directory = directory_with("big", &[b'x'; 5000]);
+        let big = directory.path().join("big");
+        let faults = load_env(&[
+            ("BROKERA_API_KEY", "s3cr3t\nHost: evil"),
+            ("BROKERA_API_SECRET", "s3cr3t"),
+            ("BROKERA_API_SECRET_FILE", "nowhere"),
+            ("BROKERB_API_KEY_FILE", "nowhere/at/all"),
+            ("JWT_SECRET_FILE", big.to_str().unwrap()),
+        ])
+        .unwrap_err();
+        assert_eq!(faults.len(), 4, "{faults:?}");
+        for fault in &faults {
+            assert!(!format!("{fault} {fault:?}").contains("s3cr3t"), "{fault:?}");
+        }
+    }
+}

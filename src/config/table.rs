@@ -1,0 +1,354 @@
+//! Every setting that is not a secret: its name, group, range, unit and meaning, in one list.
+//!
+//! Flags, help, the operator's template and `config check` are made from it. Constant data; the
+//! defaults are not here but in the structs beside this file.
+
+use super::Config;
+use super::value::{self, Refused, Show};
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// One setting. The flag is its variable without `BHAV_`, in lower case with dashes.
+#[derive(Debug)]
+pub struct Setting {
+    /// The environment variable.
+    pub name: &'static str,
+    /// The field of [`Config`], as in `http.listen`.
+    pub field: &'static str,
+    pub group: Group,
+    /// What the value is counted in or what it is: `ms`, `bytes`, `url`.
+    pub unit: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// What to know before changing it: reason, danger, example. May be empty.
+    pub more: &'static str,
+    pub set: fn(&mut Config, &str) -> Result<(), Refused>,
+    pub show: fn(&Config) -> String,
+}
+
+impl Setting {
+    /// The long flag without its dashes.
+    pub fn flag(&self) -> String {
+        let name = self.name.strip_prefix("BHAV_").unwrap_or(self.name);
+        match name {
+            "SIM_SEED" => "seed".into(),
+            _ => name.to_ascii_lowercase().replace('_', "-"),
+        }
+    }
+
+    /// What an empty environment gives, as text.
+    pub fn default_text(&self) -> String {
+        (self.show)(&Config::default())
+    }
+}
+
+/// The setting with this variable.
+pub fn by_name(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+/// The headings of help and template, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    Service,
+    Http,
+    BrokerA,
+    BrokerB,
+    Public,
+    Upstream,
+    Cache,
+    Market,
+    Accounts,
+    Simulator,
+    Log,
+}
+
+impl Group {
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Service => "Service",
+            Self::Http => "HTTP limits",
+            Self::BrokerA => "Broker A",
+            Self::BrokerB => "Broker B",
+            Self::Public => "Public quote provider",
+            Self::Upstream => "Upstream calls",
+            Self::Cache => "Cache",
+            Self::Market => "Market data files",
+            Self::Accounts => "Accounts",
+            Self::Simulator => "Simulator (demo and sim only)",
+            Self::Log => "Log",
+        }
+    }
+}
+
+macro_rules! setting {
+    ($group:ident $name:literal, $($field:ident).+ = $kind:ident $(($low:expr, $high:expr))?,
+     $unit:literal, $about:literal, $more:literal) => {
+        Setting {
+            name: $name,
+            field: stringify!($($field).+),
+            group: Group::$group,
+            unit: $unit,
+            about: $about,
+            more: $more,
+            set: |config, text| {
+                config.$($field).+ = value::$kind(text $(, $low..=$high)?)?;
+                Ok(())
+            },
+            show: |config| Show::show(&config.$($field).+),
+        }
+    };
+}
+
+/// All of them, grouped.
+#[rustfmt::skip]
+pub const SETTINGS: &[Setting] = &[
+    setting!(Service "BHAV_LISTEN", http.listen = listen, "ip:port or unix:path",
+        "Where to serve",
+        "A socket handed over by systemd wins. Port 0 takes a free port. The default is \
+         loopback on purpose: sharing live exchange prices in public is regulated in \
+         India and needs the consent of the exchanges, so listening wider is your \
+         explicit decision."),
+    setting!(Service "BHAV_STATE_DIR", state_dir = path, "path",
+        "Databases and the signing key live here",
+        "When not given, $STATE_DIRECTORY (set by systemd) is taken. Keep it on a local \
+         disk that survives a restart."),
+    setting!(Service "BHAV_ALLOWED_ORIGINS",
+        http.allowed_origins = origins, "origins, comma-separated",
+        "Web origins that may call from a browser",
+        "For CORS and for requests that carry the cookie. Example: \
+         https://dash.example.com. Danger: every page of a listed origin acts with its \
+         visitors' logins."),
+    setting!(Service "BHAV_TRUSTED_PROXIES",
+        http.trusted_proxies = ip_addresses, "IP addresses, comma-separated",
+        "Proxies whose X-Forwarded-For is believed",
+        "Danger: a listed address can claim to be any client, which defeats limits per \
+         address."),
+    setting!(Service "BHAV_EDGE_THREADS", http.edge_threads = number(0, 1_024), "threads",
+        "Threads that serve the edge; 0 is one per core",
+        ""),
+    setting!(Service "BHAV_MAX_CONNECTIONS",
+        http.connections_max = number(1, 1_000_000), "connections",
+        "Open connections at which accepting pauses",
+        "Each needs a file descriptor: keep the descriptor limit (LimitNOFILE) some \
+         hundreds above."),
+    setting!(Service "BHAV_NOW", now = instant, "ISO 8601 instant",
+        "Start the clock here instead of now; it then runs on",
+        "For demos and tests. Example: 2026-11-20T10:00:00+05:30. Danger: with live feeds \
+         every price looks too old or too new."),
+    setting!(Http "BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX",
+        http.connections_per_address_max = number(0, 1_000_000), "connections",
+        "Open connections of one client address; 0 is no limit",
+        "Leave at 0 behind a proxy: all its clients share one address."),
+    setting!(Http "BHAV_HTTP_HEAD_BYTES_MAX", http.head_bytes_max = number(KIB, MIB), "bytes",
+        "Longest request line and headers",
+        "More is answered 431 (414 for the request line)."),
+    setting!(Http "BHAV_HTTP_HEADERS_MAX", http.headers_max = number(16, 512), "headers",
+        "Most headers of a request",
+        "Browsers behind proxies send more than 16."),
+    setting!(Http "BHAV_HTTP_BODY_BYTES_MAX", http.body_bytes_max = number(KIB, 16 * MIB), "bytes",
+        "Longest request body",
+        "More is answered 413. Memory: this much per request in flight."),
+    setting!(Http "BHAV_HTTP_HEAD_TIMEOUT_MS", http.head_timeout_ms = number(100, 600_000), "ms",
+        "From the first byte of a request to the end of its head",
+        "Then 408. Guards against clients that drip."),
+    setting!(Http "BHAV_HTTP_BODY_TIMEOUT_MS", http.body_timeout_ms = number(100, 600_000), "ms",
+        "From the end of the head to the end of the body",
+        "Then 408."),
+    setting!(Http "BHAV_HTTP_IDLE_TIMEOUT_MS", http.idle_timeout_ms = number(1_000, HOUR_MS), "ms",
+        "How long a connection may wait between requests",
+        "Keep it above the idle time of a proxy in front, or the proxy meets closed \
+         connections."),
+    setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
+        http.unread_output_bytes_max = number(16 * KIB, 64 * MIB), "bytes",
+        "Answers a client may leave unread before its requests wait",
+        ""),
+    setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
+        http.unread_output_timeout_ms = number(100, 600_000), "ms",
+        "How long answers may stay unread before the connection is closed",
+        ""),
+    setting!(Http "BHAV_HTTP_DRAIN_TIMEOUT_MS", http.drain_timeout_ms = number(100, 600_000), "ms",
+        "How long open requests may take to finish after SIGTERM",
+        "Keep it below systemd's TimeoutStopSec."),
+    setting!(BrokerA "BHAV_BROKERA_URL", broker_a.url = root_url, "url",
+        "Root of broker A's API; documented paths are appended",
+        "Danger: the access token goes there. Point it elsewhere only for the simulator."),
+    setting!(BrokerA "BHAV_BROKERA_QUOTE_INTERVAL_MS",
+        broker_a.quote_interval_ms = number(1_000, HOUR_MS), "ms",
+        "Least time between two quote calls",
+        "The broker allows one a second and punishes more; the default leaves room for \
+         jitter."),
+    setting!(BrokerA "BHAV_BROKERA_LANE_THREADS", broker_a.lane_threads = number(1, 64), "threads",
+        "Calls to broker A that may run at once",
+        ""),
+    setting!(BrokerB "BHAV_BROKERB_URL", broker_b.url = root_url, "url",
+        "Root of broker B's API; documented paths are appended",
+        "Danger: session tokens go there. Point it elsewhere only for the simulator."),
+    setting!(Public "BHAV_PUBLIC_ENABLED", public.enabled = switch, "true or false",
+        "Whether the public quote provider is asked at all",
+        "When false and broker A has no token, no fresh prices come."),
+    setting!(Public "BHAV_PUBLIC_URL", public.url = root_url, "url",
+        "Root of the public quote provider",
+        ""),
+    setting!(Public "BHAV_PUBLIC_USER_AGENT", public.user_agent = header_value, "text",
+        "User-Agent sent to the public provider",
+        "It refuses those of libraries; which ones it accepts changes."),
+    setting!(Public "BHAV_PUBLIC_BATCH_INTERVAL_MS",
+        public.batch_interval_ms = number(1_000, HOUR_MS), "ms",
+        "Least time between two batches of 20 symbols",
+        "Danger: much less than the default gets the address blocked for hours."),
+    setting!(Public "BHAV_PUBLIC_LANE_THREADS", public.lane_threads = number(1, 64), "threads",
+        "Calls to the public provider that may run at once",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_CONNECT_TIMEOUT_MS",
+        upstream.connect_timeout_ms = number(50, 60_000), "ms",
+        "Longest TCP and TLS connect",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_READ_TIMEOUT_MS",
+        upstream.read_timeout_ms = number(50, 120_000), "ms",
+        "Longest wait for the head of an answer, and for its body",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS",
+        upstream.total_timeout_ms = number(100, 120_000), "ms",
+        "Longest call, redirects included",
+        "A hanging upstream holds one lane thread this long."),
+    setting!(Upstream "BHAV_UPSTREAM_RESPONSE_BYTES_MAX",
+        upstream.response_bytes_max = number(64 * KIB, 256 * MIB), "bytes",
+        "Largest answer that is read",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX",
+        upstream.instruments_bytes_max = number(MIB, 1_024 * MIB), "bytes",
+        "Largest daily instrument list that is read",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_REDIRECTS_MAX",
+        upstream.redirects_max = number(0, 10), "redirects",
+        "Redirects followed in one call",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_BREAKER_FAILURES",
+        upstream.breaker_failures = number(1, 1_000), "failures",
+        "Failures in a row after which an upstream is left alone",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_BREAKER_OPEN_MS",
+        upstream.breaker_open_ms = number(100, HOUR_MS), "ms",
+        "How long it is left alone at first; doubles each time",
+        ""),
+    setting!(Upstream "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS",
+        upstream.breaker_open_max_ms = number(100, DAY_MS), "ms",
+        "The longest that it is left alone",
+        ""),
+    setting!(Cache "BHAV_CACHE_L1_ENTRIES_MAX",
+        cache.l1_entries_max = number(100, 10_000_000), "entries",
+        "Quotes and unknown symbols held in memory",
+        "About half a KiB each."),
+    setting!(Cache "BHAV_CACHE_NEGATIVE_TTL_MS",
+        cache.negative_ttl_ms = number(1_000, DAY_MS), "ms",
+        "How long a symbol that no source knows is remembered",
+        ""),
+    setting!(Cache "BHAV_CACHE_MISS_WAIT_MS", cache.miss_wait_ms = number(10, 30_000), "ms",
+        "How long a request may wait for symbols not in memory",
+        ""),
+    setting!(Cache "BHAV_CACHE_WAITERS_MAX", cache.waiters_max = number(1, 100_000), "requests",
+        "Requests that may wait for symbols at once",
+        "More are answered at once with what is in memory."),
+    setting!(Cache "BHAV_CACHE_DEMAND_TTL_MS", cache.demand_ttl_ms = number(1_000, DAY_MS), "ms",
+        "How long a symbol is kept fresh after it was last asked for",
+        ""),
+    setting!(Cache "BHAV_CACHE_L2_RECORDS_MAX",
+        cache.l2_records_max = number(100, 10_000_000), "records",
+        "Records of one kind kept in the cache file on disk",
+        ""),
+    setting!(Market "BHAV_CALENDAR_FILE", market.calendar_file = path_if_any, "path",
+        "Your entries to the trading calendar; they win over the built-in ones",
+        "For holidays and special sessions announced after this release."),
+    setting!(Market "BHAV_INDICES_FILE", market.indices_file = path_if_any, "path",
+        "Replaces the built-in list of indices and sectors",
+        ""),
+    setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
+        auth.login_attempts_per_minute = number(0, 10_000), "attempts",
+        "Login attempts per account and per client address; 0 is no limit",
+        "Danger: without a limit passwords can be guessed at the speed of the machine."),
+    setting!(Simulator "BHAV_SIM_LISTEN", sim.listen = address, "ip:port",
+        "Where the simulator listens",
+        "Port 0 takes a free port. It has no protection: keep it on loopback."),
+    setting!(Simulator "BHAV_SIM_SEED", sim.seed = number(0, u64::MAX), "seed",
+        "The same seed gives the same exchange day",
+        ""),
+    setting!(Log "BHAV_LOG", log.filter = filter, "tracing filter",
+        "What is logged",
+        "A level, or a list such as info,bhav::http=debug."),
+    setting!(Log "BHAV_LOG_FORMAT", log.format = log_format, "logfmt or json",
+        "Form of a log line, on standard error",
+        ""),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// `section.field` of each public field in the structs, secrets left out.
+    fn fields_of_the_structs() -> BTreeSet<String> {
+        let mut sections = std::collections::BTreeMap::new();
+        let mut fields = BTreeSet::new();
+        let mut owner = String::new();
+        for line in include_str!("mod.rs").lines() {
+            if let Some(rest) = line.strip_prefix("pub struct ") {
+                owner = rest.trim_end_matches(" {").to_owned();
+            }
+            let Some((name, kind)) = line
+                .strip_prefix("    pub ")
+                .and_then(|l| l.trim_end_matches(',').split_once(": "))
+            else {
+                continue;
+            };
+            if kind.ends_with("Settings") {
+                sections.insert(kind.to_owned(), name.to_owned());
+            } else if owner == "Config" {
+                fields.insert(name.to_owned());
+            } else if !kind.contains("SecretString") {
+                fields.insert(format!("{}.{name}", sections[&owner]));
+            }
+        }
+        fields
+    }
+
+    #[test]
+    fn each_field_has_one_setting_and_each_setting_a_field() {
+        let listed: Vec<String> = SETTINGS.iter().map(|s| s.field.replace(' ', "")).collect();
+        let set: BTreeSet<String> = listed.iter().cloned().collect();
+        assert_eq!(set.len(), listed.len(), "a field has two settings");
+        assert_eq!(set, fields_of_the_structs());
+    }
+
+    #[test]
+    fn each_default_is_a_value_its_own_setting_accepts() {
+        for setting in SETTINGS {
+            let text = setting.default_text();
+            if text.is_empty() {
+                continue;
+            }
+            let mut config = Config::default();
+            (setting.set)(&mut config, &text)
+                .unwrap_or_else(|why| panic!("{}: {why:?}", setting.name));
+            assert_eq!((setting.show)(&config), text, "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_groups_stand_together() {
+        let names: BTreeSet<_> = SETTINGS.iter().map(|s| s.name).collect();
+        let flags: BTreeSet<_> = SETTINGS.iter().map(Setting::flag).collect();
+        assert_eq!((names.len(), flags.len()), (SETTINGS.len(), SETTINGS.len()));
+        let mut seen = Vec::new();
+        for setting in SETTINGS {
+            if seen.last() != Some(&setting.group) {
+                assert!(!seen.contains(&setting.group), "{} stands apart", setting.name);
+                seen.push(setting.group);
+            }
+        }
+    }
+}

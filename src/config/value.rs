@@ -1,0 +1,307 @@
+//! How the text of one setting becomes a value, and back.
+//!
+//! Pure functions for the main thread at start. A refusal never repeats the value: the caller shows
+//! it, masked where it must be.
+
+use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::LogFormat;
+
+/// Why a text is no value of its setting, and what to give instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub problem: String,
+    pub cure: String,
+}
+
+fn refused<T>(problem: impl Into<String>, cure: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused { problem: problem.into(), cure: cure.into() })
+}
+
+/// A whole number within `range`.
+pub fn number<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, Refused> {
+    let cure = format!("give a whole number from {} to {}", range.start(), range.end());
+    let Ok(number) = text.parse::<u64>() else {
+        return refused("is not a whole number in range", cure);
+    };
+    if number < *range.start() {
+        return refused(format!("is below {}", range.start()), cure);
+    }
+    match T::try_from(number) {
+        Ok(fits) if number <= *range.end() => Ok(fits),
+        _ => refused(format!("is above {}", range.end()), cure),
+    }
+}
+
+/// `true` or `false`, and the usual other spellings.
+pub fn switch(text: &str) -> Result<bool, Refused> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => refused("is neither true nor false", "give true or false"),
+    }
+}
+
+/// `IP:PORT` or `unix:PATH`.
+pub fn listen(text: &str) -> Result<String, Refused> {
+    match text.strip_prefix("unix:") {
+        // sun_path holds 108 bytes with its final zero (unix(7)).
+        Some(path) if path.is_empty() || path.len() > 107 || path.contains('\0') => {
+            refused("is no usable socket path", "give unix: and a path of 1 to 107 bytes")
+        }
+        Some(_) => Ok(text.to_owned()),
+        None => address(text).map_err(|mut why| {
+            why.cure.push_str(", or unix:/run/bhav/bhav.sock");
+            why
+        }),
+    }
+}
+
+/// `IP:PORT`, kept as text. Names are not resolved, so that starting needs no DNS.
+pub fn address(text: &str) -> Result<String, Refused> {
+    match text.parse::<SocketAddr>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => refused(
+            "is not IP:PORT",
+            "give an address and a port, such as 127.0.0.1:8080 or [::1]:8080",
+        ),
+    }
+}
+
+/// An `http` or `https` root to which documented paths are appended; a last slash is dropped.
+pub fn root_url(text: &str) -> Result<String, Refused> {
+    const CURE: &str = "give a root such as https://api.example.com or http://127.0.0.1:9000/v1";
+    if text.contains('#') {
+        return refused("has a fragment", CURE);
+    }
+    let Ok(uri) = text.parse::<ureq::http::Uri>() else {
+        return refused("is not a URL", CURE);
+    };
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return refused("is neither http:// nor https://", CURE);
+    }
+    let Some(authority) = uri.authority().filter(|a| !a.host().is_empty()) else {
+        return refused("names no host", CURE);
+    };
+    if authority.as_str().contains('@') {
+        return refused("carries a user name or password", CURE);
+    }
+    if authority.port_u16().is_none() && authority.as_str() != authority.host() {
+        return refused("has a port that is no number up to 65535", CURE);
+    }
+    if uri.query().is_some() {
+        return refused("has a query", CURE);
+    }
+    let path = uri.path().strip_suffix('/').unwrap_or(uri.path());
+    let crooked = |part: &str| part.is_empty() || part == "." || part == "..";
+    if path.split('/').skip(1).any(crooked) {
+        return refused("has an empty or dotted part in its path", CURE);
+    }
+    Ok(text.strip_suffix('/').unwrap_or(text).to_owned())
+}
+
+/// Comma-separated `scheme://host[:port]`, as browsers send them in `Origin`.
+pub fn origins(text: &str) -> Result<Vec<String>, Refused> {
+    const CURE: &str = "give origins such as https://dash.example.com,http://localhost:3000";
+    items(text)
+        .map(|item| {
+            if item == "*" {
+                return refused("would allow every site", CURE);
+            }
+            let root = root_url(item).map_err(|why| Refused { cure: CURE.into(), ..why })?;
+            let bare = root.splitn(3, '/').nth(2).is_some_and(|host| !host.contains('/'));
+            if !bare || root != item {
+                return refused("has an entry with a path or a last slash", CURE);
+            }
+            // Browsers send origins in lower case, and they are compared byte by byte.
+            Ok(root.to_ascii_lowercase())
+        })
+        .collect()
+}
+
+/// Comma-separated IP addresses.
+pub fn ip_addresses(text: &str) -> Result<Vec<IpAddr>, Refused> {
+    items(text)
+        .map(|item| {
+            item.parse().or_else(|_| {
+                refused("has an entry that is no IP address", "give 127.0.0.1,::1 (no names)")
+            })
+        })
+        .collect()
+}
+
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// A path.
+pub fn path(text: &str) -> Result<PathBuf, Refused> {
+    if text.contains('\0') {
+        return refused("holds a zero byte", "give a path");
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// A path that may be absent.
+pub fn path_if_any(text: &str) -> Result<Option<PathBuf>, Refused> {
+    path(text).map(Some)
+}
+
+/// An instant with its offset; the years are those that a market calendar can mean.
+pub fn instant(text: &str) -> Result<Option<Timestamp>, Refused> {
+    const CURE: &str = "give an ISO 8601 instant with offset, such as 2026-11-20T10:00:00+05:30";
+    let Ok(at) = text.parse::<Timestamp>() else {
+        return refused("is not an instant with an offset", CURE);
+    };
+    let year = at.to_zoned(jiff::tz::TimeZone::UTC).year();
+    if !(2000..=2100).contains(&year) {
+        return refused("is outside the years 2000 to 2100", CURE);
+    }
+    Ok(Some(at))
+}
+
+/// The value of a request header: visible ASCII and spaces.
+pub fn header_value(text: &str) -> Result<String, Refused> {
+    const LONGEST_BYTES: usize = 256;
+    let visible = text.bytes().all(|b| (0x20..0x7f).contains(&b));
+    if !visible || text.len() > LONGEST_BYTES {
+        return refused("is no header value", "give up to 256 visible ASCII characters");
+    }
+    Ok(text.to_owned())
+}
+
+/// A tracing filter.
+pub fn filter(text: &str) -> Result<String, Refused> {
+    match tracing_subscriber::EnvFilter::builder().parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(why) => refused(
+            format!("is no log filter ({why})"),
+            "give error, warn, info, debug, trace, or a list such as info,bhav::http=debug",
+        ),
+    }
+}
+
+/// `logfmt` or `json`.
+pub fn log_format(text: &str) -> Result<LogFormat, Refused> {
+    match text {
+        "logfmt" => Ok(LogFormat::Logfmt),
+        "json" => Ok(LogFormat::Json),
+        _ => refused("is no log format", "give logfmt or json"),
+    }
+}
+
+/// The text that [`super::load`] would read back to the same value.
+pub trait Show {
+    fn show(&self) -> String;
+}
+
+macro_rules! show_displayed {
+    ($($kind:ty),+) => { $(impl Show for $kind {
+        fn show(&self) -> String { self.to_string() }
+    })+ };
+}
+show_displayed!(u32, u64, usize, bool, String);
+
+impl Show for PathBuf {
+    fn show(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+impl<T: Display> Show for Vec<T> {
+    fn show(&self) -> String {
+        self.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Show for Option<PathBuf> {
+    fn show(&self) -> String {
+        self.as_ref().map(Show::show).unwrap_or_default()
+    }
+}
+
+impl Show for Option<Timestamp> {
+    fn show(&self) -> String {
+        self.map(|at| at.to_string()).unwrap_or_default()
+    }
+}
+
+impl Show for LogFormat {
+    fn show(&self) -> String {
+        match self {
+            LogFormat::Logfmt => "logfmt".into(),
+            LogFormat::Json => "json".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_to_their_range() {
+        assert_eq!(number::<u32>("10", 1..=10), Ok(10));
+        for bad in ["0", "11", "-1", "", "1.5", "1e3", "99999999999999999999"] {
+            let why = number::<u32>(bad, 1..=10).unwrap_err();
+            assert!(why.cure.contains("1 to 10"), "{bad}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn root_urls_take_a_path_but_no_trouble() {
+        assert_eq!(root_url("http://127.0.0.1:9/").unwrap(), "http://127.0.0.1:9");
+        assert_eq!(root_url("https://h.example/a/v1").unwrap(), "https://h.example/a/v1");
+        assert_eq!(root_url("http://[::1]:9").unwrap(), "http://[::1]:9");
+        for bad in [
+            "ftp://h",
+            "h.example",
+            "/x",
+            "https://",
+            "http://u:p@h/",
+            "http://h:/",
+            "http://h:99999/",
+            "http://h/?q=1",
+            "http://h/#f",
+            "http://h//x",
+            "http://h/../x",
+            "http://h/a b",
+        ] {
+            assert!(root_url(bad).is_err(), "{bad} was accepted");
+        }
+    }
+
+    #[test]
+    fn origins_are_bare_and_never_a_star() {
+        assert_eq!(
+            origins("https://A.example, http://localhost:3000").unwrap(),
+            ["https://a.example", "http://localhost:3000"]
+        );
+        for bad in ["*", "https://a.example/", "https://a.example/x", "a.example", "null"] {
+            assert!(origins(bad).is_err(), "{bad} was accepted");
+        }
+    }
+
+    #[test]
+    fn listening_takes_addresses_and_socket_paths() {
+        for good in ["127.0.0.1:0", "[::1]:8080", "unix:/run/bhav.sock"] {
+            assert_eq!(listen(good).unwrap(), good);
+        }
+        for bad in ["localhost:80", "8080", "127.0.0.1", "unix:", "127.0.0.1:70000"] {
+            assert!(listen(bad).is_err(), "{bad} was accepted");
+        }
+    }
+
+    #[test]
+    fn instants_need_an_offset_and_a_sane_year() {
+        assert!(instant("2026-11-20T10:00:00+05:30").unwrap().is_some());
+        for bad in ["2026-11-20T10:00:00", "10:00", "1970-01-01T00:00:00Z"] {
+            assert!(instant(bad).is_err(), "{bad} was accepted");
+        }
+    }
+}

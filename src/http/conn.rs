@@ -1,0 +1,362 @@
+//! The life of one connection: wait, read, take turns, write, and end well. One coroutine each, on the
+//! worker that polls its descriptor.
+//!
+//! The usual request costs one wait, one read and one write. While it waits, a connection holds no
+//! buffer: unconsumed input (a partial head) and unwritten output are kept in exact-sized vectors.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use may::io::{CoIo, WaitIo};
+use zeroize::Zeroizing;
+
+use super::Serve;
+use super::listen::{Descriptor, Socket};
+use super::request::Peer;
+use super::scratch::{READ_BYTES, Scratch};
+use super::server::{Shared, UNREAD_OUTPUT_TOTAL_BYTES_MAX};
+use super::slots::SlotGuard;
+use super::turn::{Exchange, Stage, Turn};
+
+/// epoll's bits as may hands them on, and the bit its waker adds.
+const READABLE: usize = 0x1;
+const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
+const WOKEN: usize = 0x8000_0000;
+
+/// Turns without a wait before a connection lets its neighbours' descriptors be polled.
+const TURNS_MAX: u32 = 8;
+
+/// After our last byte we read on for this long and this much, so that a reset caused by unread input does
+/// not destroy the answer before the client has read it.
+const LINGER_MS: u64 = 1_000;
+const LINGER_BYTES: usize = 256 * 1024;
+
+/// While draining, an idle connection may still bring a request that is already under way.
+const DRAIN_IDLE_MS: u64 = 1_000;
+
+/// A connection that has been accepted and admitted.
+pub struct Connection<S> {
+    /// Before `socket`, so that it is dropped first.
+    io: CoIo<Descriptor>,
+    socket: Socket,
+    shared: Arc<Shared<S>>,
+    slot: SlotGuard,
+    peer: Peer,
+    stage: Stage,
+    /// Input that is not consumed yet; empty while idle.
+    carry: Zeroizing<Vec<u8>>,
+    readable: bool,
+    hung_up: bool,
+    drain_seen: bool,
+    /// The deadline of the current head or body is set and is not moved by further bytes.
+    timed: Timed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timed {
+    Idle,
+    Head,
+    Body,
+}
+
+enum Event {
+    Input,
+    Expired,
+}
+
+enum Read {
+    Some,
+    Nothing,
+    End,
+}
+
+impl<S: Serve> Connection<S> {
+    /// Takes over an accepted socket.
+    ///
+    /// # Errors
+    /// When it cannot be polled.
+    pub fn new(
+        socket: Socket,
+        peer: Peer,
+        shared: Arc<Shared<S>>,
+        slot: SlotGuard,
+    ) -> io::Result<Self> {
+        let io = CoIo::new(Descriptor::of(&socket)).map_err(io::Error::from)?;
+        slot.register(io.waker());
+        // A connection that never speaks is a slow head, not an idle client.
+        slot.set_deadline_in(shared.settings.head_timeout_ms);
+        Ok(Self {
+            io,
+            socket,
+            shared,
+            slot,
+            peer,
+            stage: Stage::Head,
+            carry: Zeroizing::default(),
+            readable: false,
+            hung_up: false,
+            drain_seen: false,
+            timed: Timed::Idle,
+        })
+    }
+
+    /// Serves the connection to its end.
+    pub fn run(mut self) {
+        let mut need_input = true;
+        let mut turns = 0;
+        loop {
+            if need_input && !self.readable {
+                turns = 0;
+                if let Event::Expired = self.wait() {
+                    return self.expire();
+                }
+            } else {
+                turns += 1;
+                if turns >= TURNS_MAX {
+                    turns = 0;
+                    self.breathe();
+                }
+            }
+            let Some(turn) = self.turn(need_input) else { return };
+            match turn {
+                Turn::NeedInput => need_input = true,
+                Turn::Flush => need_input = false,
+                Turn::Close { rude } => return self.close(rude),
+            }
+        }
+    }
+
+    /// Reads if asked to, answers what is complete, writes. `None` when the peer is gone.
+    fn turn(&mut self, need_input: bool) -> Option<Turn> {
+        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let carried = self.carry.len();
+        scratch.input[..carried].copy_from_slice(&self.carry);
+        scratch.input_bytes = carried;
+        self.carry = Zeroizing::default();
+        if need_input {
+            match self.read(&mut scratch) {
+                Read::Some => {}
+                Read::Nothing => {
+                    self.keep_rest(&scratch);
+                    scratch.give_back();
+                    return Some(Turn::NeedInput);
+                }
+                Read::End => {
+                    scratch.give_back();
+                    return None;
+                }
+            }
+        }
+        let mut exchange =
+            Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
+        let turn = exchange.run(&mut scratch);
+        self.slot.count_requests(exchange.answered);
+        self.keep_rest(&scratch);
+        let rest = self.write(&scratch.out);
+        scratch.give_back();
+        match rest {
+            Ok(None) => {}
+            Ok(Some(rest)) => self.write_slowly(&rest).then_some(())?,
+            Err(_) => return None,
+        }
+        self.set_deadline();
+        Some(turn)
+    }
+
+    fn keep_rest(&mut self, scratch: &Scratch) {
+        if scratch.input_bytes > 0 {
+            self.carry = Zeroizing::new(scratch.input[..scratch.input_bytes].to_vec());
+        }
+    }
+
+    fn set_deadline(&mut self) {
+        let settings = &self.shared.settings;
+        let timed = match (&self.stage, self.carry.is_empty()) {
+            (Stage::Body(_), _) => Timed::Body,
+            (Stage::Head, false) => Timed::Head,
+            (Stage::Head, true) => Timed::Idle,
+        };
+        match timed {
+            Timed::Idle if self.drain_seen => self.slot.set_deadline_in(DRAIN_IDLE_MS),
+            Timed::Idle => self.slot.set_deadline_in(settings.idle_timeout_ms),
+            Timed::Head if self.timed != Timed::Head => {
+                self.slot.set_deadline_in(settings.head_timeout_ms);
+            }
+            Timed::Body if self.timed != Timed::Body => {
+                self.slot.set_deadline_in(settings.body_timeout_ms);
+            }
+            Timed::Head | Timed::Body => {}
+        }
+        self.timed = timed;
+    }
+
+    /// Waits for input or the deadline.
+    fn wait(&mut self) -> Event {
+        loop {
+            let flags = self.io.wait_io();
+            self.note(flags);
+            if self.readable {
+                return Event::Input;
+            }
+            if flags & WOKEN != 0 {
+                if self.shared.is_draining() && !self.drain_seen {
+                    self.drain_seen = true;
+                    if self.timed == Timed::Idle {
+                        self.slot.set_deadline_in(DRAIN_IDLE_MS);
+                    }
+                }
+                if self.slot.is_expired() {
+                    return Event::Expired;
+                }
+            }
+        }
+    }
+
+    /// Keeps what epoll said: edges are reported once.
+    fn note(&mut self, flags: usize) {
+        self.readable |= flags & (READABLE | ERROR_OR_GONE) != 0;
+        self.hung_up |= flags & ERROR_OR_GONE != 0;
+    }
+
+    fn read(&mut self, scratch: &mut Scratch) -> Read {
+        let room = &mut scratch.input[scratch.input_bytes..];
+        let room_bytes = room.len().min(READ_BYTES);
+        loop {
+            match self.socket.read(&mut room[..room_bytes]) {
+                Ok(0) => return Read::End,
+                Ok(count) => {
+                    // A short read has drained the socket; the next byte brings a new edge.
+                    self.readable = count == room_bytes || self.hung_up;
+                    scratch.input_bytes += count;
+                    return Read::Some;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    return Read::Nothing;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Read::End,
+            }
+        }
+    }
+
+    /// Writes what the socket takes now; gives what it did not take.
+    fn write(&self, out: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        let mut at = 0;
+        while at < out.len() {
+            match self.socket.write(&out[at..]) {
+                Ok(count) => at += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Some(out[at..].to_vec()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes to a client that reads slower than it asks. Nothing more is read from it meanwhile, which
+    /// is what bounds the output. False when it did not read in time, or everybody together holds too much.
+    fn write_slowly(&mut self, rest: &[u8]) -> bool {
+        let Some(_held) = UnreadOutput::hold(&self.shared, rest.len()) else { return false };
+        self.timed = Timed::Idle;
+        self.slot.set_deadline_in(self.shared.settings.unread_output_timeout_ms);
+        let mut at = 0;
+        loop {
+            match self.socket.write(&rest[at..]) {
+                Ok(count) => at += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let flags = self.io.wait_io();
+                    self.note(flags);
+                    if flags & WOKEN != 0 && self.slot.is_expired() {
+                        self.shared.stats.write_timeouts.add(1);
+                        return false;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+            if at == rest.len() {
+                return true;
+            }
+        }
+    }
+
+    /// Lets the worker poll its other descriptors. may runs a yielding coroutine again before it polls, so
+    /// the wake has to come from another thread.
+    fn breathe(&mut self) {
+        if self.shared.slots.breathe(self.io.waker()) {
+            let flags = self.io.wait_io();
+            self.note(flags);
+        }
+    }
+
+    /// The deadline of what the connection was doing has passed.
+    fn expire(mut self) {
+        if self.timed == Timed::Idle {
+            self.shared.stats.idle_closed.add(1);
+            return;
+        }
+        self.shared.stats.read_timeouts.add(1);
+        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let mut exchange =
+            Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
+        exchange.refuse(&mut scratch, 408, "The request did not arrive in time.");
+        self.slot.count_requests(1);
+        let written = self.write(&scratch.out).is_ok();
+        scratch.give_back();
+        if written {
+            self.close(true);
+        }
+    }
+
+    /// Ends the connection. Where the client may still be sending, its bytes are read and dropped for a
+    /// while after our last one (RFC 9112 9.6).
+    fn close(mut self, rude: bool) {
+        self.socket.finish_writing();
+        if !rude && self.carry.is_empty() {
+            return;
+        }
+        self.slot.set_deadline_in(LINGER_MS);
+        self.timed = Timed::Idle;
+        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let mut dropped = 0;
+        while dropped < LINGER_BYTES {
+            scratch.input_bytes = 0;
+            match self.read(&mut scratch) {
+                Read::Some => dropped += scratch.input_bytes,
+                Read::End => break,
+                Read::Nothing => {
+                    scratch.give_back();
+                    if let Event::Expired = self.wait() {
+                        return;
+                    }
+                    scratch = Scratch::take(self.shared.settings.head_bytes_max);
+                }
+            }
+        }
+        scratch.give_back();
+    }
+}
+
+/// A share of the output that waits for slow clients, summed over all connections.
+struct UnreadOutput<S> {
+    shared: Arc<Shared<S>>,
+    bytes: usize,
+}
+
+impl<S> UnreadOutput<S> {
+    fn hold(shared: &Arc<Shared<S>>, bytes: usize) -> Option<Self> {
+        let total = shared.unread_output_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let held = Self { shared: Arc::clone(shared), bytes };
+        (total <= UNREAD_OUTPUT_TOTAL_BYTES_MAX).then_some(held)
+    }
+}
+
+impl<S> Drop for UnreadOutput<S> {
+    fn drop(&mut self) {
+        self.shared.unread_output_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}

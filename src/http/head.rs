@@ -1,0 +1,449 @@
+//! Bytes to a request head: one parse, strict framing, no allocation.
+//!
+//! Pure. httparse splits the lines; what RFC 9112 asks of a server beyond that (one Host, one way to tell
+//! the body's length, known codings) is decided here, because a proxy in front may read an ambiguous head
+//! differently and a request could then be smuggled past it.
+
+use super::request::Method;
+
+/// Most headers that can be configured; the parser's table has room for them.
+pub const HEADERS_MAX: usize = 128;
+
+/// Longest request target. Fifty percent-encoded symbols take under 4 KiB.
+pub const TARGET_BYTES_MAX: usize = 8 * 1024;
+
+/// A stretch of the head's bytes. Heads are limited to 64 KiB by the settings' check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    start: u16,
+    end: u16,
+}
+
+impl Span {
+    /// The bytes of this span in the buffer that the head was parsed from.
+    pub fn of<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        &head[usize::from(self.start)..usize::from(self.end)]
+    }
+
+    fn within(head: &[u8], part: &[u8]) -> Self {
+        let start = part.as_ptr() as usize - head.as_ptr() as usize;
+        Self { start: start as u16, end: (start + part.len()) as u16 }
+    }
+}
+
+/// How the body's length is told (RFC 9112 section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    #[default]
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// A parsed head: spans into the input and what the connection needs to decide.
+#[derive(Debug, Default)]
+pub struct Head {
+    pub bytes: usize,
+    pub method: Method,
+    pub path: Span,
+    pub query: Option<Span>,
+    pub headers: Vec<(Span, Span)>,
+    pub framing: Framing,
+    /// The connection ends after this request.
+    pub close: bool,
+    /// HTTP/1.0, whose clients must be told when the connection stays open.
+    pub http_1_0: bool,
+    pub expects_continue: bool,
+    pub if_none_match: Option<Span>,
+    pub accept_encoding: Option<Span>,
+    pub origin: Option<Span>,
+    pub request_id: Option<Span>,
+    table: Table,
+}
+
+/// httparse's working memory, kept from parse to parse. On the stack it would be 4 KiB that every idle
+/// connection's coroutine had touched once and then kept.
+#[derive(Debug, Default)]
+struct Table(Vec<httparse::Header<'static>>);
+
+impl Table {
+    /// The empty vector under another lifetime. Collecting an emptied vector into one of the same layout
+    /// keeps its allocation.
+    fn recycled<'to>(table: Vec<httparse::Header<'_>>) -> Vec<httparse::Header<'to>> {
+        let empty = table.into_iter().take(0);
+        empty.map(|_| -> httparse::Header<'to> { unreachable!("nothing is left") }).collect()
+    }
+
+    fn take<'to>(&mut self) -> Vec<httparse::Header<'to>> {
+        let mut table = Self::recycled(std::mem::take(&mut self.0));
+        table.reserve_exact(HEADERS_MAX);
+        table
+    }
+
+    fn give_back(&mut self, table: Vec<httparse::Header<'_>>) {
+        self.0 = Self::recycled(table);
+    }
+}
+
+/// Why a head is refused; each has one status (see [`HeadFault::status`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadFault {
+    Malformed,
+    BadTarget,
+    BadHost,
+    BadLength,
+    BadTransferEncoding,
+    TargetTooLong,
+    TooManyHeaders,
+    HeadTooLarge,
+    UnknownMethod,
+    BadExpectation,
+    Version,
+}
+
+impl HeadFault {
+    /// The status this fault is answered with; the connection is closed after it.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Malformed
+            | Self::BadTarget
+            | Self::BadHost
+            | Self::BadLength
+            | Self::BadTransferEncoding => 400,
+            Self::TargetTooLong => 414,
+            Self::BadExpectation => 417,
+            Self::TooManyHeaders | Self::HeadTooLarge => 431,
+            Self::UnknownMethod => 501,
+            Self::Version => 505,
+        }
+    }
+
+    /// Safe to show to the client.
+    pub fn detail(self) -> &'static str {
+        match self {
+            Self::Malformed => "The request line or a header line is not valid HTTP/1.1.",
+            Self::BadTarget => "The request target is not a path or an http URI.",
+            Self::BadHost => "HTTP/1.1 needs exactly one valid Host header.",
+            Self::BadLength => "Content-Length is not one plain decimal number.",
+            Self::BadTransferEncoding => {
+                "Transfer-Encoding must be 'chunked' alone, in HTTP/1.1, without Content-Length."
+            }
+            Self::TargetTooLong => "The request target is longer than 8 KiB.",
+            Self::TooManyHeaders => "The request has too many header lines.",
+            Self::HeadTooLarge => "The request head is too large.",
+            Self::UnknownMethod => "This method is not implemented.",
+            Self::BadExpectation => "The only supported expectation is 100-continue.",
+            Self::Version => "Only HTTP/1.0 and HTTP/1.1 are spoken here.",
+        }
+    }
+}
+
+/// What came of parsing.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// `Head` is filled.
+    Complete,
+    /// More bytes are needed.
+    Partial,
+    Fault(HeadFault),
+}
+
+impl Head {
+    /// Parses `input`, which begins where a request begins, into `self`.
+    pub fn parse(&mut self, input: &[u8], headers_max: usize, head_bytes_max: usize) -> Parsed {
+        let window = &input[..input.len().min(head_bytes_max)];
+        let mut table = self.table.take();
+        let lines = &mut table.spare_capacity_mut()[..headers_max.min(HEADERS_MAX)];
+        let mut request = httparse::Request::new(&mut []);
+        let parsed = match request.parse_with_uninit_headers(window, lines) {
+            Ok(httparse::Status::Complete(bytes)) => {
+                self.bytes = bytes;
+                match self.fill(window, &request) {
+                    Ok(()) => Parsed::Complete,
+                    Err(fault) => Parsed::Fault(fault),
+                }
+            }
+            Ok(httparse::Status::Partial) => partial(window, input.len() > head_bytes_max - 1),
+            Err(httparse::Error::TooManyHeaders) => Parsed::Fault(HeadFault::TooManyHeaders),
+            Err(httparse::Error::Version) => Parsed::Fault(version_fault(window)),
+            Err(_) => Parsed::Fault(HeadFault::Malformed),
+        };
+        self.table.give_back(table);
+        parsed
+    }
+
+    fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
+        self.framing = Framing::None;
+        self.http_1_0 = request.version == Some(0);
+        self.close = self.http_1_0;
+        self.expects_continue = false;
+        (self.if_none_match, self.accept_encoding) = (None, None);
+        (self.origin, self.request_id) = (None, None);
+        self.headers.clear();
+        let method = request.method.ok_or(HeadFault::Malformed)?;
+        self.method = Method::parse(method.as_bytes()).ok_or(HeadFault::UnknownMethod)?;
+        let target = request.path.ok_or(HeadFault::Malformed)?;
+        self.set_target(input, target)?;
+        let mut hosts = 0usize;
+        for header in request.headers.iter() {
+            let value = Span::within(input, header.value);
+            self.headers.push((Span::within(input, header.name.as_bytes()), value));
+            self.note(header, value, &mut hosts)?;
+        }
+        if hosts > 1 || (hosts == 0 && !self.http_1_0) {
+            return Err(HeadFault::BadHost);
+        }
+        Ok(())
+    }
+
+    /// Splits the target into path and query; an absolute-form target loses its authority
+    /// (RFC 9112 3.2.2).
+    fn set_target(&mut self, input: &[u8], target: &str) -> Result<(), HeadFault> {
+        if target.len() > TARGET_BYTES_MAX {
+            return Err(HeadFault::TargetTooLong);
+        }
+        let local = if target.starts_with('/') {
+            target
+        } else if target == "*" && self.method == Method::Options {
+            target
+        } else {
+            let rest = strip_scheme(target).ok_or(HeadFault::BadTarget)?;
+            let authority = rest.find(['/', '?']).unwrap_or(rest.len());
+            if !valid_host(&rest.as_bytes()[..authority]) || authority == 0 {
+                return Err(HeadFault::BadTarget);
+            }
+            &rest[authority..]
+        };
+        if local.bytes().any(|byte| byte == b'#' || !byte.is_ascii_graphic()) {
+            return Err(HeadFault::BadTarget);
+        }
+        let (path, query) = match local.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (local, None),
+        };
+        self.path = Span::within(input, path.as_bytes());
+        self.query = query.map(|query| Span::within(input, query.as_bytes()));
+        Ok(())
+    }
+
+    /// Looks at one header; only names of a length that matters are compared.
+    fn note(
+        &mut self,
+        header: &httparse::Header<'_>,
+        value: Span,
+        hosts: &mut usize,
+    ) -> Result<(), HeadFault> {
+        let name = header.name;
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => {
+                *hosts += 1;
+                if !valid_host(header.value) {
+                    return Err(HeadFault::BadHost);
+                }
+            }
+            6 if name.eq_ignore_ascii_case("expect") => {
+                if !header.value.eq_ignore_ascii_case(b"100-continue") {
+                    return Err(HeadFault::BadExpectation);
+                }
+                self.expects_continue = !self.http_1_0;
+            }
+            6 if name.eq_ignore_ascii_case("origin") => self.origin = Some(value),
+            10 if name.eq_ignore_ascii_case("connection") => self.note_connection(header.value),
+            12 if name.eq_ignore_ascii_case("x-request-id") => self.request_id = Some(value),
+            13 if name.eq_ignore_ascii_case("if-none-match") => self.if_none_match = Some(value),
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                if self.framing == Framing::Chunked {
+                    return Err(HeadFault::BadTransferEncoding);
+                }
+                if self.framing != Framing::None {
+                    return Err(HeadFault::BadLength);
+                }
+                self.framing = Framing::Length(parse_length(header.value)?);
+            }
+            15 if name.eq_ignore_ascii_case("accept-encoding") => {
+                self.accept_encoding = Some(value);
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                let alone = self.framing == Framing::None && !self.http_1_0;
+                if !alone || !header.value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(HeadFault::BadTransferEncoding);
+                }
+                self.framing = Framing::Chunked;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note_connection(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            if option.eq_ignore_ascii_case(b"close") {
+                self.close = true;
+            } else if self.http_1_0 && option.eq_ignore_ascii_case(b"keep-alive") {
+                self.close = false;
+            }
+        }
+    }
+}
+
+fn partial(window: &[u8], full: bool) -> Parsed {
+    match memchr::memchr(b'\n', window.strip_prefix(b"\r\n").unwrap_or(window)) {
+        None if window.len() > TARGET_BYTES_MAX + 64 => Parsed::Fault(HeadFault::TargetTooLong),
+        _ if full => Parsed::Fault(HeadFault::HeadTooLarge),
+        _ => Parsed::Partial,
+    }
+}
+
+/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400.
+fn version_fault(window: &[u8]) -> HeadFault {
+    let line = window.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
+    let version = line.and_then(|line| line.trim_ascii().rsplit(|byte| *byte == b' ').next());
+    match version {
+        Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            HeadFault::Version
+        }
+        _ => HeadFault::Malformed,
+    }
+}
+
+/// A length of up to 19 digits; the body limit refuses what is too long (413), not what is malformed.
+fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
+    if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+        return Err(HeadFault::BadLength);
+    }
+    Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+fn strip_scheme(target: &str) -> Option<&str> {
+    let (scheme, rest) = target.split_once("://")?;
+    (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")).then_some(rest)
+}
+
+/// Characters that may stand in `uri-host [":" port]`; an empty Host is allowed (RFC 9112 3.2).
+fn valid_host(value: &[u8]) -> bool {
+    value.iter().all(|byte| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'.' | b'-' | b':' | b'[' | b']' | b'_' | b'%')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(input: &str) -> (Parsed, Head) {
+        let mut head = Head::default();
+        let parsed = head.parse(input.as_bytes(), 100, 16 * 1024);
+        (parsed, head)
+    }
+
+    fn fault(input: &str) -> HeadFault {
+        match parse(input).0 {
+            Parsed::Fault(fault) => fault,
+            other => panic!("{input:?} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_plain_request_is_split_into_its_parts() {
+        let text =
+            "GET /api/x?symbols=NSE%3AINFY HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+        let (parsed, head) = parse(text);
+        assert_eq!(parsed, Parsed::Complete);
+        assert_eq!(head.bytes, text.len());
+        assert_eq!(head.path.of(text.as_bytes()), b"/api/x");
+        assert_eq!(head.query.unwrap().of(text.as_bytes()), b"symbols=NSE%3AINFY");
+        assert_eq!(head.accept_encoding.unwrap().of(text.as_bytes()), b"gzip");
+        assert!(!head.close);
+    }
+
+    #[test]
+    fn ambiguous_lengths_are_refused() {
+        for lines in [
+            "Content-Length: abc",
+            "Content-Length: -1",
+            "Content-Length: +5",
+            "Content-Length:",
+            "Content-Length: 5, 5",
+            "Content-Length: 5\r\nContent-Length: 6",
+            "Content-Length: 5\r\nContent-Length: 5",
+            "Content-Length: 99999999999999999999",
+        ] {
+            let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
+            assert_eq!(fault(&text), HeadFault::BadLength, "{lines}");
+        }
+        for lines in [
+            "Transfer-Encoding: chunked\r\nContent-Length: 5",
+            "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            "Transfer-Encoding: gzip, chunked",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            "Transfer-Encoding: identity",
+            "Transfer-Encoding: xchunked",
+        ] {
+            let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
+            assert_eq!(fault(&text), HeadFault::BadTransferEncoding, "{lines}");
+        }
+        assert_eq!(
+            fault("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            HeadFault::BadTransferEncoding
+        );
+    }
+
+    #[test]
+    fn host_must_be_there_once_in_1_1() {
+        assert_eq!(fault("GET / HTTP/1.1\r\n\r\n"), HeadFault::BadHost);
+        assert_eq!(fault("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), HeadFault::BadHost);
+        assert_eq!(fault("GET / HTTP/1.1\r\nHost: a b\r\n\r\n"), HeadFault::BadHost);
+        let (parsed, head) = parse("GET / HTTP/1.0\r\n\r\n");
+        assert_eq!((parsed, head.close, head.http_1_0), (Parsed::Complete, true, true));
+        let (parsed, head) = parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
+        assert_eq!((parsed, head.close), (Parsed::Complete, false));
+    }
+
+    #[test]
+    fn lines_that_are_not_http_are_refused() {
+        for text in [
+            "GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
+            "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "\0\x01\x02\r\n\r\n",
+        ] {
+            assert_eq!(fault(text).status(), 400, "{text:?}");
+        }
+        assert_eq!(fault("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), HeadFault::Version);
+        assert_eq!(fault("GET / HTTQ/1.1\r\nHost: a\r\n\r\n"), HeadFault::Malformed);
+        assert_eq!(fault("BREW / HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::UnknownMethod);
+        assert_eq!(fault("GET x HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::BadTarget);
+        assert_eq!(fault("GET /#a HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::BadTarget);
+        let expects = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n";
+        assert_eq!(fault(expects), HeadFault::BadExpectation);
+    }
+
+    #[test]
+    fn absolute_form_is_reduced_to_its_path() {
+        let text = "GET http://example.in:80/api/x?a=b HTTP/1.1\r\nHost: example.in\r\n\r\n";
+        let (parsed, head) = parse(text);
+        assert_eq!(parsed, Parsed::Complete);
+        assert_eq!(head.path.of(text.as_bytes()), b"/api/x");
+        assert_eq!(head.query.unwrap().of(text.as_bytes()), b"a=b");
+    }
+
+    #[test]
+    fn limits_have_their_own_statuses() {
+        let headers = |count: usize| {
+            let lines: String = (0..count).map(|n| format!("x-{n}: y\r\n")).collect();
+            format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
+        };
+        assert_eq!(parse(&headers(99)).0, Parsed::Complete);
+        assert_eq!(fault(&headers(100)), HeadFault::TooManyHeaders);
+        let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
+        assert_eq!(fault(&long), HeadFault::TargetTooLong);
+        let endless = format!("GET /{}", "a".repeat(TARGET_BYTES_MAX + 100));
+        assert_eq!(fault(&endless), HeadFault::TargetTooLong);
+        let wide = format!("GET / HTTP/1.1\r\nHost: a\r\nx: {}\r\n\r\n", "a".repeat(17_000));
+        assert_eq!(fault(&wide), HeadFault::HeadTooLarge);
+    }
+}

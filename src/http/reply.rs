@@ -1,0 +1,140 @@
+//! How a handler answers: it appends one complete response to the connection's output buffer.
+//!
+//! Runs on the edge. Sending a [`Prepared`] response is a copy; anything else formats its head here.
+
+use super::prepared::{Prepared, reason};
+use super::problem::Problem;
+
+/// JSON answers.
+pub const JSON: &str = "application/json";
+
+/// What the response says about the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionLine {
+    /// Nothing: HTTP/1.1 stays open by itself.
+    Silent,
+    /// HTTP/1.0 that stays open.
+    KeepAlive,
+    Close,
+}
+
+impl ConnectionLine {
+    fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Silent => b"",
+            Self::KeepAlive => b"Connection: keep-alive\r\n",
+            Self::Close => b"Connection: close\r\n",
+        }
+    }
+}
+
+/// One response in the making. A handler calls exactly one of the sending methods.
+pub struct Reply<'a> {
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) body: &'a mut Vec<u8>,
+    pub(super) date: [u8; 29],
+    pub(super) own_request_id: Option<&'a [u8]>,
+    /// The request was HEAD: the head goes out as for GET, the body does not.
+    pub(super) head_only: bool,
+    pub(super) connection: ConnectionLine,
+    pub(super) extra_lines: &'a [u8],
+    /// Status of what was sent; 0 until then.
+    pub(super) status: u16,
+}
+
+impl<'a> Reply<'a> {
+    /// Sends a response made ahead of time. No allocation, no formatting.
+    pub fn prepared(&mut self, prepared: &Prepared) {
+        self.status = prepared.status();
+        let lines = [self.extra_lines, self.connection.bytes()];
+        if self.head_only || lines.iter().any(|line| !line.is_empty()) {
+            self.out.extend_from_slice(prepared.status_line());
+            lines.iter().for_each(|line| self.out.extend_from_slice(line));
+            self.out.extend_from_slice(prepared.headers());
+            if !self.head_only {
+                self.out.extend_from_slice(prepared.body());
+            }
+        } else {
+            self.out.extend_from_slice(prepared.bytes());
+        }
+    }
+
+    /// The buffer for a body made now; empty, with the capacity of earlier answers. Send it with
+    /// [`send`](Self::send).
+    pub fn body(&mut self) -> &mut Vec<u8> {
+        self.body.clear();
+        self.body
+    }
+
+    /// Sends what was written to [`body`](Self::body).
+    pub fn send(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
+        self.begin(status);
+        if status != 204 {
+            self.line("Content-Type", content_type.as_bytes());
+        }
+        for (name, value) in headers {
+            self.line(name, value.as_bytes());
+        }
+        self.finish();
+    }
+
+    /// Sends an error document (RFC 9457), with the request's id, which it also returns for the log.
+    pub fn problem(&mut self, problem: &Problem) -> String {
+        let id = match self.own_request_id {
+            Some(own) => String::from_utf8_lossy(own).into_owned(),
+            None => String::from_utf8_lossy(&crate::base::rng::request_id()).into_owned(),
+        };
+        self.body.clear();
+        problem.write(self.body);
+        self.begin(problem.status);
+        self.line("Content-Type", b"application/problem+json");
+        self.line("X-Request-Id", id.as_bytes());
+        self.line("Cache-Control", b"no-store");
+        for (name, value) in &problem.headers {
+            self.line(name, value.as_bytes());
+        }
+        self.finish();
+        id
+    }
+
+    /// Header lines, each with its line end, that whatever is sent carries too (CORS).
+    pub fn also(&mut self, lines: &'a [u8]) {
+        self.extra_lines = lines;
+    }
+
+    /// Closes the connection after this response.
+    pub fn close(&mut self) {
+        self.connection = ConnectionLine::Close;
+    }
+
+    fn begin(&mut self, status: u16) {
+        self.status = status;
+        self.out.extend_from_slice(b"HTTP/1.1 ");
+        self.out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
+        self.out.push(b' ');
+        self.out.extend_from_slice(reason(status).as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+        self.out.extend_from_slice(self.extra_lines);
+        self.out.extend_from_slice(self.connection.bytes());
+        let date = self.date;
+        self.line("Date", &date);
+    }
+
+    fn line(&mut self, name: &str, value: &[u8]) {
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b": ");
+        self.out.extend_from_slice(value);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn finish(&mut self) {
+        if self.status != 204 {
+            let length = self.body.len();
+            self.line("Content-Length", itoa::Buffer::new().format(length).as_bytes());
+        }
+        self.out.extend_from_slice(b"\r\n");
+        if !self.head_only && self.status != 204 {
+            self.out.extend_from_slice(self.body);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! One turn of a connection: what has arrived is parsed, every complete request answered into the output
+//! buffer. Runs on the edge; waits only where a handler waits.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use zeroize::Zeroizing;
+
+use super::chunked::{ChunkFault, Chunked};
+use super::head::{Framing, Head, HeadFault, Parsed};
+use super::problem::Problem;
+use super::reply::{ConnectionLine, Reply};
+use super::request::{Peer, Request};
+use super::scratch::Scratch;
+use super::server::Shared;
+use super::{Method, Serve};
+
+/// Output gathered before it is written, so that answers to pipelined requests share a write but none
+/// waits for too many others.
+const FLUSH_BYTES: usize = 64 * 1024;
+
+/// Where the connection is in its current request.
+#[derive(Debug, Default)]
+pub enum Stage {
+    /// Reading a head, or idle.
+    #[default]
+    Head,
+    Body(Box<Inbound>),
+}
+
+/// A request whose body is still arriving. Wiped when dropped: bodies carry credentials.
+#[derive(Debug)]
+pub struct Inbound {
+    head: Zeroizing<Vec<u8>>,
+    body: Zeroizing<Vec<u8>>,
+    reader: BodyReader,
+}
+
+#[derive(Debug)]
+enum BodyReader {
+    /// Bytes still to come.
+    Length(usize),
+    Chunked(Chunked),
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// What is left needs more input.
+    NeedInput,
+    /// Output is full; complete requests may be left.
+    Flush,
+    /// The connection ends once the output is written; `rude` if unread input is likely.
+    Close { rude: bool },
+}
+
+/// What a turn works on beside the scratch buffers.
+pub struct Exchange<'a, S> {
+    pub shared: &'a Shared<S>,
+    pub peer: Peer,
+    pub stage: &'a mut Stage,
+    pub answered: u64,
+}
+
+impl<S: Serve> Exchange<'_, S> {
+    /// Handles what stands in `scratch.input[..input_bytes]`; what is left moves to its front.
+    pub fn run(&mut self, scratch: &mut Scratch) -> Turn {
+        let mut at = 0;
+        let turn = loop {
+            if scratch.out.len() >= FLUSH_BYTES.min(self.shared.settings.unread_output_bytes_max) {
+                break Turn::Flush;
+            }
+            let step = match std::mem::take(self.stage) {
+                Stage::Head => self.head(scratch, &mut at),
+                Stage::Body(inbound) => self.body(scratch, &mut at, inbound),
+            };
+            match step {
+                Step::Again => {}
+                Step::End(turn) => break turn,
+            }
+        };
+        scratch.input.copy_within(at..scratch.input_bytes, 0);
+        scratch.input_bytes -= at;
+        turn
+    }
+
+    fn head(&mut self, scratch: &mut Scratch, at: &mut usize) -> Step {
+        let settings = &self.shared.settings;
+        let Scratch { input, input_bytes, head, .. } = scratch;
+        let arrived = &input[*at..*input_bytes];
+        if arrived.is_empty() {
+            return Step::End(Turn::NeedInput);
+        }
+        match head.parse(arrived, settings.headers_max, settings.head_bytes_max) {
+            Parsed::Partial => return Step::End(Turn::NeedInput),
+            Parsed::Fault(fault) => return self.refuse_head(scratch, fault),
+            Parsed::Complete => {}
+        }
+        let (head_start, body_start) = (*at, *at + head.bytes);
+        *at = body_start;
+        let available = *input_bytes - body_start;
+        let reader = match head.framing {
+            Framing::None => {
+                return self.serve(scratch, head_start..body_start, &[]);
+            }
+            Framing::Length(length) if length > settings.body_bytes_max as u64 => {
+                return self.refuse(scratch, 413, "The request body is too large.");
+            }
+            Framing::Length(length) => {
+                let length = length as usize;
+                if available >= length {
+                    *at += length;
+                    return self.serve_in_place(scratch, head_start, body_start, length);
+                }
+                BodyReader::Length(length)
+            }
+            Framing::Chunked => BodyReader::Chunked(Chunked::default()),
+        };
+        if head.expects_continue && available == 0 {
+            scratch.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        let head = Zeroizing::new(scratch.input[head_start..body_start].to_vec());
+        let inbound = Inbound { head, body: Zeroizing::default(), reader };
+        *self.stage = Stage::Body(Box::new(inbound));
+        Step::Again
+    }
+
+    fn body(&mut self, scratch: &mut Scratch, at: &mut usize, mut inbound: Box<Inbound>) -> Step {
+        let arrived = &scratch.input[*at..scratch.input_bytes];
+        let complete = match &mut inbound.reader {
+            BodyReader::Length(left) => {
+                let take = arrived.len().min(*left);
+                // Exact: a Vec that grows by copying would leave unwiped copies behind.
+                inbound.body.reserve_exact(*left);
+                inbound.body.extend_from_slice(&arrived[..take]);
+                *at += take;
+                *left -= take;
+                *left == 0
+            }
+            BodyReader::Chunked(decoder) => {
+                let max = self.shared.settings.body_bytes_max;
+                let collected = inbound.body.len();
+                inbound.body.reserve_exact(max.saturating_sub(collected));
+                match decoder.decode(arrived, &mut inbound.body, max) {
+                    Ok((used, complete)) => {
+                        *at += used;
+                        complete
+                    }
+                    Err(ChunkFault::TooLarge) => {
+                        return self.refuse(scratch, 413, "The request body is too large.");
+                    }
+                    Err(ChunkFault::Malformed) => {
+                        return self.refuse(scratch, 400, "The chunked request body is malformed.");
+                    }
+                }
+            }
+        };
+        if !complete {
+            *self.stage = Stage::Body(inbound);
+            return Step::End(Turn::NeedInput);
+        }
+        let settings = &self.shared.settings;
+        // The same bytes parsed before, so this cannot fail.
+        scratch.head.parse(&inbound.head, settings.headers_max, settings.head_bytes_max);
+        let Scratch { out, body, head, .. } = scratch;
+        self.answer(&inbound.head, head, &inbound.body, out, body)
+    }
+
+    fn serve(&mut self, scratch: &mut Scratch, head: std::ops::Range<usize>, body: &[u8]) -> Step {
+        let Scratch { input, out, body: body_out, head: parsed, .. } = scratch;
+        self.answer(&input[head], parsed, body, out, body_out)
+    }
+
+    fn serve_in_place(
+        &mut self,
+        scratch: &mut Scratch,
+        head_start: usize,
+        body_start: usize,
+        length: usize,
+    ) -> Step {
+        let Scratch { input, out, body, head, .. } = scratch;
+        let (bytes, rest) = input[head_start..].split_at(body_start - head_start);
+        self.answer(bytes, head, &rest[..length], out, body)
+    }
+
+    /// Calls the handler; a panic in it costs this request and the connection, nothing else.
+    fn answer(
+        &mut self,
+        bytes: &[u8],
+        head: &Head,
+        body: &[u8],
+        out: &mut Vec<u8>,
+        body_out: &mut Vec<u8>,
+    ) -> Step {
+        let before = out.len();
+        let request =
+            Request::new(bytes, head, body, self.peer, &self.shared.settings.trusted_proxies);
+        let close = head.close || self.shared.is_draining();
+        let mut reply = Reply {
+            out,
+            body: body_out,
+            date: self.shared.slots.date(),
+            own_request_id: request.own_request_id(),
+            head_only: head.method == Method::Head,
+            connection: match (close, head.http_1_0) {
+                (true, _) => ConnectionLine::Close,
+                (false, true) => ConnectionLine::KeepAlive,
+                (false, false) => ConnectionLine::Silent,
+            },
+            extra_lines: b"",
+            status: 0,
+        };
+        let service = &self.shared.service;
+        let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut reply)));
+        if handled.is_err() || reply.status == 0 {
+            self.shared.stats.handler_panics.add(1);
+            reply.out.truncate(before);
+            reply.extra_lines = b"";
+            reply.close();
+            let problem = Problem::of_status(500, "The request could not be answered.");
+            let id = reply.problem(&problem);
+            tracing::error!(request_id = id, "handler panicked or sent nothing");
+        }
+        self.answered += 1;
+        self.shared.stats.count_status(reply.status);
+        if reply.connection == ConnectionLine::Close {
+            return Step::End(Turn::Close { rude: !head.close });
+        }
+        Step::Again
+    }
+
+    fn refuse_head(&mut self, scratch: &mut Scratch, fault: HeadFault) -> Step {
+        self.refuse(scratch, fault.status(), fault.detail())
+    }
+
+    /// Answers a fault of the protocol and ends the connection, whose framing can no longer be trusted.
+    pub fn refuse(&mut self, scratch: &mut Scratch, status: u16, detail: &'static str) -> Step {
+        let mut reply = Reply {
+            out: &mut scratch.out,
+            body: &mut scratch.body,
+            date: self.shared.slots.date(),
+            own_request_id: None,
+            head_only: false,
+            connection: ConnectionLine::Close,
+            extra_lines: b"",
+            status: 0,
+        };
+        let id = reply.problem(&Problem::of_status(status, detail));
+        tracing::debug!(request_id = id, status, detail, "request refused");
+        self.shared.stats.count_status(status);
+        self.answered += 1;
+        Step::End(Turn::Close { rude: true })
+    }
+}
+
+/// Whether the turn goes on.
+pub enum Step {
+    Again,
+    End(Turn),
+}

@@ -1,0 +1,248 @@
+use super::*;
+use crate::base::ist;
+use crate::market::Phase;
+
+fn date(text: &str) -> Date {
+    text.parse().unwrap()
+}
+
+fn at(civil: &str) -> Timestamp {
+    ist::instant(civil.parse().unwrap())
+}
+
+fn operator(text: &str) -> MarketCalendar {
+    MarketCalendar::with_operator_text(text, "mine.toml").unwrap()
+}
+
+fn faults(text: &str) -> Vec<Fault> {
+    match MarketCalendar::with_operator_text(text, "mine.toml") {
+        Err(CalendarError::Faulty { faults, .. }) => faults,
+        other => panic!("no faults in {text}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_embedded_calendar_has_the_known_number_of_days() {
+    let calendar = MarketCalendar::embedded();
+    for (year, weekday_holidays) in [(2023, 15), (2024, 16), (2025, 13), (2026, 16)] {
+        let listed = calendar
+            .book
+            .days
+            .iter()
+            .filter(|(date, entry)| date.year() == year && matches!(entry, Entry::Holiday(_)))
+            .inspect(|(date, _)| {
+                assert!(
+                    !matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday),
+                    "{date} is a weekend"
+                );
+            })
+            .count();
+        assert_eq!(listed, weekday_holidays, "{year}");
+    }
+    let traded = |first: &str, last: &str| {
+        date(first)
+            .series(jiff::Span::new().days(1))
+            .take_while(|day| *day <= date(last))
+            .filter(|day| calendar.is_trading_date(*day))
+            .count()
+    };
+    // As many dates as 50 large shares have daily bars.
+    assert_eq!(traded("2023-01-01", "2023-12-31"), 246);
+    assert_eq!(traded("2024-01-01", "2024-12-31"), 249);
+    assert_eq!(traded("2025-01-01", "2025-09-30"), 187);
+    assert_eq!(traded("2027-01-01", "2027-12-31"), 0);
+}
+
+#[test]
+fn every_entry_says_where_it_comes_from() {
+    let calendar = MarketCalendar::embedded();
+    let provenances = calendar.book.days.values().filter_map(|entry| match entry {
+        Entry::Holiday(holiday) => Some(&holiday.provenance),
+        Entry::Session(session) => Some(&session.provenance),
+        Entry::TradingDay => None,
+    });
+    let regimes = calendar.book.regimes.values().map(|regime| &regime.provenance);
+    let mut count = 0;
+    for provenance in provenances.chain(regimes) {
+        assert_ne!(provenance.source, "operator", "an embedded entry without a source");
+        count += 1;
+    }
+    assert_eq!(count, 69 + 9 + 3);
+    let holiday = calendar.holiday(date("2026-11-24")).unwrap();
+    assert_eq!(holiday.name, "Guru Nanak Jayanti");
+    assert_eq!(holiday.provenance.confidence, Confidence::Announced);
+}
+
+#[test]
+fn placeholder_hours_are_flagged() {
+    let calendar = MarketCalendar::embedded();
+    let flagged: Vec<_> = calendar.unconfirmed_sessions(date("2023-01-01")).map(|s| s.0).collect();
+    assert_eq!(flagged, [date("2024-05-18"), date("2026-11-08")]);
+    assert!(calendar.is_trading_date(date("2026-11-08")));
+    assert!(calendar.special_session(date("2025-10-21")).unwrap().hours_confirmed);
+    assert_eq!(calendar.special_session(date("2025-10-20")), None);
+}
+
+#[test]
+fn previous_closes_come_from_special_sessions_too() {
+    let calendar = MarketCalendar::embedded();
+    for (day, previous) in [
+        ("2026-02-02", "2026-02-01"),
+        ("2024-01-23", "2024-01-20"),
+        ("2024-11-04", "2024-11-01"),
+        ("2025-10-23", "2025-10-21"),
+        ("2026-11-09", "2026-11-08"),
+        ("2026-11-25", "2026-11-23"),
+        ("2027-01-01", "2026-12-31"),
+    ] {
+        assert_eq!(calendar.previous_trading_date(date(day)), Some(date(previous)), "{day}");
+    }
+    assert_eq!(calendar.next_trading_date(date("2026-11-23")), Some(date("2026-11-25")));
+    assert_eq!(calendar.next_trading_date(date("2025-10-21")), Some(date("2025-10-23")));
+    // Beyond the lists nothing is made up.
+    assert_eq!(calendar.previous_trading_date(date("2027-01-02")), None);
+    assert_eq!(calendar.next_trading_date(date("2026-12-31")), None);
+    assert_eq!(calendar.previous_trading_date(date("2023-01-01")), None);
+    assert_eq!(calendar.covered_until(date("2024-06-01")), Some(date("2026-12-31")));
+    assert_eq!(calendar.covered_until(date("2027-06-01")), None);
+}
+
+#[test]
+fn the_official_close_follows_the_auction() {
+    let calendar = MarketCalendar::embedded();
+    for (day, close) in [
+        ("2026-07-31", "2026-07-31T15:30:00"),
+        ("2026-08-03", "2026-08-03T15:35:00"),
+        ("2024-03-02", "2024-03-02T12:30:00"),
+        ("2025-10-21", "2025-10-21T14:45:00"),
+    ] {
+        assert_eq!(calendar.official_close(date(day)), Some(at(close)), "{day}");
+    }
+    assert_eq!(calendar.official_close(date("2026-08-02")), None);
+    let orders = |day| calendar.regime(date(day)).unwrap().hours.orders;
+    assert_eq!(orders("2026-09-04"), DaySpan::parse("09:00-09:08"));
+    assert_eq!(orders("2026-09-07"), DaySpan::parse("09:00-09:10"));
+}
+
+#[test]
+fn operator_entries_win() {
+    let calendar = operator(
+        r#"
+years = [2027]
+
+[[holiday]]
+date = "2027-03-11"
+name = "Id-Ul-Fitr, by the exchange's list"
+
+[[holiday]]
+date = "2026-12-01"
+name = "Polling day"
+
+[[trading_day]]
+date = "2026-12-25"
+
+[[session]]
+date = "2026-11-08"
+name = "Muhurat"
+source = "circular"
+[[session.part]]
+pre_open = "13:30-13:45"
+continuous = "13:45-14:45"
+closing = "14:45-15:05"
+
+[[regime]]
+from = "2027-06-01"
+continuous = "09:00-17:00"
+"#,
+    );
+    let phase = |civil| calendar.status(at(civil)).phase;
+    assert_eq!(phase("2026-12-01T11:00:00"), Phase::Holiday);
+    assert_eq!(phase("2026-12-25T11:00:00"), Phase::Open);
+    assert_eq!(phase("2026-11-08T14:00:00"), Phase::Open);
+    assert_eq!(phase("2026-11-08T14:50:00"), Phase::Closing);
+    assert_eq!(phase("2026-11-08T18:30:00"), Phase::Closed);
+    assert_eq!(calendar.unconfirmed_sessions(date("2026-01-01")).count(), 0);
+    // The embedded estimates of 2027 are gone, what is fixed by date stays.
+    assert_eq!(phase("2027-03-10T11:00:00"), Phase::Open);
+    assert_eq!(phase("2027-03-11T11:00:00"), Phase::Holiday);
+    assert_eq!(phase("2027-01-26T11:00:00"), Phase::Holiday);
+    assert_eq!(phase("2027-05-31T16:30:00"), Phase::Closed);
+    assert_eq!(phase("2027-06-01T16:30:00"), Phase::Open);
+    assert_eq!(calendar.next_trading_date(date("2026-12-31")), Some(date("2027-01-01")));
+    // Untouched entries stay.
+    assert_eq!(phase("2026-11-24T11:00:00"), Phase::Holiday);
+}
+
+#[test]
+fn every_fault_is_reported_with_its_line() {
+    let found = faults(
+        r#"year = [2027]
+[[holiday]]
+date = "2026-13-01"
+name = "no such month"
+[[holiday]]
+name = "no date"
+[[session]]
+date = "2026-12-06"
+name = "Drill"
+[[session.part]]
+continuous = "10:00-09:15"
+[[session.part]]
+continuous = "11:30-12:30"
+post_close = "12:00-12:40"
+[[session]]
+date = "2027-02-07"
+name = "too early"
+[[session.part]]
+continuous = "10:00-11:00"
+[[holiday]]
+date = "2026-12-02"
+name = "once"
+confidence = "certain"
+[[holiday]]
+date = "2026-12-02"
+name = "twice"
+"#,
+    );
+    let lines: Vec<usize> = found.iter().map(|fault| fault.line).collect();
+    assert_eq!(lines, [1, 3, 5, 11, 14, 15, 23, 24], "{found:#?}");
+    assert!(found[0].message.contains("`year`") && found[0].message.contains("years"));
+    assert!(found[5].message.contains("add 2027 to `years`"));
+}
+
+#[test]
+fn faults_of_form_are_reported_not_panicked_on() {
+    for (text, line) in [
+        ("years = 2027", 1),
+        ("\nyears = [\"2027\"]", 2),
+        ("years = [1999]", 1),
+        ("years = [2019]", 1),
+        ("holiday = 3", 1),
+        ("[[holiday]]\ndate = 2026-12-01\nname = \"bare\"", 2),
+        ("[[holiday]]\ndate = \"2026-12-01\"\nname = \"", 3),
+        ("[[regime]]\nfrom = \"2027-01-01\"", 1),
+        ("[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\nclosing=\"15:15-15:20\"", 4),
+        (
+            "[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\npre_open=\"09:00-09:20\"",
+            4,
+        ),
+        ("[[session]]\ndate = \"2026-12-06\"\nname = \"no part\"", 1),
+    ] {
+        let found = faults(text);
+        assert_eq!(found[0].line, line, "{text}: {found:?}");
+    }
+    let error =
+        MarketCalendar::with_operator_text("years = 1\nmonths = 2", "mine.toml").unwrap_err();
+    let shown = error.to_string();
+    assert!(shown.starts_with("mine.toml:1: ") && shown.contains("\nmine.toml:2: "), "{shown}");
+}
+
+#[test]
+fn a_file_is_read_from_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("calendar.toml");
+    std::fs::write(&path, "[[holiday]]\ndate = \"2026-12-02\"\nname = \"Polling\"\n").unwrap();
+    let calendar = MarketCalendar::load(Some(&path)).unwrap();
+    assert!(!calendar.is_trading_date(date("2026-12-02")));
+    assert!(MarketCalendar::load(None).unwrap().is_trading_date(date("2026-12-02")));
+}

@@ -1,0 +1,220 @@
+//! Which indices and sectors the snapshot shows, and what each source calls them.
+//!
+//! Read on the main thread at start and never changed after. Must stay small enough for one batch of the
+//! public provider.
+
+use std::path::Path;
+
+pub use super::entries::DataError as IndicesError;
+use super::entries::{Faults, Row, document, read_file};
+use crate::base::Symbol;
+
+/// Most indices in a list: what one batch of the public provider carries.
+pub const INDICES_MAX: usize = 20;
+
+/// Longest symbol of the public provider.
+pub const PUBLIC_SYMBOL_BYTES_MAX: usize = 40;
+
+const EMBEDDED: &str = include_str!("data/indices.toml");
+
+/// One index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    /// Name for people; holds nothing that JSON escapes.
+    pub name: String,
+    /// Broker A's name, which is also the API's.
+    pub symbol: Symbol,
+    /// The public provider's name, where it has the index.
+    pub public: Option<String>,
+}
+
+/// The three indices and the sectors, in the order in which they are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexList {
+    /// Large caps of the first exchange: `index1`.
+    pub primary: Index,
+    /// Banks: `bankindex`.
+    pub bank: Index,
+    /// Large caps of the second exchange: `index2`.
+    pub second: Index,
+    pub sectors: Vec<Index>,
+}
+
+impl IndexList {
+    /// The list that is compiled in.
+    pub fn embedded() -> Self {
+        Self::parse(EMBEDDED, "the embedded index list")
+            .expect("the embedded index list has no faults: a test reads it")
+    }
+
+    /// The operator's list in place of the embedded one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has faults: all of them, each with its line.
+    pub fn load(operator_file: Option<&Path>) -> Result<Self, IndicesError> {
+        match operator_file {
+            None => Ok(Self::embedded()),
+            Some(path) => Self::parse(&read_file(path)?, &path.display().to_string()),
+        }
+    }
+
+    /// Reads a list from text; `origin` names it in faults.
+    ///
+    /// # Errors
+    /// The text has faults: all of them, each with its line.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, IndicesError> {
+        let mut faults = Faults::of(text);
+        let table = document(text, &mut faults);
+        let root = Row::whole(&table);
+        root.expect_only(&["index"], &mut faults);
+        let rows = root.rows("index", &mut faults);
+        if rows.len() > INDICES_MAX {
+            let offset = rows[INDICES_MAX].offset;
+            faults.add(offset, format!("more than {INDICES_MAX} indices: drop from here on"));
+        }
+        let mut lead: [Option<Index>; 3] = [None, None, None];
+        let mut sectors: Vec<Index> = Vec::new();
+        for row in rows {
+            let Some((role, index)) = read_index(&row, &mut faults) else { continue };
+            let known = lead.iter().flatten().chain(&sectors);
+            if known.into_iter().any(|other| other.symbol == index.symbol) {
+                faults.add(row.offset, format!("{} is listed twice: remove one", index.symbol));
+            }
+            let Some(position) = LEADS.iter().position(|lead| *lead == role) else {
+                sectors.push(index);
+                continue;
+            };
+            if lead[position].replace(index).is_some() {
+                faults.add(row.offset, format!("a second index with role {role}: remove one"));
+            }
+        }
+        for (role, index) in LEADS.iter().zip(&lead) {
+            if index.is_none() {
+                faults.add(0, format!("no valid index has role = \"{role}\": add one"));
+            }
+        }
+        let [primary, bank, second] = lead;
+        let list = primary.zip(bank).zip(second).map(|((primary, bank), second)| Self {
+            primary,
+            bank,
+            second,
+            sectors,
+        });
+        // A lead that is missing is a fault, so without faults there is a list.
+        faults.into_result(origin, list).map(|list| list.expect("every lead is there"))
+    }
+
+    /// Every index, most important first: the order in which a tight budget is spent.
+    pub fn all(&self) -> impl Iterator<Item = &Index> {
+        self.leads().into_iter().chain(&self.sectors)
+    }
+
+    /// The three without which there is no snapshot.
+    pub fn leads(&self) -> [&Index; 3] {
+        [&self.primary, &self.bank, &self.second]
+    }
+
+    /// What the public provider calls `symbol`, if it is an index of this list.
+    pub fn public_symbol(&self, symbol: &str) -> Option<&str> {
+        self.all().find(|index| index.symbol.as_str() == symbol)?.public.as_deref()
+    }
+}
+
+const LEADS: [&str; 3] = ["primary", "bank", "second"];
+
+fn read_index<'a>(row: &Row<'a, '_>, faults: &mut Faults<'_>) -> Option<(&'a str, Index)> {
+    row.expect_only(&["role", "name", "symbol", "public"], faults);
+    let role = row.required("role", faults);
+    let name = row.required("name", faults);
+    let spelled = row.required("symbol", faults);
+    let public = row.text("public", faults);
+    if role.is_some_and(|role| role != "sector" && !LEADS.contains(&role)) {
+        faults.add(row.offset_of("role"), "`role` is one of primary, bank, second, sector");
+        return None;
+    }
+    let symbol = spelled.and_then(Symbol::parse);
+    if spelled.is_some() && symbol.is_none() {
+        faults.add(
+            row.offset_of("symbol"),
+            "`symbol` is not an instrument: write it like \"NSE:NIFTY 50\"",
+        );
+    }
+    if public.is_some_and(|public| !public_well_formed(public)) {
+        faults.add(
+            row.offset_of("public"),
+            format!("`public` takes 1 to {PUBLIC_SYMBOL_BYTES_MAX} of A-Z 0-9 ^ . _ & = -"),
+        );
+    }
+    let index = Index { name: name?.into(), symbol: symbol?, public: public.map(Into::into) };
+    Some((role?, index))
+}
+
+/// Nothing that could reach into the rest of a URL's query once it is percent-encoded.
+fn public_well_formed(text: &str) -> bool {
+    text.len() <= PUBLIC_SYMBOL_BYTES_MAX
+        && text.bytes().all(|byte| {
+            byte.is_ascii_uppercase()
+                || byte.is_ascii_digit()
+                || matches!(byte, b'^' | b'.' | b'_' | b'&' | b'=' | b'-')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_list_fits_one_public_batch() {
+        let list = IndexList::embedded();
+        assert_eq!(list.primary.symbol.as_str(), "NSE:NIFTY 50");
+        assert_eq!(list.bank.symbol.as_str(), "NSE:NIFTY BANK");
+        assert_eq!(list.second.symbol.as_str(), "BSE:SENSEX");
+        assert_eq!(list.sectors.len(), 12);
+        assert_eq!(list.sectors[0].symbol.as_str(), "NSE:NIFTY IT");
+        let with_public = list.all().filter(|index| index.public.is_some()).count();
+        assert_eq!(with_public, 15);
+        assert!(with_public <= INDICES_MAX);
+        assert_eq!(list.public_symbol("NSE:NIFTY 50"), Some("^NSEI"));
+        assert_eq!(list.public_symbol("NSE:INFY"), None);
+    }
+
+    fn entry(role: &str, symbol: &str) -> String {
+        format!("[[index]]\nrole = \"{role}\"\nname = \"n\"\nsymbol = \"{symbol}\"\n")
+    }
+
+    fn leads() -> String {
+        entry("primary", "NSE:A") + &entry("bank", "NSE:B") + &entry("second", "BSE:C")
+    }
+
+    fn fault_lines(text: &str) -> Vec<usize> {
+        match IndexList::parse(text, "mine.toml") {
+            Err(IndicesError::Faulty { faults, .. }) => faults.iter().map(|f| f.line).collect(),
+            other => panic!("no faults: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_operators_list_replaces_the_embedded_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("indices.toml");
+        std::fs::write(&path, leads() + &entry("sector", "NSE:NIFTY CPSE")).unwrap();
+        let list = IndexList::load(Some(&path)).unwrap();
+        let symbols: Vec<_> = list.all().map(|index| index.symbol.as_str()).collect();
+        assert_eq!(symbols, ["NSE:A", "NSE:B", "BSE:C", "NSE:NIFTY CPSE"]);
+        assert_eq!(list.sectors[0].public, None);
+    }
+
+    #[test]
+    fn all_faults_are_reported() {
+        assert_eq!(fault_lines(""), [1, 1, 1]);
+        assert_eq!(fault_lines(&(leads() + &entry("bank", "NSE:D"))), [13]);
+        assert_eq!(fault_lines(&(leads() + &entry("sector", "NSE:A"))), [13]);
+        assert_eq!(fault_lines(&(leads() + &entry("fund", "NSE:D"))), [14]);
+        assert_eq!(fault_lines(&(leads() + &entry("sector", "nifty"))), [16]);
+        let public = entry("sector", "NSE:D") + "public = \"a/b\"\ncolour = \"red\"\n";
+        assert_eq!(fault_lines(&(leads() + &public)), [17, 18]);
+        let many: String =
+            (3..=INDICES_MAX).map(|n| entry("sector", &format!("NSE:S{n}"))).collect();
+        assert_eq!(fault_lines(&(leads() + &many)), [INDICES_MAX * 4 + 1]);
+    }
+}

@@ -1,0 +1,252 @@
+//! What the market is doing at an instant.
+//!
+//! The calendar is unrolled once, at start, into a list of the instants at which something changes; a
+//! question is a binary search in it. Any thread may ask. Must never read a clock itself: callers bring
+//! the instant.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use super::calendar::{Day, Hours};
+use crate::base::ist;
+
+/// The phase word of the API.
+///
+/// Outside the hours of a trading date the word is `closed`, and so it is in the gaps of a day: between
+/// the parts of a drill, from 15:30 to 15:40 before August 2026 and from 15:35 to 15:50 since. A weekend
+/// is `closed`, a weekday holiday is `holiday` from midnight to midnight, and a holiday with a muhurat
+/// session is a trading date: `closed` outside that session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Pre-open: orders, matching and the buffer before continuous trading.
+    PreOpen,
+    /// Continuous trading of the constituents of the indices.
+    Open,
+    /// Closing auction of the constituents: a frozen index is normal. Others trade on until 15:30.
+    Closing,
+    /// Trades at the closing price.
+    PostClose,
+    /// None of the others.
+    Closed,
+    /// A weekday on which the market does not trade.
+    Holiday,
+}
+
+impl Phase {
+    /// The word that clients see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PreOpen => "pre_open",
+            Self::Open => "open",
+            Self::Closing => "closing",
+            Self::PostClose => "post_close",
+            Self::Closed => "closed",
+            Self::Holiday => "holiday",
+        }
+    }
+
+    /// The phase of a word; for the stored snapshot.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::PreOpen, Self::Open, Self::Closing, Self::PostClose, Self::Closed, Self::Holiday]
+            .into_iter()
+            .find(|phase| phase.as_str() == word)
+    }
+}
+
+/// What kind of trading date `trading_date` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionKind {
+    Regular,
+    /// Muhurat, budget or drill: hours of its own.
+    Special,
+}
+
+/// The market at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarketStatus {
+    /// Some share is in continuous trading; first second included, last excluded.
+    pub is_open: bool,
+    pub phase: Phase,
+    /// The next instant at which `phase` or `is_open` changes; `None` if it lies beyond the years that
+    /// the calendar covers.
+    pub next_transition_at: Option<Timestamp>,
+    /// The session that prices belong to: the last one whose continuous trading has begun. `None`
+    /// before the first one known.
+    pub trading_date: Option<Date>,
+    /// The special or regular hours that today has; `None` if today is no trading date.
+    pub session: Option<SessionKind>,
+    /// False in a year without a list of holidays, in which the market counts as closed.
+    pub calendar_known: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    phase: Phase,
+    is_open: bool,
+    known: bool,
+}
+
+const UNKNOWN: State = State { phase: Phase::Closed, is_open: false, known: false };
+
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    /// Seconds since the Unix epoch.
+    at_s: i64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TradingDay {
+    date: Date,
+    /// Continuous trading begins, seconds since the Unix epoch.
+    begin_s: i64,
+    /// The official close stands.
+    close_s: i64,
+    kind: SessionKind,
+}
+
+/// The calendar, unrolled. About 2,000 edges and 250 trading dates a year.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    edges: Vec<Edge>,
+    days: Vec<TradingDay>,
+}
+
+impl Timeline {
+    /// Unrolls the years from the first to the last of `years`; `special` tells hours that are not the
+    /// regular ones.
+    pub(super) fn build<'a>(
+        years: &BTreeSet<i16>,
+        day: impl Fn(Date) -> Day<'a>,
+        special: impl Fn(Date) -> bool,
+    ) -> Self {
+        let mut timeline = Self { edges: Vec::new(), days: Vec::new() };
+        let (Some(first), Some(last)) = (years.first(), years.last()) else { return timeline };
+        let end = Date::constant(*last, 12, 31);
+        let mut date = Date::constant(*first, 1, 1);
+        loop {
+            let kind = if special(date) { SessionKind::Special } else { SessionKind::Regular };
+            timeline.push_day(date, &day(date), kind);
+            if date >= end {
+                break;
+            }
+            // `end` lies far inside jiff's range.
+            let Ok(next) = date.tomorrow() else { break };
+            date = next;
+        }
+        timeline.push(midnight_s(date) + DAY_S, UNKNOWN);
+        timeline
+    }
+
+    fn push(&mut self, at_s: i64, state: State) {
+        if self.edges.last().map_or(UNKNOWN, |edge| edge.state) != state {
+            self.edges.push(Edge { at_s, state });
+        }
+    }
+
+    fn push_day(&mut self, date: Date, day: &Day<'_>, kind: SessionKind) {
+        let base_s = midnight_s(date);
+        let plain = |phase| State { phase, is_open: false, known: true };
+        let parts = match day {
+            Day::Unknown => return self.push(base_s, UNKNOWN),
+            Day::Weekend => return self.push(base_s, plain(Phase::Closed)),
+            Day::Holiday => return self.push(base_s, plain(Phase::Holiday)),
+            Day::Trading(parts) => *parts,
+        };
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+            return self.push(base_s, plain(Phase::Closed));
+        };
+        self.days.push(TradingDay {
+            date,
+            begin_s: base_s + i64::from(first.continuous.start_s),
+            close_s: base_s + i64::from(last.closing.unwrap_or(last.continuous).end_s),
+            kind,
+        });
+        let mut seconds: BTreeSet<u32> = parts.iter().flat_map(edge_seconds).collect();
+        seconds.insert(0);
+        for second in seconds {
+            self.push(base_s + i64::from(second), state_within(parts, second));
+        }
+    }
+
+    pub(super) fn status(&self, at: Timestamp) -> MarketStatus {
+        let now_s = floor_second(at);
+        let after = self.edges.partition_point(|edge| edge.at_s <= now_s);
+        let current = after.checked_sub(1).map_or(UNKNOWN, |index| self.edges[index].state);
+        let next = self.edges.get(after).filter(|edge| current.known && edge.state.known);
+        let begun = self.days.partition_point(|day| day.begin_s <= now_s);
+        let today = ist::zoned(at).date();
+        MarketStatus {
+            is_open: current.is_open,
+            phase: current.phase,
+            next_transition_at: next.and_then(|edge| Timestamp::from_second(edge.at_s).ok()),
+            trading_date: begun.checked_sub(1).map(|index| self.days[index].date),
+            session: self.find(today).map(|day| day.kind),
+            calendar_known: current.known,
+        }
+    }
+
+    fn find(&self, date: Date) -> Option<&TradingDay> {
+        self.days.binary_search_by_key(&date, |day| day.date).ok().map(|index| &self.days[index])
+    }
+
+    pub(super) fn is_trading_date(&self, date: Date) -> bool {
+        self.find(date).is_some()
+    }
+
+    pub(super) fn official_close(&self, date: Date) -> Option<Timestamp> {
+        Timestamp::from_second(self.find(date)?.close_s).ok()
+    }
+
+    pub(super) fn trading_date_before(&self, date: Date) -> Option<Date> {
+        let index = self.days.partition_point(|day| day.date < date);
+        index.checked_sub(1).map(|index| self.days[index].date)
+    }
+
+    pub(super) fn trading_date_after(&self, date: Date) -> Option<Date> {
+        self.days.get(self.days.partition_point(|day| day.date <= date)).map(|day| day.date)
+    }
+}
+
+const DAY_S: i64 = 86_400;
+
+/// Midnight in IST, seconds since the Unix epoch.
+fn midnight_s(date: Date) -> i64 {
+    ist::instant(date.at(0, 0, 0, 0)).as_second()
+}
+
+/// Whole seconds since the epoch, rounded down also before 1970.
+fn floor_second(at: Timestamp) -> i64 {
+    at.as_millisecond().div_euclid(1_000)
+}
+
+fn edge_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
+    [hours.pre_open, Some(hours.continuous), hours.closing, hours.post_close]
+        .into_iter()
+        .flatten()
+        .flat_map(|span| [span.start_s, span.end_s])
+}
+
+/// The rule of a trading date: the closing auction covers the continuous trading of the others.
+fn state_within(parts: &[Hours], second: u32) -> State {
+    let within = |span: Option<super::calendar::DaySpan>| span.is_some_and(|s| s.contains(second));
+    let is_open = parts.iter().any(|hours| hours.continuous.contains(second));
+    let phase = if parts.iter().any(|hours| within(hours.closing)) {
+        Phase::Closing
+    } else if is_open {
+        Phase::Open
+    } else if parts.iter().any(|hours| within(hours.pre_open)) {
+        Phase::PreOpen
+    } else if parts.iter().any(|hours| within(hours.post_close)) {
+        Phase::PostClose
+    } else {
+        Phase::Closed
+    };
+    State { phase, is_open, known: true }
+}
+
+#[cfg(test)]
+#[path = "phase_tests.rs"]
+mod tests;

@@ -1,0 +1,260 @@
+use proptest::prelude::{any, proptest};
+
+use super::*;
+use crate::market::MarketCalendar;
+
+fn at(civil: &str) -> Timestamp {
+    ist::instant(civil.parse().unwrap())
+}
+
+fn date(text: &str) -> Date {
+    text.parse().unwrap()
+}
+
+/// `(instant in IST, phase, is_open)`, checked at the instant and at the last millisecond of its second.
+fn check(calendar: &MarketCalendar, rows: &[(&str, Phase, bool)]) {
+    for (civil, phase, is_open) in rows {
+        for later_ms in [0, 999] {
+            let instant =
+                Timestamp::from_millisecond(at(civil).as_millisecond() + later_ms).unwrap();
+            let status = calendar.status(instant);
+            assert_eq!(
+                (status.phase, status.is_open),
+                (*phase, *is_open),
+                "{civil} + {later_ms} ms"
+            );
+            assert!(status.calendar_known, "{civil}");
+        }
+    }
+}
+
+fn transitions(calendar: &MarketCalendar, from: &str, count: usize) -> Vec<String> {
+    let mut now = at(from);
+    let mut found = Vec::new();
+    for _ in 0..count {
+        let status = calendar.status(now);
+        now = status.next_transition_at.unwrap();
+        let next = calendar.status(now);
+        assert_ne!((status.phase, status.is_open), (next.phase, next.is_open), "{now}");
+        let open = if next.is_open { " open" } else { "" };
+        found.push(format!("{} {}{open}", &ist::iso(now)[..19], next.phase.as_str()));
+    }
+    found
+}
+
+#[test]
+fn the_old_day_until_31_july_2026() {
+    use Phase::{Closed, Open, PostClose, PreOpen};
+    check(
+        &MarketCalendar::embedded(),
+        &[
+            ("2026-07-31T00:00:00", Closed, false),
+            ("2026-07-31T08:59:59", Closed, false),
+            ("2026-07-31T09:00:00", PreOpen, false),
+            ("2026-07-31T09:14:59", PreOpen, false),
+            ("2026-07-31T09:15:00", Open, true),
+            ("2026-07-31T15:15:00", Open, true),
+            ("2026-07-31T15:29:59", Open, true),
+            ("2026-07-31T15:30:00", Closed, false),
+            ("2026-07-31T15:39:59", Closed, false),
+            ("2026-07-31T15:40:00", PostClose, false),
+            ("2026-07-31T15:59:59", PostClose, false),
+            ("2026-07-31T16:00:00", Closed, false),
+            ("2026-07-31T23:59:59", Closed, false),
+        ],
+    );
+}
+
+#[test]
+fn the_day_with_a_closing_auction() {
+    use Phase::{Closed, Closing, Open, PostClose, PreOpen};
+    let calendar = MarketCalendar::embedded();
+    for day in ["2026-08-03", "2026-09-04", "2026-09-07", "2026-11-20"] {
+        let rows = [
+            ("08:59:59", Closed, false),
+            ("09:00:00", PreOpen, false),
+            ("09:14:59", PreOpen, false),
+            ("09:15:00", Open, true),
+            ("15:14:59", Open, true),
+            ("15:15:00", Closing, true),
+            ("15:29:59", Closing, true),
+            ("15:30:00", Closing, false),
+            ("15:34:59", Closing, false),
+            ("15:35:00", Closed, false),
+            ("15:49:59", Closed, false),
+            ("15:50:00", PostClose, false),
+            ("15:59:59", PostClose, false),
+            ("16:00:00", Closed, false),
+        ];
+        for (time, phase, is_open) in rows {
+            check(&calendar, &[(&format!("{day}T{time}"), phase, is_open)]);
+        }
+    }
+}
+
+#[test]
+fn weekends_holidays_and_special_days() {
+    use Phase::{Closed, Holiday, Open, PostClose, PreOpen};
+    check(
+        &MarketCalendar::embedded(),
+        &[
+            // A Saturday and a Sunday.
+            ("2026-08-01T11:00:00", Closed, false),
+            ("2026-08-02T11:00:00", Closed, false),
+            // Holidays, midnight to midnight; the one that a library misses, and the day it has instead.
+            ("2026-11-24T00:00:00", Holiday, false),
+            ("2026-11-24T11:00:00", Holiday, false),
+            ("2026-11-24T23:59:59", Holiday, false),
+            ("2026-11-25T00:00:00", Closed, false),
+            ("2023-06-28T11:00:00", Open, true),
+            ("2023-06-29T11:00:00", Holiday, false),
+            ("2024-05-20T11:00:00", Holiday, false),
+            ("2026-01-15T11:00:00", Holiday, false),
+            ("2026-03-03T11:00:00", Holiday, false),
+            ("2026-03-04T11:00:00", Open, true),
+            ("2026-08-26T11:00:00", Open, true),
+            // A holiday on a Saturday changes nothing.
+            ("2026-08-15T11:00:00", Closed, false),
+            // Budget Sunday.
+            ("2026-02-01T08:59:59", Closed, false),
+            ("2026-02-01T09:00:00", PreOpen, false),
+            ("2026-02-01T09:15:00", Open, true),
+            ("2026-02-01T15:29:59", Open, true),
+            ("2026-02-01T15:30:00", Closed, false),
+            ("2026-02-01T15:40:00", PostClose, false),
+            ("2025-02-01T15:29:59", Open, true),
+            ("2024-01-20T09:15:00", Open, true),
+            // Muhurat.
+            ("2023-11-12T18:14:59", PreOpen, false),
+            ("2023-11-12T18:15:00", Open, true),
+            ("2023-11-12T19:14:59", Open, true),
+            ("2023-11-12T19:15:00", Closed, false),
+            ("2024-11-01T11:00:00", Closed, false),
+            ("2024-11-01T17:45:00", PreOpen, false),
+            ("2024-11-01T18:00:00", Open, true),
+            ("2024-11-01T19:00:00", Closed, false),
+            ("2025-10-21T11:00:00", Closed, false),
+            ("2025-10-21T13:29:59", Closed, false),
+            ("2025-10-21T13:30:00", PreOpen, false),
+            ("2025-10-21T13:44:59", PreOpen, false),
+            ("2025-10-21T13:45:00", Open, true),
+            ("2025-10-21T14:44:59", Open, true),
+            ("2025-10-21T14:45:00", Closed, false),
+            // Drills in two parts.
+            ("2024-03-02T09:14:59", Closed, false),
+            ("2024-03-02T09:15:00", Open, true),
+            ("2024-03-02T09:59:59", Open, true),
+            ("2024-03-02T10:00:00", Closed, false),
+            ("2024-03-02T11:29:59", Closed, false),
+            ("2024-03-02T11:30:00", Open, true),
+            ("2024-03-02T12:29:59", Open, true),
+            ("2024-03-02T12:30:00", Closed, false),
+            ("2024-05-18T11:44:59", Closed, false),
+            ("2024-05-18T11:45:00", Open, true),
+            ("2024-05-18T12:30:00", Closed, false),
+        ],
+    );
+}
+
+#[test]
+fn transitions_over_the_change_of_hours() {
+    let calendar = MarketCalendar::embedded();
+    assert_eq!(
+        transitions(&calendar, "2026-07-31T15:00:00", 8),
+        [
+            "2026-07-31T15:30:00 closed",
+            "2026-07-31T15:40:00 post_close",
+            "2026-07-31T16:00:00 closed",
+            "2026-08-03T09:00:00 pre_open",
+            "2026-08-03T09:15:00 open open",
+            "2026-08-03T15:15:00 closing open",
+            "2026-08-03T15:30:00 closing",
+            "2026-08-03T15:35:00 closed",
+        ]
+    );
+    assert_eq!(
+        transitions(&calendar, "2026-11-23T15:55:00", 4),
+        [
+            "2026-11-23T16:00:00 closed",
+            "2026-11-24T00:00:00 holiday",
+            "2026-11-25T00:00:00 closed",
+            "2026-11-25T09:00:00 pre_open",
+        ]
+    );
+}
+
+#[test]
+fn prices_belong_to_the_last_session_that_began() {
+    let calendar = MarketCalendar::embedded();
+    for (civil, expected, session) in [
+        ("2026-11-20T09:14:59", "2026-11-19", Some(SessionKind::Regular)),
+        ("2026-11-20T09:15:00", "2026-11-20", Some(SessionKind::Regular)),
+        ("2026-11-20T23:59:59", "2026-11-20", Some(SessionKind::Regular)),
+        ("2026-11-22T12:00:00", "2026-11-20", None),
+        ("2026-11-24T12:00:00", "2026-11-23", None),
+        ("2026-02-02T09:14:59", "2026-02-01", Some(SessionKind::Regular)),
+        ("2026-02-01T09:14:59", "2026-01-30", Some(SessionKind::Special)),
+        ("2025-10-21T13:44:59", "2025-10-20", Some(SessionKind::Special)),
+        ("2025-10-22T12:00:00", "2025-10-21", None),
+    ] {
+        let status = calendar.status(at(civil));
+        assert_eq!(status.trading_date, Some(date(expected)), "{civil}");
+        assert_eq!(status.session, session, "{civil}");
+    }
+}
+
+#[test]
+fn a_year_without_a_list_is_never_open() {
+    let calendar = MarketCalendar::embedded();
+    for civil in ["2027-01-04T11:00:00", "2027-01-26T11:00:00", "2022-12-30T11:00:00"] {
+        let status = calendar.status(at(civil));
+        assert_eq!((status.phase, status.is_open), (Phase::Closed, false), "{civil}");
+        assert!(!status.calendar_known, "{civil}");
+        assert_eq!(status.next_transition_at, None, "{civil}");
+    }
+    // What comes after the last known evening is not known either, nor is it made up.
+    let evening = calendar.status(at("2026-12-31T16:00:00"));
+    assert_eq!((evening.calendar_known, evening.next_transition_at), (true, None));
+    assert_eq!(calendar.status(at("2027-01-04T11:00:00")).trading_date, Some(date("2026-12-31")));
+    assert_eq!(calendar.status(at("2022-12-30T11:00:00")).trading_date, None);
+    assert!(calendar.status(at("2023-01-01T00:00:00")).calendar_known);
+}
+
+/// The rules, straight from the data and without the unrolled list.
+fn reference(calendar: &MarketCalendar, now: Timestamp) -> (Phase, bool) {
+    let civil = ist::zoned(now).datetime();
+    let second = civil.hour() as u32 * 3_600 + civil.minute() as u32 * 60 + civil.second() as u32;
+    match calendar.day(civil.date()) {
+        Day::Unknown | Day::Weekend => (Phase::Closed, false),
+        Day::Holiday => (Phase::Holiday, false),
+        Day::Trading(parts) => {
+            let state = state_within(parts, second);
+            (state.phase, state.is_open)
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_status_holds_until_its_next_transition(
+        second in 1_669_852_800i64..1_806_537_600, // December 2022 to April 2027
+        share in any::<u32>(),
+    ) {
+        let calendar = MarketCalendar::embedded();
+        let now = Timestamp::from_second(second).unwrap();
+        let status = calendar.status(now);
+        assert_eq!((status.phase, status.is_open), reference(&calendar, now), "{}", ist::iso(now));
+        let Some(next) = status.next_transition_at else {
+            assert!(!status.calendar_known || ist::zoned(now).date() == date("2026-12-31"));
+            return Ok(());
+        };
+        assert!(next > now);
+        let between = second + (next.as_second() - second - 1) * i64::from(share) / i64::from(u32::MAX);
+        for unchanged in [between, next.as_second() - 1] {
+            let then = Timestamp::from_second(unchanged).unwrap();
+            assert_eq!(reference(&calendar, then), (status.phase, status.is_open), "{}", ist::iso(then));
+            assert_eq!(calendar.status(then).next_transition_at, Some(next));
+        }
+        assert_ne!(reference(&calendar, next), (status.phase, status.is_open), "{}", ist::iso(next));
+    }
+}

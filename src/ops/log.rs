@@ -1,0 +1,287 @@
+//! The log: one line an event to standard error, logfmt or JSON.
+//!
+//! Callers format and hand over a line; one thread, `log`, writes. So a reader of the log that is
+//! slow or gone never holds the edge: lines are then dropped and counted, and the process lives.
+
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::Counter;
+
+/// Lines that may wait for the writing thread: some seconds of a noisy start, at most 32 MiB.
+const LINES_MAX: usize = 4096;
+/// A longer line is cut, so that a foreign error text cannot fill the memory.
+const LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// Lines lost because the reader of the log was too slow.
+pub static LINES_DROPPED: Counter = Counter::new();
+/// Writes that failed, mostly because nobody reads the log any more.
+pub static WRITES_FAILED: Counter = Counter::new();
+
+static QUEUE: OnceLock<Sender<Note>> = OnceLock::new();
+
+/// How lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Logfmt,
+    Json,
+}
+
+/// A panic, as its hook saw it.
+#[derive(Debug)]
+pub struct PanicNote {
+    pub message: String,
+    pub location: String,
+    pub thread: String,
+    pub in_coroutine: bool,
+    pub backtrace: Option<String>,
+}
+
+enum Note {
+    Line(Vec<u8>),
+    Panic(PanicNote),
+    Flush(Sender<()>),
+}
+
+/// The log could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("log filter: {0}")]
+    Filter(#[from] tracing_subscriber::filter::ParseError),
+    #[error("log thread: {0}")]
+    Thread(#[from] io::Error),
+    #[error("a log is already running")]
+    Twice,
+}
+
+/// Starts the writing thread and makes this the log of the process.
+///
+/// # Errors
+/// A bad filter, no thread to be had, or a log that runs already.
+pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
+    let filter = EnvFilter::builder().parse(filter)?;
+    let sink = Sink(spawn_writer(io::stderr(), form)?);
+    QUEUE.set(sink.0.clone()).map_err(|_| StartError::Twice)?;
+    let timestamp = !stderr_is_the_journal();
+    let set = match form {
+        Form::Logfmt => tracing::subscriber::set_global_default(
+            tracing_logfmt::builder()
+                .with_timestamp(timestamp)
+                .subscriber_builder()
+                .with_env_filter(filter)
+                .with_writer(sink)
+                .finish(),
+        ),
+        Form::Json => tracing::subscriber::set_global_default(
+            tracing_subscriber::fmt()
+                .json()
+                .flatten_event(true)
+                .with_env_filter(filter)
+                .with_writer(sink)
+                .finish(),
+        ),
+    };
+    set.map_err(|_| StartError::Twice)
+}
+
+/// Waits until what was logged so far is written, at most `within`.
+pub fn flush(within: Duration) {
+    if let Some(queue) = QUEUE.get() {
+        flush_queue(queue, within);
+    }
+}
+
+fn flush_queue(queue: &Sender<Note>, within: Duration) -> bool {
+    let (done, written) = bounded(1);
+    queue.send_timeout(Note::Flush(done), within).is_ok() && written.recv_timeout(within).is_ok()
+}
+
+/// Logs a panic without formatting on the stack that panicked.
+pub(super) fn panicked(note: PanicNote) {
+    match QUEUE.get() {
+        Some(queue) => {
+            if queue.try_send(Note::Panic(note)).is_err() {
+                LINES_DROPPED.increment();
+            }
+        }
+        // Before the log runs, standard error is all there is; its failure has no better place to
+        // go.
+        None => {
+            let _ = writeln!(io::stderr(), "panic at {}: {}", note.location, note.message);
+        }
+    }
+}
+
+/// The journal stamps each line itself; `$JOURNAL_STREAM` names its device and inode
+/// (systemd.exec(5)).
+fn stderr_is_the_journal() -> bool {
+    let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
+    std::fs::metadata("/proc/self/fd/2")
+        .is_ok_and(|stderr| named == format!("{}:{}", stderr.dev(), stderr.ino()))
+}
+
+fn spawn_writer(out: impl Write + Send + 'static, form: Form) -> io::Result<Sender<Note>> {
+    let (queue, notes) = bounded(LINES_MAX);
+    // Not one of rt's threads: the log must outlive them all and stands below them.
+    std::thread::Builder::new().name("log".into()).spawn(move || write_all(notes, out, form))?;
+    Ok(queue)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the thread owns its end of the queue")]
+fn write_all(notes: Receiver<Note>, mut out: impl Write, form: Form) {
+    for note in &notes {
+        let written = match note {
+            Note::Line(line) => out.write_all(&line),
+            Note::Panic(panic) => {
+                log_panic(&panic);
+                Ok(())
+            }
+            Note::Flush(done) => {
+                let flushed = out.flush();
+                // The one who asked may have given up by now.
+                let _ = done.try_send(());
+                flushed
+            }
+        };
+        if written.is_err() {
+            WRITES_FAILED.increment();
+        }
+        let dropped = LINES_DROPPED.take();
+        if dropped > 0 && out.write_all(dropped_line(dropped, form).as_bytes()).is_err() {
+            WRITES_FAILED.increment();
+        }
+    }
+}
+
+fn log_panic(panic: &PanicNote) {
+    tracing::error!(
+        location = panic.location,
+        thread = panic.thread,
+        in_coroutine = panic.in_coroutine,
+        backtrace = panic.backtrace,
+        "panic: {}",
+        panic.message
+    );
+}
+
+fn dropped_line(lines: u64, form: Form) -> String {
+    match form {
+        Form::Logfmt => format!("level=warn message=\"log lines dropped\" lines={lines}\n"),
+        Form::Json => {
+            format!("{{\"level\":\"WARN\",\"message\":\"log lines dropped\",\"lines\":{lines}}}\n")
+        }
+    }
+}
+
+/// Gives each event a buffer that is queued as one line.
+#[derive(Clone)]
+struct Sink(Sender<Note>);
+
+impl<'a> MakeWriter<'a> for Sink {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line { queue: &self.0, bytes: Vec::new() }
+    }
+}
+
+struct Line<'a> {
+    queue: &'a Sender<Note>,
+    bytes: Vec<u8>,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if bytes.is_empty() {
+            return;
+        }
+        if bytes.len() > LINE_BYTES_MAX {
+            bytes.truncate(LINE_BYTES_MAX);
+            bytes.extend_from_slice(b" (cut)\n");
+        }
+        if self.queue.try_send(Note::Line(bytes)).is_err() {
+            LINES_DROPPED.increment();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    fn write_line(sink: &Sink, text: &str) {
+        sink.make_writer().write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn lines_arrive_whole_and_long_ones_are_cut() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let sink = Sink(spawn_writer(writer, Form::Logfmt).unwrap());
+        write_line(&sink, "a=1\n");
+        write_line(&sink, &"x".repeat(3 * LINE_BYTES_MAX));
+        assert!(flush_queue(&sink.0, LONG));
+        drop(sink);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("a=1\nxxx") && text.ends_with("xxx (cut)\n"), "{}", text.len());
+        assert_eq!(text.len(), 4 + LINE_BYTES_MAX + 7);
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_costs_lines_only() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let sink = Sink(spawn_writer(writer, Form::Logfmt).unwrap());
+        let before = WRITES_FAILED.value();
+        for _ in 0..10 {
+            write_line(&sink, "a=1\n");
+        }
+        assert!(flush_queue(&sink.0, LONG), "the writing thread has ended");
+        assert!(WRITES_FAILED.value() >= before + 10);
+    }
+
+    #[test]
+    fn a_reader_that_stopped_reading_holds_nobody() {
+        let (reader, writer) = io::pipe().unwrap();
+        let sink = Sink(spawn_writer(writer, Form::Json).unwrap());
+        // Far more than pipe and queue hold; ends only because full queues drop.
+        let line = "x".repeat(1024);
+        for _ in 0..2 * LINES_MAX {
+            write_line(&sink, &line);
+        }
+        assert!(!flush_queue(&sink.0, Duration::from_millis(1)), "the pipe took everything");
+        let mut reader = reader;
+        let drain = std::thread::scope(|scope| {
+            let reading = scope.spawn(move || {
+                let mut text = String::new();
+                reader.read_to_string(&mut text).map(|_| text)
+            });
+            assert!(flush_queue(&sink.0, LONG));
+            drop(sink);
+            reading.join().unwrap().unwrap()
+        });
+        assert!(drain.contains("log lines dropped"), "{}", drain.len());
+    }
+}

@@ -1,0 +1,361 @@
+//! The blocking pools: what can wait for a disk, a broker or a hash runs here and nowhere else.
+//!
+//! A [`Lane`] is a few named OS threads behind one bounded queue. Submitting never blocks: a full queue is
+//! refused at once. A job has a deadline; one that is still queued when it passes is dropped unrun, and its
+//! waiter was told so in time. A panic fails the job, not the thread.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use parking_lot::Mutex;
+
+use super::edge::Parker;
+use super::threads;
+use crate::base::Clock;
+
+/// What a lane is made of.
+#[derive(Debug, Clone)]
+pub struct LaneSpec {
+    /// Also the name of its threads.
+    pub name: &'static str,
+    pub threads: usize,
+    /// Jobs that may wait; one more is refused.
+    pub queue_max: usize,
+}
+
+/// The lane's queue is full, or the lane has been closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("lane {lane} is full")]
+pub struct Refused {
+    pub lane: &'static str,
+}
+
+/// Why a submitted job gave no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LaneError {
+    #[error("the job did not end within its deadline")]
+    Late,
+    #[error("the job panicked")]
+    Panicked,
+    #[error("the lane closed before the job ran")]
+    Closed,
+}
+
+/// Counters of one lane; all since start except `depth` and `running`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LaneStats {
+    pub depth: usize,
+    pub running: u64,
+    pub completed: u64,
+    pub refused: u64,
+    /// Dropped unrun because their deadline passed in the queue.
+    pub expired: u64,
+    pub panicked: u64,
+    /// Time jobs spent queued, summed.
+    pub wait_ms_total: u64,
+    pub wait_ms_max: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    running: AtomicU64,
+    completed: AtomicU64,
+    refused: AtomicU64,
+    expired: AtomicU64,
+    panicked: AtomicU64,
+    wait_ms_total: AtomicU64,
+    wait_ms_max: AtomicU64,
+}
+
+struct Job {
+    queued_at_ms: u64,
+    deadline_ms: u64,
+    /// Called with true to run, with false to be told that it will not run.
+    body: Box<dyn FnOnce(bool) + Send>,
+}
+
+/// A bounded pool of blocking threads. Dropping it lets queued jobs finish.
+pub struct Lane {
+    name: &'static str,
+    clock: Clock,
+    queue: Option<Sender<Job>>,
+    counters: Arc<Counters>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Lane {
+    /// Starts the lane's threads.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
+        let (queue, jobs) = bounded(spec.queue_max);
+        let counters = Arc::new(Counters::default());
+        let mut handles = Vec::with_capacity(spec.threads);
+        for number in 0..spec.threads.max(1) {
+            let (jobs, counters, clock) = (jobs.clone(), Arc::clone(&counters), clock.clone());
+            let name = format!("{}-{number}", spec.name);
+            handles.push(threads::spawn(&name, move || work(&jobs, &counters, &clock))?);
+        }
+        Ok(Self {
+            name: spec.name,
+            clock: clock.clone(),
+            queue: Some(queue),
+            counters,
+            threads: handles,
+        })
+    }
+
+    /// Queues `job`; it must have ended `deadline_ms` from now.
+    ///
+    /// # Errors
+    /// [`Refused`] at once when the queue is full.
+    pub fn submit<T, F>(&self, deadline_ms: u64, job: F) -> Result<Ticket<T>, Refused>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let slot = Arc::new(Slot { outcome: Mutex::new(Outcome::Waiting(None)) });
+        let answer = Answer(Arc::clone(&slot));
+        let counters = Arc::clone(&self.counters);
+        let queued_at_ms = self.clock.monotonic_ms();
+        let body = Box::new(move |run: bool| {
+            if !run {
+                answer.give(Err(LaneError::Late));
+                return;
+            }
+            match catch_unwind(AssertUnwindSafe(job)) {
+                Ok(value) => {
+                    counters.completed.fetch_add(1, Ordering::Relaxed);
+                    answer.give(Ok(value));
+                }
+                Err(_) => {
+                    counters.panicked.fetch_add(1, Ordering::Relaxed);
+                    answer.give(Err(LaneError::Panicked));
+                }
+            }
+        });
+        let job = Job { queued_at_ms, deadline_ms: queued_at_ms + deadline_ms, body };
+        let refused = Refused { lane: self.name };
+        match self.queue.as_ref().ok_or(refused)?.try_send(job) {
+            Ok(()) => Ok(Ticket { slot, deadline_ms }),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.counters.refused.fetch_add(1, Ordering::Relaxed);
+                Err(refused)
+            }
+        }
+    }
+
+    /// The lane's counters now.
+    pub fn stats(&self) -> LaneStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        LaneStats {
+            depth: self.queue.as_ref().map_or(0, Sender::len),
+            running: read(&counters.running),
+            completed: read(&counters.completed),
+            refused: read(&counters.refused),
+            expired: read(&counters.expired),
+            panicked: read(&counters.panicked),
+            wait_ms_total: read(&counters.wait_ms_total),
+            wait_ms_max: read(&counters.wait_ms_max),
+        }
+    }
+
+    /// The lane's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.queue = None;
+        for thread in self.threads.drain(..) {
+            // A lane thread only ends by its queue closing; its jobs' panics were caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(jobs: &Receiver<Job>, counters: &Counters, clock: &Clock) {
+    for job in jobs {
+        let now_ms = clock.monotonic_ms();
+        let waited_ms = now_ms.saturating_sub(job.queued_at_ms);
+        counters.wait_ms_total.fetch_add(waited_ms, Ordering::Relaxed);
+        counters.wait_ms_max.fetch_max(waited_ms, Ordering::Relaxed);
+        if now_ms > job.deadline_ms {
+            counters.expired.fetch_add(1, Ordering::Relaxed);
+            (job.body)(false);
+            continue;
+        }
+        counters.running.fetch_add(1, Ordering::Relaxed);
+        (job.body)(true);
+        counters.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+enum Outcome<T> {
+    Waiting(Option<Parker>),
+    Done(Result<T, LaneError>),
+    Taken,
+}
+
+struct Slot<T> {
+    outcome: Mutex<Outcome<T>>,
+}
+
+/// The lane's end of a slot; dropped without an answer it says that the lane closed.
+struct Answer<T>(Arc<Slot<T>>);
+
+impl<T> Answer<T> {
+    fn give(&self, result: Result<T, LaneError>) {
+        let mut outcome = self.0.outcome.lock();
+        let Outcome::Waiting(parker) = &mut *outcome else {
+            return; // already answered, or nobody listens any more
+        };
+        let parker = parker.take();
+        *outcome = Outcome::Done(result);
+        drop(outcome);
+        if let Some(parker) = parker {
+            parker.unpark();
+        }
+    }
+}
+
+impl<T> Drop for Answer<T> {
+    fn drop(&mut self) {
+        self.give(Err(LaneError::Closed));
+    }
+}
+
+/// A job that was accepted.
+pub struct Ticket<T> {
+    slot: Arc<Slot<T>>,
+    deadline_ms: u64,
+}
+
+impl<T> Ticket<T> {
+    /// Parks the calling coroutine (or OS thread) until the job has ended or its deadline has passed. A
+    /// job that is running then goes on, and its result is dropped.
+    ///
+    /// # Errors
+    /// [`LaneError`].
+    pub fn wait(self) -> Result<T, LaneError> {
+        let parker = Parker::current();
+        {
+            let mut outcome = self.slot.outcome.lock();
+            if let Outcome::Waiting(waiter) = &mut *outcome {
+                *waiter = Some(parker.clone());
+            }
+        }
+        let mut in_time = true;
+        loop {
+            let taken = {
+                let mut outcome = self.slot.outcome.lock();
+                match &*outcome {
+                    Outcome::Waiting(_) if in_time => None,
+                    _ => Some(std::mem::replace(&mut *outcome, Outcome::Taken)),
+                }
+            };
+            match taken {
+                Some(Outcome::Done(result)) => return result,
+                Some(_) => return Err(LaneError::Late),
+                None => in_time = parker.park(self.deadline_ms),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossbeam_channel::unbounded;
+
+    fn lane(threads: usize, queue_max: usize) -> Lane {
+        Lane::start(&LaneSpec { name: "test", threads, queue_max }, &Clock::system()).unwrap()
+    }
+
+    #[test]
+    fn a_job_answers_a_thread_and_a_coroutine() {
+        let lane = Arc::new(lane(2, 4));
+        assert_eq!(lane.submit(5_000, || 6 * 7).unwrap().wait(), Ok(42));
+        let (send, receive) = unbounded();
+        let inner = Arc::clone(&lane);
+        crate::rt::edge::spawn(move || {
+            send.send(inner.submit(5_000, || "from a lane").unwrap().wait()).unwrap();
+        })
+        .unwrap();
+        assert_eq!(receive.recv().unwrap(), Ok("from a lane"));
+    }
+
+    #[test]
+    fn a_full_queue_refuses_at_once_and_counts_it() {
+        let lane = lane(1, 1);
+        let (release, gate) = unbounded::<()>();
+        let (started, running) = unbounded::<()>();
+        let first = lane
+            .submit(60_000, move || {
+                started.send(()).unwrap();
+                gate.recv().ok();
+            })
+            .unwrap();
+        running.recv().unwrap();
+        let second = lane.submit(60_000, || ()).unwrap();
+        assert!(lane.submit(60_000, || ()).is_err());
+        assert_eq!((lane.stats().refused, lane.stats().depth), (1, 1));
+        drop(release);
+        assert_eq!((first.wait(), second.wait()), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn a_panic_costs_the_job_and_not_the_thread() {
+        let lane = lane(1, 4);
+        let ticket = lane.submit(5_000, || panic!("on purpose")).unwrap();
+        assert_eq!(ticket.wait(), Err::<(), _>(LaneError::Panicked));
+        assert_eq!(lane.submit(5_000, || 1).unwrap().wait(), Ok(1));
+        assert_eq!(lane.stats().panicked, 1);
+    }
+
+    #[test]
+    fn a_late_job_is_given_up_and_a_queued_one_never_runs() {
+        let clock = Clock::manual("2026-11-20T04:00:00Z".parse().unwrap());
+        let lane = Lane::start(&LaneSpec { name: "t", threads: 1, queue_max: 4 }, &clock).unwrap();
+        let (release, gate) = unbounded::<()>();
+        let (started, running) = unbounded::<()>();
+        let slow = lane
+            .submit(20, move || {
+                started.send(()).unwrap();
+                gate.recv().ok();
+            })
+            .unwrap();
+        running.recv().unwrap();
+        let queued = lane.submit(20, || panic!("must not run")).unwrap();
+        assert_eq!(slow.wait(), Err(LaneError::Late));
+        clock.advance_ms(1_000);
+        drop(release);
+        assert_eq!(queued.wait(), Err::<(), _>(LaneError::Late));
+        assert_eq!(lane.submit(5_000, || 1).unwrap().wait(), Ok(1));
+        assert_eq!((lane.stats().expired, lane.stats().panicked), (1, 0));
+    }
+
+    #[test]
+    fn many_coroutines_share_a_lane() {
+        let lane = Arc::new(lane(2, 1_000));
+        let (send, receive) = unbounded();
+        for number in 0..500u64 {
+            let (lane, send) = (Arc::clone(&lane), send.clone());
+            crate::rt::edge::spawn(move || {
+                send.send(lane.submit(30_000, move || number * 2).unwrap().wait()).unwrap();
+            })
+            .unwrap();
+        }
+        let sum: u64 = (0..500).map(|_| receive.recv().unwrap().unwrap()).sum();
+        assert_eq!(sum, 499 * 500);
+        assert_eq!(lane.stats().completed, 500);
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads the repository's own files for the tests that judge them.
+
+use std::path::{Path, PathBuf};
+
+/// Folders that are built or fetched, not written.
+const NOT_OURS: [&str; 6] = ["target", ".git", "corpus", "artifacts", "bhav-state", "node_modules"];
+
+/// One text file of the repository.
+#[derive(Debug)]
+pub struct Source {
+    /// From the root, with slashes: `src/http/conn.rs`.
+    pub path: String,
+    pub text: String,
+}
+
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every UTF-8 file below `folder` (empty for the root), in the order of their paths.
+pub fn below(folder: &str) -> Vec<Source> {
+    let mut found = Vec::new();
+    let mut open: Vec<PathBuf> = vec![root().join(folder)];
+    while let Some(at) = open.pop() {
+        let name = at.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let path = at.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        if at.is_dir() && !NOT_OURS.contains(&&*name) && path != "loadtest/work" {
+            open.extend(std::fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().path()));
+        } else if at.is_file()
+            // In a linked worktree it is a file.
+            && name != ".git"
+            && let Ok(text) = std::fs::read_to_string(&at)
+        {
+            found.push(Source { path, text });
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// The Rust files below `folders`.
+pub fn rust(folders: &[&str]) -> Vec<Source> {
+    folders
+        .iter()
+        .filter(|folder| root().join(folder).exists())
+        .flat_map(|folder| below(folder))
+        .filter(|source| source.path.ends_with(".rs"))
+        .collect()
+}
+
+/// `text` without its line comments. A `//` inside a string also cuts, which these tests can bear.
+pub fn without_comments(text: &str) -> String {
+    text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// The identifier at the start of `text`.
+pub fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
+
+/// Fails with all complaints, one a line.
+pub fn expect_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
