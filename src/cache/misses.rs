@@ -301,3 +301,7 @@ impl Drop for Taken {
 #[cfg(test)]
 #[path = "misses_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "misses_model.rs"]
+mod model;

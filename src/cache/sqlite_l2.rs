@@ -118,7 +118,8 @@ impl SqliteL2 {
             }
         }
         self.set_aside.fetch_add(1, Relaxed);
-        tracing::warn!(%reason, kept = %kept.display(), "second cache level set aside and made anew");
+        let kept = kept.display();
+        tracing::warn!(%reason, %kept, "second cache level set aside and made anew");
         open_file(&self.path)
     }
 
