@@ -2,8 +2,8 @@
 //! them, in which order they are taken.
 //!
 //! Plain data, only touched under its lock, by the edge and by lane threads alike. Never wakes or
-//! drops a waiter: a dropped parker may yield, which no coroutine may do under a lock. What is to be
-//! woken or dropped is handed out.
+//! drops a waiter: a dropped parker may yield, which no coroutine may do under a lock. What is to
+//! be woken or dropped is handed out.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
