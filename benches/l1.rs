@@ -1,17 +1,21 @@
 //! The join of 50 cached quotes, as a live-prices request does it.
 //!
-//! `join_50` is one pin, 50 look-ups and the copy into a buffer that is reused; `refresh_50` is what a
-//! warmer's round costs for as many.
+//! `join_50` is one pin, 50 look-ups and the copy into a buffer that is reused; `refresh_50` is
+//! what a warmer's round costs for as many; `restore_500` opens the second level's file and brings
+//! its quotes back, as every start does.
 
 use std::hint::black_box;
 
 use bhav::base::{Quote, Source, Symbol, decimal};
-use bhav::cache::L1;
+use bhav::cache::{L1, SqliteL2, codec};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
-/// A cache as full as its default bound allows, so that look-ups miss the processor's caches as often.
+/// A cache as full as its default bound allows, so that look-ups miss the processor's caches as
+/// often.
 const HELD: usize = 10_000;
+/// Quotes in the second level at a start: broker A's batch.
+const STORED: usize = 500;
 
 fn quote(i: usize) -> Quote {
     Quote {
@@ -87,6 +91,21 @@ fn benches(criterion: &mut Criterion) {
     group.bench_function("refresh_50", |bencher| {
         bencher.iter(|| round.iter().filter(|quote| l1.insert((*quote).clone(), 0, false)).count());
         assert_eq!(l1.stats().refused, 0);
+    });
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("l2.sqlite");
+    let stored: Vec<Quote> = (0..STORED).map(quote).collect();
+    let l2 = SqliteL2::open(&path, HELD).expect("a new file");
+    codec::store_quotes(&l2, &stored, 0).expect("room for the quotes");
+    drop(l2);
+    group.throughput(Throughput::Elements(STORED as u64));
+    group.bench_function("restore_500", |bencher| {
+        bencher.iter(|| {
+            let l1 = L1::new(HELD);
+            let l2 = SqliteL2::open(&path, HELD).expect("the file stored above");
+            let restored = codec::restore_quotes(&l1, &l2, 0).expect("readable");
+            assert_eq!(restored, STORED);
+        });
     });
     group.finish();
 }

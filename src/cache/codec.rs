@@ -1,4 +1,5 @@
-//! Quotes as the second level keeps them: compact JSON, decimals as strings, so that nothing is rounded.
+//! Quotes as the second level keeps them: compact JSON, decimals as strings, so that nothing is
+//! rounded.
 //!
 //! Pure. What is read back is checked like anything from outside: a record that does not make a
 //! plausible quote is no quote.
@@ -64,7 +65,8 @@ pub fn store_quotes(l2: &dyn SecondLevel, quotes: &[Quote], now_ms: i64) -> Resu
     l2.store(Kind::Quote, &items, now_ms)
 }
 
-/// Brings every stored quote back into `l1`, marked stale until it is refreshed; says how many. Blocks.
+/// Brings every stored quote back into `l1`, marked stale until it is refreshed; says how many.
+/// Blocks.
 ///
 /// # Errors
 /// [`L2Error`].

@@ -1,9 +1,9 @@
 //! The first level: quotes in memory, already serialised, read on the edge without a lock.
 //!
-//! Readers are coroutines; they take a [`View`], copy out what they need and drop it before anything
-//! that can suspend. Writers are lane threads; one lock orders them among themselves and readers never
-//! see it. Nothing here calls an upstream or reads a clock: time is handed in, in milliseconds of
-//! [`Clock::monotonic_ms`](crate::base::Clock::monotonic_ms).
+//! Readers are coroutines; they take a [`View`], copy out what they need and drop it before
+//! anything that can suspend. Writers are lane threads; one lock orders them among themselves and
+//! readers never see it. Nothing here calls an upstream or reads a clock: time is handed in, in
+//! milliseconds of [`Clock::monotonic_ms`](crate::base::Clock::monotonic_ms).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -28,10 +28,16 @@ pub struct L1 {
     map: HashMap<Symbol, Entry, RandomState>,
     writer: Mutex<Writer>,
     entries_max: usize,
-    stale_after_ms: [AtomicU64; 2],
+    freshness: [Freshness; 2],
     reads: ReadCounters,
     evictions: AtomicU64,
     refused: AtomicU64,
+}
+
+/// Which quotes of one source are fresh in the present market phase.
+struct Freshness {
+    stale_after_ms: AtomicU64,
+    since_mono_ms: AtomicU64,
 }
 
 /// What only writers need, and what makes them take turns.
@@ -81,8 +87,8 @@ pub enum Hit<'v> {
 }
 
 impl Hit<'_> {
-    /// Appends the whole JSON object; an unknown symbol has none, so nothing is appended and the answer
-    /// is `false`.
+    /// Appends the whole JSON object; an unknown symbol has none, so nothing is appended and the
+    /// answer is `false`.
     pub fn write(&self, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Known { json, stale } => {
@@ -142,7 +148,6 @@ impl L1 {
         let hasher = RandomState::default();
         let seed = std::hash::BuildHasher::hash_one(&hasher, entries_max);
         Self {
-            // Made for its bound, so that no request ever takes part in a resize.
             map: HashMap::with_capacity_and_hasher(entries_max, hasher),
             writer: Mutex::new(Writer {
                 keys: Vec::new(),
@@ -150,10 +155,12 @@ impl L1 {
                 random: fastrand::Rng::with_seed(seed),
             }),
             entries_max,
-            stale_after_ms: [
-                AtomicU64::new(STALE_AFTER_BROKER_A_MS),
-                AtomicU64::new(STALE_AFTER_PUBLIC_MS),
-            ],
+            freshness: [STALE_AFTER_BROKER_A_MS, STALE_AFTER_PUBLIC_MS].map(|stale_after_ms| {
+                Freshness {
+                    stale_after_ms: AtomicU64::new(stale_after_ms),
+                    since_mono_ms: AtomicU64::new(0),
+                }
+            }),
             reads: ReadCounters::default(),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -162,8 +169,8 @@ impl L1 {
 
     /// Pins the map for the look-ups of one request at `now_mono_ms`.
     ///
-    /// Never inlined: the pin takes the address of a thread-local, and a caller that looks before and
-    /// after a suspension must not have that address computed once for both.
+    /// Never inlined, like all that pins: the pin takes the address of a thread-local, and a caller
+    /// that looks before and after a suspension must not have that address computed once for both.
     #[inline(never)]
     pub fn view(&self, now_mono_ms: u64) -> View<'_> {
         View { l1: self, guard: self.map.guard(), now_mono_ms }
@@ -179,16 +186,24 @@ impl L1 {
         }
     }
 
-    /// From now on a quote of `source` is stale when it was received longer ago than this. The warmers
-    /// call it when the market phase changes.
+    /// From now on a quote of `source` is stale when it was received longer ago than this. The
+    /// warmers call it when the market phase changes.
     pub fn set_stale_after(&self, source: Source, stale_after_ms: u64) {
-        self.stale_after_ms[index(source)].store(stale_after_ms, Relaxed);
+        self.freshness[index(source)].stale_after_ms.store(stale_after_ms, Relaxed);
+    }
+
+    /// From now on a quote of `source` that was received before `since_mono_ms` is stale as well.
+    /// At the close, when a price may stand all night, this tells closing prices from those that a
+    /// feed which died before the close left behind.
+    pub fn set_fresh_since(&self, source: Source, since_mono_ms: u64) {
+        self.freshness[index(source)].since_mono_ms.store(since_mono_ms, Relaxed);
     }
 
     /// Takes a quote in, unless a better one is held (see `replaces`); says whether it did.
     ///
     /// `aged` marks a quote whose own time is too old for the present phase, or that comes from the
     /// second level: it is stale from the start.
+    #[inline(never)]
     pub fn insert(&self, quote: Quote, received_mono_ms: u64, aged: bool) -> bool {
         let json = quote_json::open_object(&quote);
         let known = Known { quote, json, received_mono_ms, aged };
@@ -218,6 +233,7 @@ impl L1 {
     /// Remembers until `until_mono_ms` that no source knows `symbol`. A quote that is held stays: a
     /// source that leaves a known instrument out of one answer does not erase its last price. Says
     /// whether the entry was made.
+    #[inline(never)]
     pub fn insert_unknown(&self, symbol: Symbol, now_mono_ms: u64, until_mono_ms: u64) -> bool {
         let mut writer = self.writer.lock();
         let guard = self.map.guard();
@@ -237,8 +253,9 @@ impl L1 {
     }
 
     /// The symbols with a quote that clients asked for within `demand_ttl_ms`, at most `max`: those
-    /// asked for latest first, and among equals those whose quote is oldest. Walks the whole map, so it
-    /// is for a warmer's round, not for the edge.
+    /// asked for latest first, and among equals those whose quote is oldest. Walks the whole map,
+    /// so it is for a warmer's round, not for the edge.
+    #[inline(never)]
     pub fn wanted(&self, now_mono_ms: u64, demand_ttl_ms: u64, max: usize) -> Vec<Symbol> {
         let ttl_s = u32::try_from(demand_ttl_ms.div_ceil(1_000)).unwrap_or(u32::MAX);
         let since_s = second(now_mono_ms).saturating_sub(ttl_s).max(1);
@@ -278,15 +295,19 @@ impl L1 {
     }
 
     fn is_stale(&self, known: &Known, now_mono_ms: u64) -> bool {
-        let limit_ms = self.stale_after_ms[index(known.quote.source)].load(Relaxed);
-        known.aged || now_mono_ms.saturating_sub(known.received_mono_ms) > limit_ms
+        let freshness = &self.freshness[index(known.quote.source)];
+        let age_ms = now_mono_ms.saturating_sub(known.received_mono_ms);
+        known.aged
+            || age_ms > freshness.stale_after_ms.load(Relaxed)
+            || known.received_mono_ms < freshness.since_mono_ms.load(Relaxed)
     }
 
     /// Whether `new` takes the place of `held`.
     ///
-    /// Within one source the price's own time decides and never goes back; between sources broker A,
-    /// which is real time, is preferred while what it said is fresh. Two ways out keep a wrong time from
-    /// blocking the entry: a held time that lies in the future, and a held quote that was aged already.
+    /// Within one source the price's own time decides and never goes back; between sources broker
+    /// A, which is real time, is preferred while what it said is fresh. Two ways out keep a wrong
+    /// time from blocking the entry: a held time that lies in the future, and a held quote that was
+    /// aged already.
     fn replaces(&self, held: &Known, new: &Known) -> bool {
         if held.quote.as_of > new.quote.received || (held.aged && !new.aged) {
             return true;
@@ -325,8 +346,8 @@ impl L1 {
     }
 
     /// Where in `keys` the least worth keeping of a random sample is: an expired negative, then any
-    /// negative while they fill more than half of the cache (so that made-up symbols cannot drive the
-    /// quotes out), then whatever was asked for, or received, longest ago.
+    /// negative while they fill more than half of the cache (so that made-up symbols cannot drive
+    /// the quotes out), then whatever was asked for, or received, longest ago.
     fn victim(&self, writer: &mut Writer, guard: &LocalGuard<'_>, now_mono_ms: u64) -> usize {
         let crowded = writer.negatives > self.entries_max / 2;
         let mut least = (u8::MAX, u32::MAX);

@@ -81,6 +81,18 @@ fn staleness_is_decided_when_read() {
 }
 
 #[test]
+fn after_the_close_only_what_came_after_it_is_fresh() {
+    let l1 = L1::new(10);
+    l1.insert(quote(Source::BrokerA, 10, "101"), 9_000, false);
+    l1.insert(named("NSE:TCS"), 10_000, false);
+    l1.set_stale_after(Source::BrokerA, u64::MAX);
+    l1.set_fresh_since(Source::BrokerA, 10_000);
+    assert_eq!(stale(&l1, "NSE:INFY", 1 << 40), Some(true));
+    assert_eq!(stale(&l1, "NSE:TCS", 1 << 40), Some(false));
+    assert!(l1.insert(quote(Source::Public, 12, "102"), 11_000, false), "it gives way");
+}
+
+#[test]
 fn within_a_source_the_price_s_own_time_never_goes_back() {
     let l1 = L1::new(10);
     assert!(l1.insert(quote(Source::Public, 10, "101"), 1_000, false));

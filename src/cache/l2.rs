@@ -1,7 +1,8 @@
 //! The second level: what the service knew before it was restarted.
 //!
-//! A narrow trait over keys and bytes, so that a server shared by several edge nodes can stand behind it
-//! as well as the embedded file. Every call may block: lane threads and start-up only, never the edge.
+//! A narrow trait over keys and bytes, so that a server shared by several edge nodes can stand
+//! behind it as well as the embedded file. Every call may block: lane threads and start-up only,
+//! never the edge.
 
 /// What a record is; keys are distinct within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,27 +1,29 @@
 //! Where requests meet that miss: each symbol is fetched once, for however many of them.
 //!
-//! A request joins with the symbols it lacks and parks its coroutine; the feed scheduler, woken through
-//! the `kick` given at construction, takes what is pending as one batch, and settling the batch wakes
-//! every request that has nothing left to wait for. Requests run on the edge, the scheduler on a lane
-//! thread. The lock is held for short walks over memory; nobody is woken, parked or dropped under it.
+//! A request joins with the symbols it lacks and parks its coroutine; the feed scheduler, woken
+//! through the `kick` given at construction, takes what is pending as one batch, and settling the
+//! batch wakes every request that has nothing left to wait for. Requests run on the edge, the
+//! scheduler on a lane thread. The lock is held for short walks over memory; nobody is woken,
+//! parked or dropped under it.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use foldhash::quality::RandomState;
 use may::sync::Blocker;
 use parking_lot::Mutex;
 
+use super::board::{Board, Slot, Waiter};
+pub use super::board::{Busy, Limits};
 use crate::base::{Clock, Symbol};
+use crate::config::CacheSettings;
 
-/// Symbols pending or in flight at once: four of broker A's batches, more than any request will wait
-/// for at one batch a second.
+/// Symbols pending or in flight at once: four of broker A's batches, more than any request will
+/// wait for at one batch a second.
 pub const SYMBOLS_MAX: usize = 2_000;
 
-/// Symbols settled before the lock is let go for a moment. Each may have hundreds of requests to count
-/// down, and the edge must not wait for all of a batch.
+/// Symbols settled before the lock is let go for a moment. Each may have hundreds of requests to
+/// count down, and the edge must not wait for all of a batch.
 const SETTLE_CHUNK: usize = 32;
 
 /// Shortest park: may loses a timeout that fires before the coroutine is stored.
@@ -29,24 +31,6 @@ const PARK_MS_MIN: u64 = 10;
 
 /// How far past its deadline a parked request is before [`Misses::expire`] wakes it.
 const OVERDUE_MS: u64 = 100;
-
-/// Bounds of the meeting point.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Requests that may wait at once (`waiters_max` of the cache settings).
-    pub waiters_max: usize,
-    /// Symbols pending or in flight at once.
-    pub symbols_max: usize,
-}
-
-/// Why a request may not wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Busy {
-    #[error("too many requests are waiting for quotes")]
-    Waiters,
-    #[error("too many symbols are waiting to be fetched")]
-    Symbols,
-}
 
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,39 +61,15 @@ struct Shared {
     expired: AtomicU64,
 }
 
-#[derive(Default)]
-struct Board {
-    slots: HashMap<Symbol, Slot, RandomState>,
-    /// Pending symbols, oldest first. An item whose ticket its slot no longer has is a leftover.
-    queue: VecDeque<(u64, Symbol)>,
-    waiters: HashMap<u64, Arc<Waiter>, RandomState>,
-    /// The last ticket, batch or waiter number given out.
-    last_number: u64,
-}
-
-/// A symbol that somebody missed.
-struct Slot {
-    ticket: u64,
-    /// The batch it is in flight with; `None` while pending.
-    batch: Option<u64>,
-    asked_mono_ms: u64,
-    waiters: Vec<Arc<Waiter>>,
-    /// How many of `waiters` gave up.
-    gone: usize,
-}
-
-struct Waiter {
-    number: u64,
-    /// Symbols not settled yet; counted down under the lock.
-    left: AtomicUsize,
-    gone: AtomicBool,
-    deadline_mono_ms: AtomicU64,
-    blocker: Arc<Blocker>,
+impl From<&CacheSettings> for Limits {
+    fn from(settings: &CacheSettings) -> Self {
+        Self { waiters_max: settings.waiters_max, symbols_max: SYMBOLS_MAX }
+    }
 }
 
 impl Misses {
-    /// `kick` tells the feed scheduler that something is pending. It is called on the edge, outside the
-    /// lock, and must return at once (a `try_send` into a bounded channel).
+    /// `kick` tells the feed scheduler that something is pending. It is called on the edge, outside
+    /// the lock, and must return at once (a `try_send` into a bounded channel).
     pub fn new(limits: Limits, clock: Clock, kick: Box<dyn Fn() + Send + Sync>) -> Self {
         Self(Arc::new(Shared {
             limits,
@@ -122,8 +82,8 @@ impl Misses {
         }))
     }
 
-    /// Registers the symbols that a request lacks. The [`Wait`] belongs to the coroutine (or thread)
-    /// that called this; dropping it takes the request out again, the symbols stay pending.
+    /// Registers the symbols that a request lacks. The [`Wait`] belongs to the coroutine (or
+    /// thread) that called this; dropping it takes the request out again, the symbols stay pending.
     ///
     /// # Errors
     /// [`Busy`] where a bound is reached; nothing is registered then.
@@ -145,8 +105,8 @@ impl Misses {
         Ok(wait)
     }
 
-    /// Takes at most `max` pending symbols for one upstream call, oldest first. They are in flight, and
-    /// are not taken again, until they are settled or put back.
+    /// Takes at most `max` pending symbols for one upstream call, oldest first. They are in flight,
+    /// and are not taken again, until they are settled or put back.
     pub fn take_pending(&self, max: usize) -> Taken {
         let mut board = self.0.board.lock();
         let batch = board.number();
@@ -164,8 +124,8 @@ impl Misses {
         Taken { misses: self.clone(), batch, symbols }
     }
 
-    /// Says that nothing more is to come for these symbols, whether pending or in flight: their quotes
-    /// (or negative entries) are in L1, or could not be had.
+    /// Says that nothing more is to come for these symbols, whether pending or in flight: their
+    /// quotes (or negative entries) are in L1, or could not be had.
     pub fn settle(&self, symbols: &[Symbol]) {
         self.settle_where(symbols, |_| true);
     }
@@ -176,8 +136,8 @@ impl Misses {
         self.settle(&symbols);
     }
 
-    /// To be called every second or so: drops pending symbols that nobody waits for and nobody asked
-    /// for within `ttl_ms`, and wakes requests whose own timer was lost.
+    /// To be called every second or so: drops pending symbols that nobody waits for and nobody
+    /// asked for within `ttl_ms`, and wakes requests whose own timer was lost.
     pub fn expire(&self, ttl_ms: u64) {
         let now_mono_ms = self.0.clock.monotonic_ms();
         let mut removed = Vec::new();
@@ -235,114 +195,6 @@ impl Misses {
     }
 }
 
-/// What [`Board::join`] made.
-struct Joined {
-    waiter: Arc<Waiter>,
-    slots: Vec<(Symbol, u64)>,
-    /// Something became pending that was not.
-    fresh: bool,
-}
-
-impl Board {
-    fn number(&mut self) -> u64 {
-        self.last_number += 1;
-        self.last_number
-    }
-
-    fn join(
-        &mut self,
-        symbols: &[Symbol],
-        limits: Limits,
-        blocker: Arc<Blocker>,
-        now_mono_ms: u64,
-        removed: &mut Vec<(Symbol, Slot)>,
-    ) -> Result<Joined, Busy> {
-        if self.waiters.len() >= limits.waiters_max {
-            return Err(Busy::Waiters);
-        }
-        let fresh = symbols.iter().filter(|&symbol| !self.slots.contains_key(symbol)).count();
-        self.make_room(fresh, symbols, limits.symbols_max, removed)?;
-        let number = self.number();
-        let waiter = Arc::new(Waiter {
-            number,
-            left: AtomicUsize::new(0),
-            gone: AtomicBool::new(false),
-            deadline_mono_ms: AtomicU64::new(u64::MAX),
-            blocker,
-        });
-        let mut slots = Vec::with_capacity(symbols.len());
-        for symbol in symbols {
-            if !self.slots.contains_key(symbol) {
-                let ticket = self.number();
-                self.queue.push_back((ticket, symbol.clone()));
-                self.slots.insert(symbol.clone(), Slot::new(ticket));
-            }
-            let Some(slot) = self.slots.get_mut(symbol) else { continue };
-            slot.asked_mono_ms = now_mono_ms;
-            if slot.waiters.last().is_some_and(|last| last.number == number) {
-                continue; // named twice
-            }
-            slot.waiters.push(Arc::clone(&waiter));
-            slots.push((symbol.clone(), slot.ticket));
-        }
-        waiter.left.store(slots.len(), Ordering::Release);
-        if !slots.is_empty() {
-            self.waiters.insert(number, Arc::clone(&waiter));
-        }
-        Ok(Joined { waiter, slots, fresh: fresh > 0 })
-    }
-
-    /// Makes room for `fresh` more symbols, dropping the oldest pending ones that nobody waits for and
-    /// that are not among those being `asked` for.
-    fn make_room(
-        &mut self,
-        fresh: usize,
-        asked: &[Symbol],
-        symbols_max: usize,
-        removed: &mut Vec<(Symbol, Slot)>,
-    ) -> Result<(), Busy> {
-        let mut excess = (self.slots.len() + fresh).saturating_sub(symbols_max);
-        let slots = &mut self.slots;
-        if excess > 0 || self.queue.len() >= 2 * symbols_max.max(1) {
-            self.queue.retain(|(ticket, symbol)| match slots.get(symbol) {
-                Some(slot) if !slot.is_pending(*ticket) => false,
-                None => false,
-                Some(slot) if excess > 0 && slot.is_unwanted() && !asked.contains(symbol) => {
-                    excess -= 1;
-                    removed.extend(slots.remove_entry(symbol));
-                    false
-                }
-                Some(_) => true,
-            });
-        }
-        if excess > 0 { Err(Busy::Symbols) } else { Ok(()) }
-    }
-
-    /// Counts every request of a settled slot down and moves those that are done to `awake`.
-    fn count_down(&mut self, slot: &Slot, awake: &mut Vec<Arc<Waiter>>) {
-        for waiter in &slot.waiters {
-            if waiter.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                awake.extend(self.waiters.remove(&waiter.number));
-            }
-        }
-    }
-}
-
-impl Slot {
-    fn new(ticket: u64) -> Self {
-        Self { ticket, batch: None, asked_mono_ms: 0, waiters: Vec::new(), gone: 0 }
-    }
-
-    fn is_pending(&self, ticket: u64) -> bool {
-        self.batch.is_none() && self.ticket == ticket
-    }
-
-    /// Pending, and everybody who waited gave up.
-    fn is_unwanted(&self) -> bool {
-        self.batch.is_none() && self.gone == self.waiters.len()
-    }
-}
-
 /// A request's place among those that wait.
 #[must_use = "a request waits only in `until`"]
 pub struct Wait {
@@ -357,8 +209,8 @@ impl Wait {
         self.waiter.left.load(Ordering::Acquire) == 0
     }
 
-    /// Parks until every symbol is settled, for at most `timeout_ms`; says whether they all are. Hold
-    /// no L1 view across this: the coroutine may wake on another thread.
+    /// Parks until every symbol is settled, for at most `timeout_ms`; says whether they all are.
+    /// Hold no L1 view across this: the coroutine may wake on another thread.
     pub fn until(self, timeout_ms: u64) -> bool {
         if self.is_settled() {
             return true;
@@ -392,7 +244,8 @@ impl Drop for Wait {
                 && slot.ticket == *ticket
             {
                 slot.gone += 1;
-                // Swept when half are gone, so that a thousand time-outs do not walk a thousand each.
+                // Swept when half are gone, so that a thousand time-outs do not walk a thousand
+                // each.
                 if slot.gone * 2 > slot.waiters.len() {
                     let gone = |waiter: &mut Arc<Waiter>| waiter.gone.load(Ordering::Relaxed);
                     given_up.extend(slot.waiters.extract_if(.., gone));
@@ -404,8 +257,8 @@ impl Drop for Wait {
     }
 }
 
-/// Symbols in flight with one upstream call. Dropped without being settled or put back (a panic, a lost
-/// job) it settles them, so that nobody waits for an answer that cannot come.
+/// Symbols in flight with one upstream call. Dropped without being settled or put back (a panic, a
+/// lost job) it settles them, so that nobody waits for an answer that cannot come.
 #[must_use = "dropping it settles the symbols"]
 pub struct Taken {
     misses: Misses,
@@ -448,3 +301,7 @@ impl Drop for Taken {
 #[cfg(test)]
 #[path = "misses_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "misses_model.rs"]
+mod model;

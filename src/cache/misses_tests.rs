@@ -1,10 +1,10 @@
-//! Overlapping requests, bounds, time-outs, races, and a model that knows what should happen.
+//! Overlapping requests, bounds, time-outs and races.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use may::go;
-use proptest::prelude::*;
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn symbol(name: &str) -> Symbol {
     Symbol::parse(&format!("NSE:{name}")).unwrap()
 }
 
-fn numbered(numbers: impl IntoIterator<Item = usize>) -> Vec<Symbol> {
+pub(super) fn numbered(numbers: impl IntoIterator<Item = usize>) -> Vec<Symbol> {
     numbers.into_iter().map(|i| symbol(&format!("S{i}"))).collect()
 }
 
@@ -31,8 +31,8 @@ fn bounded(waiters_max: usize, symbols_max: usize) -> Misses {
     Misses::new(Limits { waiters_max, symbols_max }, clock(), Box::new(|| {}))
 }
 
-fn misses() -> Misses {
-    bounded(2_000, SYMBOLS_MAX)
+pub(super) fn misses() -> Misses {
+    Misses::new(Limits::from(&CacheSettings::default()), clock(), Box::new(|| {}))
 }
 
 #[test]
@@ -303,117 +303,4 @@ fn two_schedulers_never_hold_the_same_symbol() {
     assert_eq!(distinct.len(), 1_000);
     drop(taken);
     assert!(wait.is_settled());
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Join(Vec<usize>),
-    GiveUp(usize),
-    Take(usize),
-    SettleBatch(usize),
-    PutBack(usize),
-    Settle(Vec<usize>),
-    FailAll,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let some = || prop::collection::vec(0usize..8, 1..5);
-    prop_oneof![
-        4 => some().prop_map(Step::Join),
-        1 => (0usize..4).prop_map(Step::GiveUp),
-        3 => (1usize..5).prop_map(Step::Take),
-        2 => (0usize..3).prop_map(Step::SettleBatch),
-        1 => (0usize..3).prop_map(Step::PutBack),
-        1 => some().prop_map(Step::Settle),
-        1 => Just(Step::FailAll),
-    ]
-}
-
-/// What should be there: plain lists, no tickets.
-#[derive(Default)]
-struct Model {
-    pending: Vec<usize>,
-    flights: Vec<Vec<usize>>,
-    waits: Vec<BTreeSet<usize>>,
-}
-
-impl Model {
-    fn settle(&mut self, done: &[usize]) {
-        self.pending.retain(|symbol| !done.contains(symbol));
-        for list in &mut self.flights {
-            list.retain(|symbol| !done.contains(symbol));
-        }
-        for wait in &mut self.waits {
-            wait.retain(|symbol| !done.contains(symbol));
-        }
-    }
-
-    fn holds(&self, symbol: usize) -> bool {
-        self.pending.contains(&symbol) || self.flights.iter().any(|list| list.contains(&symbol))
-    }
-}
-
-proptest! {
-    #[test]
-    fn it_behaves_as_the_model(steps in prop::collection::vec(step(), 1..60)) {
-        let misses = misses();
-        let mut model = Model::default();
-        let mut waits: Vec<Wait> = Vec::new();
-        let mut flights: Vec<Taken> = Vec::new();
-        for step in steps {
-            match step {
-                Step::Join(names) => {
-                    waits.push(misses.join(&numbered(names.iter().copied())).unwrap());
-                    for symbol in &names {
-                        if !model.holds(*symbol) {
-                            model.pending.push(*symbol);
-                        }
-                    }
-                    model.waits.push(names.into_iter().collect());
-                }
-                Step::GiveUp(at) if at < waits.len() => {
-                    drop(waits.remove(at));
-                    model.waits.remove(at);
-                }
-                Step::Take(max) => {
-                    let taken = misses.take_pending(max);
-                    let count = max.min(model.pending.len());
-                    let expected: Vec<usize> = model.pending.drain(..count).collect();
-                    prop_assert_eq!(taken.symbols(), numbered(expected.iter().copied()));
-                    flights.push(taken);
-                    model.flights.push(expected);
-                }
-                Step::SettleBatch(at) if at < flights.len() => {
-                    flights.remove(at).settle();
-                    let done = model.flights.remove(at);
-                    model.settle(&done);
-                }
-                Step::PutBack(at) if at < flights.len() => {
-                    flights.remove(at).put_back();
-                    let back = model.flights.remove(at);
-                    model.pending.splice(0..0, back);
-                }
-                Step::Settle(names) => {
-                    misses.settle(&numbered(names.iter().copied()));
-                    model.settle(&names);
-                }
-                Step::FailAll => {
-                    misses.fail_all();
-                    model.settle(&[0, 1, 2, 3, 4, 5, 6, 7]);
-                }
-                Step::GiveUp(_) | Step::SettleBatch(_) | Step::PutBack(_) => {}
-            }
-            let held = (0..8).filter(|symbol| model.holds(*symbol)).count();
-            let waiting = model.waits.iter().filter(|wait| !wait.is_empty()).count();
-            prop_assert_eq!(misses.stats().symbols, held);
-            prop_assert_eq!(misses.stats().waiters, waiting);
-            for (wait, left) in waits.iter().zip(&model.waits) {
-                prop_assert_eq!(wait.is_settled(), left.is_empty());
-            }
-        }
-        drop(flights);
-        misses.take_pending(usize::MAX).settle();
-        prop_assert!(waits.iter().all(Wait::is_settled));
-        prop_assert_eq!(misses.stats().symbols, 0);
-    }
 }

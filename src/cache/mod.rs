@@ -1,9 +1,10 @@
 //! Row 4: the two levels of the cache and the meeting point of everybody who misses.
 //!
-//! [`l1`] is memory and is read on the edge; [`misses`] lets requests wait there for symbols that are
-//! not cached yet; [`l2`] survives a restart and is only touched by lane threads and at start. None of
-//! them calls an upstream: they hold what the warmers bring.
+//! [`l1`] is memory and is read on the edge; [`misses`] lets requests wait there for symbols that
+//! are not cached yet; [`l2`] survives a restart and is only touched by lane threads and at start.
+//! None of them calls an upstream: they hold what the warmers bring.
 
+mod board;
 pub mod codec;
 pub mod l1;
 pub mod l2;

@@ -1,7 +1,7 @@
 //! A quote as `GET /api/portfolio/live-prices` writes it (contract, section 4).
 //!
-//! Made once when a quote is inserted, by the thread that inserts it; the edge only copies it. Whether a
-//! quote is stale depends on when it is read, so the object ends open, after `"stale":`.
+//! Made once when a quote is inserted, by the thread that inserts it; the edge only copies it.
+//! Whether a quote is stale depends on when it is read, so the object ends open, after `"stale":`.
 
 use crate::base::{Quote, decimal, ist};
 

@@ -1,8 +1,8 @@
 //! The second level in one SQLite file of its own, safe to delete.
 //!
-//! Owned by lane threads and start-up, who take turns on one connection; every call blocks for as long
-//! as the disk does. Nothing is synced: after a power cut the file may be lost, never the service. A file
-//! that cannot be read, or that another version wrote, is set aside and made anew.
+//! Owned by lane threads and start-up, who take turns on one connection; every call blocks for as
+//! long as the disk does. Nothing is synced: after a power cut the file may be lost, never the
+//! service. A file that cannot be read, or that another version wrote, is set aside and made anew.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -20,7 +20,8 @@ use super::l2::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 const SCHEMA_VERSION: i64 = 1;
 /// For a backup or a person who looks into the file meanwhile.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(1_000);
-/// What a checkpoint leaves of the write-ahead log; one instruments file makes it large for a moment.
+/// What a checkpoint leaves of the write-ahead log; one instruments file makes it large for a
+/// moment.
 const LOG_BYTES_KEPT: i64 = 4 * 1024 * 1024;
 
 const SCHEMA: &str = include_str!("../../sql/l2/schema.sql");
@@ -44,8 +45,8 @@ pub struct SqliteL2 {
 }
 
 impl SqliteL2 {
-    /// Opens the file at `path`, or makes it with mode 0600, for at most `records_max` records of each
-    /// kind.
+    /// Opens the file at `path`, or makes it with mode 0600, for at most `records_max` records of
+    /// each kind.
     ///
     /// # Errors
     /// [`L2Error::Unavailable`] where the file can be neither opened nor replaced.
@@ -65,8 +66,8 @@ impl SqliteL2 {
         Ok(l2)
     }
 
-    /// Runs one piece of work on the connection. A file that turns out to be broken is replaced, so that
-    /// the next call finds an empty one; this call still fails.
+    /// Runs one piece of work on the connection. A file that turns out to be broken is replaced, so
+    /// that the next call finds an empty one; this call still fails.
     fn with<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
@@ -117,7 +118,8 @@ impl SqliteL2 {
             }
         }
         self.set_aside.fetch_add(1, Relaxed);
-        tracing::warn!(%reason, kept = %kept.display(), "second cache level set aside and made anew");
+        let kept = kept.display();
+        tracing::warn!(%reason, %kept, "second cache level set aside and made anew");
         open_file(&self.path)
     }
 
