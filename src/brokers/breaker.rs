@@ -1,7 +1,8 @@
-//! A circuit breaker: leaves an upstream alone after failures in a row, then tries it with one probe.
+//! A circuit breaker: leaves an upstream alone after failures in a row, then tries it with one
+//! probe.
 //!
-//! Runs wherever its feed is asked. Its lock is held for a few instructions and never over I/O; it never
-//! sleeps. What counts as a failure is decided in `gate.rs`.
+//! Runs wherever its feed is asked. Its lock is held for a few instructions and never over I/O; it
+//! never sleeps. What counts as a failure is decided in `gate.rs`.
 
 use std::time::Duration;
 
@@ -9,6 +10,9 @@ use parking_lot::Mutex;
 
 use crate::base::{Clock, rng};
 use crate::config::UpstreamSettings;
+
+/// What a caller is told to wait while another's probe is under way.
+pub const PROBE_WAIT: Duration = Duration::from_millis(100);
 
 /// The circuit of one upstream.
 pub struct Breaker {
@@ -22,7 +26,8 @@ pub struct Breaker {
 
 struct State {
     phase: Phase,
-    /// Counts phase changes, so that the verdict of a call that began in an earlier phase is ignored.
+    /// Counts phase changes, so that the verdict of a call that began in an earlier phase is
+    /// ignored.
     epoch: u64,
     /// Openings since the last success, for the doubling.
     openings: u32,
@@ -35,7 +40,8 @@ enum Phase {
     HalfOpen { probing: bool },
 }
 
-/// Leave for one call. Dropped without a verdict it counts for nothing, and a probe may be tried again.
+/// Leave for one call. Dropped without a verdict it counts for nothing, and a probe may be tried
+/// again.
 pub struct Pass<'a> {
     breaker: &'a Breaker,
     epoch: u64,
@@ -59,12 +65,12 @@ impl Breaker {
         }
     }
 
-    /// `None` if a call would be let out now, else how long the circuit stays open. While a probe is
-    /// under way this is a millisecond: its end is not known.
+    /// `None` if a call would be let out now, else how long the circuit stays open. While a probe
+    /// is under way this is [`PROBE_WAIT`]: its end is not known.
     pub fn wait(&self) -> Option<Duration> {
         match self.state.lock().phase {
             Phase::Closed { .. } | Phase::HalfOpen { probing: false } => None,
-            Phase::HalfOpen { probing: true } => Some(Duration::from_millis(1)),
+            Phase::HalfOpen { probing: true } => Some(PROBE_WAIT),
             Phase::Open { until_ms } => {
                 let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
                 (left_ms > 0).then(|| Duration::from_millis(left_ms))
@@ -87,7 +93,7 @@ impl Breaker {
                 }
                 state.enter(Phase::HalfOpen { probing: true });
             }
-            Phase::HalfOpen { probing: true } => return Err(Duration::from_millis(1)),
+            Phase::HalfOpen { probing: true } => return Err(PROBE_WAIT),
             Phase::HalfOpen { probing: false } => state.enter(Phase::HalfOpen { probing: true }),
         }
         Ok(Pass { breaker: self, epoch: state.epoch, judged: false })
@@ -176,7 +182,7 @@ mod tests {
 
     fn fail(breaker: &Breaker, times: u32) {
         for _ in 0..times {
-            breaker.pass().ok().expect("closed").failure();
+            breaker.pass().ok().unwrap().failure();
         }
     }
 

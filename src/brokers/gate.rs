@@ -1,7 +1,7 @@
 //! The gate in front of one endpoint class: pace, circuit, and the verdict on every answer.
 //!
-//! The only place that decides which errors are the upstream's failure. Runs on upstream lanes; blocks
-//! only as long as the call it lets through.
+//! The only place that decides which errors are the upstream's failure. Runs on upstream lanes;
+//! blocks only as long as the call it lets through.
 
 use std::time::Duration;
 

@@ -7,9 +7,9 @@ const DEPTH_MAX: usize = 32;
 
 /// Parses `body`; `None` if it is not JSON, not a `T`, or nested too deeply.
 ///
-/// The parser (sonic-rs 0.5.10) skips unknown values by recursion without a bound, so a body of opening
-/// brackets would overflow the stack and end the process; and it hands out lazy values of a byte slice
-/// without checking that they are UTF-8. It must not get to see either.
+/// The parser (sonic-rs 0.5.10) skips unknown values by recursion without a bound, so a body of
+/// opening brackets would overflow the stack and end the process; and it hands out lazy values of a
+/// byte slice without checking that they are UTF-8. It must not get to see either.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     let text = std::str::from_utf8(body).ok()?;
     if !shallow(body) {

@@ -3,8 +3,8 @@
 //! Process-wide: the feed that owns the class owns the one limiter. Runs on upstream lanes and in
 //! readiness checks; never blocks and never sleeps, a caller that comes too early is told how long.
 //!
-//! Every class is spaced evenly (burst of one): an upstream that counts "3 per second" would see a burst
-//! of three and its refills inside one second as five.
+//! Every class is spaced evenly (burst of one): an upstream that counts "3 per second" would see a
+//! burst of three and its refills inside one second as five.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 
 use crate::base::{Clock, rng};
 
-/// Longest `Retry-After` that is honoured; a longer one would take the feed out for the day on a typo.
+/// Longest `Retry-After` that is honoured; a longer one would take the feed out for the day on a
+/// typo.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long an upstream is left alone after it refused for too many requests.
@@ -33,8 +34,8 @@ pub struct Limiter {
     clock: Clock,
     pace: RateLimiter<NotKeyed, InMemoryState, PaceClock, NoOpMiddleware<Duration>>,
     interval_ms: u64,
-    /// Monotonic time before which the pace lets nothing out, for [`Limiter::wait`]: governor itself
-    /// can only be asked by taking.
+    /// Monotonic time before which the pace lets nothing out, for [`Limiter::wait`]: governor
+    /// itself can only be asked by taking.
     paced_until_ms: AtomicU64,
     penalty: Penalty,
     throttled: Mutex<Throttled>,
@@ -102,8 +103,8 @@ impl Limiter {
         }
     }
 
-    /// The upstream refused for too many requests: starts or doubles the penalty and tells its length,
-    /// which is at least `retry_after`.
+    /// The upstream refused for too many requests: starts or doubles the penalty and tells its
+    /// length, which is at least `retry_after`.
     pub fn refused(&self, retry_after: Duration) -> Duration {
         let mut throttled = self.throttled.lock();
         let doublings = throttled.refusals_in_row.min(16);

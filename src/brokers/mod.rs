@@ -1,7 +1,8 @@
 //! Row 4: the outside world's quote sources, spoken to in their own wire formats.
 //!
-//! Everything here blocks and runs on an upstream lane, never on the edge. Per source: `wire` (bytes to
-//! typed values, pure), `client` (HTTP, limits, breaker). What is common to all stands beside this file.
+//! Everything here blocks and runs on an upstream lane, never on the edge. Per source: `wire`
+//! (bytes to typed values, pure), `client` (HTTP, limits, breaker). What is common to all stands
+//! beside this file.
 
 use std::time::Duration;
 
@@ -28,8 +29,8 @@ use crate::base::{Quote, Source, Symbol};
 
 /// A source of quotes that answers in batches.
 ///
-/// Implementations own their rate limit, their circuit breaker and their plausibility checks, so that
-/// no caller can spend more of the upstream's budget than the settings allow.
+/// Implementations own their rate limit, their circuit breaker and their plausibility checks, so
+/// that no caller can spend more of the upstream's budget than the settings allow.
 pub trait MarketFeed: Send + Sync {
     /// Who this is.
     fn source(&self) -> Source;
@@ -48,8 +49,8 @@ pub trait MarketFeed: Send + Sync {
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError>;
 }
 
-/// What one call brought. A symbol in none of the lists was not asked for: a feed may have fallen back
-/// to a route that carries fewer (see [`MarketFeed::batch_max`]).
+/// What one call brought. A symbol in none of the lists was not asked for: a feed may have fallen
+/// back to a route that carries fewer (see [`MarketFeed::batch_max`]).
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Plausible quotes, in no particular order, only of symbols that were asked for.

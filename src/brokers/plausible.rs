@@ -1,7 +1,8 @@
 //! Which prices are believed, for every source in one place. Pure.
 //!
-//! The limits are wide on purpose: real days are wild, and a refused true price is as wrong as a shown
-//! false one. What they catch is zeros, other instruments' prices, lost decimal points and dead feeds.
+//! The limits are wide on purpose: real days are wild, and a refused true price is as wrong as a
+//! shown false one. What they catch is zeros, other instruments' prices, lost decimal points and
+//! dead feeds.
 
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
@@ -11,8 +12,8 @@ use crate::base::decimal;
 /// How far an upstream's clock may be ahead of ours.
 const FUTURE_MAX: SignedDuration = SignedDuration::from_mins(5);
 
-/// Oldest price that is still "the last session's". The longest closures are long weekends of four or
-/// five days; twice that leaves room for shares that did not trade on a day or two.
+/// Oldest price that is still "the last session's". The longest closures are long weekends of four
+/// or five days; twice that leaves room for shares that did not trade on a day or two.
 const AGE_MAX: SignedDuration = SignedDuration::from_hours(10 * 24);
 
 /// No share or index comes near; beyond it a decimal point was lost.
@@ -21,8 +22,8 @@ const PRICE_MAX: Decimal = Decimal::from_parts(100_000_000, 0, 0, false, 0);
 /// What an instrument is, as far as its moves are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Shares with derivatives have no fixed price band, and index members fell by 26 to 28 % on days
-    /// of 2023 and 2025; others are banded at 20 % except on listing and relisting days.
+    /// Shares with derivatives have no fixed price band, and index members fell by 26 to 28 % on
+    /// days of 2023 and 2025; others are banded at 20 % except on listing and relisting days.
     Share,
     /// The market-wide breaker halts the day at 20 %; sector indices go a little further.
     Index,

@@ -1,5 +1,5 @@
-//! Which of an upstream's two routes to use: the better one, or the spare one while the better one fails
-//! as a route (gone, refused, another shape) although the host answers.
+//! Which of an upstream's two routes to use: the better one, or the spare one while the better one
+//! fails as a route (gone, refused, another shape) although the host answers.
 //!
 //! Relaxed atomics, any thread; two calls that race may both try the same route, which is harmless.
 
@@ -37,6 +37,11 @@ impl RouteChoice {
         self.failures_in_row.store(0, Relaxed);
     }
 
+    /// The spare route failed as a route too: it is no better, so the better one is asked again.
+    pub(super) fn spare_failed(&self) {
+        self.spare_until_ms.store(0, Relaxed);
+    }
+
     /// The better route failed as a route.
     pub(super) fn failed(&self) {
         if self.failures_in_row.fetch_add(1, Relaxed) + 1 >= FAILURES_MAX {
@@ -66,5 +71,7 @@ mod tests {
         assert!(!choice.spare());
         choice.failed();
         assert!(choice.spare(), "the first failure after the spell is enough");
+        choice.spare_failed();
+        assert!(!choice.spare());
     }
 }

@@ -26,7 +26,8 @@ impl Seen {
     }
 }
 
-/// Serves `respond` while `client` runs; `client` gets the base URL and a look at the requests so far.
+/// Serves `respond` while `client` runs; `client` gets the base URL and a look at the requests so
+/// far.
 pub fn serve(
     respond: impl Fn(&Seen, &mut TcpStream) + Send + Sync,
     client: impl FnOnce(&str, &dyn Fn() -> Vec<Seen>),

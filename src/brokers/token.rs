@@ -1,10 +1,10 @@
 //! The server's shared broker A token, and what is known about it.
 //!
-//! Set by the settings or by activation, read by every broker A call and by `/brokera/status`. Reads are
-//! lock-free; nothing here blocks, logs the token or talks to the broker.
+//! Set by the settings or by activation, read by every broker A call and by `/brokera/status`.
+//! Reads are lock-free; nothing here blocks, logs the token or talks to the broker.
 //!
-//! A verdict ("dead", "no market data") is written onto the very token that the refused call used, so a
-//! late refusal of an old token cannot touch the one that replaced it.
+//! A verdict ("dead", "no market data") is written onto the very token that the refused call used,
+//! so a late refusal of an old token cannot touch the one that replaced it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -18,10 +18,12 @@ use super::Readiness;
 use crate::base::ist;
 use crate::config::BrokerASettings;
 
-/// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation, 2.3).
+/// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation,
+/// 2.3).
 const FLUSH_HOUR_IST: i8 = 6;
 
-/// A plan without market data is asked again this rarely: it changes when the operator pays for one.
+/// A plan without market data is asked again this rarely: it changes when the operator pays for
+/// one.
 const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(10);
 
 /// The slot for the one current token.
@@ -36,7 +38,8 @@ pub struct Token {
     set_at: Timestamp,
     expires_at: Timestamp,
     refused: AtomicBool,
-    /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is never.
+    /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is
+    /// never.
     no_permission_ms: AtomicI64,
 }
 

@@ -1,11 +1,11 @@
 //! Broker A's client: quotes, the daily token exchange, the instruments file.
 //!
-//! Runs on upstream lanes and blocks up to each call's deadline. All callers of the process share one
-//! quote slot a second; a caller that comes too early is told so, never queued here.
+//! Runs on upstream lanes and blocks up to each call's deadline. All callers of the process share
+//! one quote slot a second; a caller that comes too early is told so, never queued here.
 //!
-//! `/quote` and not `/quote/ohlc` is asked, because only it says when the price was made and both cost
-//! the same slot. `/quote/ohlc`, whose rows are a tenth of the size and which always carries indices in
-//! full, is the spare route while `/quote` does not give a readable answer.
+//! `/quote` and not `/quote/ohlc` is asked, because only it says when the price was made and both
+//! cost the same slot. `/quote/ohlc`, whose rows are a tenth of the size and which always carries
+//! indices in full, is the spare route while `/quote` does not give a readable answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,11 +29,12 @@ use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_query
 use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
 use crate::config::{BrokerASettings, UpstreamSettings};
 
-/// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that made
-/// trouble for others.
+/// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
+/// made trouble for others.
 const BATCH_MAX: usize = 500;
 
-/// Least time between two calls that are neither quotes nor candles: the broker allows ten a second.
+/// Least time between two calls that are neither quotes nor candles: the broker allows ten a
+/// second.
 const OTHER_INTERVAL_MS: u64 = 100;
 
 /// After a 429. The broker counts by the second and documents no `Retry-After`.
@@ -139,6 +140,7 @@ impl BrokerA {
     }
 
     /// Fetches one exchange's instruments file, which the broker rebuilds about 08:30 IST each day.
+    /// Two files cannot be had within the same tenth of a second.
     ///
     /// # Errors
     /// [`FeedError`].
@@ -182,8 +184,10 @@ impl BrokerA {
                 Ok(batch(symbols, &rows, simulated, self.clock.now()))
             }
             Err(error) => {
-                if matches!(error, FeedError::Malformed { .. }) && !spare {
-                    self.route.failed();
+                match (&error, spare) {
+                    (FeedError::Malformed { .. }, false) => self.route.failed(),
+                    (FeedError::Malformed { .. }, true) => self.route.spare_failed(),
+                    _ => {}
                 }
                 Err(self.learn(error, token))
             }

@@ -186,6 +186,24 @@ fn ohlc_serves_while_quote_answers_nonsense() {
 }
 
 #[test]
+fn five_hundred_symbols_go_in_one_call_and_no_more() {
+    serve(
+        |_, stream| answer(stream, 200, "", br#"{"status":"success","data":{}}"#),
+        |url, seen| {
+            let bench = bench(url, SAMPLE_DAY);
+            let named = |n| Symbol::parse(&format!("NSE:LONG&NAME-{n:08}-BE")).unwrap();
+            let most: Vec<_> = (0..500).map(named).collect();
+            assert_eq!(bench.broker.quotes(&most).unwrap().unknown, most);
+            assert_eq!(seen()[0].target.matches("i=NSE%3ALONG%26NAME-").count(), 500);
+            bench.clock.advance_ms(1_050);
+            let more: Vec<_> = (0..501).map(named).collect();
+            bench.broker.quotes(&more).unwrap_err();
+            assert_eq!(seen().len(), 1);
+        },
+    );
+}
+
+#[test]
 fn activation_exchanges_the_request_token() {
     serve(
         |_, stream| answer(stream, 200, "", SESSION),

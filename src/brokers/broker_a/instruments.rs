@@ -1,4 +1,5 @@
-//! The daily instruments file: gzip or plain CSV to the shares and indices that can be quoted. Pure.
+//! The daily instruments file: gzip or plain CSV to the shares and indices that can be quoted.
+//! Pure.
 //!
 //! Bad rows are skipped and counted, rows of derivatives and other exchanges are left out.
 
@@ -11,8 +12,8 @@ use super::NAME;
 use crate::base::{Exchange, Symbol};
 use crate::brokers::FeedError;
 
-/// Rows read of one file. The largest exchange file has some ten thousand; the whole market's, options
-/// included, stays under this too.
+/// Rows read of one file. The largest exchange file has some ten thousand; the whole market's,
+/// options included, stays under this too.
 const ROWS_MAX: usize = 500_000;
 
 /// First bytes of gzip, for a file that comes packed without saying so in its headers.
@@ -58,7 +59,8 @@ struct Row<'a> {
 /// Reads the file of `exchange`; unpacked it may have at most `bytes_max`.
 ///
 /// # Errors
-/// [`FeedError::Malformed`] when it is too large, not this CSV, or holds nothing that can be quoted.
+/// [`FeedError::Malformed`] when it is too large, not this CSV, or holds nothing that can be
+/// quoted.
 pub fn parse(body: &[u8], exchange: Exchange, bytes_max: u64) -> Result<InstrumentList, FeedError> {
     if body.starts_with(&GZIP_MAGIC) {
         let mut plain = Vec::new();

@@ -1,7 +1,7 @@
 //! Broker A (Kite Connect v3): the real-time feed, the daily token and the instruments file.
 //!
-//! Runs on upstream lanes; every call blocks up to its deadline. It never renews a token by itself and
-//! never logs one.
+//! Runs on upstream lanes; every call blocks up to its deadline. It never renews a token by itself
+//! and never logs one.
 
 mod client;
 pub mod instruments;

@@ -9,8 +9,8 @@ use zeroize::Zeroizing;
 /// Longest request token that is passed on; real ones have 32 characters.
 pub(super) const REQUEST_TOKEN_BYTES_MAX: usize = 256;
 
-/// Lower-case hexadecimal SHA-256 of `api_key ++ request_token ++ api_secret`, which proves the secret
-/// without sending it.
+/// Lower-case hexadecimal SHA-256 of `api_key ++ request_token ++ api_secret`, which proves the
+/// secret without sending it.
 pub(super) fn checksum(
     api_key: &SecretString,
     request_token: &str,

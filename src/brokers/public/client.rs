@@ -4,7 +4,8 @@
 //! interval; a refusal for too many requests silences it for a minute to a quarter of an hour.
 //!
 //! Spark is asked, with up to twenty symbols. While spark fails as a route (gone, refused, another
-//! shape, twice in a row) the chart serves for ten minutes, one symbol per call, within the same budget.
+//! shape, twice in a row) the chart serves for ten minutes, one symbol per call, within the same
+//! budget.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -31,7 +32,8 @@ const BATCH_MAX: usize = 20;
 const PENALTY: Penalty =
     Penalty { first: Duration::from_secs(60), max: Duration::from_secs(15 * 60) };
 
-/// Bars are not used; five minutes keeps them few while `previousClose` is given (not so with `1d`).
+/// Bars are not used; five minutes keeps them few while `previousClose` is given (not so with
+/// `1d`).
 const INTERVAL: &str = "5m";
 
 /// Without these an answer may come from a cache, with a frozen price.
@@ -97,9 +99,7 @@ impl Public {
         let answer = self.get(&url).and_then(|reply| Ok((self.spark(&reply, spelled)?, reply)));
         match &answer {
             Ok(_) => self.route.worked(),
-            // Refused, absent, or of another shape: the host works and the route does not.
-            Err(FeedError::Refused { .. } | FeedError::Malformed { .. }) => self.route.failed(),
-            Err(FeedError::Upstream { status: 400..500, .. }) => self.route.failed(),
+            Err(error) if blames_route(error) => self.route.failed(),
             Err(_) => {}
         }
         let (rows, reply) = answer?;
@@ -126,9 +126,12 @@ impl Public {
         push_encoded(&mut url, &spelled.1);
         url.push('?');
         self.push_range(&mut url);
-        let reply = self.get(&url)?;
-        let said = wire::chart(&reply)?;
-        Ok(self.batch(std::slice::from_ref(spelled), |_| said.as_ref(), reply.simulated))
+        let answer = self.get(&url).and_then(|reply| Ok((wire::chart(&reply)?, reply.simulated)));
+        if answer.as_ref().is_err_and(blames_route) {
+            self.route.spare_failed();
+        }
+        let (said, simulated) = answer?;
+        Ok(self.batch(std::slice::from_ref(spelled), |_| said.as_ref(), simulated))
     }
 
     /// The range, and a parameter that changes with every call.
@@ -188,6 +191,16 @@ impl Public {
             simulated,
         })
     }
+}
+
+/// Refused, absent, or of another shape: the host works and the route does not.
+fn blames_route(error: &FeedError) -> bool {
+    matches!(
+        error,
+        FeedError::Refused { .. }
+            | FeedError::Malformed { .. }
+            | FeedError::Upstream { status: 400..500, .. }
+    )
 }
 
 impl MarketFeed for Public {

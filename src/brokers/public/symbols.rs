@@ -43,8 +43,8 @@ impl SymbolMap {
     }
 }
 
-/// The ticker without a series suffix that the provider drops. `-SM` and `-ST` (small companies) stay,
-/// and so do hyphens that belong to the name, as in `BAJAJ-AUTO`. `None` for bonds.
+/// The ticker without a series suffix that the provider drops. `-SM` and `-ST` (small companies)
+/// stay, and so do hyphens that belong to the name, as in `BAJAJ-AUTO`. `None` for bonds.
 fn without_series(ticker: &str) -> Option<&str> {
     match ticker.rsplit_once('-') {
         Some((stem, suffix)) if !stem.is_empty() => {

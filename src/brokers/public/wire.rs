@@ -1,8 +1,8 @@
 //! The public provider's answers: bytes to typed values. Pure.
 //!
-//! Two shapes of spark are read (nested as v7 gives it, flat as v8 gives it), and the chart. Prices carry
-//! binary noise on the wire and are rounded to two places. A price without its time is not believed: the
-//! feed is delayed, and its time is the only sign of how old a price is.
+//! Two shapes of spark are read (nested as v7 gives it, flat as v8 gives it), and the chart. Prices
+//! carry binary noise on the wire and are rounded to two places. A price without its time is not
+//! believed: the feed is delayed, and its time is the only sign of how old a price is.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,8 @@ const DETAIL_CHARS_MAX: usize = 120;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Price(Price),
-    /// A retired symbol: it answers, but without currency or with an exchange of the provider's own.
+    /// A retired symbol: it answers, but without currency or with an exchange of the provider's
+    /// own.
     Ghost,
     /// A price that is missing, of another currency, or without a time.
     Nonsense,

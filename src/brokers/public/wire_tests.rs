@@ -199,6 +199,9 @@ fn flat_rows_with_holes() {
     }
 }
 
+const SAMPLES: [&[u8]; 3] =
+    [sample!("spark_v7.json"), sample!("spark_v8.json"), sample!("chart_v8.json")];
+
 proptest::proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(status in 100_u16..1_000, body: Vec<u8>) {
@@ -208,7 +211,7 @@ proptest::proptest! {
 
     #[test]
     fn damaged_answers_never_panic(cut in 0_usize..2_000, at in 0_usize..2_000, byte: u8) {
-        for sample in [&sample!("spark_v7.json")[..], sample!("spark_v8.json"), sample!("chart_v8.json")] {
+        for sample in SAMPLES {
             let mut body = sample.to_vec();
             let last = body.len() - 1;
             body[at.min(last)] = byte;

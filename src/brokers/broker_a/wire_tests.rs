@@ -1,0 +1,203 @@
+//! Broker A's shapes, errors and traps.
+
+use super::*;
+
+fn reply(status: u16, body: &[u8]) -> Reply {
+    Reply {
+        status,
+        retry_after: None,
+        content_type: Some("application/json".into()),
+        simulated: false,
+        body: body.to_vec(),
+    }
+}
+
+macro_rules! sample {
+    ($name:literal) => {
+        include_bytes!(concat!("../../../tests/fixtures/broker_a/", $name))
+    };
+}
+
+fn only(body: &[u8]) -> QuoteRow {
+    let mut rows = quotes(&reply(200, body)).unwrap();
+    assert_eq!(rows.len(), 1);
+    rows.remove("NSE:INFY").unwrap().unwrap()
+}
+
+#[test]
+fn reads_the_official_quote() {
+    let row = only(sample!("quote.json"));
+    assert_eq!(row.instrument_token, 408_065);
+    assert_eq!(row.last_price.to_string(), "1412.95");
+    assert_eq!(row.previous_close.unwrap().to_string(), "1389.65");
+    assert_eq!(ist::iso(row.timestamp.unwrap()), "2021-06-08T15:45:56+05:30");
+    assert!(!row.is_index());
+}
+
+#[test]
+fn reads_the_official_ohlc_and_ltp() {
+    let row = only(sample!("ohlc.json"));
+    assert_eq!(row.last_price.to_string(), "1075");
+    assert_eq!(row.previous_close.unwrap().to_string(), "1075.8");
+    assert_eq!(row.timestamp, None);
+    let row = only(sample!("ltp.json"));
+    assert_eq!((row.last_price.to_string().as_str(), row.previous_close), ("1074.35", None));
+}
+
+#[test]
+fn reads_the_official_session() {
+    use secrecy::ExposeSecret;
+    let login = login(&reply(200, sample!("generate_session.json"))).unwrap();
+    assert_eq!(login.access_token.expose_secret(), "XXXXXX");
+    assert_eq!(ist::iso(login.login_at.unwrap()), "2021-01-01T16:15:14+05:30");
+}
+
+#[test]
+fn digits_survive_and_an_index_needs_no_depth() {
+    let body = br#"{"status":"success","data":{"NSE:NIFTY 50":{"instrument_token":256265,
+        "last_price":24999.100000000002,"ohlc":{"close":2.5e4}}}}"#;
+    let rows = quotes(&reply(200, body)).unwrap();
+    let row = rows["NSE:NIFTY 50"].as_ref().unwrap();
+    assert_eq!(row.last_price.to_string(), "24999.100000000002");
+    assert_eq!(row.previous_close.unwrap(), Decimal::from(25_000));
+    assert!(row.is_index());
+}
+
+#[test]
+fn a_bad_row_spoils_only_itself() {
+    let body = br#"{"status":"success","data":{
+        "NSE:A":{"instrument_token":1,"last_price":"abc"},
+        "NSE:B":{"instrument_token":1},
+        "NSE:C":[1],
+        "NSE:D":null,
+        "NSE:E":{"instrument_token":1,"last_price":5,"timestamp":"soon","ohlc":null},
+        "NSE:F":{"instrument_token":1,"last_price":null}}}"#;
+    let rows = quotes(&reply(200, body)).unwrap();
+    assert!(["NSE:A", "NSE:B", "NSE:C", "NSE:F"].iter().all(|key| rows[*key].is_none()));
+    assert!(!rows.contains_key("NSE:D"));
+    let row = rows["NSE:E"].as_ref().unwrap();
+    assert_eq!((row.timestamp, row.previous_close), (None, None));
+}
+
+fn kind(error: &FeedError) -> &'static str {
+    match error {
+        FeedError::TokenDead { .. } => "dead",
+        FeedError::NoPermission { .. } => "permission",
+        FeedError::RateLimited { .. } => "limited",
+        FeedError::Refused { .. } => "refused",
+        FeedError::Upstream { .. } => "upstream",
+        FeedError::Malformed { .. } => "malformed",
+        _ => "other",
+    }
+}
+
+#[test]
+fn every_documented_error() {
+    for (status, error_type, expected) in [
+        (403, "TokenException", "dead"),
+        (200, "TokenException", "dead"),
+        (429, "TokenException", "dead"),
+        (403, "PermissionException", "permission"),
+        (403, "PermissionError", "permission"),
+        (403, "UserException", "refused"),
+        (403, "TwoFAException", "refused"),
+        (400, "InputException", "refused"),
+        (500, "OrderException", "refused"),
+        (400, "MarginException", "refused"),
+        (400, "HoldingException", "refused"),
+        (503, "NetworkException", "upstream"),
+        (429, "NetworkException", "limited"),
+        (429, "GeneralException", "limited"),
+        (502, "DataException", "upstream"),
+        (504, "DataException", "upstream"),
+        (500, "GeneralException", "upstream"),
+        (200, "GeneralException", "upstream"),
+        (403, "BrandNewException", "upstream"),
+    ] {
+        let body = format!(
+            r#"{{"status":"error","message":"m","data":null,"error_type":"{error_type}"}}"#
+        );
+        let error = quotes(&reply(status, body.as_bytes())).unwrap_err();
+        assert_eq!(kind(&error), expected, "{status} {error_type}");
+    }
+}
+
+#[test]
+fn errors_by_body_and_status() {
+    let limited = r#"{"status":"error","message":"Too many requests",
+        "error_type":"NetworkException"}"#;
+    for (status, body, expected) in [
+        (200, limited, "limited"),
+        (200, r#"{"error_type":"InputException"}"#, "refused"),
+        (400, r#"{"status":"error","message":"x"}"#, "refused"),
+        (429, r#"{"status":"error","message":"x"}"#, "limited"),
+        (500, r#"{"status":"error","message":"x"}"#, "upstream"),
+        (500, r#"{"status":"success","data":{}}"#, "upstream"),
+        (200, r#"{"status":"success"}"#, "malformed"),
+        (200, r#"{"status":"success","data":null}"#, "malformed"),
+        (200, r#"{"status":"success","data":[]}"#, "malformed"),
+        (200, r#"{"status":7,"data":{}}"#, "malformed"),
+        (200, r#"{"status":"success","data":{}} x"#, "malformed"),
+        (200, "<html>maintenance</html>", "malformed"),
+        (200, "", "malformed"),
+        (502, "<html>Bad Gateway</html>", "upstream"),
+        (503, "", "upstream"),
+        (403, "<html>blocked</html>", "upstream"),
+        (429, "slow down", "limited"),
+        (302, "", "malformed"),
+    ] {
+        let error = quotes(&reply(status, body.as_bytes())).unwrap_err();
+        assert_eq!(kind(&error), expected, "{status} {body}");
+    }
+}
+
+#[test]
+fn nothing_known_is_an_empty_map() {
+    let body = br#"{"status":"success","data":{}}"#;
+    assert!(quotes(&reply(200, body)).unwrap().is_empty());
+}
+
+#[test]
+fn deep_nesting_is_refused_without_a_crash() {
+    let body = [br#"{"status":"success","data":"#.to_vec(), vec![b'['; 1_000_000]].concat();
+    quotes(&reply(200, &body)).unwrap_err();
+    let row = [br#"{"data":{"NSE:A":"#.to_vec(), vec![b'{'; 1_000_000]].concat();
+    quotes(&reply(200, &row)).unwrap_err();
+}
+
+#[test]
+fn a_message_in_an_error_is_cut() {
+    let body = format!(r#"{{"status":"error","message":"{}"}}"#, "é".repeat(10_000));
+    let text = quotes(&reply(400, body.as_bytes())).unwrap_err().to_string();
+    assert!(text.chars().count() < 300, "{text}");
+}
+
+/// JSON numbers, most of them far outside what fits.
+const NUMBER: &str = r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,12})?";
+
+proptest::proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(status in 100_u16..999, body: Vec<u8>) {
+        let reply = reply(status, &body);
+        let _ = (quotes(&reply), login(&reply));
+    }
+
+    /// Damage to a good answer: cut, and one byte replaced.
+    #[test]
+    fn damaged_answers_never_panic(cut in 0_usize..1_300, at in 0_usize..1_300, byte: u8) {
+        let mut body = sample!("quote.json").to_vec();
+        let last = body.len() - 1;
+        body[at.min(last)] = byte;
+        let _ = quotes(&reply(200, &body));
+        body.truncate(cut);
+        let _ = quotes(&reply(200, &body));
+    }
+
+    #[test]
+    fn arbitrary_numbers_never_panic(number in NUMBER) {
+        let body = format!(
+            r#"{{"data":{{"NSE:A":{{"instrument_token":1,"last_price":{number}}}}}}}"#
+        );
+        let _ = quotes(&reply(200, body.as_bytes()));
+    }
+}
