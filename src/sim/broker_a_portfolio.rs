@@ -1,0 +1,146 @@
+//! Broker A's holdings and positions of a seeded account. Connection threads run this.
+
+use rust_decimal::Decimal;
+
+use super::broker_a::success;
+use super::json::{Json, map};
+use super::noise::{self, rupees};
+use super::universe::Instrument;
+use super::world::{Answer, Call, World};
+
+/// Shares held by a simulated account.
+const HOLDINGS: usize = 12;
+/// Shares traded today.
+const POSITIONS: usize = 3;
+
+/// One share of an account. Both brokers' accounts are made of these.
+pub(super) struct Held<'a> {
+    pub(super) instrument: &'a Instrument,
+    pub(super) quantity: i64,
+    /// Bought yesterday and not delivered.
+    pub(super) undelivered: i64,
+    pub(super) average_paise: i64,
+}
+
+/// What `user_id` holds: different shares for different users and seeds, always the same for one.
+pub(super) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
+    let key = noise::key(world.settings.seed, &format!("account {user_id}"));
+    let shares = world.universe.all().iter();
+    let mut shares: Vec<&Instrument> =
+        shares.filter(|i| i.exchange == "NSE" && !i.isin.is_empty()).collect();
+    shares.sort_by_key(|i| noise::draw(key, i.token));
+    let held = shares.into_iter().take(HOLDINGS).enumerate().map(|(position, instrument)| {
+        let draw = |number: i64, below| noise::pick(key, instrument.token + number, below);
+        // The second row was bought yesterday, the third is mostly settled.
+        let (quantity, undelivered) = match position {
+            1 => (0, 1 + draw(1, 40)),
+            2 => (5 + draw(1, 100), 1 + draw(2, 20)),
+            _ => (1 + draw(1, 400), 0),
+        };
+        let average_paise = instrument.base_paise * (60 + draw(3, 61)) / 100 + draw(4, 100);
+        Held { instrument, quantity, undelivered, average_paise }
+    });
+    held.collect()
+}
+
+/// `/portfolio/holdings`.
+pub(super) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
+    let rows = held(call.world, user_id).into_iter().map(|held| {
+        let tick = call.tick(held.instrument);
+        let (last, close) = (rupees(tick.last), rupees(tick.previous_close));
+        let average = rupees(held.average_paise);
+        let change = last - close;
+        map([
+            ("tradingsymbol", held.instrument.symbol.as_str().into()),
+            ("exchange", held.instrument.exchange.as_str().into()),
+            ("instrument_token", held.instrument.token.into()),
+            ("isin", held.instrument.isin.as_str().into()),
+            ("product", "CNC".into()),
+            ("price", 0.into()),
+            ("quantity", held.quantity.into()),
+            ("used_quantity", 0.into()),
+            ("t1_quantity", held.undelivered.into()),
+            ("realised_quantity", held.quantity.into()),
+            ("authorised_quantity", 0.into()),
+            ("authorised_date", format!("{} 00:00:00", tick.date).into()),
+            ("authorisation", map([])),
+            ("opening_quantity", held.quantity.into()),
+            ("short_quantity", 0.into()),
+            ("collateral_quantity", 0.into()),
+            ("collateral_type", "".into()),
+            ("discrepancy", false.into()),
+            ("average_price", average.into()),
+            ("last_price", last.into()),
+            ("close_price", close.into()),
+            ("pnl", ((last - average) * Decimal::from(held.quantity)).into()),
+            ("day_change", change.into()),
+            ("day_change_percentage", (change / close * Decimal::ONE_HUNDRED).into()),
+            (
+                "mtf",
+                map([
+                    ("quantity", 0.into()),
+                    ("used_quantity", 0.into()),
+                    ("average_price", 0.into()),
+                    ("value", 0.into()),
+                    ("initial_margin", 0.into()),
+                ]),
+            ),
+        ])
+    });
+    success(Json::List(rows.collect()))
+}
+
+/// `/portfolio/positions`: bought today, one of them sold again.
+pub(super) fn positions(call: &Call<'_>, user_id: &str) -> Answer {
+    let held = held(call.world, user_id);
+    let rows = held.iter().rev().take(POSITIONS).enumerate().map(|(number, held)| {
+        let tick = call.tick(held.instrument);
+        let bought = 1 + held.quantity / 4;
+        let sold = if number == 0 { bought } else { 0 };
+        position(held.instrument, &tick, bought, sold)
+    });
+    let rows: Vec<Json> =
+        if call.tick(held[0].instrument).open > 0 { rows.collect() } else { vec![] };
+    success(map([("net", rows.clone().into()), ("day", rows.into())]))
+}
+
+fn position(instrument: &Instrument, tick: &super::day::Tick, bought: i64, sold: i64) -> Json {
+    let quantity = bought - sold;
+    let (buy_price, sell_price) = (rupees(tick.open), rupees(if sold > 0 { tick.high } else { 0 }));
+    let buy_value = buy_price * Decimal::from(bought);
+    let sell_value = sell_price * Decimal::from(sold);
+    let value = sell_value - buy_value;
+    let pnl = value + rupees(tick.last) * Decimal::from(quantity);
+    let average = if quantity == 0 { Decimal::ZERO } else { buy_price };
+    map([
+        ("tradingsymbol", instrument.symbol.as_str().into()),
+        ("exchange", instrument.exchange.as_str().into()),
+        ("instrument_token", instrument.token.into()),
+        ("product", if sold > 0 { "MIS" } else { "CNC" }.into()),
+        ("quantity", quantity.into()),
+        ("overnight_quantity", 0.into()),
+        ("multiplier", 1.into()),
+        ("average_price", average.into()),
+        ("close_price", 0.into()),
+        ("last_price", rupees(tick.last).into()),
+        ("value", value.into()),
+        ("pnl", pnl.into()),
+        ("m2m", pnl.into()),
+        ("unrealised", pnl.into()),
+        ("realised", 0.into()),
+        ("buy_quantity", bought.into()),
+        ("buy_price", buy_price.into()),
+        ("buy_value", buy_value.into()),
+        ("buy_m2m", buy_value.into()),
+        ("sell_quantity", sold.into()),
+        ("sell_price", sell_price.into()),
+        ("sell_value", sell_value.into()),
+        ("sell_m2m", sell_value.into()),
+        ("day_buy_quantity", bought.into()),
+        ("day_buy_price", buy_price.into()),
+        ("day_buy_value", buy_value.into()),
+        ("day_sell_quantity", sold.into()),
+        ("day_sell_price", sell_price.into()),
+        ("day_sell_value", sell_value.into()),
+    ])
+}

@@ -1,0 +1,298 @@
+//! Broker B's API: the session exchange and the three portfolio reads, with the signature verified over
+//! the bytes that came. Every read is a GET that carries a JSON body. Connection threads run this.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::broker_a::hex;
+use super::broker_a_portfolio::held;
+use super::broker_b_master;
+use super::faults::Kind;
+use super::json::{Json, map};
+use super::noise::rupees;
+use super::sessions::Login;
+use super::stats::Limits;
+use super::world::{Answer, Call};
+use crate::base::ist;
+
+/// How far a signature's timestamp may be from the server's clock.
+const SKEW_S_MAX: i64 = 60;
+
+#[derive(Deserialize)]
+struct SessionBody {
+    #[serde(rename = "SessionToken")]
+    session_token: String,
+    #[serde(rename = "AppKey")]
+    app_key: String,
+}
+
+#[derive(Deserialize)]
+struct HoldingsBody {
+    exchange_code: Option<String>,
+}
+
+/// Answers a request at `route`; `rest` is what stands after the route's path.
+pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
+    if call.request.method != "GET" {
+        return Answer::text(405, "text/html", "<html><body>405 - not allowed</body></html>");
+    }
+    if route == "broker_b.master" {
+        return broker_b_master::answer(call.world, rest);
+    }
+    if !call.within_limit(Limits::broker_b_minute) {
+        return bare_error(429, 5, "Limit exceed: API call per minute:Try after some time");
+    }
+    if !call.within_limit(Limits::broker_b_day) {
+        return bare_error(429, 5, "Limit exceed: API call per day: Try tomorrow");
+    }
+    if call.request.header("content-type") != Some("application/json") {
+        return error(500, "Content-Type has to be application/json");
+    }
+    if route == "broker_b.customerdetails" {
+        return customer_details(call);
+    }
+    let login = match signed(call) {
+        Ok(login) => login,
+        Err(refusal) => return *refusal,
+    };
+    match route {
+        "broker_b.dematholdings" => demat_holdings(call, &login),
+        "broker_b.portfolioholdings" => portfolio_holdings(call, &login),
+        _ => portfolio_positions(call, &login),
+    }
+}
+
+/// What a fault answers in place of a route.
+pub(super) fn fault(kind: Kind) -> Answer {
+    match kind {
+        Kind::RateLimit => {
+            bare_error(429, 5, "Limit exceed: API call per minute:Try after some time")
+        }
+        Kind::ExpiredToken => error(500, "Resource not available."),
+        _ => error(500, "Error while calling service, Please contact admin (SIM)"),
+    }
+}
+
+fn success(rows: Json) -> Answer {
+    Answer::ok(map([("Success", rows), ("Status", 200.into()), ("Error", Json::Null)]))
+}
+
+/// An error whose HTTP status says nothing about it, as is usual here.
+fn error(status: i64, text: &str) -> Answer {
+    let body = map([("Success", Json::Null), ("Status", status.into()), ("Error", text.into())]);
+    Answer::rejected(200, body)
+}
+
+/// An error without the `Success` member.
+fn bare_error(http_status: u16, status: i64, text: &str) -> Answer {
+    Answer::rejected(http_status, map([("Status", status.into()), ("Error", text.into())]))
+}
+
+/// "No data", in one of its shapes.
+fn nothing(success: Json) -> Answer {
+    let error = if success == Json::List(Vec::new()) { Json::Null } else { "No Data Found".into() };
+    Answer::ok(map([("Success", success), ("Status", 200.into()), ("Error", error)]))
+}
+
+fn customer_details(call: &Call<'_>) -> Answer {
+    let Ok(body) = sonic_rs::from_slice::<SessionBody>(&call.request.body) else {
+        return error(500, "Invalid session.");
+    };
+    if body.app_key != call.world.settings.broker_b.api_key {
+        return error(500, "Public Key does not exist.");
+    }
+    let redeemed = call.world.broker_b.lock().redeem(&body.session_token, call.now);
+    let Some((session_token, login)) = redeemed else {
+        return error(500, "Invalid session.");
+    };
+    let zoned = ist::zoned(call.now);
+    let date = zoned.strftime("%d-%b-%Y").to_string();
+    let dates = ["NSE", "BSE", "FNO", "NDX"].map(|name| (name, date.as_str().into()));
+    success(map([
+        ("exg_trade_date", map(dates)),
+        (
+            "exg_status",
+            map([
+                ("NSE", "O".into()),
+                ("BSE", "O".into()),
+                ("FNO", "Y".into()),
+                ("NDX", "X".into()),
+            ]),
+        ),
+        (
+            "segments_allowed",
+            map([
+                ("Trading", "Y".into()),
+                ("Equity", "Y".into()),
+                ("Derivatives", "Y".into()),
+                ("Currency", "N".into()),
+            ]),
+        ),
+        ("idirect_userid", login.user_id.into()),
+        ("session_token", session_token.into()),
+        ("idirect_user_name", "SIMULATED INVESTOR".into()),
+        ("idirect_ORD_TYP", "N".into()),
+        ("idirect_lastlogin_time", zoned.strftime("%d-%b-%Y %H:%M:%S").to_string().into()),
+        ("mf_holding_mode_popup_flg", "N".into()),
+        ("commodity_exchange_status", "N".into()),
+        ("commodity_trade_date", date.into()),
+        ("commodity_allowed", "N".into()),
+    ]))
+}
+
+/// Verifies the signed headers.
+///
+/// # Errors
+/// The answer to give instead.
+fn signed(call: &Call<'_>) -> Result<Login, Box<Answer>> {
+    let app = &call.world.settings.broker_b;
+    let header = |name| call.request.header(name).unwrap_or_default();
+    if header("x-appkey") != app.api_key {
+        return Err(Box::new(error(500, "Public Key does not exist.")));
+    }
+    let timestamp = header("x-timestamp");
+    let expected = format!("token {}", checksum_of(timestamp, &call.request.body, &app.secret_key));
+    let in_time = signed_at(timestamp)
+        .is_some_and(|at| (at.as_second() - call.now.as_second()).abs() <= SKEW_S_MAX);
+    if header("x-checksum") != expected || !in_time {
+        let text = "Authentication Fail :: Invalid Checksum.";
+        return Err(Box::new(bare_error(401, 5, text)));
+    }
+    let token = header("x-sessiontoken");
+    if token.contains(':') {
+        // The decoded form, which belongs to the sockets.
+        let text = "Invalid length for a Base-64 char array or string.";
+        return Err(Box::new(bare_error(401, 5, text)));
+    }
+    let login = call.world.broker_b.lock().user_of(token, call.now).cloned();
+    login.ok_or_else(|| Box::new(error(500, "Resource not available.")))
+}
+
+/// `2026-10-01T10:23:56.000Z`, true UTC; the milliseconds are always `.000`.
+fn signed_at(text: &str) -> Option<Timestamp> {
+    let civil = DateTime::strptime("%Y-%m-%dT%H:%M:%S", text.strip_suffix(".000Z")?).ok()?;
+    (text.len() == 24).then_some(())?;
+    civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+}
+
+/// Lower-case hex SHA-256 over timestamp, exact body and secret.
+fn checksum_of(timestamp: &str, body: &[u8], secret_key: &str) -> String {
+    hex(&Sha256::new()
+        .chain_update(timestamp)
+        .chain_update(body)
+        .chain_update(secret_key)
+        .finalize())
+}
+
+fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
+    if call.world.settings.broker_b.empty_account {
+        return nothing(Json::Null);
+    }
+    let rows = held(call.world, &login.user_id).into_iter().filter(|held| held.quantity > 0);
+    let rows = rows.map(|held| {
+        let quantity = held.quantity.to_string();
+        map([
+            ("stock_code", held.instrument.short_code.as_str().into()),
+            ("stock_ISIN", held.instrument.isin.as_str().into()),
+            ("quantity", quantity.as_str().into()),
+            ("demat_total_bulk_quantity", quantity.as_str().into()),
+            ("demat_avail_quantity", "0".into()),
+            ("blocked_quantity", "0".into()),
+            ("demat_allocated_quantity", quantity.as_str().into()),
+        ])
+    });
+    success(Json::List(rows.collect()))
+}
+
+fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
+    let body = sonic_rs::from_slice::<HoldingsBody>(&call.request.body).ok();
+    let exchange = body.and_then(|body| body.exchange_code).unwrap_or_default();
+    if exchange.is_empty() {
+        return error(500, "Exchange-Code cannot be empty");
+    }
+    if call.world.settings.broker_b.empty_account || exchange != "NSE" {
+        return nothing(Json::List(Vec::new()));
+    }
+    let rows = held(call.world, &login.user_id).into_iter().map(|held| {
+        let tick = call.tick(held.instrument);
+        let close = rupees(tick.previous_close);
+        let percent = (rupees(tick.last) - close) * rust_decimal::Decimal::ONE_HUNDRED / close;
+        map([
+            ("stock_code", held.instrument.short_code.as_str().into()),
+            ("exchange_code", "NSE".into()),
+            ("quantity", (held.quantity + held.undelivered).to_string().into()),
+            ("average_price", rupees(held.average_paise).to_string().into()),
+            ("booked_profit_loss", "0".into()),
+            ("current_market_price", rupees(tick.last).normalize().to_string().into()),
+            ("change_percentage", percent.round_dp(2).to_string().into()),
+            ("answer_flag", "N".into()),
+            ("product_type", Json::Null),
+            ("expiry_date", Json::Null),
+            ("strike_price", Json::Null),
+            ("right", Json::Null),
+            ("category_index_per_stock", Json::Null),
+            ("action", Json::Null),
+            ("realized_profit", Json::Null),
+            ("unrealized_profit", Json::Null),
+            ("open_position_value", Json::Null),
+            ("portfolio_charges", Json::Null),
+        ])
+    });
+    success(Json::List(rows.collect()))
+}
+
+fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
+    if call.world.settings.broker_b.empty_account {
+        return nothing("".into());
+    }
+    let rows = held(call.world, &login.user_id).into_iter().take(2).enumerate();
+    let rows = rows.map(|(number, held)| {
+        let tick = call.tick(held.instrument);
+        let (action, quantity) = if number == 0 { ("NA", "0") } else { ("Buy", "5") };
+        let mut members = vec![
+            ("segment", "equity".into()),
+            ("product_type", "Cash".into()),
+            ("exchange_code", "NSE".into()),
+            ("stock_code", held.instrument.short_code.as_str().into()),
+            ("action", action.into()),
+            ("quantity", quantity.into()),
+            ("average_price", rupees(tick.previous_close).to_string().into()),
+            ("ltp", rupees(tick.last).to_string().into()),
+            ("price", rupees(tick.last).to_string().into()),
+        ];
+        for name in [
+            "expiry_date",
+            "strike_price",
+            "right",
+            "stock_index_indicator",
+            "cover_quantity",
+            "stoploss_trigger",
+            "order_id",
+            "underlying",
+            "settlement_id",
+            "margin_amount",
+            "stoploss",
+            "take_profit",
+            "available_margin",
+            "squareoff_mode",
+            "mtf_sell_quantity",
+            "mtf_net_amount_payable",
+            "mtf_expiry_date",
+            "cover_order_flow",
+            "cover_order_executed_quantity",
+            "pledge_status",
+            "pnl",
+            "order_segment_code",
+        ] {
+            members.push((name, Json::Null));
+        }
+        Json::Map(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    });
+    success(Json::List(rows.collect()))
+}
+
+#[cfg(test)]
+#[path = "broker_b_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! The routes under `/sim/control/`: switch faults on and off, read the counters, log people in and out.
+//! Bodies are small JSON documents; anything that makes no sense is answered 400 with the reason.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::faults::FaultOrder;
+use super::json::{Json, map};
+use super::message::Request;
+use super::world::{Answer, World};
+use crate::base::ist;
+
+/// Longest token or user id that is taken.
+const NAME_BYTES_MAX: usize = 128;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenBody {
+    access_token: String,
+    user_id: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UserBody {
+    user_id: Option<String>,
+}
+
+/// Answers `METHOD /sim/control/{path}`.
+pub(super) fn answer(world: &World, request: &Request, path: &str) -> Answer {
+    let done = match (request.method.as_str(), path) {
+        ("POST", "faults") => body(request).and_then(|order: FaultOrder| {
+            world.faults.lock().add(order, world.clock.now())?;
+            Ok(map([("faults", world.faults.lock().to_json())]))
+        }),
+        ("GET", "faults") => Ok(map([("faults", world.faults.lock().to_json())])),
+        ("DELETE", "faults") => Ok(map([("cleared", (world.faults.lock().clear() as i64).into())])),
+        ("GET", "stats") => Ok(stats(world)),
+        ("POST", "broker_a/token") => body(request).and_then(|given| set_token(world, given)),
+        ("POST", "broker_a/expire") => {
+            Ok(map([("expired", (world.broker_a.lock().expire_all() as i64).into())]))
+        }
+        ("POST", "broker_a/request_token") => {
+            user(request, &world.settings.broker_a.user_id).map(|user| {
+                let token = world.broker_a.lock().issue_request_token(user, world.clock.now());
+                map([("request_token", token.into())])
+            })
+        }
+        ("POST", "broker_b/api_session") => {
+            user(request, &world.settings.broker_b.user_id).map(|user| {
+                let session = world.broker_b.lock().issue_api_session(user, world.clock.now());
+                map([("api_session", session.into())])
+            })
+        }
+        ("POST", "broker_b/expire") => {
+            Ok(map([("expired", (world.broker_b.lock().expire_all() as i64).into())]))
+        }
+        (
+            _,
+            "faults"
+            | "stats"
+            | "broker_a/token"
+            | "broker_a/expire"
+            | "broker_a/request_token"
+            | "broker_b/api_session"
+            | "broker_b/expire",
+        ) => return error(405, "this control route has another method"),
+        _ => return error(404, "no such control route"),
+    };
+    done.map_or_else(|reason| error(400, &reason), Answer::ok)
+}
+
+fn error(status: u16, reason: &str) -> Answer {
+    Answer::rejected(status, map([("error", reason.into())]))
+}
+
+fn body<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
+    sonic_rs::from_slice(&request.body).map_err(|error| format!("body: {error}"))
+}
+
+/// The user named in the body, or `usual` where there is none.
+fn user(request: &Request, usual: &str) -> Result<String, String> {
+    let given = if request.body.is_empty() { UserBody::default() } else { body(request)? };
+    given.user_id.map_or(Ok(usual.to_owned()), |user_id| named("user_id", user_id))
+}
+
+fn named(what: &str, text: String) -> Result<String, String> {
+    if text.is_empty() || text.len() > NAME_BYTES_MAX || text.contains(char::is_whitespace) {
+        return Err(format!("{what}: 1 to {NAME_BYTES_MAX} bytes without white space"));
+    }
+    Ok(text)
+}
+
+fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
+    let token = named("access_token", given.access_token)?;
+    let usual = world.settings.broker_a.user_id.clone();
+    let user_id = given.user_id.map_or(Ok(usual), |user_id| named("user_id", user_id))?;
+    let login = world.broker_a.lock().log_in(token, user_id, world.clock.now());
+    Ok(map([("user_id", login.user_id.into()), ("login_time", ist::iso(login.at).into())]))
+}
+
+fn stats(world: &World) -> Json {
+    let faults = world.faults.lock().to_json();
+    let stats = world.stats.lock();
+    let counts = |by_route: &std::collections::BTreeMap<&'static str, i64>| {
+        Json::Map(by_route.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())).collect())
+    };
+    map([
+        ("requests", counts(&stats.requests)),
+        ("rejected", counts(&stats.rejected)),
+        ("max_quote_calls_in_1s", stats.quote_calls_in_1s_max.into()),
+        ("faults", faults),
+        ("now", ist::iso(world.clock.now()).into()),
+        ("seed", (world.settings.seed as i64).into()),
+    ])
+}

@@ -1,0 +1,381 @@
+//! The exchange day: every price as a pure function of seed, instrument and instant.
+//!
+//! Levels are parts per million around an instrument's base price, in whole numbers. A day's closing
+//! level comes from noise over days; within the day a line from the opening level to the closing one
+//! carries noise that is nought at both ends, so the close of a day is exactly what the next trading
+//! date calls its previous close. Any thread; the only state is a bounded cache of the minutes of a day.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use parking_lot::Mutex;
+
+use super::noise;
+use super::universe::Instrument;
+use crate::base::ist;
+
+/// 09:15 IST, in seconds of the day.
+const OPEN_S: i64 = 9 * 3600 + 15 * 60;
+/// 15:30 IST: the close of continuous trading for instruments without a closing auction.
+const CLOSE_S: i64 = 15 * 3600 + 30 * 60;
+/// 15:15 IST: where continuous trading stops before a closing auction.
+const AUCTION_FREEZE_S: i64 = 15 * 3600 + 15 * 60;
+/// 15:35 IST: matching is over and the auction's one price is known.
+const AUCTION_PRINT_S: i64 = 15 * 3600 + 35 * 60;
+/// The closing auction exists from this date (exchange circular of 29 May 2026).
+const AUCTION_SINCE: Date = jiff::civil::date(2026, 8, 3);
+/// Minutes from open to close.
+const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
+/// Longest run of days without trading that is looked through; the longest real one is under a week.
+const CLOSED_DAYS_MAX: usize = 30;
+/// Minute lines kept: the whole universe for two dates.
+const CACHED_DAYS_MAX: usize = 1_000;
+
+/// Which dates the exchange trades on, given by the caller so that it agrees with the service's calendar.
+#[derive(Clone)]
+pub struct Sessions {
+    is_trading_date: Arc<dyn Fn(Date) -> bool + Send + Sync>,
+}
+
+impl Sessions {
+    /// Trades on the dates for which `is_trading_date` says so, at the regular hours.
+    pub fn new(is_trading_date: impl Fn(Date) -> bool + Send + Sync + 'static) -> Self {
+        Self { is_trading_date: Arc::new(is_trading_date) }
+    }
+
+    /// Monday to Friday, no holidays.
+    pub fn weekdays() -> Self {
+        Self::new(|date| date.weekday().to_monday_zero_offset() < 5)
+    }
+
+    pub(super) fn trades_on(&self, date: Date) -> bool {
+        (self.is_trading_date)(date)
+    }
+
+    /// The last trading date before `date`.
+    pub(super) fn before(&self, date: Date) -> Date {
+        let mut day = date;
+        for _ in 0..CLOSED_DAYS_MAX {
+            day = day.yesterday().unwrap_or(day);
+            if self.trades_on(day) {
+                return day;
+            }
+        }
+        day
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sessions")
+    }
+}
+
+/// What the exchange shows for one instrument at one instant. Prices in paise.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tick {
+    pub(super) last: i64,
+    /// Official close of the session before the one shown.
+    pub(super) previous_close: i64,
+    /// 0 before the open, as are high and low.
+    pub(super) open: i64,
+    pub(super) high: i64,
+    pub(super) low: i64,
+    pub(super) volume: i64,
+    /// When the last price was made.
+    pub(super) as_of: Timestamp,
+    /// The trading date shown.
+    pub(super) date: Date,
+}
+
+/// One bar. Prices in paise.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Bar {
+    pub(super) start: Timestamp,
+    pub(super) open: i64,
+    pub(super) high: i64,
+    pub(super) low: i64,
+    pub(super) close: i64,
+    pub(super) volume: i64,
+}
+
+/// The price at each full minute of a trading date, with the extremes up to there.
+#[derive(Debug)]
+struct Minutes {
+    price: Vec<i64>,
+    high: Vec<i64>,
+    low: Vec<i64>,
+}
+
+/// The exchange.
+#[derive(Debug)]
+pub(super) struct Day {
+    seed: u64,
+    sessions: Sessions,
+    minutes: Mutex<HashMap<(i64, Date), Arc<Minutes>>>,
+}
+
+impl Day {
+    pub(super) fn new(seed: u64, sessions: Sessions) -> Self {
+        Self { seed, sessions, minutes: Mutex::new(HashMap::new()) }
+    }
+
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Official close of a trading date.
+    pub(super) fn close(&self, instrument: &Instrument, date: Date) -> i64 {
+        let number = day_number(date);
+        priced(instrument, weighed(instrument, |key| daily_level(key, number)))
+    }
+
+    /// What is shown at `at`.
+    pub(super) fn tick(&self, instrument: &Instrument, at: Timestamp) -> Tick {
+        let civil = ist::zoned(at).datetime();
+        let (date, second) = (civil.date(), second_of_day(at));
+        if !self.sessions.trades_on(date) {
+            return self.closed(instrument, self.sessions.before(date));
+        }
+        if second < OPEN_S {
+            let before = self.sessions.before(date);
+            let close = self.close(instrument, before);
+            let as_of = instant(before, end_s(instrument, before));
+            return Tick {
+                last: close,
+                previous_close: close,
+                open: 0,
+                high: 0,
+                low: 0,
+                volume: 0,
+                as_of,
+                date,
+            };
+        }
+        if second >= end_s(instrument, date) {
+            return self.closed(instrument, date);
+        }
+        let shown = second.min(continuous_end_s(instrument, date));
+        let minutes = self.minutes(instrument, date);
+        let last = self.price_at(instrument, &minutes, date, shown - OPEN_S);
+        let minute = (shown - OPEN_S) / 60;
+        let (mut high, mut low) = (minutes.high[minute as usize], minutes.low[minute as usize]);
+        for within in minute * 60..=shown - OPEN_S {
+            let price = self.price_at(instrument, &minutes, date, within);
+            (high, low) = (high.max(price), low.min(price));
+        }
+        Tick {
+            last,
+            previous_close: self.close(instrument, self.sessions.before(date)),
+            open: minutes.price[0],
+            high,
+            low,
+            volume: self.day_volume(instrument, date) * (shown - OPEN_S) / (DAY_MINUTES * 60),
+            as_of: instant(date, shown),
+            date,
+        }
+    }
+
+    /// What is shown once the session of `date` is over.
+    fn closed(&self, instrument: &Instrument, date: Date) -> Tick {
+        let bar = self.day_bar(instrument, date);
+        Tick {
+            last: bar.close,
+            previous_close: self.close(instrument, self.sessions.before(date)),
+            open: bar.open,
+            high: bar.high,
+            low: bar.low,
+            volume: bar.volume,
+            as_of: instant(date, end_s(instrument, date)),
+            date,
+        }
+    }
+
+    /// The finished bar of a whole trading date, stamped at the open.
+    pub(super) fn day_bar(&self, instrument: &Instrument, date: Date) -> Bar {
+        let minutes = self.minutes(instrument, date);
+        let close = self.close(instrument, date);
+        let last = ((continuous_end_s(instrument, date) - OPEN_S) / 60) as usize;
+        Bar {
+            start: instant(date, OPEN_S),
+            open: minutes.price[0],
+            high: minutes.high[last].max(close),
+            low: minutes.low[last].min(close),
+            close,
+            volume: self.day_volume(instrument, date),
+        }
+    }
+
+    /// Bars of `length_minutes` of continuous trading on `date` that have begun by `until`.
+    pub(super) fn bars(
+        &self,
+        instrument: &Instrument,
+        date: Date,
+        length_minutes: i64,
+        until: Timestamp,
+    ) -> Vec<Bar> {
+        let end = continuous_end_s(instrument, date);
+        let seen = (until.as_second() - instant(date, 0).as_second()).min(end);
+        if seen < OPEN_S || !self.sessions.trades_on(date) {
+            return Vec::new();
+        }
+        let minutes = self.minutes(instrument, date);
+        let volume = self.day_volume(instrument, date);
+        let mut bars = Vec::new();
+        let mut from = 0;
+        while OPEN_S + from * 60 < end && OPEN_S + from * 60 <= seen {
+            let to = (from + length_minutes).min((end - OPEN_S) / 60);
+            let upto = ((seen - OPEN_S) / 60).min(to);
+            let span = &minutes.price[from as usize..=upto as usize];
+            let mut close = minutes.price[upto as usize];
+            let (mut high, mut low) = (close, close);
+            for price in span {
+                (high, low) = (high.max(*price), low.min(*price));
+            }
+            if upto < to {
+                // The running bar: seconds of the minute that is not over.
+                for within in upto * 60..=seen - OPEN_S {
+                    close = self.price_at(instrument, &minutes, date, within);
+                    (high, low) = (high.max(close), low.min(close));
+                }
+            }
+            bars.push(Bar {
+                start: instant(date, OPEN_S + from * 60),
+                open: span[0],
+                high,
+                low,
+                close,
+                volume: volume * (upto - from) / DAY_MINUTES,
+            });
+            from = to;
+        }
+        bars
+    }
+
+    /// The price `second` seconds after the open: between the two full minutes around it.
+    fn price_at(&self, instrument: &Instrument, minutes: &Minutes, date: Date, second: i64) -> i64 {
+        let (minute, within) = (second / 60, second % 60);
+        let from = minutes.price[minute as usize];
+        if within == 0 {
+            return from;
+        }
+        let to = minutes.price[minute as usize + 1];
+        let key = noise::key(self.seed, "second") ^ instrument.token as u64;
+        let at = day_number(date) * 100_000 + second;
+        let along = (within * 1000 / 60 + noise::pick(key, at, 801) - 400).clamp(0, 1000);
+        on_tick(from + (to - from) * along / 1000, instrument.tick_paise)
+    }
+
+    fn day_volume(&self, instrument: &Instrument, date: Date) -> i64 {
+        if instrument.is_index {
+            return 0;
+        }
+        let key = noise::key(self.seed, "volume") ^ instrument.token as u64;
+        let usual = 400_000 + noise::pick(key, -1, 8_000_000);
+        usual * (50 + noise::pick(key, day_number(date), 101)) / 100
+    }
+
+    fn minutes(&self, instrument: &Instrument, date: Date) -> Arc<Minutes> {
+        let slot = (instrument.token, date);
+        if let Some(minutes) = self.minutes.lock().get(&slot) {
+            return minutes.clone();
+        }
+        let made = Arc::new(minutes_of(instrument, date, self.sessions.before(date)));
+        let mut cache = self.minutes.lock();
+        if cache.len() >= CACHED_DAYS_MAX {
+            cache.clear();
+        }
+        cache.insert(slot, made.clone());
+        made
+    }
+}
+
+fn minutes_of(instrument: &Instrument, date: Date, before: Date) -> Minutes {
+    let (number, number_before) = (day_number(date), day_number(before));
+    let mut price = Vec::with_capacity(DAY_MINUTES as usize + 1);
+    for minute in 0..=DAY_MINUTES {
+        let level = weighed(instrument, |key| intraday_level(key, number_before, number, minute));
+        price.push(priced(instrument, level));
+    }
+    let running = |choose: fn(i64, i64) -> i64| {
+        price.iter().scan(price[0], move |so_far, &next| {
+            *so_far = choose(*so_far, next);
+            Some(*so_far)
+        })
+    };
+    let (high, low) = (running(i64::max).collect(), running(i64::min).collect());
+    Minutes { price, high, low }
+}
+
+/// A factor's level at the close of day `number`: slow and fast noise added up, which looks enough like
+/// a random walk and needs no history.
+fn daily_level(key: u64, number: i64) -> i64 {
+    [(1, 6_000), (5, 8_000), (21, 20_000), (89, 45_000), (377, 100_000)]
+        .iter()
+        .map(|&(period, amplitude)| noise::line(key, number, period, amplitude))
+        .sum()
+}
+
+fn intraday_level(key: u64, before: i64, number: i64, minute: i64) -> i64 {
+    let (previous, close) = (daily_level(key, before), daily_level(key, number));
+    let gap = noise::line(key ^ 0x6a09, number, 1, 1_500);
+    let open = previous + (close - previous) * 3 / 10 + gap;
+    let ramp = (40 * minute).min(40 * (DAY_MINUTES - minute)).min(1_000);
+    let wobble: i64 = [(1, 150), (5, 400), (20, 900), (75, 1_800)]
+        .iter()
+        .map(|&(period, amplitude)| {
+            noise::line(key ^ 0xbb67, number * 1_000 + minute, period, amplitude)
+        })
+        .sum();
+    open + (close - open) * minute / DAY_MINUTES + wobble * ramp / 1_000
+}
+
+fn weighed(instrument: &Instrument, level: impl Fn(u64) -> i64) -> i64 {
+    instrument.factors.iter().map(|&(key, weight)| level(key) * weight / 100).sum()
+}
+
+fn priced(instrument: &Instrument, level_ppm: i64) -> i64 {
+    let price = instrument.base_paise * (1_000_000 + level_ppm) / 1_000_000;
+    on_tick(price, instrument.tick_paise).max(instrument.tick_paise)
+}
+
+fn on_tick(paise: i64, tick_paise: i64) -> i64 {
+    (paise + tick_paise / 2) / tick_paise * tick_paise
+}
+
+/// Where continuous trading ends for this instrument, in seconds of the day.
+pub(super) fn continuous_end_s(instrument: &Instrument, date: Date) -> i64 {
+    if instrument.auction && date >= AUCTION_SINCE { AUCTION_FREEZE_S } else { CLOSE_S }
+}
+
+/// When the day's last price is made, in seconds of the day.
+fn end_s(instrument: &Instrument, date: Date) -> i64 {
+    if instrument.auction && date >= AUCTION_SINCE { AUCTION_PRINT_S } else { CLOSE_S }
+}
+
+fn day_number(date: Date) -> i64 {
+    instant(date, 0).as_second().div_euclid(86_400)
+}
+
+fn second_of_day(at: Timestamp) -> i64 {
+    (at.as_second() + i64::from(ist::OFFSET_S)).rem_euclid(86_400)
+}
+
+/// The instant `second` seconds after midnight IST of `date`.
+pub(super) fn instant(date: Date, second: i64) -> Timestamp {
+    let midnight = ist::instant(date.at(0, 0, 0, 0)).as_second();
+    Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// The regular session's first and last instant on `date`, as everybody who does not know the auction
+/// states them.
+pub(super) fn regular_hours(date: Date) -> (Timestamp, Timestamp) {
+    (instant(date, OPEN_S), instant(date, CLOSE_S))
+}
+
+#[cfg(test)]
+#[path = "day_tests.rs"]
+mod tests;

@@ -1,0 +1,325 @@
+//! Misbehaviour that can be switched on: which faults are set, which of them hit a request, and what
+//! they do to its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of them.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::json::{Json, map};
+use super::message::Delivery;
+use super::route;
+use super::world::{Answer, Content};
+use crate::base::ist;
+
+/// Faults set at once; a test needs a handful.
+const FAULTS_MAX: usize = 64;
+/// Longest delay, far over every client's deadline.
+const DELAY_MS_MAX: u64 = 600_000;
+/// Fastest drip; more is not a drip.
+const DRIP_BYTES_PER_S_MAX: u32 = 1_000_000;
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// The connection is reset without an answer.
+    Refuse,
+    /// The answer comes late.
+    Delay,
+    /// The answer comes slowly.
+    Drip,
+    /// Half of the promised body, then the end of the connection.
+    Truncate,
+    /// 429.
+    RateLimit,
+    /// 200 whose body is an error.
+    ErrorIn200,
+    /// 5xx with a page of HTML.
+    #[serde(rename = "html_5xx")]
+    Html5xx,
+    /// The broker says that the login is over.
+    ExpiredToken,
+    /// Broker A says that the plan has no market data.
+    NoPermission,
+    /// Numbers become text, text becomes `false`; the envelope stays right.
+    WrongTypes,
+    /// The members that matter are left out.
+    MissingFields,
+    /// Prices and their times stand still from the instant the fault was set.
+    MutePrice,
+    /// Last prices are 0.
+    ZeroPrice,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Delay => "delay",
+            Self::Drip => "drip",
+            Self::Truncate => "truncate",
+            Self::RateLimit => "rate_limit",
+            Self::ErrorIn200 => "error_in_200",
+            Self::Html5xx => "html_5xx",
+            Self::ExpiredToken => "expired_token",
+            Self::NoPermission => "no_permission",
+            Self::WrongTypes => "wrong_types",
+            Self::MissingFields => "missing_fields",
+            Self::MutePrice => "mute_price",
+            Self::ZeroPrice => "zero_price",
+        }
+    }
+}
+
+/// A fault as the control route takes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fault {
+    kind: Kind,
+    /// With `delay`.
+    delay_ms: Option<u64>,
+    /// With `drip`.
+    bytes_per_s: Option<u32>,
+    /// With `html_5xx`; 502 if absent.
+    status: Option<u16>,
+    /// How many requests it hits; absent means until cleared.
+    count: Option<u64>,
+}
+
+/// Where a fault is set, and the fault.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FaultOrder {
+    /// `broker_a.quote`, `broker_a` or `*`.
+    pub(super) route: String,
+    pub(super) fault: Fault,
+}
+
+impl FaultOrder {
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// What is wrong, for the person who sent it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Fault { kind, delay_ms, bytes_per_s, status, count } = &self.fault;
+        if !route::is_route_or_group(&self.route) {
+            return Err(format!(
+                "unknown route {:?}; one of *, {}",
+                self.route,
+                route::names_and_groups().join(", ")
+            ));
+        }
+        let name = kind.as_str();
+        match (kind, delay_ms) {
+            (Kind::Delay, Some(1..=DELAY_MS_MAX)) => {}
+            (Kind::Delay, _) => return Err(format!("delay needs delay_ms, 1 to {DELAY_MS_MAX}")),
+            (_, Some(_)) => return Err(format!("delay_ms does not go with {name}")),
+            (_, None) => {}
+        }
+        match (kind, bytes_per_s) {
+            (Kind::Drip, Some(1..=DRIP_BYTES_PER_S_MAX)) => {}
+            (Kind::Drip, _) => {
+                return Err(format!("drip needs bytes_per_s, 1 to {DRIP_BYTES_PER_S_MAX}"));
+            }
+            (_, Some(_)) => return Err(format!("bytes_per_s does not go with {name}")),
+            (_, None) => {}
+        }
+        match (kind, status) {
+            (Kind::Html5xx, None | Some(500..=599)) | (_, None) => {}
+            (Kind::Html5xx, _) => return Err("status has to be 500 to 599".to_owned()),
+            (_, Some(_)) => return Err(format!("status does not go with {name}")),
+        }
+        if *count == Some(0) {
+            return Err("count has to be at least 1; leave it out for no end".to_owned());
+        }
+        let only_a = *kind == Kind::NoPermission && self.route != "*";
+        if only_a && !self.route.starts_with("broker_a") {
+            return Err("no_permission exists at broker_a only".to_owned());
+        }
+        if *kind == Kind::ExpiredToken && self.route.starts_with("public") {
+            return Err("expired_token exists at the brokers only".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Set {
+    order: FaultOrder,
+    set_at: Timestamp,
+    remaining: Option<u64>,
+}
+
+/// The faults that are set.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    set: Vec<Set>,
+}
+
+/// Which upstream a route belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Upstream {
+    BrokerA,
+    BrokerB,
+    Public,
+}
+
+/// What the faults do to one request.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    pub(super) delivery: Delivery,
+    pub(super) muted_at: Option<Timestamp>,
+    /// The first fault that answers in place of the route.
+    pub(super) instead: Option<(Kind, Option<u16>)>,
+    rewrites: Vec<Kind>,
+}
+
+impl Faults {
+    /// Sets one more.
+    ///
+    /// # Errors
+    /// The order makes no sense, or there are too many.
+    pub(super) fn add(&mut self, order: FaultOrder, now: Timestamp) -> Result<(), String> {
+        order.check()?;
+        if self.set.len() >= FAULTS_MAX {
+            return Err(format!("{FAULTS_MAX} faults are set already; clear them first"));
+        }
+        let remaining = order.fault.count;
+        self.set.push(Set { order, set_at: now, remaining });
+        Ok(())
+    }
+
+    /// Clears all; answers how many there were.
+    pub(super) fn clear(&mut self) -> usize {
+        std::mem::take(&mut self.set).len()
+    }
+
+    /// The faults that hit a request at `route`, counted down.
+    pub(super) fn hit(&mut self, route: &str, upstream: Upstream) -> Effects {
+        let mut effects = Effects::default();
+        for set in &mut self.set {
+            let Fault { kind, delay_ms, bytes_per_s, status, .. } = set.order.fault;
+            if !route::covers(&set.order.route, route) || !exists_at(kind, upstream) {
+                continue;
+            }
+            match kind {
+                Kind::Refuse => effects.delivery.refuse = true,
+                Kind::Delay => effects.delivery.delay_ms += delay_ms.unwrap_or_default(),
+                Kind::Drip => effects.delivery.bytes_per_s = bytes_per_s,
+                Kind::Truncate => effects.delivery.truncate = true,
+                Kind::MutePrice => {
+                    let earlier = effects.muted_at.unwrap_or(set.set_at).min(set.set_at);
+                    effects.muted_at = Some(earlier);
+                }
+                Kind::WrongTypes | Kind::MissingFields | Kind::ZeroPrice => {
+                    effects.rewrites.push(kind);
+                }
+                Kind::RateLimit
+                | Kind::ErrorIn200
+                | Kind::Html5xx
+                | Kind::ExpiredToken
+                | Kind::NoPermission => {
+                    effects.instead.get_or_insert((kind, status));
+                }
+            }
+            if let Some(remaining) = &mut set.remaining {
+                *remaining -= 1;
+            }
+        }
+        self.set.retain(|set| set.remaining != Some(0));
+        effects
+    }
+
+    /// As the control routes show them.
+    pub(super) fn to_json(&self) -> Json {
+        let shown = self.set.iter().map(|set| {
+            let fault = &set.order.fault;
+            let mut members = vec![("kind".to_owned(), fault.kind.as_str().into())];
+            let numbers = [
+                ("delay_ms", fault.delay_ms.map(|n| n as i64)),
+                ("bytes_per_s", fault.bytes_per_s.map(i64::from)),
+                ("status", fault.status.map(i64::from)),
+                ("count", fault.count.map(|n| n as i64)),
+            ];
+            for (name, number) in numbers {
+                members.extend(number.map(|number| (name.to_owned(), number.into())));
+            }
+            map([
+                ("route", set.order.route.as_str().into()),
+                ("fault", Json::Map(members)),
+                ("remaining", set.remaining.map(|n| n as i64).into()),
+                ("set_at", ist::iso(set.set_at).into()),
+            ])
+        });
+        Json::List(shown.collect())
+    }
+}
+
+fn exists_at(kind: Kind, upstream: Upstream) -> bool {
+    match kind {
+        Kind::NoPermission => upstream == Upstream::BrokerA,
+        Kind::ExpiredToken => upstream != Upstream::Public,
+        _ => true,
+    }
+}
+
+impl Effects {
+    /// Rewrites a finished answer.
+    pub(super) fn rewrite(&self, answer: &mut Answer) {
+        let Content::Json(json) = &mut answer.content else { return };
+        for kind in &self.rewrites {
+            json.retain_members(&mut |name, value| match kind {
+                Kind::MissingFields => !matters(name),
+                Kind::ZeroPrice => {
+                    zero_price(name, value);
+                    true
+                }
+                _ => {
+                    if !matches!(name, "status" | "Status" | "Error" | "error" | "symbol") {
+                        wrong_type(value);
+                    }
+                    true
+                }
+            });
+        }
+    }
+}
+
+/// Members without which an answer is worth nothing.
+fn matters(name: &str) -> bool {
+    matches!(
+        name,
+        "last_price"
+            | "ohlc"
+            | "regularMarketPrice"
+            | "regularMarketTime"
+            | "previousClose"
+            | "chartPreviousClose"
+            | "fulldayPrice"
+            | "close"
+            | "access_token"
+            | "session_token"
+            | "quantity"
+            | "isin"
+            | "stock_ISIN"
+            | "candles"
+    )
+}
+
+fn zero_price(name: &str, value: &mut Json) {
+    match (name, value) {
+        ("last_price" | "regularMarketPrice" | "fulldayPrice", value) => *value = Json::Int(0),
+        ("current_market_price" | "ltp", value) => *value = "0".into(),
+        // The public provider's series; elsewhere `close` is a number and the day before.
+        ("close", Json::List(items)) => items.fill(Json::Int(0)),
+        _ => {}
+    }
+}
+
+fn wrong_type(value: &mut Json) {
+    match value {
+        Json::Int(_) | Json::Num(_) | Json::Float(_) => *value = "not a number".into(),
+        Json::Text(_) => *value = Json::Bool(false),
+        Json::List(items) => items.iter_mut().for_each(wrong_type),
+        _ => {}
+    }
+}

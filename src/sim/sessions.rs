@@ -1,0 +1,191 @@
+//! Who is logged in at the simulated brokers: one-time login values, tokens and when they die. Plain
+//! values behind the world's locks, bounded by [`LOGINS_MAX`].
+
+use std::collections::HashMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+
+use super::SimSettings;
+use super::noise;
+use crate::base::ist;
+
+/// Login values and tokens kept per broker; the oldest goes first.
+const LOGINS_MAX: usize = 256;
+/// A request token "lives for a few minutes".
+const REQUEST_TOKEN_LIFE: SignedDuration = SignedDuration::from_mins(5);
+
+/// One login.
+#[derive(Debug, Clone)]
+pub(super) struct Login {
+    pub(super) user_id: String,
+    pub(super) at: Timestamp,
+}
+
+/// Puts `value` in, dropping the oldest if full.
+fn keep(logins: &mut HashMap<String, Login>, token: String, login: Login) {
+    if logins.len() >= LOGINS_MAX {
+        let oldest =
+            logins.iter().min_by_key(|(_, login)| login.at).map(|(token, _)| token.clone());
+        oldest.map(|token| logins.remove(&token));
+    }
+    logins.insert(token, login);
+}
+
+/// The next instant strictly after `at` at which clocks in IST show `hour` o'clock.
+fn next_ist_hour(at: Timestamp, hour: i8) -> Timestamp {
+    let civil = ist::zoned(at).datetime();
+    let today = ist::instant(civil.date().at(hour, 0, 0, 0));
+    if today > at {
+        return today;
+    }
+    let tomorrow = civil.date().tomorrow().unwrap_or(civil.date());
+    ist::instant(tomorrow.at(hour, 0, 0, 0))
+}
+
+/// Hexadecimal text that nobody guesses by accident, the same for the same seed and number.
+fn opaque(seed: u64, what: &str, number: i64) -> String {
+    let key = noise::key(seed, what);
+    format!("{:016x}{:016x}", noise::draw(key, 2 * number), noise::draw(key, 2 * number + 1))
+}
+
+/// Broker A.
+#[derive(Debug)]
+pub(super) struct BrokerASessions {
+    seed: u64,
+    issued: i64,
+    request_tokens: HashMap<String, Login>,
+    access_tokens: HashMap<String, Login>,
+}
+
+impl BrokerASessions {
+    pub(super) fn new(settings: &SimSettings, now: Timestamp) -> Self {
+        let mut access_tokens = HashMap::new();
+        if !settings.broker_a.access_token.is_empty() {
+            let user_id = settings.broker_a.user_id.clone();
+            let login = Login { user_id, at: now };
+            access_tokens.insert(settings.broker_a.access_token.clone(), login);
+        }
+        let seed = settings.seed;
+        Self { seed, issued: 0, request_tokens: HashMap::new(), access_tokens }
+    }
+
+    /// What the login page would put into the redirect.
+    pub(super) fn issue_request_token(&mut self, user_id: String, now: Timestamp) -> String {
+        self.issued += 1;
+        let token = opaque(self.seed, "request token", self.issued);
+        keep(&mut self.request_tokens, token.clone(), Login { user_id, at: now });
+        token
+    }
+
+    /// Uses up a request token; `None` if it is unknown, used or too old.
+    pub(super) fn redeem(
+        &mut self,
+        request_token: &str,
+        now: Timestamp,
+    ) -> Option<(String, Login)> {
+        let login = self.request_tokens.remove(request_token)?;
+        if now.duration_since(login.at) > REQUEST_TOKEN_LIFE {
+            return None;
+        }
+        self.issued += 1;
+        let token = opaque(self.seed, "access token", self.issued);
+        let login = self.log_in(token.clone(), login.user_id, now);
+        Some((token, login))
+    }
+
+    /// Makes `token` the user's one valid token.
+    pub(super) fn log_in(&mut self, token: String, user_id: String, now: Timestamp) -> Login {
+        self.access_tokens.retain(|_, login| login.user_id != user_id);
+        let login = Login { user_id, at: now };
+        keep(&mut self.access_tokens, token, login.clone());
+        login
+    }
+
+    /// Ends one token; `false` if it was not valid.
+    pub(super) fn log_out(&mut self, token: &str) -> bool {
+        self.access_tokens.remove(token).is_some()
+    }
+
+    /// Ends every token.
+    pub(super) fn expire_all(&mut self) -> usize {
+        self.access_tokens.drain().count()
+    }
+
+    /// Whose token this is. It dies at the first 06:00 IST after the login.
+    pub(super) fn user_of(&self, token: &str, now: Timestamp) -> Option<&Login> {
+        self.access_tokens.get(token).filter(|login| now < next_ist_hour(login.at, 6))
+    }
+}
+
+/// Broker B.
+#[derive(Debug)]
+pub(super) struct BrokerBSessions {
+    seed: u64,
+    issued: i64,
+    /// Login values and whose they are; the vendor's client uses one again on the same day.
+    api_sessions: HashMap<String, Login>,
+    session_tokens: HashMap<String, Login>,
+}
+
+impl BrokerBSessions {
+    pub(super) fn new(settings: &SimSettings) -> Self {
+        let mut api_sessions = HashMap::new();
+        if !settings.broker_b.api_session.is_empty() {
+            let user_id = settings.broker_b.user_id.clone();
+            let login = Login { user_id, at: Timestamp::UNIX_EPOCH };
+            api_sessions.insert(settings.broker_b.api_session.clone(), login);
+        }
+        let seed = settings.seed;
+        Self { seed, issued: 0, api_sessions, session_tokens: HashMap::new() }
+    }
+
+    /// What the login page would put into the redirect: eight digits.
+    pub(super) fn issue_api_session(&mut self, user_id: String, now: Timestamp) -> String {
+        self.issued += 1;
+        let key = noise::key(self.seed, "api session");
+        let session = (20_000_000 + noise::pick(key, self.issued, 79_999_999)).to_string();
+        keep(&mut self.api_sessions, session.clone(), Login { user_id, at: now });
+        session
+    }
+
+    /// Exchanges a login value for a session token; `None` if it is unknown.
+    pub(super) fn redeem(&mut self, api_session: &str, now: Timestamp) -> Option<(String, Login)> {
+        let user_id = self.api_sessions.get(api_session)?.user_id.clone();
+        self.issued += 1;
+        let session_key = opaque(self.seed, "session key", self.issued);
+        let token = STANDARD.encode(format!("{user_id}:{}", &session_key[..8]));
+        let login = Login { user_id, at: now };
+        keep(&mut self.session_tokens, token.clone(), login.clone());
+        Some((token, login))
+    }
+
+    /// Ends every session token and login value.
+    pub(super) fn expire_all(&mut self) -> usize {
+        self.api_sessions.clear();
+        self.session_tokens.drain().count()
+    }
+
+    /// Whose session this is. It ends at midnight IST, which always comes within 24 hours.
+    pub(super) fn user_of(&self, token: &str, now: Timestamp) -> Option<&Login> {
+        self.session_tokens.get(token).filter(|login| now < next_ist_hour(login.at, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_before_six_lives_until_six() {
+        for (login, end) in [
+            ("2026-11-20T05:50:00+05:30", "2026-11-20T06:00:00+05:30"),
+            ("2026-11-20T06:00:00+05:30", "2026-11-21T06:00:00+05:30"),
+            ("2026-11-20T23:59:59+05:30", "2026-11-21T06:00:00+05:30"),
+        ] {
+            let end: Timestamp = end.parse().unwrap();
+            assert_eq!(next_ist_hour(login.parse().unwrap(), 6), end, "{login}");
+        }
+    }
+}

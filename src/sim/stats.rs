@@ -1,0 +1,140 @@
+//! Counters and rate limits of the simulator: what was asked, what was turned away. Plain values behind
+//! the world's locks.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Calls within a sliding span of time.
+#[derive(Debug)]
+struct Window {
+    calls_max: usize,
+    span_ms: u64,
+    times_ms: VecDeque<u64>,
+}
+
+impl Window {
+    fn new(calls_max: usize, span_ms: u64) -> Self {
+        Self { calls_max, span_ms, times_ms: VecDeque::new() }
+    }
+
+    /// Counts a call at `now_ms`, unless that would be one too many.
+    fn admit(&mut self, now_ms: u64) -> bool {
+        while self
+            .times_ms
+            .front()
+            .is_some_and(|first| now_ms.saturating_sub(*first) >= self.span_ms)
+        {
+            self.times_ms.pop_front();
+        }
+        let admitted = self.times_ms.len() < self.calls_max;
+        if admitted {
+            self.times_ms.push_back(now_ms);
+        }
+        admitted
+    }
+}
+
+/// The documented limits.
+#[derive(Debug)]
+pub(super) struct Limits {
+    quotes: Window,
+    candles: Window,
+    broker_a: Window,
+    broker_b_minute: Window,
+    broker_b_day: Window,
+    public: Window,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            quotes: Window::new(1, 1_000),
+            candles: Window::new(3, 1_000),
+            broker_a: Window::new(10, 1_000),
+            broker_b_minute: Window::new(100, 60_000),
+            broker_b_day: Window::new(5_000, 24 * 3_600_000),
+            // No number is published; this is the figure that users report.
+            public: Window::new(360, 3_600_000),
+        }
+    }
+}
+
+impl Limits {
+    /// Broker A's three quote calls together.
+    pub(super) fn quotes(&mut self, now_ms: u64) -> bool {
+        self.quotes.admit(now_ms)
+    }
+
+    /// Broker A's candles.
+    pub(super) fn candles(&mut self, now_ms: u64) -> bool {
+        self.candles.admit(now_ms)
+    }
+
+    /// Everything else of broker A.
+    pub(super) fn broker_a(&mut self, now_ms: u64) -> bool {
+        self.broker_a.admit(now_ms)
+    }
+
+    /// Broker B, per minute.
+    pub(super) fn broker_b_minute(&mut self, now_ms: u64) -> bool {
+        self.broker_b_minute.admit(now_ms)
+    }
+
+    /// Broker B, per day.
+    pub(super) fn broker_b_day(&mut self, now_ms: u64) -> bool {
+        self.broker_b_day.admit(now_ms)
+    }
+
+    /// The public provider.
+    pub(super) fn public(&mut self, now_ms: u64) -> bool {
+        self.public.admit(now_ms)
+    }
+}
+
+/// What was asked since the start.
+#[derive(Debug, Default)]
+pub(super) struct Stats {
+    /// By route.
+    pub(super) requests: BTreeMap<&'static str, i64>,
+    /// Turned away for the caller's own doing (not by a fault), by route.
+    pub(super) rejected: BTreeMap<&'static str, i64>,
+    /// Most quote calls of broker A that ever came within one second, answered or not.
+    pub(super) quote_calls_in_1s_max: i64,
+    quote_times_ms: VecDeque<u64>,
+}
+
+impl Stats {
+    /// Counts a request that came in at `now_ms`.
+    pub(super) fn asked(&mut self, route: &'static str, is_quote: bool, now_ms: u64) {
+        *self.requests.entry(route).or_default() += 1;
+        if !is_quote {
+            return;
+        }
+        while self
+            .quote_times_ms
+            .front()
+            .is_some_and(|first| now_ms.saturating_sub(*first) >= 1_000)
+        {
+            self.quote_times_ms.pop_front();
+        }
+        self.quote_times_ms.push_back(now_ms);
+        let within = self.quote_times_ms.len() as i64;
+        self.quote_calls_in_1s_max = self.quote_calls_in_1s_max.max(within);
+    }
+
+    /// Counts a request that was turned away.
+    pub(super) fn turned_away(&mut self, route: &'static str) {
+        *self.rejected.entry(route).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_slides() {
+        let mut window = Window::new(2, 1_000);
+        let admitted = [0, 999, 999, 1_000, 1_500, 1_999, 2_000].map(|at| window.admit(at));
+        assert_eq!(admitted, [true, true, false, true, false, true, true]);
+    }
+}

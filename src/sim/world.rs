@@ -1,0 +1,102 @@
+//! What all connection threads of the simulator share: the clock, the exchange, and the locked state of
+//! sessions, faults, limits and counters. Locks are held for look-ups only, never over I/O.
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::SimSettings;
+use super::day::{Day, Tick};
+use super::faults::Faults;
+use super::json::Json;
+use super::message::Request;
+use super::sessions::{BrokerASessions, BrokerBSessions};
+use super::stats::{Limits, Stats};
+use super::universe::{Instrument, Universe};
+use crate::base::Clock;
+
+/// The simulated outside world.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) settings: SimSettings,
+    pub(super) clock: Clock,
+    pub(super) universe: Universe,
+    pub(super) day: Day,
+    pub(super) faults: Mutex<Faults>,
+    pub(super) stats: Mutex<Stats>,
+    pub(super) limits: Mutex<Limits>,
+    pub(super) broker_a: Mutex<BrokerASessions>,
+    pub(super) broker_b: Mutex<BrokerBSessions>,
+}
+
+impl World {
+    pub(super) fn new(settings: SimSettings, clock: Clock) -> Self {
+        let now = clock.now();
+        Self {
+            universe: Universe::embedded(settings.seed),
+            day: Day::new(settings.seed, settings.sessions.clone()),
+            faults: Mutex::default(),
+            stats: Mutex::default(),
+            limits: Mutex::default(),
+            broker_a: Mutex::new(BrokerASessions::new(&settings, now)),
+            broker_b: Mutex::new(BrokerBSessions::new(&settings)),
+            settings,
+            clock,
+        }
+    }
+}
+
+/// One request at a route that exists.
+pub(super) struct Call<'a> {
+    pub(super) world: &'a World,
+    pub(super) request: &'a Request,
+    pub(super) now: Timestamp,
+    /// The instant whose prices are shown: now, unless the price is muted.
+    pub(super) prices_at: Timestamp,
+}
+
+impl Call<'_> {
+    /// What the exchange shows for `instrument`.
+    pub(super) fn tick(&self, instrument: &Instrument) -> Tick {
+        self.world.day.tick(instrument, self.prices_at)
+    }
+
+    /// Whether `admit` lets this call through, where rate limits are on.
+    pub(super) fn within_limit(&self, admit: impl FnOnce(&mut Limits, u64) -> bool) -> bool {
+        let now_ms = self.world.clock.monotonic_ms();
+        !self.world.settings.rate_limits || admit(&mut self.world.limits.lock(), now_ms)
+    }
+}
+
+/// What a route answers, before faults are applied.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content: Content,
+    /// The caller did something wrong.
+    pub(super) rejected: bool,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) enum Content {
+    Json(Json),
+    /// With its media type.
+    Text(&'static str, Vec<u8>),
+    /// Always compressed, whatever the request accepts; with its media type.
+    Gzipped(&'static str, Vec<u8>),
+}
+
+impl Answer {
+    pub(super) fn ok(json: Json) -> Self {
+        Self { status: 200, content: Content::Json(json), rejected: false }
+    }
+
+    pub(super) fn rejected(status: u16, json: Json) -> Self {
+        Self { status, content: Content::Json(json), rejected: true }
+    }
+
+    pub(super) fn text(status: u16, media_type: &'static str, text: &str) -> Self {
+        let content = Content::Text(media_type, text.as_bytes().to_vec());
+        Self { status, content, rejected: status >= 400 }
+    }
+}
