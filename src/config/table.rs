@@ -8,6 +8,8 @@ use super::value::{self, Refused, Show};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
+/// The parser's table has a fixed size (`http::head::HEADERS_MAX`, a higher row).
+const HEADERS_HARD_MAX: u64 = 128;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
@@ -146,7 +148,7 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Http "BHAV_HTTP_HEAD_BYTES_MAX", http.head_bytes_max = number(KIB, MIB), "bytes",
         "Longest request line and headers",
         "More is answered 431 (414 for the request line)."),
-    setting!(Http "BHAV_HTTP_HEADERS_MAX", http.headers_max = number(16, 512), "headers",
+    setting!(Http "BHAV_HTTP_HEADERS_MAX", http.headers_max = number(16, HEADERS_HARD_MAX), "headers",
         "Most headers of a request",
         "Browsers behind proxies send more than 16."),
     setting!(Http "BHAV_HTTP_BODY_BYTES_MAX", http.body_bytes_max = number(KIB, 16 * MIB), "bytes",
