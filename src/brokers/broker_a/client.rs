@@ -134,7 +134,7 @@ impl BrokerA {
             }
         })?;
         let now = self.clock.now();
-        // A login time that makes a fresh token expired already is the broker's mistake or its clock's.
+        // A login time by which a fresh token were expired already is somebody's wrong clock.
         let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);
         self.token.set(login.access_token, key.clone(), login_at);
         tracing::info!("broker A token activated");
@@ -142,7 +142,7 @@ impl BrokerA {
     }
 
     /// Fetches one exchange's instruments file, which the broker rebuilds about 08:30 IST each day.
-    /// Two files cannot be had within the same tenth of a second. A plan without market data has it.
+    /// Two files cannot be had within the same tenth of a second. A plan without market data may.
     ///
     /// # Errors
     /// [`FeedError`].
