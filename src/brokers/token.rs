@@ -85,13 +85,17 @@ impl SharedToken {
         self.0.store(None);
     }
 
-    /// The token for a call.
+    /// The token for a call that needs no market data: set, not expired, not refused.
+    pub fn valid(&self, now: Timestamp) -> Option<Arc<Token>> {
+        self.0.load_full().filter(|token| token.valid(now))
+    }
+
+    /// The token for a quote call.
     ///
     /// # Errors
     /// [`Readiness::NoToken`] or [`Readiness::NoPermission`].
     pub fn usable(&self, now: Timestamp) -> Result<Arc<Token>, Readiness> {
-        let token = self.0.load_full().filter(|token| token.valid(now));
-        let token = token.ok_or(Readiness::NoToken)?;
+        let token = self.valid(now).ok_or(Readiness::NoToken)?;
         match token.no_permission_since() {
             Some(since) if now.duration_since(since).abs() < NO_PERMISSION_RETRY => {
                 Err(Readiness::NoPermission)

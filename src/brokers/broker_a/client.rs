@@ -24,7 +24,7 @@ use crate::brokers::gate::Gate;
 use crate::brokers::limiter::Penalty;
 use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
-use crate::brokers::token::{SharedToken, Token, TokenStatus};
+use crate::brokers::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_query};
 use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
 use crate::config::{BrokerASettings, UpstreamSettings};
@@ -134,26 +134,29 @@ impl BrokerA {
             }
         })?;
         let now = self.clock.now();
-        self.token.set(login.access_token, key.clone(), login.login_at.unwrap_or(now));
+        // A login time by which a fresh token were expired already is somebody's wrong clock.
+        let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);
+        self.token.set(login.access_token, key.clone(), login_at);
         tracing::info!("broker A token activated");
         Ok(self.token.status(now))
     }
 
     /// Fetches one exchange's instruments file, which the broker rebuilds about 08:30 IST each day.
-    /// Two files cannot be had within the same tenth of a second.
+    /// Two files cannot be had within the same tenth of a second. A plan without market data may.
     ///
     /// # Errors
     /// [`FeedError`].
     pub fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, FeedError> {
-        let token =
-            self.token.usable(self.clock.now()).map_err(|readiness| self.other.hold(readiness))?;
+        let token = self.token.valid(self.clock.now());
+        let token = token.ok_or_else(|| self.other.hold(Readiness::NoToken))?;
         let url = format!("{}/instruments/{}", self.url, exchange.as_str());
         self.other.call(|| {
             let reply = self.get(&url, &token, self.instruments_limits)?;
             if reply.status != 200 || reply.body.starts_with(b"{") {
                 let error = wire::data(&reply).err();
                 let error = error.unwrap_or_else(|| wire::not_an_envelope(&reply));
-                return Err(self.learn(error, &token));
+                note_dead(&error, &token);
+                return Err(error);
             }
             let bytes_max = self.instruments_limits.body_bytes_max;
             instruments::parse(&reply.body, exchange, bytes_max)
@@ -189,23 +192,15 @@ impl BrokerA {
                     (FeedError::Malformed { .. }, true) => self.route.spare_failed(),
                     _ => {}
                 }
-                Err(self.learn(error, token))
+                note_dead(&error, token);
+                if matches!(error, FeedError::NoPermission { .. })
+                    && token.mark_no_permission(self.clock.now())
+                {
+                    tracing::warn!("broker A's plan has no market data");
+                }
+                Err(error)
             }
         }
-    }
-
-    /// Writes what an error says about the token onto the token.
-    fn learn(&self, error: FeedError, token: &Token) -> FeedError {
-        match &error {
-            FeedError::TokenDead { .. } if token.mark_dead() => {
-                tracing::warn!("broker A refused the shared token; a new login is needed");
-            }
-            FeedError::NoPermission { .. } if token.mark_no_permission(self.clock.now()) => {
-                tracing::warn!("broker A's plan has no market data");
-            }
-            _ => {}
-        }
-        error
     }
 }
 
@@ -237,6 +232,13 @@ impl MarketFeed for BrokerA {
         let batch = self.quotes.call(|| self.ask_quotes(symbols, &token))?;
         self.quotes.brought(&batch);
         Ok(batch)
+    }
+}
+
+/// Writes onto the token that the broker refused it.
+fn note_dead(error: &FeedError, token: &Token) {
+    if matches!(error, FeedError::TokenDead { .. }) && token.mark_dead() {
+        tracing::warn!("broker A refused the shared token; a new login is needed");
     }
 }
 

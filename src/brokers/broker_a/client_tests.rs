@@ -232,6 +232,19 @@ fn activation_exchanges_the_request_token() {
 }
 
 #[test]
+fn a_stale_login_time_does_not_make_a_fresh_token_expired() {
+    serve(
+        |_, stream| answer(stream, 200, "", SESSION),
+        |url, _| {
+            let bench = bench(url, SAMPLE_DAY);
+            let status = bench.broker.activate("request_token").unwrap();
+            assert!(status.valid);
+            assert_eq!(status.set_at, Some(bench.clock.now()));
+        },
+    );
+}
+
+#[test]
 fn a_request_token_that_is_refused_leaves_the_old_token_alone() {
     serve(
         |_, stream| {
@@ -253,11 +266,19 @@ fn a_request_token_that_is_refused_leaves_the_old_token_alone() {
 #[test]
 fn the_instruments_file() {
     let respond = |request: &Seen, stream: &mut _| match request.target.as_str() {
+        "/quote?i=NSE%3AINFY" => answer(
+            stream,
+            403,
+            "",
+            br#"{"status":"error","message":"x","error_type":"PermissionException"}"#,
+        ),
         "/instruments/NSE" => answer(stream, 200, "Content-Type: text/csv\r\n", INSTRUMENTS),
         _ => answer(stream, 502, "Content-Type: text/html\r\n", b"<html></html>"),
     };
     serve(respond, |url, _| {
         let bench = bench(url, SAMPLE_DAY);
+        bench.broker.quotes(&symbols(&["NSE:INFY"])).unwrap_err();
+        assert_eq!(bench.broker.readiness(), Readiness::NoPermission, "which lists do not mind");
         let list = bench.broker.instruments(Exchange::Nse).unwrap();
         assert!(list.listed.iter().any(|row| row.symbol.as_str() == "NSE:ADANIPORTS"));
         bench.clock.advance_ms(100);
