@@ -13,6 +13,6 @@ mod quote_json;
 pub mod sqlite_l2;
 
 pub use l1::{Hit, L1};
-pub use l2::SecondLevel;
-pub use misses::Misses;
+pub use l2::{Kind, L2Error, SecondLevel};
+pub use misses::{Misses, Taken};
 pub use sqlite_l2::SqliteL2;

@@ -29,7 +29,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
             Self::BrokerA => "broker_a",

@@ -16,7 +16,7 @@ pub mod snapshot;
 
 pub use calendar::{CalendarError, MarketCalendar};
 pub use indices::{Index, IndexList, IndicesError};
-pub use instruments::{InstrumentList, InstrumentsError};
+pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use phase::{MarketStatus, Phase, SessionKind};
 pub use publish::{Published, PublishedSnapshot};
 pub use snapshot::{QuoteMap, Snapshot, SnapshotInputs};

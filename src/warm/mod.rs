@@ -1,1 +1,151 @@
-//! Placeholder of the first build.
+//! Row 6: what keeps memory fresh while nobody waits.
+//!
+//! One OS thread, the *scheduler*, owns all warm state: it decides when each feed is asked, takes the
+//! answers in, builds and publishes the snapshot, and keeps the second cache level. Blocking work goes to
+//! the lanes; its outcome comes back as an [`Event`]. Because one thread changes everything, there is no
+//! lock between the parts. It must never wait for an upstream or a disk itself.
+
+mod feeds;
+mod health;
+mod index;
+mod instruments;
+mod persist;
+mod policy;
+mod scheduler;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+
+use crate::base::{Clock, Source};
+use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
+use crate::cache::{L1, Misses, SecondLevel, Taken};
+use crate::config::{CacheSettings, UpstreamSettings};
+use crate::http::Prepared;
+use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
+use crate::rt::{Lane, threads};
+
+use scheduler::Scheduler;
+
+/// Outcomes that may wait for the scheduler. Each in-flight job sends one, and there are fewer jobs.
+const EVENTS_MAX: usize = 64;
+
+/// What the scheduler hears.
+pub enum Event {
+    /// A request misses symbols; their fetch should not wait for the next round.
+    Kick,
+    /// An upstream call ended.
+    Round(Box<Round>),
+    /// The day's instrument list arrived, or did not.
+    Instruments(Result<InstrumentList, String>),
+    /// A write to the second level ended.
+    Persisted(Result<(), String>),
+    Stop,
+}
+
+/// One upstream call and what it brought.
+pub struct Round {
+    pub source: Source,
+    /// Symbols that requests wait for, listed and unlisted.
+    pub taken: Vec<Taken>,
+    /// `None` when the job was lost: refused by its lane, late, or panicked.
+    pub outcome: Option<Result<Batch, FeedError>>,
+}
+
+/// What the scheduler works with; all of it shared with others.
+pub struct Parts {
+    pub clock: Clock,
+    pub calendar: Arc<MarketCalendar>,
+    pub indices: Arc<IndexList>,
+    pub broker_a: Arc<BrokerA>,
+    pub broker_a_lane: Arc<Lane>,
+    pub token: Arc<SharedToken>,
+    /// `None` when switched off.
+    pub public: Option<Arc<Public>>,
+    pub public_lane: Arc<Lane>,
+    pub cache_lane: Arc<Lane>,
+    pub l1: Arc<L1>,
+    pub l2: Arc<dyn SecondLevel>,
+    pub misses: Misses,
+    pub probes: Misses,
+    pub instruments: Arc<ArcSwap<InstrumentList>>,
+    pub snapshot: Arc<PublishedSnapshot>,
+    pub health: Arc<ArcSwapOption<Prepared>>,
+    /// Whether some feed may answer a request that misses.
+    pub answering: Arc<AtomicBool>,
+    pub cache_settings: CacheSettings,
+    pub upstream: UpstreamSettings,
+    pub public_interval_ms: u64,
+    pub broker_a_interval_ms: u64,
+}
+
+/// The way to reach the scheduler before it runs: misses need it to kick.
+pub struct Mailbox {
+    send: Sender<Event>,
+    receive: Receiver<Event>,
+}
+
+impl Mailbox {
+    /// An empty mailbox.
+    pub fn new() -> Self {
+        let (send, receive) = bounded(EVENTS_MAX);
+        Self { send, receive }
+    }
+
+    /// What a request calls on the edge when it starts to wait. Never blocks; a kick that finds the
+    /// mailbox full is not needed, since the scheduler is awake then.
+    pub fn kick(&self) -> Box<dyn Fn() + Send + Sync> {
+        let send = self.send.clone();
+        Box::new(move || match send.try_send(Event::Kick) {
+            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+        })
+    }
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The running scheduler.
+pub struct Warmers {
+    send: Sender<Event>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Warmers {
+    /// Restores what the second level kept (quotes and the snapshot, both marked stale), then starts the
+    /// scheduler. Blocks for the restore: call it before listening, so that the first client is served.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(parts: Parts, mailbox: Mailbox) -> io::Result<Self> {
+        let send = mailbox.send.clone();
+        let mut scheduler = Scheduler::new(parts, mailbox.send);
+        scheduler.restore();
+        let receive = mailbox.receive;
+        let thread = threads::spawn("warm", move || scheduler.run(&receive))?;
+        Ok(Self { send, thread: Some(thread) })
+    }
+
+    /// Ends the scheduler after it has stored what is not stored yet.
+    pub fn stop(mut self) {
+        // A full mailbox is drained by the scheduler, so this blocks for a moment at most.
+        let _ = self.send.send(Event::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the warm scheduler had panicked");
+        }
+    }
+}
+
+/// Sets a flag for readers on the edge.
+fn publish_flag(flag: &AtomicBool, value: bool) {
+    flag.store(value, Ordering::Relaxed);
+}

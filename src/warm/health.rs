@@ -1,0 +1,240 @@
+//! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was seen
+//! then, so asking never blocks on a broken part.
+
+use serde::Serialize;
+
+use super::feeds::FeedSlot;
+use super::scheduler::Scheduler;
+use crate::base::{Source, ist};
+use crate::brokers::Readiness;
+use crate::http::Prepared;
+use crate::ops::version;
+use crate::rt::{Lane, LaneStats};
+
+#[derive(Serialize)]
+struct Health {
+    status: &'static str,
+    version: &'static str,
+    uptime_s: u64,
+    database: &'static str,
+    cache_l1: CacheL1,
+    cache_l2: CacheL2,
+    warmers: Warmers,
+    feeds: Feeds,
+    market: Market,
+    lanes: Vec<LaneReport>,
+    disclaimer: &'static str,
+}
+
+#[derive(Serialize)]
+struct CacheL1 {
+    size: usize,
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+    waiting: usize,
+}
+
+#[derive(Serialize)]
+struct CacheL2 {
+    backend: &'static str,
+    hits: u64,
+    misses: u64,
+    errors: u64,
+}
+
+#[derive(Serialize)]
+struct Warmers {
+    index: &'static str,
+    quotes: &'static str,
+    instruments: &'static str,
+    persist: &'static str,
+}
+
+#[derive(Serialize)]
+struct Feeds {
+    broker_a: Feed,
+    public: Feed,
+}
+
+#[derive(Serialize)]
+struct Feed {
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_ms: Option<u64>,
+    rounds: u64,
+    failures: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Market {
+    phase: &'static str,
+    calendar_known: bool,
+    as_of_ist: Option<String>,
+    instruments: usize,
+    instruments_origin: &'static str,
+}
+
+#[derive(Serialize)]
+struct LaneReport {
+    name: &'static str,
+    depth: usize,
+    running: u64,
+    completed: u64,
+    refused: u64,
+    expired: u64,
+    panicked: u64,
+    wait_ms_max: u64,
+}
+
+/// Said wherever a person reads (contract, section 1).
+const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not registered \
+     as an investment adviser or research analyst.";
+
+/// The whole response for the present state.
+pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> Prepared {
+    let report = report(scheduler);
+    let http_status = if report.status == "down" { 503 } else { 200 };
+    let date = std::str::from_utf8(date).unwrap_or_default();
+    let mut headers =
+        vec![("Content-Type", "application/json"), ("Cache-Control", "no-store"), ("Date", date)];
+    if http_status == 503 {
+        headers.push(("Retry-After", "1"));
+    }
+    // Numbers and text always serialise.
+    let body = sonic_rs::to_vec(&report).unwrap_or_default();
+    Prepared::new(http_status, &headers, &body)
+}
+
+fn report(scheduler: &Scheduler) -> Health {
+    let parts = &scheduler.parts;
+    let now_mono_ms = parts.clock.monotonic_ms();
+    let l1 = parts.l1.stats();
+    let l2 = parts.l2.stats();
+    let index = index_state(scheduler);
+    let persist = if scheduler.persist_failure.is_some() { "failing" } else { "ok" };
+    let broker_a = feed(scheduler, Some(&scheduler.broker_a), now_mono_ms);
+    let public = feed(scheduler, scheduler.public.as_ref(), now_mono_ms);
+    let instruments = parts.instruments.load();
+    let status = match (index, broker_a.state, persist) {
+        ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
+        ("ok", "ok", "ok") if l2.backend != "none" => "ok",
+        _ => "degraded",
+    };
+    Health {
+        status,
+        version: version::VERSION,
+        uptime_s: scheduler.uptime_ms() / 1_000,
+        // The second level's file is the only database until accounts have one.
+        database: match (l2.backend, persist) {
+            ("none", _) => "unavailable",
+            (_, "ok") => "ok",
+            _ => "failing",
+        },
+        cache_l1: CacheL1 {
+            size: l1.size,
+            hits: l1.hits,
+            misses: l1.misses,
+            evictions: l1.evictions,
+            waiting: parts.misses.stats().waiters + parts.probes.stats().waiters,
+        },
+        cache_l2: CacheL2 {
+            backend: l2.backend,
+            hits: l2.hits,
+            misses: l2.misses,
+            errors: l2.errors,
+        },
+        warmers: Warmers {
+            index,
+            quotes: quotes_state(scheduler, now_mono_ms),
+            instruments: instruments_state(scheduler),
+            persist,
+        },
+        market: Market {
+            phase: scheduler.status().phase.as_str(),
+            calendar_known: scheduler.status().calendar_known,
+            as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
+            instruments: instruments.len(),
+            instruments_origin: instruments.origin().as_str(),
+        },
+        feeds: Feeds { broker_a, public },
+        lanes: [&parts.broker_a_lane, &parts.public_lane, &parts.cache_lane]
+            .map(|lane| lane_report(lane))
+            .into(),
+        disclaimer: DISCLAIMER,
+    }
+}
+
+fn index_state(scheduler: &Scheduler) -> &'static str {
+    match &scheduler.snapshot {
+        None if scheduler.slots_failed() => "failing",
+        None => "starting",
+        Some(snapshot) if snapshot.market.stale => "stale",
+        Some(_) => "ok",
+    }
+}
+
+fn quotes_state(scheduler: &Scheduler, now_mono_ms: u64) -> &'static str {
+    let slots = [Some(&scheduler.broker_a), scheduler.public.as_ref()];
+    let speaks = |slot: &FeedSlot| scheduler.speaks(slot, now_mono_ms);
+    match (slots.into_iter().flatten().any(speaks), scheduler.slots_failed()) {
+        (true, _) => "ok",
+        (false, true) => "failing",
+        (false, false) => "starting",
+    }
+}
+
+fn instruments_state(scheduler: &Scheduler) -> &'static str {
+    let fetched = scheduler.parts.instruments.load().origin() == crate::market::Origin::BrokerA;
+    match (&scheduler.instruments.failure, fetched) {
+        (Some(_), _) => "failing",
+        (None, true) => "ok",
+        // The embedded list serves until a token brings the day's.
+        (None, false) => "paused",
+    }
+}
+
+fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {
+    let Some(slot) = slot else {
+        return Feed { state: "off", age_ms: None, rounds: 0, failures: 0, failure: None };
+    };
+    let status = scheduler.parts.token.status(scheduler.parts.clock.now());
+    let is_broker_a = slot.feed.source() == Source::BrokerA;
+    let state = match slot.feed.readiness() {
+        Readiness::Off => "off",
+        Readiness::NoPermission => "no_permission",
+        Readiness::NoToken if status.initialized => "token_dead",
+        Readiness::NoToken => "no_token",
+        Readiness::Open(_) => "open",
+        _ if is_broker_a && status.no_permission => "no_permission",
+        _ if scheduler.speaks(slot, now_mono_ms) => "ok",
+        _ if slot.failure.is_some() => "failing",
+        _ if slot.succeeded_mono_ms.is_some() && slot.failures == 0 && !is_broker_a => "standby",
+        _ if slot.rounds == 0 => "standby",
+        _ => "stale",
+    };
+    Feed {
+        state,
+        age_ms: slot.succeeded_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
+        rounds: slot.rounds,
+        failures: slot.failures,
+        failure: slot.failure.clone(),
+    }
+}
+
+fn lane_report(lane: &Lane) -> LaneReport {
+    let LaneStats { depth, running, completed, refused, expired, panicked, wait_ms_max, .. } =
+        lane.stats();
+    LaneReport {
+        name: lane.name(),
+        depth,
+        running,
+        completed,
+        refused,
+        expired,
+        panicked,
+        wait_ms_max,
+    }
+}
