@@ -1,5 +1,5 @@
-//! Broker A's API: header strictness, the session calls, the profile and the instruments dump. Quotes,
-//! candles and the portfolio stand in files of their own. Connection threads run this.
+//! Broker A's API: header strictness, the session calls, the profile and the instruments dump.
+//! Quotes, candles and the portfolio stand in files of their own. Connection threads run this.
 
 use std::fmt::Write;
 

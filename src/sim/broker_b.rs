@@ -1,5 +1,6 @@
-//! Broker B's API: the session exchange and the three portfolio reads, with the signature verified over
-//! the bytes that came. Every read is a GET that carries a JSON body. Connection threads run this.
+//! Broker B's API: the session exchange and the three portfolio reads, with the signature verified
+//! over the bytes that came. Every read is a GET that carries a JSON body. Connection threads run
+//! this.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;

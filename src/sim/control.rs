@@ -1,5 +1,8 @@
-//! The routes under `/sim/control/`: switch faults on and off, read the counters, log people in and out.
-//! Bodies are small JSON documents; anything that makes no sense is answered 400 with the reason.
+//! The routes under `/sim/control/`: switch faults on and off, read the counters, log people in and
+//! out. Bodies are small JSON documents; anything that makes no sense is answered 400 with the
+//! reason.
+
+use std::sync::atomic::Ordering;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -75,7 +78,10 @@ fn error(status: u16, reason: &str) -> Answer {
 }
 
 fn body<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
-    sonic_rs::from_slice(&request.body).map_err(|error| format!("body: {error}"))
+    sonic_rs::from_slice(&request.body).map_err(|error| {
+        // The first line says it; the others draw the place.
+        format!("body: {}", error.to_string().lines().next().unwrap_or_default())
+    })
 }
 
 /// The user named in the body, or `usual` where there is none.
@@ -101,6 +107,7 @@ fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
 
 fn stats(world: &World) -> Json {
     let faults = world.faults.lock().to_json();
+    let refused = world.refused_connections.load(Ordering::Relaxed) as i64;
     let stats = world.stats.lock();
     let counts = |by_route: &std::collections::BTreeMap<&'static str, i64>| {
         Json::Map(by_route.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())).collect())
@@ -109,6 +116,7 @@ fn stats(world: &World) -> Json {
         ("requests", counts(&stats.requests)),
         ("rejected", counts(&stats.rejected)),
         ("max_quote_calls_in_1s", stats.quote_calls_in_1s_max.into()),
+        ("refused_connections", refused.into()),
         ("faults", faults),
         ("now", ist::iso(world.clock.now()).into()),
         ("seed", (world.settings.seed as i64).into()),

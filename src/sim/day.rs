@@ -1,9 +1,10 @@
 //! The exchange day: every price as a pure function of seed, instrument and instant.
 //!
-//! Levels are parts per million around an instrument's base price, in whole numbers. A day's closing
-//! level comes from noise over days; within the day a line from the opening level to the closing one
-//! carries noise that is nought at both ends, so the close of a day is exactly what the next trading
-//! date calls its previous close. Any thread; the only state is a bounded cache of the minutes of a day.
+//! Levels are parts per million around an instrument's base price, in whole numbers. A day's
+//! closing level comes from noise over days; within the day a line from the opening level to the
+//! closing one carries noise that is nought at both ends, so the close of a day is exactly what the
+//! next trading date calls its previous close. Any thread; the only state is a bounded cache of the
+//! minutes of a day.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,12 +30,14 @@ const AUCTION_PRINT_S: i64 = 15 * 3600 + 35 * 60;
 const AUCTION_SINCE: Date = jiff::civil::date(2026, 8, 3);
 /// Minutes from open to close.
 const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
-/// Longest run of days without trading that is looked through; the longest real one is under a week.
+/// Longest run of days without trading that is looked through; the longest real one is under a
+/// week.
 const CLOSED_DAYS_MAX: usize = 30;
 /// Minute lines kept: the whole universe for two dates.
 const CACHED_DAYS_MAX: usize = 1_000;
 
-/// Which dates the exchange trades on, given by the caller so that it agrees with the service's calendar.
+/// Which dates the exchange trades on, given by the caller so that it agrees with the service's
+/// calendar.
 #[derive(Clone)]
 pub struct Sessions {
     is_trading_date: Arc<dyn Fn(Date) -> bool + Send + Sync>,
@@ -181,7 +184,7 @@ impl Day {
 
     /// What is shown once the session of `date` is over.
     fn closed(&self, instrument: &Instrument, date: Date) -> Tick {
-        let bar = self.day_bar(instrument, date);
+        let bar = self.whole(instrument, date, &self.minutes(instrument, date));
         Tick {
             last: bar.close,
             previous_close: self.close(instrument, self.sessions.before(date)),
@@ -194,9 +197,14 @@ impl Day {
         }
     }
 
-    /// The finished bar of a whole trading date, stamped at the open.
+    /// The finished bar of a whole trading date, stamped at the open. Not cached: whoever asks for
+    /// these asks for years of them.
     pub(super) fn day_bar(&self, instrument: &Instrument, date: Date) -> Bar {
-        let minutes = self.minutes(instrument, date);
+        let minutes = minutes_of(instrument, date, self.sessions.before(date));
+        self.whole(instrument, date, &minutes)
+    }
+
+    fn whole(&self, instrument: &Instrument, date: Date, minutes: &Minutes) -> Bar {
         let close = self.close(instrument, date);
         let last = ((continuous_end_s(instrument, date) - OPEN_S) / 60) as usize;
         Bar {
@@ -295,11 +303,18 @@ impl Day {
 
 fn minutes_of(instrument: &Instrument, date: Date, before: Date) -> Minutes {
     let (number, number_before) = (day_number(date), day_number(before));
-    let mut price = Vec::with_capacity(DAY_MINUTES as usize + 1);
-    for minute in 0..=DAY_MINUTES {
-        let level = weighed(instrument, |key| intraday_level(key, number_before, number, minute));
-        price.push(priced(instrument, level));
+    let mut levels = vec![0; DAY_MINUTES as usize + 1];
+    for &(key, weight) in &instrument.factors {
+        let (previous, close) = (daily_level(key, number_before), daily_level(key, number));
+        // Part of the night's move is there at the open.
+        let gap = noise::line(key ^ 0x6a09, number, 1, 1_500);
+        let open = previous + (close - previous) * 3 / 10 + gap;
+        for (minute, level) in (0..).zip(&mut levels) {
+            let drift = (close - open) * minute / DAY_MINUTES;
+            *level += (open + drift + wobble(key, number, minute)) * weight / 100;
+        }
     }
+    let price: Vec<i64> = levels.into_iter().map(|level| priced(instrument, level)).collect();
     let running = |choose: fn(i64, i64) -> i64| {
         price.iter().scan(price[0], move |so_far, &next| {
             *so_far = choose(*so_far, next);
@@ -310,8 +325,8 @@ fn minutes_of(instrument: &Instrument, date: Date, before: Date) -> Minutes {
     Minutes { price, high, low }
 }
 
-/// A factor's level at the close of day `number`: slow and fast noise added up, which looks enough like
-/// a random walk and needs no history.
+/// A factor's level at the close of day `number`: slow and fast noise added up, which looks enough
+/// like a random walk and needs no history.
 fn daily_level(key: u64, number: i64) -> i64 {
     [(1, 6_000), (5, 8_000), (21, 20_000), (89, 45_000), (377, 100_000)]
         .iter()
@@ -319,18 +334,16 @@ fn daily_level(key: u64, number: i64) -> i64 {
         .sum()
 }
 
-fn intraday_level(key: u64, before: i64, number: i64, minute: i64) -> i64 {
-    let (previous, close) = (daily_level(key, before), daily_level(key, number));
-    let gap = noise::line(key ^ 0x6a09, number, 1, 1_500);
-    let open = previous + (close - previous) * 3 / 10 + gap;
+/// A factor's noise within the day: nought at the open and at the close.
+fn wobble(key: u64, number: i64, minute: i64) -> i64 {
     let ramp = (40 * minute).min(40 * (DAY_MINUTES - minute)).min(1_000);
-    let wobble: i64 = [(1, 150), (5, 400), (20, 900), (75, 1_800)]
+    let whole: i64 = [(1, 150), (5, 400), (20, 900), (75, 1_800)]
         .iter()
         .map(|&(period, amplitude)| {
             noise::line(key ^ 0xbb67, number * 1_000 + minute, period, amplitude)
         })
         .sum();
-    open + (close - open) * minute / DAY_MINUTES + wobble * ramp / 1_000
+    whole * ramp / 1_000
 }
 
 fn weighed(instrument: &Instrument, level: impl Fn(u64) -> i64) -> i64 {
@@ -370,8 +383,8 @@ pub(super) fn instant(date: Date, second: i64) -> Timestamp {
     Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The regular session's first and last instant on `date`, as everybody who does not know the auction
-/// states them.
+/// The regular session's first and last instant on `date`, as everybody who does not know the
+/// auction states them.
 pub(super) fn regular_hours(date: Date) -> (Timestamp, Timestamp) {
     (instant(date, OPEN_S), instant(date, CLOSE_S))
 }

@@ -1,5 +1,6 @@
-//! Misbehaviour that can be switched on: which faults are set, which of them hit a request, and what
-//! they do to its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of them.
+//! Misbehaviour that can be switched on: which faults are set, which of them hit a request, and
+//! what they do to its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of
+//! them.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -32,6 +33,7 @@ pub(super) enum Kind {
     /// 429.
     RateLimit,
     /// 200 whose body is an error.
+    #[serde(rename = "error_in_200")]
     ErrorIn200,
     /// 5xx with a page of HTML.
     #[serde(rename = "html_5xx")]

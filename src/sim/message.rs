@@ -1,5 +1,5 @@
-//! Requests and replies of the simulator's server: parsing one, framing the other. Pure functions over
-//! bytes; connection threads call them.
+//! Requests and replies of the simulator's server: parsing one, framing the other. Pure functions
+//! over bytes; connection threads call them.
 
 use std::fmt::Write;
 
@@ -80,8 +80,8 @@ pub(super) fn plain(status: u16, text: &str) -> Reply {
     }
 }
 
-/// Parses the request at the start of `bytes`: the request, whether the connection stays open, and how
-/// many bytes it took; `None` if it is not all there yet.
+/// Parses the request at the start of `bytes`: the request, whether the connection stays open, and
+/// how many bytes it took; `None` if it is not all there yet.
 ///
 /// # Errors
 /// The status to refuse with.

@@ -1,10 +1,11 @@
-//! Row 5: the simulator, a deterministic, seeded exchange day served over real HTTP/1.1 in the three
-//! wire formats of the outside world, with faults that can be switched on.
+//! Row 5: the simulator, a deterministic, seeded exchange day served over real HTTP/1.1 in the
+//! three wire formats of the outside world, with faults that can be switched on.
 //!
-//! One listener carries every upstream under a path of its own (`/a`, `/b`, `/b-master`, `/p`) and the
-//! control routes under `/sim/control`. Prices come from `day`, formats from `broker_a`, `broker_b` and
-//! `public`, misbehaviour from `faults`, threads from `server`. Nothing here may be used by the product's
-//! own request path: the simulator is its peer, reached through a socket like any other upstream.
+//! One listener carries every upstream under a path of its own (`/a`, `/b`, `/b-master`, `/p`) and
+//! the control routes under `/sim/control`. Prices come from `day`, formats from `broker_a`,
+//! `broker_b` and `public`, misbehaviour from `faults`, threads from `server`. Nothing here may be
+//! used by the product's own request path: the simulator is its peer, reached through a socket like
+//! any other upstream.
 
 mod broker_a;
 mod broker_a_history;
@@ -61,7 +62,7 @@ impl Default for SimSettings {
             listen: "127.0.0.1:0".into(),
             seed: 1,
             rate_limits: true,
-            // Observed delay of the real one (`public quotes`, freshness): a quarter of an hour.
+            // Observed delay of the real one: a quarter of an hour.
             public_delay_s: 900,
             broker_a: SimBrokerA::default(),
             broker_b: SimBrokerB::default(),
@@ -135,8 +136,9 @@ pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
     let listen = settings.listen.clone();
     let mark = format!("seed={}", settings.seed);
     let world = world::World::new(settings, clock);
+    let refused = world.refused_connections.clone();
     let handler = Box::new(move |request: &message::Request| route::answer(&world, request));
-    Ok(Sim { server: server::Server::start(&listen, mark, handler)? })
+    Ok(Sim { server: server::Server::start(&listen, mark, refused, handler)? })
 }
 
 impl Sim {

@@ -1,5 +1,5 @@
-//! The public provider: user-agent strictness, throttling and the two batch calls. The chart call stands
-//! in a file of its own. Connection threads run this.
+//! The public provider: user-agent strictness, throttling and the two batch calls. The chart call
+//! stands in a file of its own. Connection threads run this.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -1,7 +1,7 @@
-//! The simulator's own HTTP/1.1 server: small, strict and blocking, one thread per connection and no
-//! more than [`CONNECTIONS_MAX`] of them. It shares nothing with the product's edge, so that the peer of
-//! our clients is independent of the code under test, and it can misbehave on the socket on purpose.
-//! It must never be exposed: the product's edge layer is the one for strangers.
+//! The simulator's own HTTP/1.1 server: small, strict and blocking, one thread per connection and
+//! no more than [`CONNECTIONS_MAX`] of them. It shares nothing with the product's edge, so that the
+//! peer of our clients is independent of the code under test, and it can misbehave on the socket on
+//! purpose. It must never be exposed: the product's edge layer is the one for strangers.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -52,6 +52,8 @@ struct Shared {
     /// Real time, whatever clock the exchange runs on: deadlines on sockets are real.
     timer: Clock,
     stopping: AtomicBool,
+    /// Connections over the cap.
+    refused: Arc<AtomicU64>,
     next_id: AtomicU64,
     open: Mutex<HashMap<u64, TcpStream>>,
     /// Signalled when a connection ends and when stopping begins.
@@ -69,7 +71,12 @@ impl Server {
     ///
     /// # Errors
     /// The address cannot be bound or a thread cannot be started.
-    pub(super) fn start(listen: &str, mark: String, handler: Box<Handler>) -> io::Result<Self> {
+    pub(super) fn start(
+        listen: &str,
+        mark: String,
+        refused: Arc<AtomicU64>,
+        handler: Box<Handler>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(listen)?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
@@ -77,6 +84,7 @@ impl Server {
             mark,
             timer: Clock::system(),
             stopping: AtomicBool::new(false),
+            refused,
             next_id: AtomicU64::new(0),
             open: Mutex::new(HashMap::new()),
             changed: Condvar::new(),
@@ -144,6 +152,7 @@ fn admit(stream: TcpStream, shared: &Arc<Shared>) {
         let clone = stream.try_clone();
         let Ok(clone) = clone else { return reset(&stream) };
         if open.len() >= CONNECTIONS_MAX {
+            shared.refused.fetch_add(1, Ordering::Relaxed);
             return reset(&stream);
         }
         open.insert(id, clone);
@@ -214,7 +223,9 @@ fn converse(mut stream: &TcpStream, shared: &Shared) {
             }
         };
         let reply = (shared.handler)(&request);
-        shared.pause(Duration::from_millis(reply.delivery.delay_ms));
+        if hold_back(stream, reply.delivery.delay_ms, shared) {
+            return;
+        }
         if reply.delivery.refuse {
             return reset(stream);
         }
@@ -223,6 +234,31 @@ fn converse(mut stream: &TcpStream, shared: &Shared) {
             return;
         }
     }
+}
+
+/// Waits before an answer; `true` if the client went away meanwhile, so that clients which give up
+/// do not leave threads behind.
+fn hold_back(stream: &TcpStream, delay_ms: u64, shared: &Shared) -> bool {
+    let until = shared.timer.monotonic_ms() + delay_ms;
+    loop {
+        let left = until.saturating_sub(shared.timer.monotonic_ms());
+        if left == 0 {
+            return false;
+        }
+        let _ = stream.set_read_timeout(Some(Duration::from_millis(left)));
+        match stream.peek(&mut [0]) {
+            Ok(0) => return true,
+            // The next request is there already: only the time is left to wait for.
+            Ok(_) => shared.pause(Duration::from_millis(left)),
+            Err(error) if timed_out(&error) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+fn timed_out(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 fn write_reply(
@@ -284,12 +320,7 @@ fn read_request(
             Ok(0) => return Ok(None),
             Ok(read) => buffer.extend_from_slice(&chunk[..read]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-                    && deadline.is_some() =>
-            {
-                return Err(408);
-            }
+            Err(error) if timed_out(&error) && deadline.is_some() => return Err(408),
             Err(_) => return Ok(None),
         }
     }

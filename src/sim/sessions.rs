@@ -1,5 +1,5 @@
-//! Who is logged in at the simulated brokers: one-time login values, tokens and when they die. Plain
-//! values behind the world's locks, bounded by [`LOGINS_MAX`].
+//! Who is logged in at the simulated brokers: one-time login values, tokens and when they die.
+//! Plain values behind the world's locks, bounded by [`LOGINS_MAX`].
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Counters and rate limits of the simulator: what was asked, what was turned away. Plain values behind
-//! the world's locks.
+//! Counters and rate limits of the simulator: what was asked, what was turned away. Plain values
+//! behind the world's locks.
 
 use std::collections::{BTreeMap, VecDeque};
 

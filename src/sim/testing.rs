@@ -1,5 +1,5 @@
-//! A raw HTTP client for the simulator's own tests: it writes bytes and reads bytes, so that nothing is
-//! hidden by a library.
+//! A raw HTTP client for the simulator's own tests: it writes bytes and reads bytes, so that
+//! nothing is hidden by a library.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,5 +1,5 @@
-//! The instruments of the simulated exchange, from the embedded `universe.csv`: real names, numbers and
-//! codes for the indices and the fifty constituents, made-up shares (`SIM…`) for the rest.
+//! The instruments of the simulated exchange, from the embedded `universe.csv`: real names, numbers
+//! and codes for the indices and the fifty constituents, made-up shares (`SIM…`) for the rest.
 //! Built once at start, read by every connection thread.
 
 use std::collections::HashMap;

@@ -1,5 +1,9 @@
-//! What all connection threads of the simulator share: the clock, the exchange, and the locked state of
-//! sessions, faults, limits and counters. Locks are held for look-ups only, never over I/O.
+//! What all connection threads of the simulator share: the clock, the exchange, and the locked
+//! state of sessions, faults, limits and counters. Locks are held for look-ups only, never over
+//! I/O.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -21,6 +25,8 @@ pub(super) struct World {
     pub(super) clock: Clock,
     pub(super) universe: Universe,
     pub(super) day: Day,
+    /// Connections closed at once because too many were open.
+    pub(super) refused_connections: Arc<AtomicU64>,
     pub(super) faults: Mutex<Faults>,
     pub(super) stats: Mutex<Stats>,
     pub(super) limits: Mutex<Limits>,
@@ -34,6 +40,7 @@ impl World {
         Self {
             universe: Universe::embedded(settings.seed),
             day: Day::new(settings.seed, settings.sessions.clone()),
+            refused_connections: Arc::default(),
             faults: Mutex::default(),
             stats: Mutex::default(),
             limits: Mutex::default(),
