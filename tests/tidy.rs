@@ -134,7 +134,7 @@ fn names(source: &Source) -> Vec<String> {
     let mut found: Vec<String> = source
         .path
         .split(['/', '.'])
-        .flat_map(|part| bad_words(part))
+        .flat_map(bad_words)
         .map(|why| format!("{}: {why}", source.path))
         .collect();
     for (number, line) in without_comments(&source.text).lines().enumerate() {

@@ -27,11 +27,6 @@ impl Counter {
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
-
-    /// The value, which becomes zero.
-    pub fn take(&self) -> u64 {
-        self.0.swap(0, Ordering::Relaxed)
-    }
 }
 
 /// Most edge threads that count without meeting; more share, which costs speed and nothing else.
@@ -117,7 +112,6 @@ mod tests {
             }
         });
         assert_eq!((PLAIN.value(), SHARDED.value()), (20_000, 40_000));
-        assert_eq!((PLAIN.take(), PLAIN.value()), (20_000, 0));
     }
 
     #[test]

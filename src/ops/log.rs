@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -19,12 +19,24 @@ const LINES_MAX: usize = 4096;
 /// A longer line is cut, so that a foreign error text cannot fill the memory.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// Lines lost because the reader of the log was too slow.
-pub static LINES_DROPPED: Counter = Counter::new();
-/// Writes that failed, mostly because nobody reads the log any more.
-pub static WRITES_FAILED: Counter = Counter::new();
+/// The log of the process, once it is started.
+static SINK: OnceLock<Sink> = OnceLock::new();
 
-static QUEUE: OnceLock<Sender<Note>> = OnceLock::new();
+#[derive(Debug, Default)]
+struct Tally {
+    dropped: Counter,
+    failed: Counter,
+}
+
+/// Lines lost because the reader of the log was too slow.
+pub fn lines_dropped() -> u64 {
+    SINK.get().map_or(0, |sink| sink.tally.dropped.value())
+}
+
+/// Writes that failed, mostly because nobody reads the log any more.
+pub fn writes_failed() -> u64 {
+    SINK.get().map_or(0, |sink| sink.tally.failed.value())
+}
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +78,8 @@ pub enum StartError {
 /// A bad filter, no thread to be had, or a log that runs already.
 pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
     let filter = EnvFilter::builder().parse(filter)?;
-    let sink = Sink(spawn_writer(io::stderr(), form)?);
-    QUEUE.set(sink.0.clone()).map_err(|_| StartError::Twice)?;
+    let sink = spawn_writer(io::stderr(), form)?;
+    SINK.set(sink.clone()).map_err(|_| StartError::Twice)?;
     let timestamp = !stderr_is_the_journal();
     let set = match form {
         Form::Logfmt => tracing::subscriber::set_global_default(
@@ -92,24 +104,16 @@ pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
 
 /// Waits until what was logged so far is written, at most `within`.
 pub fn flush(within: Duration) {
-    if let Some(queue) = QUEUE.get() {
-        flush_queue(queue, within);
+    if let Some(sink) = SINK.get() {
+        // Twice: a panic's line is formatted by the writing thread and queued behind the first.
+        let _ = sink.flush(within) && sink.flush(within);
     }
-}
-
-fn flush_queue(queue: &Sender<Note>, within: Duration) -> bool {
-    let (done, written) = bounded(1);
-    queue.send_timeout(Note::Flush(done), within).is_ok() && written.recv_timeout(within).is_ok()
 }
 
 /// Logs a panic without formatting on the stack that panicked.
 pub(super) fn panicked(note: PanicNote) {
-    match QUEUE.get() {
-        Some(queue) => {
-            if queue.try_send(Note::Panic(note)).is_err() {
-                LINES_DROPPED.increment();
-            }
-        }
+    match SINK.get() {
+        Some(sink) => sink.hand_over(Note::Panic(note)),
         // Before the log runs, standard error is all there is; its failure has no better place to
         // go.
         None => {
@@ -126,16 +130,20 @@ fn stderr_is_the_journal() -> bool {
         .is_ok_and(|stderr| named == format!("{}:{}", stderr.dev(), stderr.ino()))
 }
 
-fn spawn_writer(out: impl Write + Send + 'static, form: Form) -> io::Result<Sender<Note>> {
+fn spawn_writer(out: impl Write + Send + 'static, form: Form) -> io::Result<Sink> {
     let (queue, notes) = bounded(LINES_MAX);
+    let sink = Sink { queue, tally: Arc::default() };
+    let tally = Arc::clone(&sink.tally);
     // Not one of rt's threads: the log must outlive them all and stands below them.
-    std::thread::Builder::new().name("log".into()).spawn(move || write_all(notes, out, form))?;
-    Ok(queue)
+    std::thread::Builder::new().name("log".into()).spawn(move || {
+        write_all(&notes, out, form, &tally);
+    })?;
+    Ok(sink)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the thread owns its end of the queue")]
-fn write_all(notes: Receiver<Note>, mut out: impl Write, form: Form) {
-    for note in &notes {
+fn write_all(notes: &Receiver<Note>, mut out: impl Write, form: Form, tally: &Tally) {
+    let mut told = 0;
+    for note in notes {
         let written = match note {
             Note::Line(line) => out.write_all(&line),
             Note::Panic(panic) => {
@@ -150,11 +158,14 @@ fn write_all(notes: Receiver<Note>, mut out: impl Write, form: Form) {
             }
         };
         if written.is_err() {
-            WRITES_FAILED.increment();
+            tally.failed.increment();
         }
-        let dropped = LINES_DROPPED.take();
-        if dropped > 0 && out.write_all(dropped_line(dropped, form).as_bytes()).is_err() {
-            WRITES_FAILED.increment();
+        let dropped = tally.dropped.value();
+        if dropped > told {
+            if out.write_all(dropped_line(dropped - told, form).as_bytes()).is_err() {
+                tally.failed.increment();
+            }
+            told = dropped;
         }
     }
 }
@@ -179,20 +190,37 @@ fn dropped_line(lines: u64, form: Form) -> String {
     }
 }
 
-/// Gives each event a buffer that is queued as one line.
+/// The callers' end. Gives each event a buffer that is queued as one line.
 #[derive(Clone)]
-struct Sink(Sender<Note>);
+struct Sink {
+    queue: Sender<Note>,
+    tally: Arc<Tally>,
+}
+
+impl Sink {
+    fn hand_over(&self, note: Note) {
+        if self.queue.try_send(note).is_err() {
+            self.tally.dropped.increment();
+        }
+    }
+
+    fn flush(&self, within: Duration) -> bool {
+        let (done, written) = bounded(1);
+        self.queue.send_timeout(Note::Flush(done), within).is_ok()
+            && written.recv_timeout(within).is_ok()
+    }
+}
 
 impl<'a> MakeWriter<'a> for Sink {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
-        Line { queue: &self.0, bytes: Vec::new() }
+        Line { sink: self, bytes: Vec::new() }
     }
 }
 
 struct Line<'a> {
-    queue: &'a Sender<Note>,
+    sink: &'a Sink,
     bytes: Vec<u8>,
 }
 
@@ -217,9 +245,7 @@ impl Drop for Line<'_> {
             bytes.truncate(LINE_BYTES_MAX);
             bytes.extend_from_slice(b" (cut)\n");
         }
-        if self.queue.try_send(Note::Line(bytes)).is_err() {
-            LINES_DROPPED.increment();
-        }
+        self.sink.hand_over(Note::Line(bytes));
     }
 }
 
@@ -238,10 +264,10 @@ mod tests {
     #[test]
     fn lines_arrive_whole_and_long_ones_are_cut() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let sink = Sink(spawn_writer(writer, Form::Logfmt).unwrap());
+        let sink = spawn_writer(writer, Form::Logfmt).unwrap();
         write_line(&sink, "a=1\n");
         write_line(&sink, &"x".repeat(3 * LINE_BYTES_MAX));
-        assert!(flush_queue(&sink.0, LONG));
+        assert!(sink.flush(LONG));
         drop(sink);
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
@@ -253,32 +279,31 @@ mod tests {
     fn a_reader_that_is_gone_costs_lines_only() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let sink = Sink(spawn_writer(writer, Form::Logfmt).unwrap());
-        let before = WRITES_FAILED.value();
+        let sink = spawn_writer(writer, Form::Logfmt).unwrap();
         for _ in 0..10 {
             write_line(&sink, "a=1\n");
         }
-        assert!(flush_queue(&sink.0, LONG), "the writing thread has ended");
-        assert!(WRITES_FAILED.value() >= before + 10);
+        assert!(sink.flush(LONG), "the writing thread has ended");
+        assert_eq!(sink.tally.failed.value(), 10);
     }
 
     #[test]
     fn a_reader_that_stopped_reading_holds_nobody() {
         let (reader, writer) = io::pipe().unwrap();
-        let sink = Sink(spawn_writer(writer, Form::Json).unwrap());
+        let sink = spawn_writer(writer, Form::Json).unwrap();
         // Far more than pipe and queue hold; ends only because full queues drop.
         let line = "x".repeat(1024);
         for _ in 0..2 * LINES_MAX {
             write_line(&sink, &line);
         }
-        assert!(!flush_queue(&sink.0, Duration::from_millis(1)), "the pipe took everything");
+        assert!(!sink.flush(Duration::from_millis(1)), "the pipe took everything");
         let mut reader = reader;
         let drain = std::thread::scope(|scope| {
             let reading = scope.spawn(move || {
                 let mut text = String::new();
                 reader.read_to_string(&mut text).map(|_| text)
             });
-            assert!(flush_queue(&sink.0, LONG));
+            assert!(sink.flush(LONG));
             drop(sink);
             reading.join().unwrap().unwrap()
         });

@@ -24,3 +24,41 @@ fn send(states: &[NotifyState<'_>]) {
         tracing::warn!(%error, "cannot notify systemd");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+    use std::process::Command;
+
+    /// Set in the child process, whose environment names the socket.
+    const CHILD: &str = "NOTIFY_CHILD";
+
+    #[test]
+    fn systemd_hears_ready_status_and_stopping() {
+        if std::env::var_os(CHILD).is_some() {
+            super::ready("serving");
+            super::status("token dead");
+            super::stopping();
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "ops::notify::tests::systemd_hears_ready_status_and_stopping"])
+            .env(CHILD, "1")
+            .env("NOTIFY_SOCKET", &path)
+            .output()
+            .unwrap()
+            .status;
+        assert!(status.success());
+        socket.set_nonblocking(true).unwrap();
+        let mut bytes = [0; 256];
+        for said in
+            ["READY=1\nSTATUS=serving\n", "STATUS=token dead\n", "STOPPING=1\nSTATUS=draining\n"]
+        {
+            let length = socket.recv(&mut bytes).unwrap();
+            assert_eq!(std::str::from_utf8(&bytes[..length]).unwrap(), said);
+        }
+    }
+}

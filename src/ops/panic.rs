@@ -42,3 +42,52 @@ fn asked_backtrace() -> Option<String> {
     let trace = Backtrace::capture();
     (trace.status() == BacktraceStatus::Captured).then(|| trace.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    /// Set in the child process, which alone may replace the hook of its tests.
+    const CHILD: &str = "PANIC_HOOK_CHILD";
+
+    fn panic_everywhere() {
+        super::log::start("info", super::log::Form::Logfmt).unwrap();
+        super::install();
+        let thread = std::thread::Builder::new().name("lane-x".into());
+        assert!(thread.spawn(|| panic!("in a {}", "thread")).unwrap().join().is_err());
+        assert!(may::go!(|| panic!("in a coroutine")).join().is_err());
+        let waiting = may::go!(may::coroutine::park);
+        // A cancelled coroutine unwinds by a panic of may's own, which is no fault.
+        unsafe_cancel(&waiting);
+        assert!(waiting.join().is_err());
+        assert_eq!(super::PANICS.value(), 2);
+        super::log::flush(Duration::from_secs(30));
+    }
+
+    #[expect(unsafe_code, reason = "may leaves it to the caller that the coroutine can unwind")]
+    fn unsafe_cancel(coroutine: &may::coroutine::JoinHandle<()>) {
+        // SAFETY: it waits in `park` and holds nothing.
+        unsafe { coroutine.coroutine().cancel() };
+    }
+
+    #[test]
+    fn each_panic_is_one_line_with_its_place() {
+        if std::env::var_os(CHILD).is_some() {
+            return panic_everywhere();
+        }
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "ops::panic::tests::each_panic_is_one_line_with_its_place"])
+            .env(CHILD, "1")
+            .env_remove("RUST_BACKTRACE")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines.iter().all(|line| line.contains("panic.rs:")), "{text}");
+        assert!(lines[0].contains("in a thread") && lines[0].contains("lane-x"), "{text}");
+        assert!(lines[1].contains("in a coroutine") && lines[1].contains("in_coroutine=true"));
+    }
+}
