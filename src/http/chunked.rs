@@ -41,8 +41,8 @@ pub enum ChunkFault {
 }
 
 impl Chunked {
-    /// Decodes from `input`, appends data to `body`, and gives how many bytes were consumed and whether
-    /// the body is complete. Bytes after its end are left.
+    /// Decodes from `input`, appends data to `body`, and gives how many bytes were consumed and
+    /// whether the body is complete. Bytes after its end are left.
     ///
     /// # Errors
     /// [`ChunkFault`].

@@ -1,5 +1,5 @@
-//! The life of one connection: wait, read, take turns, write, and end well. One coroutine each, on the
-//! worker that polls its descriptor.
+//! The life of one connection: wait, read, take turns, write, and end well. One coroutine each, on
+//! the worker that polls its descriptor.
 //!
 //! The usual request costs one wait, one read and one write. While it waits, a connection holds no
 //! buffer: unconsumed input (a partial head) and unwritten output are kept in exact-sized vectors.
@@ -27,8 +27,8 @@ const WOKEN: usize = 0x8000_0000;
 /// Turns without a wait before a connection lets its neighbours' descriptors be polled.
 const TURNS_MAX: u32 = 8;
 
-/// After our last byte we read on for this long and this much, so that a reset caused by unread input does
-/// not destroy the answer before the client has read it.
+/// After our last byte we read on for this long and this much, so that a reset caused by unread
+/// input does not destroy the answer before the client has read it.
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES: usize = 256 * 1024;
 
@@ -257,8 +257,9 @@ impl<S: Serve> Connection<S> {
         Ok(None)
     }
 
-    /// Writes to a client that reads slower than it asks. Nothing more is read from it meanwhile, which
-    /// is what bounds the output. False when it did not read in time, or everybody together holds too much.
+    /// Writes to a client that reads slower than it asks. Nothing more is read from it meanwhile,
+    /// which is what bounds the output. False when it did not read in time, or everybody together
+    /// holds too much.
     fn write_slowly(&mut self, rest: &[u8]) -> bool {
         let Some(_held) = UnreadOutput::hold(&self.shared, rest.len()) else { return false };
         self.timed = Timed::Idle;
@@ -284,8 +285,8 @@ impl<S: Serve> Connection<S> {
         }
     }
 
-    /// Lets the worker poll its other descriptors. may runs a yielding coroutine again before it polls, so
-    /// the wake has to come from another thread.
+    /// Lets the worker poll its other descriptors. may runs a yielding coroutine again before it
+    /// polls, so the wake has to come from another thread.
     fn breathe(&mut self) {
         if self.shared.slots.breathe(self.io.waker()) {
             let flags = self.io.wait_io();
@@ -312,8 +313,8 @@ impl<S: Serve> Connection<S> {
         }
     }
 
-    /// Ends the connection. Where the client may still be sending, its bytes are read and dropped for a
-    /// while after our last one (RFC 9112 9.6).
+    /// Ends the connection. Where the client may still be sending, its bytes are read and dropped
+    /// for a while after our last one (RFC 9112 9.6).
     fn close(mut self, rude: bool) {
         self.socket.finish_writing();
         if !rude && self.carry.is_empty() {

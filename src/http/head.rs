@@ -1,8 +1,8 @@
 //! Bytes to a request head: one parse, strict framing, no allocation.
 //!
-//! Pure. httparse splits the lines; what RFC 9112 asks of a server beyond that (one Host, one way to tell
-//! the body's length, known codings) is decided here, because a proxy in front may read an ambiguous head
-//! differently and a request could then be smuggled past it.
+//! Pure. httparse splits the lines; what RFC 9112 asks of a server beyond that (one Host, one way
+//! to tell the body's length, known codings) is decided here, because a proxy in front may read an
+//! ambiguous head differently and a request could then be smuggled past it.
 
 use super::request::Method;
 
@@ -61,14 +61,14 @@ pub struct Head {
     table: Table,
 }
 
-/// httparse's working memory, kept from parse to parse. On the stack it would be 4 KiB that every idle
-/// connection's coroutine had touched once and then kept.
+/// httparse's working memory, kept from parse to parse. On the stack it would be 4 KiB that every
+/// idle connection's coroutine had touched once and then kept.
 #[derive(Debug, Default)]
 struct Table(Vec<httparse::Header<'static>>);
 
 impl Table {
-    /// The empty vector under another lifetime. Collecting an emptied vector into one of the same layout
-    /// keeps its allocation.
+    /// The empty vector under another lifetime. Collecting an emptied vector into one of the same
+    /// layout keeps its allocation.
     fn recycled<'to>(table: Vec<httparse::Header<'_>>) -> Vec<httparse::Header<'to>> {
         let empty = table.into_iter().take(0);
         empty.map(|_| -> httparse::Header<'to> { unreachable!("nothing is left") }).collect()
@@ -308,7 +308,8 @@ fn version_fault(window: &[u8]) -> HeadFault {
     }
 }
 
-/// A length of up to 19 digits; the body limit refuses what is too long (413), not what is malformed.
+/// A length of up to 19 digits; the body limit refuses what is too long (413), not what is
+/// malformed.
 fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return Err(HeadFault::BadLength);

@@ -1,7 +1,8 @@
 //! Listening and connected sockets: TCP or Unix, bound here or handed over by systemd.
 //!
 //! Binding happens on the main thread, before any coroutine exists. may's own listener would set
-//! SO_REUSEPORT, with which a second instance starts silently on the same port; so sockets are made here.
+//! SO_REUSEPORT, with which a second instance starts silently on the same port; so sockets are made
+//! here.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -65,7 +66,8 @@ impl Listener {
         if passed.len() == 0 {
             return Ok(None);
         }
-        // The first socket is the one; which kind it is shows in which of the two conversions works.
+        // The first socket is the one; which kind it is shows in which of the two conversions
+        // works.
         if let Ok(Some(tcp)) = passed.take_tcp_listener(0) {
             tcp.set_nonblocking(true)?;
             return Ok(Some(Self::Tcp(tcp)));
@@ -164,9 +166,9 @@ fn in_words(address: &str, source: io::Error) -> ListenError {
 
 /// A socket's number without its ownership: what may polls.
 ///
-/// `CoIo` closes what it owns before it takes it out of epoll. Between the two another worker may accept a
-/// connection with the same number and lose its registration. So the socket is owned beside the `CoIo`, in
-/// a field that is dropped after it.
+/// `CoIo` closes what it owns before it takes it out of epoll. Between the two another worker may
+/// accept a connection with the same number and lose its registration. So the socket is owned
+/// beside the `CoIo`, in a field that is dropped after it.
 #[derive(Debug)]
 pub struct Descriptor(RawFd);
 

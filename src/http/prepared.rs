@@ -15,8 +15,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Builds the response. `headers` are written in order; `Content-Length` is added except to a 304,
-    /// for which the length of the body it stands for is not sent (RFC 9110 8.6 leaves it optional).
+    /// Builds the response. `headers` are written in order; `Content-Length` is added except to a
+    /// 304, for which the length of the body it stands for is not sent (RFC 9110 8.6 leaves it
+    /// optional).
     pub fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256 + body.len());
         bytes.extend_from_slice(b"HTTP/1.1 ");

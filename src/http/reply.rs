@@ -1,6 +1,7 @@
 //! How a handler answers: it appends one complete response to the connection's output buffer.
 //!
-//! Runs on the edge. Sending a [`Prepared`] response is a copy; anything else formats its head here.
+//! Runs on the edge. Sending a [`Prepared`] response is a copy; anything else formats its head
+//! here.
 
 use super::prepared::{Prepared, reason};
 use super::problem::Problem;
@@ -78,7 +79,8 @@ impl<'a> Reply<'a> {
         self.finish();
     }
 
-    /// Sends an error document (RFC 9457), with the request's id, which it also returns for the log.
+    /// Sends an error document (RFC 9457), with the request's id, which it also returns for the
+    /// log.
     pub fn problem(&mut self, problem: &Problem) -> String {
         let id = match self.own_request_id {
             Some(own) => String::from_utf8_lossy(own).into_owned(),

@@ -133,8 +133,9 @@ impl<'a> Request<'a> {
         self.head.headers.iter().filter_map(named)
     }
 
-    /// The client's address: the peer's, or what trusted proxies say of it. `X-Forwarded-For` is read from
-    /// the right, past every address that is itself a trusted proxy; what stands further left is hearsay.
+    /// The client's address: the peer's, or what trusted proxies say of it. `X-Forwarded-For` is
+    /// read from the right, past every address that is itself a trusted proxy; what stands further
+    /// left is hearsay.
     pub fn client_address(&self) -> Option<IpAddr> {
         let peer = match self.peer {
             Peer::Ip(address) if !self.trusted_proxies.contains(&address) => return Some(address),

@@ -1,8 +1,8 @@
 //! Working buffers that a connection borrows only while it handles bytes.
 //!
-//! One or two per worker serve any number of connections, so an idle connection costs its coroutine's stack
-//! and nothing else. A set is taken out of the worker's pool by value: it may travel with the coroutine to
-//! another thread, and is given back wherever that ends up.
+//! One or two per worker serve any number of connections, so an idle connection costs its
+//! coroutine's stack and nothing else. A set is taken out of the worker's pool by value: it may
+//! travel with the coroutine to another thread, and is given back wherever that ends up.
 
 use std::cell::RefCell;
 
@@ -34,8 +34,8 @@ thread_local! {
 }
 
 impl Scratch {
-    /// A set from this thread's pool, or a new one. Never inlined: the address of a thread-local must not
-    /// be kept in a register across a wait that may end on another thread.
+    /// A set from this thread's pool, or a new one. Never inlined: the address of a thread-local
+    /// must not be kept in a register across a wait that may end on another thread.
     #[inline(never)]
     pub fn take(head_bytes_max: usize) -> Box<Self> {
         let pooled = POOL.with(|pool| pool.borrow_mut().pop());

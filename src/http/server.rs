@@ -1,7 +1,7 @@
 //! Accepting connections, capping them, and ending without losing a request.
 //!
-//! One coroutine accepts; one OS thread sweeps deadlines (see `slots`). `Server` is held by the main
-//! thread, which drains it.
+//! One coroutine accepts; one OS thread sweeps deadlines (see `slots`). `Server` is held by the
+//! main thread, which drains it.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,8 +27,8 @@ use crate::rt::{edge, threads};
 /// Output waiting for slow readers, all connections together: past it the slowest lose.
 pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Pause of the accept loop when the process or the machine has no descriptors or memory left; going on
-/// at once would burn a core.
+/// Pause of the accept loop when the process or the machine has no descriptors or memory left;
+/// going on at once would burn a core.
 const ACCEPT_PAUSE_MS: u64 = 100;
 
 /// What all connections of a server share.
@@ -103,8 +103,8 @@ impl<S: Serve> Server<S> {
         &self.shared
     }
 
-    /// Stops accepting, lets every request that has reached us be answered, and returns when the last
-    /// connection has ended or `drain_timeout_ms` have passed. Gives how many were cut off.
+    /// Stops accepting, lets every request that has reached us be answered, and returns when the
+    /// last connection has ended or `drain_timeout_ms` have passed. Gives how many were cut off.
     pub fn drain(mut self) -> usize {
         self.shared.draining.store(true, Ordering::SeqCst);
         self.acceptor.wakeup();

@@ -1,8 +1,9 @@
-//! The connection table: who is connected, until when each may stay as it is, and the sweeper that says so.
+//! The connection table: who is connected, until when each may stay as it is, and the sweeper that
+//! says so.
 //!
-//! A deadline costs a connection one relaxed store. Every quarter second the sweeper, an OS thread, walks
-//! the table and wakes the coroutines whose deadline has passed; each then decides for itself. may's own
-//! timeouts would cost a timer per read.
+//! A deadline costs a connection one relaxed store. Every quarter second the sweeper, an OS thread,
+//! walks the table and wakes the coroutines whose deadline has passed; each then decides for
+//! itself. may's own timeouts would cost a timer per read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -128,8 +129,8 @@ impl Slots {
         }
     }
 
-    /// Asks the sweeper to wake this coroutine from outside, which puts it behind the next poll of its
-    /// worker's descriptors. False when too many ask.
+    /// Asks the sweeper to wake this coroutine from outside, which puts it behind the next poll of
+    /// its worker's descriptors. False when too many ask.
     pub fn breathe(&self, waker: WaitIoWaker) -> bool {
         self.breathe.try_send(waker).is_ok()
     }

@@ -1,5 +1,5 @@
-//! One turn of a connection: what has arrived is parsed, every complete request answered into the output
-//! buffer. Runs on the edge; waits only where a handler waits.
+//! One turn of a connection: what has arrived is parsed, every complete request answered into the
+//! output buffer. Runs on the edge; waits only where a handler waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,8 +14,8 @@ use super::scratch::Scratch;
 use super::server::Shared;
 use super::{Method, Serve};
 
-/// Output gathered before it is written, so that answers to pipelined requests share a write but none
-/// waits for too many others.
+/// Output gathered before it is written, so that answers to pipelined requests share a write but
+/// none waits for too many others.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Where the connection is in its current request.
@@ -232,7 +232,8 @@ impl<S: Serve> Exchange<'_, S> {
         self.refuse(scratch, fault.status(), fault.detail())
     }
 
-    /// Answers a fault of the protocol and ends the connection, whose framing can no longer be trusted.
+    /// Answers a fault of the protocol and ends the connection, whose framing can no longer be
+    /// trusted.
     pub fn refuse(&mut self, scratch: &mut Scratch, status: u16, detail: &'static str) -> Step {
         let mut reply = Reply {
             out: &mut scratch.out,

@@ -1,9 +1,10 @@
-//! The coroutine side: worker count, stack size, spawning on the worker that owns a descriptor, and the
-//! one way to wait with a limit.
+//! The coroutine side: worker count, stack size, spawning on the worker that owns a descriptor, and
+//! the one way to wait with a limit.
 //!
-//! may is built without its `io_timeout`, `io_cancel` and `work_steal` features: deadlines come from the
-//! connection table's sweeper, nothing is ever cancelled, and a connection stays on the worker whose epoll
-//! holds its descriptor. That makes every wait cheaper and lets an idle worker sleep for good.
+//! may is built without its `io_timeout`, `io_cancel` and `work_steal` features: deadlines come
+//! from the connection table's sweeper, nothing is ever cancelled, and a connection stays on the
+//! worker whose epoll holds its descriptor. That makes every wait cheaper and lets an idle worker
+//! sleep for good.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,15 +14,17 @@ use std::time::Duration;
 use may::coroutine;
 use may::sync::Blocker;
 
-/// Stack of a coroutine in words of eight bytes: 64 KiB of address space, of which only touched pages
-/// cost memory. An even number, since may reports stack use of odd ones at exit. Half of this is may's
-/// default; a failed name look-up takes 13 KiB and a printed backtrace 20 KiB, so there is room for both.
+/// Stack of a coroutine in words of eight bytes: 64 KiB of address space, of which only touched
+/// pages cost memory. An even number, since may reports stack use of odd ones at exit. Half of this
+/// is may's default; a failed name look-up takes 13 KiB and a printed backtrace 20 KiB, so there is
+/// room for both.
 const STACK_WORDS: usize = 0x2000;
 
 /// Finished coroutines whose stacks are kept for the next connection. Each keeps its touched pages.
 const POOLED_STACKS: usize = 512;
 
-/// Sets the number of edge workers, 0 meaning one per core. Has an effect only before the first coroutine.
+/// Sets the number of edge workers, 0 meaning one per core. Has an effect only before the first
+/// coroutine.
 pub fn configure(threads: usize) {
     let config = may::config();
     if threads > 0 {
@@ -36,12 +39,12 @@ pub fn configure(threads: usize) {
 /// Starts a coroutine on the worker that polls `descriptor`.
 ///
 /// # Errors
-/// When no stack can be mapped (the kernel's limit on mappings): the caller refuses the connection and
-/// goes on. may reports this by a panic, which is caught here.
+/// When no stack can be mapped (the kernel's limit on mappings): the caller refuses the connection
+/// and goes on. may reports this by a panic, which is caught here.
 pub fn spawn_for(descriptor: i32, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let builder = coroutine::Builder::new().id(descriptor.unsigned_abs() as usize);
-    // SAFETY-relevant rules of may (no thread-local borrow over a wait, bounded stack depth) are the
-    // module rules of `rt`; the macro is may's own safe wrapper.
+    // SAFETY-relevant rules of may (no thread-local borrow over a wait, bounded stack depth) are
+    // the module rules of `rt`; the macro is may's own safe wrapper.
     match catch_unwind(AssertUnwindSafe(|| may::go!(builder, body))) {
         Ok(spawned) => spawned.map(drop),
         Err(_) => Err(io::Error::other("no memory mapping left for a coroutine stack")),
@@ -66,14 +69,15 @@ impl Parker {
         Self(Blocker::current())
     }
 
-    /// Waits until [`unpark`](Self::unpark) or for `limit_ms`; true if it was woken in time. A wake that
-    /// came before is not lost.
+    /// Waits until [`unpark`](Self::unpark) or for `limit_ms`; true if it was woken in time. A wake
+    /// that came before is not lost.
     pub fn park(&self, limit_ms: u64) -> bool {
         // may takes less than a millisecond for "no limit".
         let limit = Duration::from_millis(limit_ms.max(1));
         let woken = self.0.park(Some(limit)).is_ok();
         if !woken && coroutine::is_coroutine() {
-            // A timed-out coroutine runs on may's only timer thread until it yields; go back to a worker.
+            // A timed-out coroutine runs on may's only timer thread until it yields; go back to a
+            // worker.
             coroutine::yield_now();
         }
         woken

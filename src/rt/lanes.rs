@@ -1,8 +1,8 @@
 //! The blocking pools: what can wait for a disk, a broker or a hash runs here and nowhere else.
 //!
-//! A [`Lane`] is a few named OS threads behind one bounded queue. Submitting never blocks: a full queue is
-//! refused at once. A job has a deadline; one that is still queued when it passes is dropped unrun, and its
-//! waiter was told so in time. A panic fails the job, not the thread.
+//! A [`Lane`] is a few named OS threads behind one bounded queue. Submitting never blocks: a full
+//! queue is refused at once. A job has a deadline; one that is still queued when it passes is
+//! dropped unrun, and its waiter was told so in time. A panic fails the job, not the thread.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -240,8 +240,8 @@ pub struct Ticket<T> {
 }
 
 impl<T> Ticket<T> {
-    /// Parks the calling coroutine (or OS thread) until the job has ended or its deadline has passed. A
-    /// job that is running then goes on, and its result is dropped.
+    /// Parks the calling coroutine (or OS thread) until the job has ended or its deadline has
+    /// passed. A job that is running then goes on, and its result is dropped.
     ///
     /// # Errors
     /// [`LaneError`].

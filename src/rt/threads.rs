@@ -1,5 +1,5 @@
-//! OS threads by name. Nothing else in the product starts one (the simulator's server apart, which is
-//! another program that happens to live in the same binary).
+//! OS threads by name. Nothing else in the product starts one (the simulator's server apart, which
+//! is another program that happens to live in the same binary).
 
 use std::io;
 use std::thread::{Builder, JoinHandle};

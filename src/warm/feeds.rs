@@ -1,7 +1,7 @@
 //! One feed as the scheduler sees it: when it may be asked, what for, and how it has been doing.
 //!
-//! A round is one upstream call. It carries the indices and sectors, then what requests wait for, then
-//! what clients asked for lately, up to the feed's batch size: one budget serves everybody.
+//! A round is one upstream call. It carries the indices and sectors, then what requests wait for,
+//! then what clients asked for lately, up to the feed's batch size: one budget serves everybody.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::rt::Lane;
 const PROBES_BROKER_A: usize = 20;
 const PROBES_PUBLIC: usize = 2;
 
-/// A lane job's deadline beyond the call's own: connecting to a lane takes no time unless it is stuck.
+/// A lane job's deadline beyond the call's own: connecting to a lane takes no time unless it is
+/// stuck.
 const LANE_SLACK_MS: u64 = 5_000;
 
 /// A feed and its history.
@@ -180,8 +181,8 @@ impl Drop for Report {
             taken: std::mem::take(&mut self.taken),
             outcome: self.outcome.take(),
         };
-        // Refused only when full, which a bound above the number of jobs rules out, or when the scheduler
-        // has ended; then nobody waits for the round.
+        // Refused only when full, which a bound above the number of jobs rules out, or when the
+        // scheduler has ended; then nobody waits for the round.
         let _ = self.events.try_send(Event::Round(Box::new(round)));
     }
 }

@@ -1,5 +1,5 @@
-//! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was seen
-//! then, so asking never blocks on a broken part.
+//! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was
+//! seen then, so asking never blocks on a broken part.
 
 use serde::Serialize;
 

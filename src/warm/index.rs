@@ -13,8 +13,8 @@ struct Candidate<'a> {
     fresh: bool,
 }
 
-/// Builds the snapshot from the feeds, preferred first: the first fresh one, else the one that answered
-/// last, marked stale. `None` before any feed has all three indices.
+/// Builds the snapshot from the feeds, preferred first: the first fresh one, else the one that
+/// answered last, marked stale. `None` before any feed has all three indices.
 pub fn build(
     slots: &[&FeedSlot],
     indices: &IndexList,

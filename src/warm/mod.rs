@@ -1,9 +1,10 @@
 //! Row 6: what keeps memory fresh while nobody waits.
 //!
-//! One OS thread, the *scheduler*, owns all warm state: it decides when each feed is asked, takes the
-//! answers in, builds and publishes the snapshot, and keeps the second cache level. Blocking work goes to
-//! the lanes; its outcome comes back as an [`Event`]. Because one thread changes everything, there is no
-//! lock between the parts. It must never wait for an upstream or a disk itself.
+//! One OS thread, the *scheduler*, owns all warm state: it decides when each feed is asked, takes
+//! the answers in, builds and publishes the snapshot, and keeps the second cache level. Blocking
+//! work goes to the lanes; its outcome comes back as an [`Event`]. Because one thread changes
+//! everything, there is no lock between the parts. It must never wait for an upstream or a disk
+//! itself.
 
 mod feeds;
 mod health;
@@ -31,7 +32,8 @@ use crate::rt::{Lane, threads};
 
 use scheduler::Scheduler;
 
-/// Outcomes that may wait for the scheduler. Each in-flight job sends one, and there are fewer jobs.
+/// Outcomes that may wait for the scheduler. Each in-flight job sends one, and there are fewer
+/// jobs.
 const EVENTS_MAX: usize = 64;
 
 /// What the scheduler hears.
@@ -119,8 +121,9 @@ pub struct Warmers {
 }
 
 impl Warmers {
-    /// Restores what the second level kept (quotes and the snapshot, both marked stale), then starts the
-    /// scheduler. Blocks for the restore: call it before listening, so that the first client is served.
+    /// Restores what the second level kept (quotes and the snapshot, both marked stale), then
+    /// starts the scheduler. Blocks for the restore: call it before listening, so that the first
+    /// client is served.
     ///
     /// # Errors
     /// When the thread cannot be started.

@@ -1,6 +1,7 @@
 //! What is written to the second level, and what is read back at start.
 //!
-//! Writes go to the cache lane, one at a time, a few seconds apart; what changed meanwhile waits here.
+//! Writes go to the cache lane, one at a time, a few seconds apart; what changed meanwhile waits
+//! here.
 
 use std::collections::HashMap;
 use std::sync::Arc;

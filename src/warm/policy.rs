@@ -3,7 +3,8 @@
 use crate::base::Source;
 use crate::market::{MarketStatus, Phase};
 
-/// Between rounds while the market rests: prices do not move, so this only notices a feed that comes back.
+/// Between rounds while the market rests: prices do not move, so this only notices a feed that
+/// comes back.
 const RESTING_BROKER_A_MS: u64 = 30_000;
 const RESTING_PUBLIC_MS: u64 = 60_000;
 
@@ -11,8 +12,9 @@ const RESTING_PUBLIC_MS: u64 = 60_000;
 const GRACE_BROKER_A_MS: u64 = 1_500;
 const GRACE_PUBLIC_MS: u64 = 7_000;
 
-/// During continuous trading an index moves every second. A source whose newest index price is older than
-/// this answers, but is mute. The public provider is a quarter of an hour late by nature.
+/// During continuous trading an index moves every second. A source whose newest index price is
+/// older than this answers, but is mute. The public provider is a quarter of an hour late by
+/// nature.
 const MUTE_BROKER_A_MS: i64 = 60_000;
 const MUTE_PUBLIC_MS: i64 = 40 * 60_000;
 

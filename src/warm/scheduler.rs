@@ -23,8 +23,8 @@ const TICK_MS: u64 = 200;
 /// After a phase change the new phase's limits on age wait until a round could be asked under it.
 const SETTLE_MS: u64 = 5_000;
 
-/// A broker A that has a token but has not answered yet holds the public provider back for this long
-/// after the start.
+/// A broker A that has a token but has not answered yet holds the public provider back for this
+/// long after the start.
 const FIRST_ANSWER_MS: u64 = 1_500;
 
 /// Symbols that nobody waits for any more are forgotten after this.
@@ -192,8 +192,8 @@ impl Scheduler {
         }
     }
 
-    /// How long the phase has stood; at start that is not known from our own clock, so the time of day
-    /// stands in: the first minutes after 09:15 are the only ones that matter.
+    /// How long the phase has stood; at start that is not known from our own clock, so the time of
+    /// day stands in: the first minutes after 09:15 are the only ones that matter.
     fn stood_by_calendar_ms(&self, stood_ms: u64) -> i64 {
         if self.started_mono_ms != self.phase_since_mono_ms {
             return stood_ms as i64;
