@@ -1,6 +1,7 @@
 //! bhav: market data, portfolios and signals of the Indian market, served from memory.
 
 pub mod api;
+pub mod app;
 pub mod base;
 pub mod brokers;
 pub mod cache;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use bhav::app;
 use bhav::cli::{self, Commands};
 
 // One line to change when the load tests measure allocators.
@@ -9,12 +10,6 @@ use bhav::cli::{self, Commands};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let commands = Commands { serve: later, demo: later, sim: later };
+    let commands = Commands { serve: app::serve, demo: app::demo, sim: app::sim };
     cli::run(std::env::args_os(), &commands)
-}
-
-/// Stands for the composition root until it is merged.
-fn later(_: bhav::config::Config) -> ExitCode {
-    tracing::error!("this build carries the command line only");
-    bhav::ops::Exit::Internal.into()
 }

@@ -1,1 +1,192 @@
-//! Placeholder of the first build.
+//! Row 6: the routes. Foreground answers from memory.
+//!
+//! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument, and answer
+//! through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and logged here, in one
+//! place. Must never block; only a route marked [`Hop::OnMiss`] may park.
+
+mod cors;
+mod health;
+mod query;
+mod quotes;
+mod snapshot;
+mod tokens;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+
+use crate::base::Clock;
+use crate::brokers::SharedToken;
+use crate::cache::{L1, Misses};
+use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
+use crate::market::{InstrumentList, PublishedSnapshot};
+
+pub use cors::Cors;
+
+/// What handlers work with: cheap handles, built by the composition root.
+pub struct State {
+    pub clock: Clock,
+    pub snapshot: Arc<PublishedSnapshot>,
+    pub l1: Arc<L1>,
+    /// Requests that wait for listed symbols, and for well-formed ones that the embedded list lacks.
+    pub misses: Misses,
+    pub probes: Misses,
+    pub instruments: Arc<ArcSwap<InstrumentList>>,
+    pub health: Arc<ArcSwapOption<Prepared>>,
+    pub broker_a_token: Arc<SharedToken>,
+    /// Whether some feed may answer a request that misses; kept by the scheduler.
+    pub answering: Arc<AtomicBool>,
+    pub miss_wait_ms: u64,
+    pub cors: Cors,
+}
+
+/// Sends a success itself; a refusal is returned.
+pub type Handler = fn(&State, &Request<'_>, &mut Reply<'_>) -> Result<(), Problem>;
+
+/// Whether a handler may park.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hop {
+    Never,
+    /// For symbols that are not cached, for a bounded time.
+    OnMiss,
+}
+
+/// One entry of the surface.
+pub struct Route {
+    pub method: Method,
+    pub path: &'static str,
+    pub hop: Hop,
+    pub run: Handler,
+    /// One line for a person.
+    pub doc: &'static str,
+}
+
+/// Every route. A GET route answers HEAD too.
+pub const ROUTES: &[Route] = &[
+    Route {
+        method: Method::Get,
+        path: "/api/index/snapshot",
+        hop: Hop::Never,
+        run: snapshot::read,
+        doc: "Indices, sectors, signals and the market's phase",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/live-prices",
+        hop: Hop::OnMiss,
+        run: quotes::read,
+        doc: "Quotes of up to 50 symbols",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/health",
+        hop: Hop::Never,
+        run: health::read,
+        doc: "State of feeds, caches and warmers",
+    },
+    Route {
+        method: Method::Get,
+        path: "/brokera/status",
+        hop: Hop::Never,
+        run: tokens::broker_a_status,
+        doc: "State of the server's shared broker A token",
+    },
+];
+
+/// The service that the HTTP layer calls.
+pub struct Api {
+    state: State,
+}
+
+impl Api {
+    /// Serves [`ROUTES`] from `state`.
+    pub fn new(state: State) -> Self {
+        Self { state }
+    }
+
+    /// What the handlers work with.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn dispatch(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+        let path = request.path();
+        let mut known = false;
+        for route in ROUTES {
+            if route.path.as_bytes() == path {
+                let head = request.method() == Method::Head && route.method == Method::Get;
+                if route.method == request.method() || head {
+                    return (route.run)(&self.state, request, reply);
+                }
+                known = true;
+            }
+        }
+        let options = request.method() == Method::Options;
+        match (known, options) {
+            (true, true) => self.options(path, request, reply),
+            (false, true) if path == b"*" => self.options(path, request, reply),
+            (true, false) => Err(method_not_allowed(path)),
+            (false, _) => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
+        }
+    }
+
+    /// OPTIONS, a preflight included; never asks who is calling.
+    fn options(
+        &self,
+        path: &[u8],
+        request: &Request<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Problem> {
+        let allow = allowed_methods(path);
+        reply.body();
+        match self.state.cors.preflight(request, &allow) {
+            Some(headers) => reply.send(204, "", &headers),
+            None => reply.send(204, "", &[("Allow", &allow)]),
+        }
+        Ok(())
+    }
+}
+
+impl Serve for Api {
+    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>) {
+        if let Some(lines) = self.state.cors.lines(request.origin()) {
+            reply.also(lines);
+        }
+        if let Err(problem) = self.dispatch(request, reply) {
+            refuse(&problem, request, reply);
+        }
+    }
+}
+
+/// Sends a refusal and logs it once, with the id that the client sees.
+fn refuse(problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
+    let request_id = reply.problem(problem);
+    let method = request.method().as_str();
+    let path = String::from_utf8_lossy(request.path());
+    let (status, code) = (problem.status, problem.code);
+    if status >= 500 {
+        tracing::warn!(request_id, method, %path, status, code, "request failed");
+    } else {
+        tracing::debug!(request_id, method, %path, status, code, "request refused");
+    }
+}
+
+fn method_not_allowed(path: &[u8]) -> Problem {
+    let detail = "This path does not take this method; see the Allow header.";
+    Problem::new(405, "method_not_allowed", detail).with("Allow", allowed_methods(path))
+}
+
+fn allowed_methods(path: &[u8]) -> String {
+    let mut allowed = Vec::new();
+    for route in ROUTES.iter().filter(|route| path == b"*" || route.path.as_bytes() == path) {
+        allowed.push(route.method.as_str());
+        if route.method == Method::Get {
+            allowed.push(Method::Head.as_str());
+        }
+    }
+    allowed.push(Method::Options.as_str());
+    allowed.sort_unstable();
+    allowed.dedup();
+    allowed.join(", ")
+}

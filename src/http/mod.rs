@@ -33,5 +33,5 @@ pub use server::Server;
 /// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
 pub trait Serve: Send + Sync + 'static {
     /// Sends exactly one response through `reply`. May park (a lane's ticket); must not block.
-    fn serve(&self, request: &Request<'_>, reply: &mut Reply<'_>);
+    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>);
 }

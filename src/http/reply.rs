@@ -67,6 +67,11 @@ impl<'a> Reply<'a> {
         self.body
     }
 
+    /// The same buffer with what was written to it so far.
+    pub fn written(&mut self) -> &mut Vec<u8> {
+        self.body
+    }
+
     /// Sends what was written to [`body`](Self::body).
     pub fn send(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
         self.begin(status);

@@ -14,7 +14,7 @@ use jiff::civil::{Date, Weekday};
 
 use super::calendar_file::parse;
 use super::entries::read_file;
-pub use super::entries::{DataError as CalendarError, DaySpan, Fault};
+pub use super::entries::{DataError, DaySpan, Fault};
 use super::phase::{MarketStatus, Timeline};
 
 /// Years that entries may have: bounds the timeline that is built from them.
@@ -131,7 +131,7 @@ impl MarketCalendar {
     ///
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
-    pub fn load(operator_file: Option<&Path>) -> Result<Self, CalendarError> {
+    pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
         let Some(path) = operator_file else { return Ok(Self::embedded()) };
         Self::with_operator_text(&read_file(path)?, &path.display().to_string())
     }
@@ -140,7 +140,7 @@ impl MarketCalendar {
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
-    pub fn with_operator_text(text: &str, origin: &str) -> Result<Self, CalendarError> {
+    pub fn with_operator_text(text: &str, origin: &str) -> Result<Self, DataError> {
         let mut book = embedded_book();
         let operator = parse(text, origin, &book)?;
         book.overlay(operator);

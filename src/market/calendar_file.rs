@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 
 use super::calendar::{
-    Book, CalendarError, Confidence, Entry, Holiday, Hours, Provenance, Regime, SESSION_PARTS_MAX,
+    Book, Confidence, DataError, Entry, Holiday, Hours, Provenance, Regime, SESSION_PARTS_MAX,
     Session,
 };
 use super::entries::{Faults, Row, document};
 
 /// Reads one file. `below` is what it will be laid over: its years and hours count as known.
-pub(super) fn parse(text: &str, origin: &str, below: &Book) -> Result<Book, CalendarError> {
+pub(super) fn parse(text: &str, origin: &str, below: &Book) -> Result<Book, DataError> {
     let mut faults = Faults::of(text);
     let table = document(text, &mut faults);
     let root = Row::whole(&table);

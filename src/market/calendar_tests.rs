@@ -18,7 +18,7 @@ fn operator(text: &str) -> MarketCalendar {
 
 fn faults(text: &str) -> Vec<Fault> {
     match MarketCalendar::with_operator_text(text, "mine.toml") {
-        Err(CalendarError::Faulty { faults, .. }) => faults,
+        Err(DataError::Faulty { faults, .. }) => faults,
         other => panic!("no faults in {text}: {other:?}"),
     }
 }

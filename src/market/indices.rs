@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-pub use super::entries::DataError as IndicesError;
+use super::entries::DataError;
 use super::entries::{Faults, Row, document, read_file};
 use crate::base::Symbol;
 
@@ -51,7 +51,7 @@ impl IndexList {
     ///
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
-    pub fn load(operator_file: Option<&Path>) -> Result<Self, IndicesError> {
+    pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
         match operator_file {
             None => Ok(Self::embedded()),
             Some(path) => Self::parse(&read_file(path)?, &path.display().to_string()),
@@ -62,7 +62,7 @@ impl IndexList {
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
-    pub fn parse(text: &str, origin: &str) -> Result<Self, IndicesError> {
+    pub fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
         let mut faults = Faults::of(text);
         let table = document(text, &mut faults);
         let root = Row::whole(&table);
@@ -188,7 +188,7 @@ mod tests {
 
     fn fault_lines(text: &str) -> Vec<usize> {
         match IndexList::parse(text, "mine.toml") {
-            Err(IndicesError::Faulty { faults, .. }) => faults.iter().map(|f| f.line).collect(),
+            Err(DataError::Faulty { faults, .. }) => faults.iter().map(|f| f.line).collect(),
             other => panic!("no faults: {other:?}"),
         }
     }

@@ -29,6 +29,7 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The word that health and the stored form use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",

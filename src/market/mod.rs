@@ -14,8 +14,8 @@ pub mod phase;
 pub mod publish;
 pub mod snapshot;
 
-pub use calendar::{CalendarError, MarketCalendar};
-pub use indices::{Index, IndexList, IndicesError};
+pub use calendar::{DataError, MarketCalendar};
+pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use phase::{MarketStatus, Phase, SessionKind};
 pub use publish::{Published, PublishedSnapshot};

@@ -1,0 +1,55 @@
+//! Cross-origin access: an allow-list, empty by default (contract, section 2).
+
+use crate::http::Request;
+
+/// Header values of a preflight answer stay good for this long in a browser.
+const PREFLIGHT_MAX_AGE_S: &str = "600";
+
+/// The allowed origins with their header lines made ahead of time.
+#[derive(Debug, Default)]
+pub struct Cors {
+    allowed: Vec<(Box<[u8]>, Box<[u8]>)>,
+}
+
+impl Cors {
+    /// Allows these origins, compared byte for byte, and no other.
+    pub fn new(origins: &[String]) -> Self {
+        let lines = |origin: &String| {
+            let lines = format!(
+                "Access-Control-Allow-Origin: {origin}\r\n\
+                 Access-Control-Allow-Credentials: true\r\n\
+                 Access-Control-Expose-Headers: ETag, Retry-After, X-Request-Id\r\n\
+                 Vary: Origin\r\n"
+            );
+            (origin.as_bytes().into(), lines.into_bytes().into())
+        };
+        Self { allowed: origins.iter().map(lines).collect() }
+    }
+
+    /// Header lines that a response to a request of this origin carries; `None` while no origin is
+    /// allowed at all. With a list, every response varies with the origin, allowed or not.
+    pub fn lines(&self, origin: Option<&[u8]>) -> Option<&[u8]> {
+        if self.allowed.is_empty() {
+            return None;
+        }
+        let found = origin.and_then(|origin| self.allowed.iter().find(|(o, _)| **o == *origin));
+        Some(found.map_or(b"Vary: Origin\r\n".as_slice(), |(_, lines)| lines))
+    }
+
+    /// The further headers of a preflight's answer, if this is one from an allowed origin.
+    pub fn preflight<'a>(
+        &self,
+        request: &Request<'_>,
+        allow: &'a str,
+    ) -> Option<[(&'static str, &'a str); 4]> {
+        request.header("access-control-request-method")?;
+        let origin = request.origin()?;
+        self.allowed.iter().find(|(allowed, _)| **allowed == *origin)?;
+        Some([
+            ("Allow", allow),
+            ("Access-Control-Allow-Methods", allow),
+            ("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"),
+            ("Access-Control-Max-Age", PREFLIGHT_MAX_AGE_S),
+        ])
+    }
+}

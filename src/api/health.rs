@@ -1,0 +1,15 @@
+//! `GET /api/health`: what the scheduler last saw, made ahead of time.
+
+use super::State;
+use crate::http::{Problem, Reply, Request};
+
+/// Never waits.
+pub fn read(state: &State, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    match state.health.load().as_deref() {
+        Some(report) => {
+            reply.prepared(report);
+            Ok(())
+        }
+        None => Err(Problem::unavailable("starting", "The service is starting.", 1)),
+    }
+}

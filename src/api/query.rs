@@ -1,0 +1,70 @@
+//! Query strings: finding a parameter and decoding it, byte by byte and without allocation.
+
+/// The raw values of every parameter called `name`, in order. Names are compared undecoded: no client
+/// encodes letters.
+pub fn values<'a>(query: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
+    query.split(|byte| *byte == b'&').filter_map(move |pair| {
+        let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        (&pair[..at] == name).then(|| pair.get(at + 1..).unwrap_or_default())
+    })
+}
+
+/// A value's bytes, decoded: `%XX`, and `+` as a space. A malformed escape is an error, not a character.
+pub struct Decoded<'a>(pub &'a [u8]);
+
+/// A percent sign that two hexadecimal digits do not follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadEscape;
+
+impl Iterator for Decoded<'_> {
+    type Item = Result<u8, BadEscape>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(match first {
+            b'+' => Ok(b' '),
+            b'%' => match rest {
+                [high, low, tail @ ..] => {
+                    self.0 = tail;
+                    hex(*high).zip(hex(*low)).map(|(h, l)| h << 4 | l).ok_or(BadEscape)
+                }
+                _ => {
+                    self.0 = &[];
+                    Err(BadEscape)
+                }
+            },
+            other => Ok(other),
+        })
+    }
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    (digit as char).to_digit(16).map(|value| value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(text: &str) -> Result<String, BadEscape> {
+        let bytes: Result<Vec<u8>, _> = Decoded(text.as_bytes()).collect();
+        bytes.map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn decodes_what_browsers_and_people_send() {
+        assert_eq!(decoded("NSE%3AM%26M").unwrap(), "NSE:M&M");
+        assert_eq!(decoded("NSE:NIFTY%2050,NSE:NIFTY+50").unwrap(), "NSE:NIFTY 50,NSE:NIFTY 50");
+        for bad in ["%", "%4", "%zz", "a%2"] {
+            assert_eq!(decoded(bad), Err(BadEscape), "{bad}");
+        }
+    }
+
+    #[test]
+    fn finds_every_value_of_a_name() {
+        let query = b"a=1&symbols=x&symbolsx=no&symbols=y&symbols";
+        let found: Vec<&[u8]> = values(query, b"symbols").collect();
+        assert_eq!(found, [&b"x"[..], b"y", b""]);
+    }
+}

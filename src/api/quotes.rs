@@ -1,0 +1,234 @@
+//! `GET /api/portfolio/live-prices`: a join of quotes that are serialised already.
+//!
+//! The first pass answers from L1 without allocating. Symbols it lacks are asked of the scheduler, once
+//! for everybody, and the request parks for a bounded time; a second pass then answers with what is there.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::Ordering;
+
+use foldhash::quality::RandomState;
+
+use super::State;
+use super::query::{Decoded, values};
+use crate::base::Symbol;
+use crate::base::symbol::SYMBOL_BYTES_MAX;
+use crate::cache::{Hit, Misses};
+use crate::http::reply::JSON;
+use crate::http::{Problem, Reply, Request};
+use crate::market::Origin;
+
+/// Symbols per request (contract, section 8), counted as sent.
+const SYMBOLS_MAX: usize = 50;
+
+/// When to try again after nothing could be had: the public provider's next batch may be that far off.
+const RETRY_AFTER_S: u64 = 5;
+
+const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
+
+/// Parks only for symbols that are not cached, for at most the miss wait.
+pub fn read(state: &State, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let query = request.query().unwrap_or_default();
+    let first = join(state, query, reply.body())?;
+    if first.missing.is_empty() {
+        finish(&first, reply);
+        return Ok(());
+    }
+    let unsettled = fetch(state, &first.missing);
+    let second = join(state, query, reply.body())?;
+    if second.quotes == 0 && !second.missing.is_empty() && unsettled {
+        let detail = "No source has answered and nothing is cached for these symbols.";
+        return Err(Problem::unavailable("quotes_unavailable", detail, RETRY_AFTER_S));
+    }
+    finish(&second, reply);
+    Ok(())
+}
+
+/// What a pass found besides the quotes, which are in the body.
+#[derive(Default)]
+struct Pass {
+    quotes: usize,
+    /// Every symbol without a quote, in the order of the request.
+    unavailable: Vec<Symbol>,
+    /// Those of them that L1 does not know to be unknown.
+    missing: Vec<Symbol>,
+}
+
+/// Closes the array of quotes and sends.
+fn finish(pass: &Pass, reply: &mut Reply<'_>) {
+    let body = reply.written();
+    body.extend_from_slice(b"],\"unavailable\":[");
+    for (at, symbol) in pass.unavailable.iter().enumerate() {
+        body.extend_from_slice(if at == 0 { b"\"" } else { b",\"" });
+        body.extend_from_slice(symbol.as_str().as_bytes());
+        body.push(b'"');
+    }
+    body.extend_from_slice(b"]}");
+    reply.send(200, JSON, HEADERS);
+}
+
+/// Walks the request's symbols in order and writes `{"quotes":[…` for those that L1 has. Never inlined:
+/// the cache's pin is thread-bound, and the caller may park between two passes.
+#[inline(never)]
+fn join(state: &State, query: &[u8], body: &mut Vec<u8>) -> Result<Pass, Problem> {
+    body.extend_from_slice(b"{\"quotes\":[");
+    let view = state.l1.view(state.clock.monotonic_ms());
+    let mut pass = Pass::default();
+    let mut seen = Seen::default();
+    each_symbol(query, |symbol| {
+        if !seen.is_new(symbol) {
+            return;
+        }
+        let hit = view.get(symbol);
+        if let Some(known @ Hit::Known { .. }) = &hit {
+            if pass.quotes > 0 {
+                body.push(b',');
+            }
+            known.write(body);
+            pass.quotes += 1;
+        } else if let Some(symbol) = Symbol::parse(symbol) {
+            pass.unavailable.push(symbol.clone());
+            if hit.is_none() {
+                pass.missing.push(symbol);
+            }
+        }
+    })?;
+    drop(view);
+    let misses = pass.missing.len();
+    state.l1.count((seen.count - misses) as u64, misses as u64);
+    Ok(pass)
+}
+
+/// Asks for `missing` and parks; true when some of them were not settled in time.
+fn fetch(state: &State, missing: &[Symbol]) -> bool {
+    let list = state.instruments.load_full();
+    let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) =
+        missing.iter().cloned().partition(|symbol| list.contains(symbol.as_str()));
+    // Broker A's daily list is complete: what it lacks does not exist. The embedded one is not.
+    let probed = if list.origin() == Origin::BrokerA { Vec::new() } else { unlisted };
+    if listed.is_empty() && probed.is_empty() {
+        return false;
+    }
+    if !state.answering.load(Ordering::Relaxed) {
+        return true;
+    }
+    let started_ms = state.clock.monotonic_ms();
+    let mut settled = true;
+    for (symbols, waiting) in [(listed, &state.misses), (probed, &state.probes)] {
+        let spent_ms = state.clock.monotonic_ms().saturating_sub(started_ms);
+        settled &= park(waiting, &symbols, state.miss_wait_ms.saturating_sub(spent_ms));
+    }
+    !settled
+}
+
+fn park(waiting: &Misses, symbols: &[Symbol], wait_ms: u64) -> bool {
+    if symbols.is_empty() {
+        return true;
+    }
+    match waiting.join(symbols) {
+        Ok(wait) => wait.until(wait_ms),
+        Err(busy) => {
+            tracing::debug!(%busy, "request not kept waiting");
+            false
+        }
+    }
+}
+
+/// Calls `visit` with each symbol of the query, well-formed, in order.
+fn each_symbol(query: &[u8], mut visit: impl FnMut(&str)) -> Result<(), Problem> {
+    let mut count = 0;
+    for value in values(query, b"symbols") {
+        let mut symbol = Partial::default();
+        for byte in Decoded(value) {
+            match byte {
+                Ok(b',') => {
+                    count += 1;
+                    visit(symbol.finished(count)?);
+                    symbol = Partial::default();
+                }
+                Ok(byte) => symbol.push(byte),
+                Err(_) => symbol.bad = true,
+            }
+        }
+        count += 1;
+        if value.is_empty() {
+            return Err(none_given());
+        }
+        visit(symbol.finished(count)?);
+    }
+    if count == 0 { Err(none_given()) } else { Ok(()) }
+}
+
+/// A symbol while its bytes are decoded.
+struct Partial {
+    bytes: [u8; SYMBOL_BYTES_MAX],
+    length: usize,
+    bad: bool,
+}
+
+impl Default for Partial {
+    fn default() -> Self {
+        Self { bytes: [0; SYMBOL_BYTES_MAX], length: 0, bad: false }
+    }
+}
+
+impl Partial {
+    fn push(&mut self, byte: u8) {
+        match self.bytes.get_mut(self.length) {
+            Some(slot) => *slot = byte,
+            None => self.bad = true,
+        }
+        self.length += usize::from(!self.bad);
+    }
+
+    /// The symbol, if it is well-formed and not one too many.
+    fn finished(&self, count: usize) -> Result<&str, Problem> {
+        if count > SYMBOLS_MAX {
+            let detail = format!("At most {SYMBOLS_MAX} symbols can be asked for at once.");
+            let problem = Problem::new(400, "too_many_symbols", detail.clone());
+            return Err(problem.field("symbols", detail));
+        }
+        let bytes = &self.bytes[..self.length];
+        let text = (!self.bad && crate::base::symbol::well_formed(bytes))
+            .then(|| std::str::from_utf8(bytes).ok())
+            .flatten();
+        text.ok_or_else(|| {
+            let message = format!(
+                "Symbol {count} is not of the form EXCHANGE:TICKER, such as NSE:INFY or \
+                 BSE:SENSEX, percent-encoded."
+            );
+            Problem::new(400, "symbol_malformed", message.clone()).field("symbols", message)
+        })
+    }
+}
+
+fn none_given() -> Problem {
+    let detail = "Give symbols=EXCHANGE:TICKER, several separated by commas.";
+    Problem::new(400, "symbols_missing", detail).field("symbols", detail)
+}
+
+/// The symbols of this request so far, to drop duplicates: two different ones would have to share 64 bits
+/// of a randomly seeded hash to be confused.
+struct Seen {
+    hasher: RandomState,
+    hashes: [u64; SYMBOLS_MAX],
+    count: usize,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { hasher: RandomState::default(), hashes: [0; SYMBOLS_MAX], count: 0 }
+    }
+}
+
+impl Seen {
+    fn is_new(&mut self, symbol: &str) -> bool {
+        let hash = self.hasher.hash_one(symbol);
+        if self.hashes[..self.count].contains(&hash) {
+            return false;
+        }
+        // There are never more: one too many is refused before it is visited.
+        self.hashes[self.count] = hash;
+        self.count += 1;
+        true
+    }
+}

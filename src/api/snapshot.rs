@@ -1,0 +1,15 @@
+//! `GET /api/index/snapshot`: picks the ready-made response and copies it out.
+
+use super::State;
+use crate::http::{Problem, Reply, Request};
+
+/// Never waits; allocates nothing once data is there.
+pub fn read(state: &State, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let published = state.snapshot.load();
+    let Some(published) = published.as_deref() else {
+        let detail = "No index data has arrived yet.";
+        return Err(Problem::unavailable("snapshot_not_ready", detail, 1));
+    };
+    reply.prepared(published.select(request.accept_encoding(), request.if_none_match()));
+    Ok(())
+}

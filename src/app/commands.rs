@@ -1,0 +1,166 @@
+//! What the commands do: `serve` the real feeds, `demo` a simulated day, or run the simulator alone.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::time;
+
+use super::start::App;
+use crate::base::{Clock, ist};
+use crate::config::{Config, SimSettings};
+use crate::market::{MarketCalendar, Phase};
+use crate::ops::{Exit, notify};
+use crate::rt::signals::Termination;
+use crate::sim;
+
+/// Serves the real feeds until SIGTERM or SIGINT.
+pub fn serve(config: Config) -> ExitCode {
+    let clock = clock_of(config.now);
+    run(&config, &clock, "")
+}
+
+/// Runs the simulator and the service against it, on one clock and on loopback.
+pub fn demo(mut config: Config) -> ExitCode {
+    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
+        Ok(calendar) => Arc::new(calendar),
+        Err(error) => return fail(&error, Exit::Usage),
+    };
+    let now = config.now.unwrap_or_else(|| lively_instant(&calendar, Clock::system().now()));
+    let clock = Clock::starting_at(now);
+    let settings = sim_settings(&config.sim, &calendar);
+    let app = settings.broker_a.clone();
+    let sim = match sim::start(settings, clock.clone()) {
+        Ok(sim) => sim,
+        Err(error) => return fail(&error, Exit::Unavailable),
+    };
+    config.broker_a.url = sim.broker_a_url();
+    config.broker_a.api_key = Some(app.api_key.into());
+    config.broker_a.api_secret = Some(app.api_secret.into());
+    config.broker_a.access_token = Some(app.access_token.into());
+    config.broker_b.url = sim.broker_b_url();
+    config.public.url = sim.public_url();
+    // Simulated prices must never be restored by a real run.
+    config.state_dir = config.state_dir.join("demo");
+    let notes = demo_notes(&sim, &clock);
+    let code = run(&config, &clock, &notes);
+    sim.stop();
+    code
+}
+
+/// Runs the simulator alone, for another process to speak to.
+pub fn sim(config: Config) -> ExitCode {
+    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
+        Ok(calendar) => Arc::new(calendar),
+        Err(error) => return fail(&error, Exit::Usage),
+    };
+    let mut termination = match Termination::arm() {
+        Ok(termination) => termination,
+        Err(error) => return fail(&error, Exit::Internal),
+    };
+    let sim = match sim::start(sim_settings(&config.sim, &calendar), clock_of(config.now)) {
+        Ok(sim) => sim,
+        Err(error) => return fail(&error, Exit::Unavailable),
+    };
+    say(&format!(
+        "simulator on http://{}\n\
+         BHAV_BROKERA_URL={}\nBHAV_BROKERB_URL={}\nBHAV_PUBLIC_URL={}\n",
+        sim.addr(),
+        sim.broker_a_url(),
+        sim.broker_b_url(),
+        sim.public_url()
+    ));
+    termination.wait();
+    sim.stop();
+    Exit::Ok.into()
+}
+
+/// Starts the service, says where it listens, waits for the end, drains.
+fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
+    // Before anything starts, so that no signal is missed.
+    let mut termination = match Termination::arm() {
+        Ok(termination) => termination,
+        Err(error) => return fail(&error, Exit::Internal),
+    };
+    let app = match App::start(config, clock) {
+        Ok(app) => app,
+        Err(error) => return fail(&error, error.exit()),
+    };
+    let url = match app.address().strip_prefix("unix:") {
+        Some(_) => app.address().to_owned(),
+        None => format!("http://{}", app.address()),
+    };
+    say(&format!("{}listening on {url}\n", notes.replace("{url}", &url)));
+    tracing::info!(%url, "listening");
+    notify::ready(&format!("listening on {url}"));
+    let signal = termination.wait();
+    tracing::info!(signal, "draining");
+    notify::stopping();
+    let cut_off = app.stop();
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "cut off at the drain deadline");
+    }
+    tracing::info!("stopped");
+    Exit::Ok.into()
+}
+
+fn clock_of(start: Option<Timestamp>) -> Clock {
+    start.map_or_else(Clock::system, Clock::starting_at)
+}
+
+/// Now, if the market is open; else eleven o'clock of the last trading date, when prices move.
+fn lively_instant(calendar: &MarketCalendar, now: Timestamp) -> Timestamp {
+    let status = calendar.status(now);
+    match status.trading_date {
+        Some(date) if status.phase != Phase::Open => {
+            ist::instant(date.to_datetime(time(11, 0, 0, 0)))
+        }
+        _ => now,
+    }
+}
+
+fn sim_settings(settings: &SimSettings, calendar: &Arc<MarketCalendar>) -> sim::SimSettings {
+    let calendar = Arc::clone(calendar);
+    sim::SimSettings {
+        listen: settings.listen.clone(),
+        seed: settings.seed,
+        sessions: sim::Sessions::new(move |date| calendar.is_trading_date(date)),
+        ..sim::SimSettings::default()
+    }
+}
+
+/// What to try; `{url}` stands for the service's address, which is not known yet.
+fn demo_notes(sim: &sim::Sim, clock: &Clock) -> String {
+    const TRY: &str = r#"
+Try:
+  curl -i '{url}/api/index/snapshot'
+  curl -i --compressed '{url}/api/index/snapshot'
+  curl -s '{url}/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH'
+  curl -s '{url}/api/health'
+  curl -s '{url}/brokera/status'
+Break broker A, watch the public provider take over, then mend it:
+  curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
+  curl -s -X DELETE {control}/faults
+
+Informational only, not investment advice.
+"#;
+    let now = ist::iso(clock.now());
+    format!(
+        "bhav demo: a simulated exchange day. Every price is made up and says so.\n\
+         the clock reads {now}\nsimulator on http://{}\n{}",
+        sim.addr(),
+        TRY.replace("{control}", &sim.control_url())
+    )
+}
+
+/// To standard output. A reader that went away is no fault.
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn fail(error: &dyn std::fmt::Display, exit: Exit) -> ExitCode {
+    tracing::error!(%error, "not started");
+    exit.into()
+}

@@ -1,0 +1,219 @@
+//! From settings to a running service, and back down in order.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+
+use crate::api::{Api, Cors, State};
+use crate::base::{Clock, ist};
+use crate::brokers::transport::BadUrl;
+use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::cache::l2::Absent;
+use crate::cache::misses::Limits;
+use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
+use crate::config::Config;
+use crate::http::{ListenError, Listener, Server};
+use crate::market::{DataError, IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
+use crate::ops::Exit;
+use crate::rt::{Lane, LaneSpec, edge};
+use crate::warm::{Mailbox, Parts, Warmers};
+
+/// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily list.
+const UPSTREAM_QUEUE_MAX: usize = 64;
+/// Writes to the second level: one in flight at a time.
+const CACHE_QUEUE_MAX: usize = 8;
+/// Unlisted symbols being tried, and requests waiting for them, at once.
+const PROBES_MAX: usize = 64;
+/// Descriptors beside client connections: databases, upstream calls, epoll, log.
+const DESCRIPTORS_RESERVED: u64 = 256;
+
+/// Why the service did not start; says what to do where that is not plain.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{0}")]
+    Listen(#[from] ListenError),
+    #[error("state directory {path}: {source}")]
+    StateDir { path: String, source: io::Error },
+    #[error("{0}")]
+    MarketData(#[from] DataError),
+    #[error("{0}")]
+    Url(#[from] BadUrl),
+    #[error("the system refuses a thread or a descriptor: {0}")]
+    System(#[from] io::Error),
+}
+
+impl StartError {
+    /// The exit code that tells a supervisor whether a restart can help.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Listen(ListenError::BadAddress(_)) => Exit::Usage,
+            Self::MarketData(_) | Self::Url(_) => Exit::Usage,
+            Self::Listen(_) => Exit::Unavailable,
+            Self::StateDir { .. } => Exit::StateDir,
+            Self::System(_) => Exit::Internal,
+        }
+    }
+}
+
+/// A running service.
+pub struct App {
+    server: Server<Api>,
+    warmers: Warmers,
+}
+
+impl App {
+    /// Starts everything; when this returns, requests are answered.
+    ///
+    /// # Errors
+    /// [`StartError`]; whatever had started is stopped again.
+    pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
+        edge::configure(config.http.edge_threads);
+        // First, so that a second instance fails before it touches anything.
+        let listener = Listener::open(&config.http.listen)?;
+        make_state_dir(&config.state_dir)?;
+        let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
+        let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
+        warn_of_calendar(&calendar, clock);
+        let parts = parts(config, clock, calendar, indices)?;
+        let mailbox = parts.1;
+        let state = state(config, &parts.0);
+        let warmers = Warmers::start(parts.0, mailbox)?;
+        let mut http = config.http.clone();
+        http.connections_max = affordable_connections(http.connections_max);
+        let server = Server::start(listener, &http, clock, Api::new(state))?;
+        Ok(Self { server, warmers })
+    }
+
+    /// Where it listens, `127.0.0.1:8080` or `unix:/path`.
+    pub fn address(&self) -> &str {
+        self.server.address()
+    }
+
+    /// The running HTTP server, for tests and benches.
+    pub fn server(&self) -> &Server<Api> {
+        &self.server
+    }
+
+    /// Drains connections, then stores what the caches hold. Gives how many connections were cut off.
+    pub fn stop(self) -> usize {
+        let cut_off = self.server.drain();
+        self.warmers.stop();
+        cut_off
+    }
+}
+
+fn parts(
+    config: &Config,
+    clock: &Clock,
+    calendar: Arc<MarketCalendar>,
+    indices: Arc<IndexList>,
+) -> Result<(Parts, Mailbox), StartError> {
+    let lane = |name, threads, queue_max| {
+        Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
+    };
+    let token = Arc::new(SharedToken::from_settings(&config.broker_a, clock.now()));
+    let broker_a =
+        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
+    let spelled = |index: &crate::market::Index| {
+        index.public.clone().map(|public| (index.symbol.clone(), public))
+    };
+    let public = if config.public.enabled {
+        let spellings = indices.all().filter_map(spelled).collect();
+        Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings)?)
+    } else {
+        None
+    };
+    let mailbox = Mailbox::new();
+    let limits = Limits::from(&config.cache);
+    let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
+    let parts = Parts {
+        clock: clock.clone(),
+        calendar,
+        indices,
+        broker_a: Arc::new(broker_a),
+        broker_a_lane: lane("broker-a", config.broker_a.lane_threads, UPSTREAM_QUEUE_MAX)?,
+        token,
+        public: public.map(Arc::new),
+        public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
+        cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
+        l1: Arc::new(L1::new(config.cache.l1_entries_max)),
+        l2: second_level(config),
+        misses: Misses::new(limits, clock.clone(), mailbox.kick()),
+        probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
+        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
+        snapshot: Arc::new(PublishedSnapshot::new()),
+        health: Arc::new(ArcSwapOption::empty()),
+        answering: Arc::new(AtomicBool::new(true)),
+        cache_settings: config.cache.clone(),
+        upstream: config.upstream.clone(),
+        public_interval_ms: config.public.batch_interval_ms,
+        broker_a_interval_ms: config.broker_a.quote_interval_ms,
+    };
+    Ok((parts, mailbox))
+}
+
+fn state(config: &Config, parts: &Parts) -> State {
+    State {
+        clock: parts.clock.clone(),
+        snapshot: Arc::clone(&parts.snapshot),
+        l1: Arc::clone(&parts.l1),
+        misses: parts.misses.clone(),
+        probes: parts.probes.clone(),
+        instruments: Arc::clone(&parts.instruments),
+        health: Arc::clone(&parts.health),
+        broker_a_token: Arc::clone(&parts.token),
+        answering: Arc::clone(&parts.answering),
+        miss_wait_ms: config.cache.miss_wait_ms,
+        cors: Cors::new(&config.http.allowed_origins),
+    }
+}
+
+fn make_state_dir(path: &Path) -> Result<(), StartError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| StartError::StateDir { path: path.display().to_string(), source })
+}
+
+/// The file, or nothing: prices are served without it, but not over a restart.
+fn second_level(config: &Config) -> Arc<dyn SecondLevel> {
+    let path = config.state_dir.join("l2.sqlite");
+    match SqliteL2::open(&path, config.cache.l2_records_max) {
+        Ok(l2) => Arc::new(l2),
+        Err(error) => {
+            tracing::error!(%error, path = %path.display(), "running without second cache level");
+            Arc::new(Absent)
+        }
+    }
+}
+
+fn warn_of_calendar(calendar: &MarketCalendar, clock: &Clock) {
+    let today = ist::zoned(clock.now()).date();
+    match calendar.covered_until(today) {
+        Some(last) => tracing::info!(%last, "calendar known to the end of this date"),
+        None => tracing::error!(
+            %today,
+            "no calendar for this year: the market counts as closed; give BHAV_CALENDAR_FILE"
+        ),
+    }
+    for (date, session) in calendar.unconfirmed_sessions(today) {
+        tracing::warn!(%date, session = session.name, "hours not confirmed by the exchange");
+    }
+}
+
+/// Raises the limit on descriptors as far as the system lets us, and keeps the connection cap below it:
+/// running out while accepting would starve everything else.
+fn affordable_connections(wanted: usize) -> usize {
+    let needed = wanted as u64 + DESCRIPTORS_RESERVED;
+    let limit = rlimit::increase_nofile_limit(needed).unwrap_or(needed);
+    let affordable = limit.saturating_sub(DESCRIPTORS_RESERVED).max(1) as usize;
+    if affordable < wanted {
+        tracing::warn!(wanted, affordable, "fewer connections: raise LimitNOFILE");
+    }
+    affordable.min(wanted)
+}
