@@ -23,9 +23,9 @@ const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 /// What the commands that run do; given by the composition root.
 #[derive(Debug, Clone, Copy)]
 pub struct Commands {
-    pub serve: fn(Config) -> ExitCode,
-    pub demo: fn(Config) -> ExitCode,
-    pub sim: fn(Config) -> ExitCode,
+    pub serve: fn(&Config) -> ExitCode,
+    pub demo: fn(&Config) -> ExitCode,
+    pub sim: fn(&Config) -> ExitCode,
 }
 
 /// Runs one command line, the program's name first.
@@ -52,7 +52,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
     }
 }
 
-fn start(matches: &ArgMatches, serve: fn(Config) -> ExitCode) -> ExitCode {
+fn start(matches: &ArgMatches, serve: fn(&Config) -> ExitCode) -> ExitCode {
     let Loaded { config, warnings, .. } = match settings(matches) {
         Ok(loaded) => loaded,
         Err(code) => return code,
@@ -70,7 +70,7 @@ fn start(matches: &ArgMatches, serve: fn(Config) -> ExitCode) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let code = serve(config);
+    let code = serve(&config);
     log::flush(LOG_FLUSH_MAX);
     code
 }

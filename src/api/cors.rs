@@ -5,10 +5,17 @@ use crate::http::Request;
 /// Header values of a preflight answer stay good for this long in a browser.
 const PREFLIGHT_MAX_AGE_S: &str = "600";
 
+/// An origin and the header lines that answer it.
+#[derive(Debug)]
+struct Allowed {
+    origin: Box<[u8]>,
+    lines: Box<[u8]>,
+}
+
 /// The allowed origins with their header lines made ahead of time.
 #[derive(Debug, Default)]
 pub struct Cors {
-    allowed: Vec<(Box<[u8]>, Box<[u8]>)>,
+    allowed: Vec<Allowed>,
 }
 
 impl Cors {
@@ -21,7 +28,7 @@ impl Cors {
                  Access-Control-Expose-Headers: ETag, Retry-After, X-Request-Id\r\n\
                  Vary: Origin\r\n"
             );
-            (origin.as_bytes().into(), lines.into_bytes().into())
+            Allowed { origin: origin.as_bytes().into(), lines: lines.into_bytes().into() }
         };
         Self { allowed: origins.iter().map(lines).collect() }
     }
@@ -32,8 +39,12 @@ impl Cors {
         if self.allowed.is_empty() {
             return None;
         }
-        let found = origin.and_then(|origin| self.allowed.iter().find(|(o, _)| **o == *origin));
-        Some(found.map_or(b"Vary: Origin\r\n".as_slice(), |(_, lines)| lines))
+        let found = origin.and_then(|origin| self.find(origin));
+        Some(found.map_or(b"Vary: Origin\r\n".as_slice(), |allowed| &allowed.lines))
+    }
+
+    fn find(&self, origin: &[u8]) -> Option<&Allowed> {
+        self.allowed.iter().find(|allowed| *allowed.origin == *origin)
     }
 
     /// The further headers of a preflight's answer, if this is one from an allowed origin.
@@ -44,7 +55,7 @@ impl Cors {
     ) -> Option<[(&'static str, &'a str); 4]> {
         request.header("access-control-request-method")?;
         let origin = request.origin()?;
-        self.allowed.iter().find(|(allowed, _)| **allowed == *origin)?;
+        self.find(origin)?;
         Some([
             ("Allow", allow),
             ("Access-Control-Allow-Methods", allow),

@@ -1,8 +1,8 @@
 //! Row 6: the routes. Foreground answers from memory.
 //!
-//! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument, and answer
-//! through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and logged here, in one
-//! place. Must never block; only a route marked [`Hop::OnMiss`] may park.
+//! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument, and
+//! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
+//! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
 mod cors;
 mod health;
@@ -29,7 +29,8 @@ pub struct State {
     pub clock: Clock,
     pub snapshot: Arc<PublishedSnapshot>,
     pub l1: Arc<L1>,
-    /// Requests that wait for listed symbols, and for well-formed ones that the embedded list lacks.
+    /// Requests that wait for listed symbols, and for well-formed ones that the embedded list
+    /// lacks.
     pub misses: Misses,
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,

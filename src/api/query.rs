@@ -1,7 +1,7 @@
 //! Query strings: finding a parameter and decoding it, byte by byte and without allocation.
 
-/// The raw values of every parameter called `name`, in order. Names are compared undecoded: no client
-/// encodes letters.
+/// The raw values of every parameter called `name`, in order. Names are compared undecoded: no
+/// client encodes letters.
 pub fn values<'a>(query: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
     query.split(|byte| *byte == b'&').filter_map(move |pair| {
         let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
@@ -9,7 +9,8 @@ pub fn values<'a>(query: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = 
     })
 }
 
-/// A value's bytes, decoded: `%XX`, and `+` as a space. A malformed escape is an error, not a character.
+/// A value's bytes, decoded: `%XX`, and `+` as a space. A malformed escape is an error, not a
+/// character.
 pub struct Decoded<'a>(pub &'a [u8]);
 
 /// A percent sign that two hexadecimal digits do not follow.

@@ -1,7 +1,8 @@
 //! `GET /api/portfolio/live-prices`: a join of quotes that are serialised already.
 //!
-//! The first pass answers from L1 without allocating. Symbols it lacks are asked of the scheduler, once
-//! for everybody, and the request parks for a bounded time; a second pass then answers with what is there.
+//! The first pass answers from L1 without allocating. Symbols it lacks are asked of the scheduler,
+//! once for everybody, and the request parks for a bounded time; a second pass then answers with
+//! what is there.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::Ordering;
@@ -20,7 +21,8 @@ use crate::market::Origin;
 /// Symbols per request (contract, section 8), counted as sent.
 const SYMBOLS_MAX: usize = 50;
 
-/// When to try again after nothing could be had: the public provider's next batch may be that far off.
+/// When to try again after nothing could be had: the public provider's next batch may be that far
+/// off.
 const RETRY_AFTER_S: u64 = 5;
 
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
@@ -66,8 +68,8 @@ fn finish(pass: &Pass, reply: &mut Reply<'_>) {
     reply.send(200, JSON, HEADERS);
 }
 
-/// Walks the request's symbols in order and writes `{"quotes":[…` for those that L1 has. Never inlined:
-/// the cache's pin is thread-bound, and the caller may park between two passes.
+/// Walks the request's symbols in order and writes `{"quotes":[…` for those that L1 has. Never
+/// inlined: the cache's pin is thread-bound, and the caller may park between two passes.
 #[inline(never)]
 fn join(state: &State, query: &[u8], body: &mut Vec<u8>) -> Result<Pass, Problem> {
     body.extend_from_slice(b"{\"quotes\":[");
@@ -206,8 +208,8 @@ fn none_given() -> Problem {
     Problem::new(400, "symbols_missing", detail).field("symbols", detail)
 }
 
-/// The symbols of this request so far, to drop duplicates: two different ones would have to share 64 bits
-/// of a randomly seeded hash to be confused.
+/// The symbols of this request so far, to drop duplicates: two different ones would have to share
+/// 64 bits of a randomly seeded hash to be confused.
 struct Seen {
     hasher: RandomState,
     hashes: [u64; SYMBOLS_MAX],

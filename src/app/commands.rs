@@ -1,4 +1,5 @@
-//! What the commands do: `serve` the real feeds, `demo` a simulated day, or run the simulator alone.
+//! What the commands do: `serve` the real feeds, `demo` a simulated day, or run the simulator
+//! alone.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -16,13 +17,14 @@ use crate::rt::signals::Termination;
 use crate::sim;
 
 /// Serves the real feeds until SIGTERM or SIGINT.
-pub fn serve(config: Config) -> ExitCode {
+pub fn serve(config: &Config) -> ExitCode {
     let clock = clock_of(config.now);
-    run(&config, &clock, "")
+    run(config, &clock, "")
 }
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
-pub fn demo(mut config: Config) -> ExitCode {
+pub fn demo(config: &Config) -> ExitCode {
+    let mut config = config.clone();
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => Arc::new(calendar),
         Err(error) => return fail(&error, Exit::Usage),
@@ -50,7 +52,7 @@ pub fn demo(mut config: Config) -> ExitCode {
 }
 
 /// Runs the simulator alone, for another process to speak to.
-pub fn sim(config: Config) -> ExitCode {
+pub fn sim(config: &Config) -> ExitCode {
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => Arc::new(calendar),
         Err(error) => return fail(&error, Exit::Usage),

@@ -1,7 +1,7 @@
 //! Row 7: the composition root, the only place that names every layer.
 //!
-//! Main thread. [`App::start`] builds the service from settings and a clock; the commands around it wait
-//! for the end. Nothing here serves requests.
+//! Main thread. [`App::start`] builds the service from settings and a clock; the commands around it
+//! wait for the end. Nothing here serves requests.
 
 mod commands;
 mod start;

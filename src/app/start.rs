@@ -22,7 +22,8 @@ use crate::ops::Exit;
 use crate::rt::{Lane, LaneSpec, edge};
 use crate::warm::{Mailbox, Parts, Warmers};
 
-/// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily list.
+/// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
+/// list.
 const UPSTREAM_QUEUE_MAX: usize = 64;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
@@ -98,7 +99,8 @@ impl App {
         &self.server
     }
 
-    /// Drains connections, then stores what the caches hold. Gives how many connections were cut off.
+    /// Drains connections, then stores what the caches hold. Gives how many connections were cut
+    /// off.
     pub fn stop(self) -> usize {
         let cut_off = self.server.drain();
         self.warmers.stop();
@@ -206,8 +208,8 @@ fn warn_of_calendar(calendar: &MarketCalendar, clock: &Clock) {
     }
 }
 
-/// Raises the limit on descriptors as far as the system lets us, and keeps the connection cap below it:
-/// running out while accepting would starve everything else.
+/// Raises the limit on descriptors as far as the system lets us, and keeps the connection cap below
+/// it: running out while accepting would starve everything else.
 fn affordable_connections(wanted: usize) -> usize {
     let needed = wanted as u64 + DESCRIPTORS_RESERVED;
     let limit = rlimit::increase_nofile_limit(needed).unwrap_or(needed);

@@ -163,7 +163,7 @@ impl Transport {
     ///
     /// # Errors
     /// As [`Transport::get`].
-    pub fn get_with_json(
+    pub fn fetch_with_json(
         &self,
         url: &str,
         headers: &[(&'static str, &str)],

@@ -11,10 +11,10 @@ fn settings() -> UpstreamSettings {
 }
 
 fn get(url: &str) -> Result<Reply, TransportError> {
-    get_with(&settings(), url)
+    fetch_with(&settings(), url)
 }
 
-fn get_with(settings: &UpstreamSettings, url: &str) -> Result<Reply, TransportError> {
+fn fetch_with(settings: &UpstreamSettings, url: &str) -> Result<Reply, TransportError> {
     Transport::new(settings, url, "test").get(url, &[], CallLimits::usual(settings))
 }
 
@@ -36,7 +36,7 @@ fn a_head_that_does_not_come_times_out() {
     serve(
         |_, stream| linger(stream),
         |url, _| {
-            let error = get_with(&UpstreamSettings { read_timeout_ms: 300, ..settings() }, url)
+            let error = fetch_with(&UpstreamSettings { read_timeout_ms: 300, ..settings() }, url)
                 .unwrap_err();
             assert!(matches!(error, TransportError::TimedOut { limit_ms: 300 }), "{error:?}");
         },
@@ -51,7 +51,7 @@ fn a_dripping_body_ends_at_the_total_deadline() {
             drip(stream);
         },
         |url, _| {
-            let error = get_with(&UpstreamSettings { total_timeout_ms: 500, ..settings() }, url)
+            let error = fetch_with(&UpstreamSettings { total_timeout_ms: 500, ..settings() }, url)
                 .unwrap_err();
             assert!(matches!(error, TransportError::TimedOut { limit_ms: 500 }), "{error:?}");
         },
@@ -120,7 +120,7 @@ fn a_tls_handshake_without_answer_ends_at_the_connect_deadline() {
         |_, stream| linger(stream),
         |url, _| {
             let settings = UpstreamSettings { connect_timeout_ms: 300, ..settings() };
-            let error = get_with(&settings, &url.replace("http://", "https://")).unwrap_err();
+            let error = fetch_with(&settings, &url.replace("http://", "https://")).unwrap_err();
             assert!(matches!(error, TransportError::TimedOut { limit_ms: 300 }), "{error:?}");
         },
     );
@@ -184,7 +184,7 @@ fn sends_forms_json_bodies_and_headers() {
             let transport = Transport::new(&settings, url, "agent/1");
             let headers = [("authorization", "token a:b")];
             transport.post_form(url, &headers, &[("k", "a b&c")], limits).unwrap();
-            transport.get_with_json(url, &headers, b"{\"a\":1}", limits).unwrap();
+            transport.fetch_with_json(url, &headers, b"{\"a\":1}", limits).unwrap();
             let seen = seen();
             assert_eq!((seen[0].method.as_str(), seen[0].body.as_str()), ("POST", "k=a+b%26c"));
             assert_eq!((seen[1].method.as_str(), seen[1].body.as_str()), ("GET", "{\"a\":1}"));

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 
 /// All settings. `Config::default()` is what an empty environment gives.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Config {
     pub http: HttpSettings,
     pub broker_a: BrokerASettings,
@@ -103,7 +103,7 @@ impl Default for HttpSettings {
 }
 
 /// The server's own broker A app and shared token.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct BrokerASettings {
     pub url: String,
     pub api_key: Option<SecretString>,
@@ -131,7 +131,7 @@ impl Default for BrokerASettings {
 }
 
 /// The server's own broker B app.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct BrokerBSettings {
     pub url: String,
     pub api_key: Option<SecretString>,
@@ -151,7 +151,7 @@ impl Default for BrokerBSettings {
 }
 
 /// The public secondary quote provider.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PublicSettings {
     pub enabled: bool,
     pub url: String,
@@ -249,7 +249,7 @@ pub struct MarketSettings {
 }
 
 /// Logging in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AuthSettings {
     /// Current signing key; without it one is made once and kept in the state directory.
     pub jwt_secret: Option<SecretString>,

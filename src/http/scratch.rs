@@ -29,7 +29,7 @@ pub struct Scratch {
 
 thread_local! {
     // Boxes, so that taking and giving back moves a pointer.
-    #[expect(clippy::vec_box, reason = "the set moves between the pool and coroutines as one pointer")]
+    #[expect(clippy::vec_box, reason = "a set moves between pool and coroutine as one pointer")]
     static POOL: RefCell<Vec<Box<Scratch>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -90,8 +90,8 @@ struct LaneReport {
 }
 
 /// Said wherever a person reads (contract, section 1).
-const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not registered \
-     as an investment adviser or research analyst.";
+const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
+     registered as an investment adviser or research analyst.";
 
 /// The whole response for the present state.
 pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> Prepared {
