@@ -126,8 +126,17 @@ impl<S: Serve> Server<S> {
     }
 }
 
+/// Connections taken in a row before the worker polls its other descriptors again.
+const ACCEPTS_MAX: u32 = 32;
+
 fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &Arc<Shared<S>>) {
+    let mut in_a_row = 0;
     loop {
+        in_a_row += 1;
+        if in_a_row >= ACCEPTS_MAX && shared.slots.breathe(poll.waker()) {
+            in_a_row = 0;
+            poll.wait_io();
+        }
         match listener.accept() {
             // At the cap this one waits in `admit`, and with it the loop.
             Ok((socket, peer)) => admit(socket, peer, shared),
@@ -136,6 +145,7 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
                 if shared.is_draining() {
                     break;
                 }
+                in_a_row = 0;
                 poll.wait_io();
             }
             Err(error) if is_per_connection(&error) => shared.stats.accept_errors.add(1),

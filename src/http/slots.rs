@@ -85,7 +85,9 @@ impl Slots {
         self.now_ms.load(Ordering::Relaxed)
     }
 
-    /// The current `Date` value.
+    /// The current `Date` value. Never inlined: the load takes a thread-local's address, which must
+    /// not be kept over a wait in the caller.
+    #[inline(never)]
     pub fn date(&self) -> [u8; 29] {
         **self.date.load()
     }
