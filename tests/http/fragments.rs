@@ -57,7 +57,8 @@ fn any_fragmentation_gives_the_same_answers() {
         prop::collection::vec(request(), 1..8),
         prop::collection::vec(any::<prop::sample::Index>(), 0..24),
     );
-    let mut runner = TestRunner::new(Config { cases: CASES, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&streams, |(requests, cuts)| {
         let stream = requests.concat().into_bytes();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len())).collect();

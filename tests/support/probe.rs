@@ -7,7 +7,7 @@ use bhav::base::Clock;
 use bhav::http::{Prepared, Problem, Reply, Request, Serve};
 use bhav::rt::{Lane, LaneSpec};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use sonic_rs::json;
+use serde::Serialize;
 
 /// What a test may do to the service while it runs.
 #[derive(Clone)]
@@ -111,19 +111,29 @@ impl Serve for Probe {
     }
 }
 
+/// In a fixed order of fields, so that equal requests have equal answers.
+#[derive(Serialize)]
+struct Echo<'a> {
+    method: &'static str,
+    path: Option<String>,
+    query: Option<String>,
+    body: Option<String>,
+    host: Option<String>,
+    seen: Vec<Option<String>>,
+    client: Option<&'a str>,
+}
+
 fn echo(request: &Request<'_>, reply: &mut Reply<'_>) {
-    let seen: Vec<String> =
-        request.headers("x-seen").filter_map(|value| text(Some(value))).collect();
-    let document = json!({
-        "method": request.method().as_str(),
-        "path": text(Some(request.path())),
-        "query": text(request.query()),
-        "body": text(Some(request.body)),
-        "body_bytes": request.body.len(),
-        "host": text(request.header("host")),
-        "seen": seen,
-        "client": request.client_address().map(|address| address.to_string()),
-    });
+    let client = request.client_address().map(|address| address.to_string());
+    let document = Echo {
+        method: request.method().as_str(),
+        path: text(Some(request.path())),
+        query: text(request.query()),
+        body: text(Some(request.body)),
+        host: text(request.header("host")),
+        seen: request.headers("x-seen").map(|value| text(Some(value))).collect(),
+        client: client.as_deref(),
+    };
     sonic_rs::to_writer(reply.body(), &document).unwrap();
     reply.send(200, "application/json", &[("X-Echo", "yes")]);
 }
