@@ -142,7 +142,10 @@ impl Head {
             }
             Ok(httparse::Status::Partial) => partial(window, input.len() > head_bytes_max - 1),
             Err(httparse::Error::TooManyHeaders) => Parsed::Fault(HeadFault::TooManyHeaders),
-            Err(httparse::Error::Version) => Parsed::Fault(version_fault(window)),
+            Err(httparse::Error::Version) => match version_fault(window) {
+                Some(fault) => Parsed::Fault(fault),
+                None => partial(window, input.len() > head_bytes_max - 1),
+            },
             Err(_) => Parsed::Fault(HeadFault::Malformed),
         }
     }
@@ -269,17 +272,23 @@ fn partial(window: &[u8], full: bool) -> Parsed {
     }
 }
 
-/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400.
-fn version_fault(window: &[u8]) -> HeadFault {
-    let line = window.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    let version = line.and_then(|line| line.trim_ascii().rsplit(|byte| *byte == b' ').next());
-    match version {
-        Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            HeadFault::Version
-        }
-        _ => HeadFault::Malformed,
+/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400. `None`
+/// while the line may still become the former, so that the answer does not depend on packet borders.
+fn version_fault(window: &[u8]) -> Option<HeadFault> {
+    const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
+    let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
+    let version = window[start..].splitn(3, |byte| *byte == b' ').nth(2)?;
+    let fits = |(byte, shape): (&u8, &u8)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == shape,
+    };
+    let known = version.iter().zip(SHAPE).take_while(|pair| fits(*pair)).count();
+    match version.get(known) {
+        _ if known == SHAPE.len() => Some(HeadFault::Version),
+        // A line may end in a line feed alone.
+        Some(b'\n') if known == SHAPE.len() - 2 => Some(HeadFault::Version),
+        Some(_) => Some(HeadFault::Malformed),
+        None => None,
     }
 }
 
