@@ -153,7 +153,6 @@ impl Head {
     fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
         self.framing = Framing::None;
         self.http_1_0 = request.version == Some(0);
-        self.close = self.http_1_0;
         self.expects_continue = false;
         (self.if_none_match, self.accept_encoding) = (None, None);
         (self.origin, self.request_id) = (None, None);
@@ -162,15 +161,17 @@ impl Head {
         self.method = Method::parse(method.as_bytes()).ok_or(HeadFault::UnknownMethod)?;
         let target = request.path.ok_or(HeadFault::Malformed)?;
         self.set_target(input, target)?;
-        let mut hosts = 0usize;
+        let mut seen = Seen::default();
         for header in request.headers.iter() {
             let value = Span::within(input, header.value);
             self.headers.push((Span::within(input, header.name.as_bytes()), value));
-            self.note(header, value, &mut hosts)?;
+            self.note(header, value, &mut seen)?;
         }
-        if hosts > 1 || (hosts == 0 && !self.http_1_0) {
+        if seen.hosts > 1 || (seen.hosts == 0 && !self.http_1_0) {
             return Err(HeadFault::BadHost);
         }
+        // RFC 9112 9.3: close wins over keep-alive, which HTTP/1.0 needs to stay open.
+        self.close = seen.close || (self.http_1_0 && !seen.keep_alive);
         Ok(())
     }
 
@@ -209,12 +210,12 @@ impl Head {
         &mut self,
         header: &httparse::Header<'_>,
         value: Span,
-        hosts: &mut usize,
+        seen: &mut Seen,
     ) -> Result<(), HeadFault> {
         let name = header.name;
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
-                *hosts += 1;
+                seen.hosts += 1;
                 if !valid_host(header.value) {
                     return Err(HeadFault::BadHost);
                 }
@@ -226,7 +227,7 @@ impl Head {
                 self.expects_continue = !self.http_1_0;
             }
             6 if name.eq_ignore_ascii_case("origin") => self.origin = Some(value),
-            10 if name.eq_ignore_ascii_case("connection") => self.note_connection(header.value),
+            10 if name.eq_ignore_ascii_case("connection") => seen.note_connection(header.value),
             12 if name.eq_ignore_ascii_case("x-request-id") => self.request_id = Some(value),
             13 if name.eq_ignore_ascii_case("if-none-match") => self.if_none_match = Some(value),
             14 if name.eq_ignore_ascii_case("content-length") => {
@@ -252,14 +253,21 @@ impl Head {
         }
         Ok(())
     }
+}
 
+/// What is learned over several header lines.
+#[derive(Default)]
+struct Seen {
+    hosts: usize,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Seen {
     fn note_connection(&mut self, value: &[u8]) {
         for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            if option.eq_ignore_ascii_case(b"close") {
-                self.close = true;
-            } else if self.http_1_0 && option.eq_ignore_ascii_case(b"keep-alive") {
-                self.close = false;
-            }
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
     }
 }
