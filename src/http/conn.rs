@@ -151,7 +151,12 @@ impl<S: Serve> Connection<S> {
         let mut exchange =
             Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
         let turn = exchange.run(&mut scratch);
-        self.slot.count_requests(exchange.answered);
+        let answered = exchange.answered;
+        self.slot.count_requests(answered);
+        if answered > 0 {
+            // Each request has its own time: what is begun now does not inherit its predecessor's.
+            self.timed = Timed::Idle;
+        }
         self.keep_rest(&scratch);
         let rest = self.write(&scratch.out);
         scratch.give_back();
