@@ -177,10 +177,12 @@ impl<S: Serve> Connection<S> {
 
     fn set_deadline(&mut self) {
         let settings = &self.shared.settings;
-        let timed = match (&self.stage, self.carry.is_empty()) {
+        // Line ends that some clients send after a body do not begin a request (RFC 9112 2.2).
+        let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+        let timed = match (&self.stage, begun) {
             (Stage::Body(_), _) => Timed::Body,
-            (Stage::Head, false) => Timed::Head,
-            (Stage::Head, true) => Timed::Idle,
+            (Stage::Head, true) => Timed::Head,
+            (Stage::Head, false) => Timed::Idle,
         };
         match timed {
             Timed::Idle if self.drain_seen => self.slot.set_deadline_in(DRAIN_IDLE_MS),
