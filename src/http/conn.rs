@@ -185,7 +185,7 @@ impl<S: Serve> Connection<S> {
             (Stage::Head, false) => Timed::Idle,
         };
         match timed {
-            Timed::Idle if self.drain_seen => self.slot.set_deadline_in(DRAIN_IDLE_MS),
+            Timed::Idle if self.shared.is_draining() => self.slot.set_deadline_in(DRAIN_IDLE_MS),
             Timed::Idle => self.slot.set_deadline_in(settings.idle_timeout_ms),
             Timed::Head if self.timed != Timed::Head => {
                 self.slot.set_deadline_in(settings.head_timeout_ms);
@@ -201,21 +201,24 @@ impl<S: Serve> Connection<S> {
     /// Waits for input or the deadline.
     fn wait(&mut self) -> Event {
         loop {
+            // Before every wait: the wake that announced the drain may have ended another one.
+            self.note_drain();
             let flags = self.io.wait_io();
             self.note(flags);
             if self.readable {
                 return Event::Input;
             }
-            if flags & WOKEN != 0 {
-                if self.shared.is_draining() && !self.drain_seen {
-                    self.drain_seen = true;
-                    if self.timed == Timed::Idle {
-                        self.slot.set_deadline_in(DRAIN_IDLE_MS);
-                    }
-                }
-                if self.slot.is_expired() {
-                    return Event::Expired;
-                }
+            if flags & WOKEN != 0 && self.slot.is_expired() {
+                return Event::Expired;
+            }
+        }
+    }
+
+    fn note_drain(&mut self) {
+        if !self.drain_seen && self.shared.is_draining() {
+            self.drain_seen = true;
+            if self.timed == Timed::Idle {
+                self.slot.set_deadline_in(DRAIN_IDLE_MS);
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Runs on the edge. Sending a [`Prepared`] response is a copy; anything else formats its head here.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::prepared::{Prepared, reason};
 use super::problem::Problem;
 
@@ -37,6 +39,8 @@ pub struct Reply<'a> {
     /// The request was HEAD: the head goes out as for GET, the body does not.
     pub(super) head_only: bool,
     pub(super) connection: ConnectionLine,
+    /// Asked when the answer is sent, since a handler may have waited for long.
+    pub(super) draining: &'a AtomicBool,
     pub(super) extra_lines: &'a [u8],
     /// Status of what was sent; 0 until then.
     pub(super) status: u16,
@@ -46,6 +50,7 @@ impl<'a> Reply<'a> {
     /// Sends a response made ahead of time. No allocation, no formatting.
     pub fn prepared(&mut self, prepared: &Prepared) {
         self.status = prepared.status();
+        self.note_drain();
         let lines = [self.extra_lines, self.connection.bytes()];
         if self.head_only || lines.iter().any(|line| !line.is_empty()) {
             self.out.extend_from_slice(prepared.status_line());
@@ -107,8 +112,15 @@ impl<'a> Reply<'a> {
         self.connection = ConnectionLine::Close;
     }
 
+    fn note_drain(&mut self) {
+        if self.draining.load(Ordering::Relaxed) {
+            self.connection = ConnectionLine::Close;
+        }
+    }
+
     fn begin(&mut self, status: u16) {
         self.status = status;
+        self.note_drain();
         self.out.extend_from_slice(b"HTTP/1.1 ");
         self.out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
         self.out.push(b' ');

@@ -48,6 +48,10 @@ impl<S> Shared<S> {
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
+
+    pub(super) fn draining(&self) -> &AtomicBool {
+        &self.draining
+    }
 }
 
 /// A running server.

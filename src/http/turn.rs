@@ -194,18 +194,18 @@ impl<S: Serve> Exchange<'_, S> {
         let before = out.len();
         let request =
             Request::new(bytes, head, body, self.peer, &self.shared.settings.trusted_proxies);
-        let close = head.close || self.shared.is_draining();
         let mut reply = Reply {
             out,
             body: body_out,
             date: self.shared.slots.date(),
             own_request_id: request.own_request_id(),
             head_only: head.method == Method::Head,
-            connection: match (close, head.http_1_0) {
+            connection: match (head.close, head.http_1_0) {
                 (true, _) => ConnectionLine::Close,
                 (false, true) => ConnectionLine::KeepAlive,
                 (false, false) => ConnectionLine::Silent,
             },
+            draining: self.shared.draining(),
             extra_lines: b"",
             status: 0,
         };
@@ -241,6 +241,7 @@ impl<S: Serve> Exchange<'_, S> {
             own_request_id: None,
             head_only: false,
             connection: ConnectionLine::Close,
+            draining: self.shared.draining(),
             extra_lines: b"",
             status: 0,
         };
