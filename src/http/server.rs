@@ -40,6 +40,8 @@ pub struct Shared<S> {
     pub unread_output_bytes: AtomicUsize,
     per_address: Mutex<HashMap<IpAddr, usize>>,
     draining: AtomicBool,
+    /// The drain is over; whoever still waits for a slot gets none.
+    ended: AtomicBool,
     accepting: AtomicBool,
 }
 
@@ -82,6 +84,7 @@ impl<S: Serve> Server<S> {
             unread_output_bytes: AtomicUsize::new(0),
             per_address: Mutex::new(HashMap::new()),
             draining: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             accepting: AtomicBool::new(true),
         });
         let address = listener.address();
@@ -120,6 +123,7 @@ impl<S: Serve> Server<S> {
         while busy() && slots.now_ms() < deadline_ms {
             parker.park(20);
         }
+        self.shared.ended.store(true, Ordering::SeqCst);
         let left = slots.open();
         slots.stop();
         if let Some(sweeper) = self.sweeper.take() {
@@ -166,7 +170,7 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
     let slot = loop {
         match shared.slots.acquire() {
             Some(slot) => break slot,
-            None if shared.is_draining() => return,
+            None if shared.ended.load(Ordering::SeqCst) => return,
             None => {
                 // Accepting pauses here: further clients wait in the kernel's backlog.
                 shared.stats.accept_pauses.add(1);
