@@ -132,13 +132,13 @@ impl Head {
         let mut table = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; HEADERS_MAX];
         let table = &mut table[..headers_max.min(HEADERS_MAX)];
         let mut request = httparse::Request::new(&mut []);
-        match request.parse_with_uninit_headers(window, table) {
+        let fault = match request.parse_with_uninit_headers(window, table) {
             Ok(httparse::Status::Complete(bytes)) => {
                 self.bytes = bytes;
-                match self.fill(window, &request) {
+                return match self.fill(window, &request) {
                     Ok(()) => Parsed::Complete,
                     Err(fault) => Parsed::Fault(fault),
-                }
+                };
             }
             Ok(httparse::Status::Partial) => partial(window, input.len() > head_bytes_max - 1),
             Err(httparse::Error::TooManyHeaders) => Parsed::Fault(HeadFault::TooManyHeaders),
@@ -147,7 +147,11 @@ impl Head {
                 None => partial(window, input.len() > head_bytes_max - 1),
             },
             Err(_) => Parsed::Fault(HeadFault::Malformed),
-        }
+        };
+        // A refusal of HEAD has no body, so the method counts even then.
+        self.method =
+            request.method.and_then(|token| Method::parse(token.as_bytes())).unwrap_or_default();
+        fault
     }
 
     fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
@@ -158,7 +162,9 @@ impl Head {
         (self.origin, self.request_id) = (None, None);
         self.headers.clear();
         let method = request.method.ok_or(HeadFault::Malformed)?;
-        self.method = Method::parse(method.as_bytes()).ok_or(HeadFault::UnknownMethod)?;
+        let method = Method::parse(method.as_bytes());
+        self.method = method.unwrap_or_default();
+        method.ok_or(HeadFault::UnknownMethod)?;
         let target = request.path.ok_or(HeadFault::Malformed)?;
         self.set_target(input, target)?;
         let mut seen = Seen::default();

@@ -27,12 +27,21 @@ pub enum Stage {
     Body(Box<Inbound>),
 }
 
+impl Stage {
+    /// Whether the request whose body is arriving is HEAD.
+    pub fn head_only(&self) -> bool {
+        matches!(self, Self::Body(inbound) if inbound.head_only)
+    }
+}
+
 /// A request whose body is still arriving. Wiped when dropped: bodies carry credentials.
 #[derive(Debug)]
 pub struct Inbound {
     head: Zeroizing<Vec<u8>>,
     body: Zeroizing<Vec<u8>>,
     reader: BodyReader,
+    /// A refusal has no body either.
+    head_only: bool,
 }
 
 #[derive(Debug)]
@@ -103,7 +112,8 @@ impl<S: Serve> Exchange<'_, S> {
                 return self.serve(scratch, head_start..body_start, &[]);
             }
             Framing::Length(length) if length > settings.body_bytes_max as u64 => {
-                return self.refuse(scratch, 413, "The request body is too large.");
+                let head_only = head.method == Method::Head;
+                return self.refuse(scratch, head_only, 413, "The request body is too large.");
             }
             Framing::Length(length) => {
                 let length = length as usize;
@@ -118,13 +128,15 @@ impl<S: Serve> Exchange<'_, S> {
         if head.expects_continue && available == 0 {
             scratch.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
+        let head_only = head.method == Method::Head;
         let head = Zeroizing::new(scratch.input[head_start..body_start].to_vec());
-        let inbound = Inbound { head, body: Zeroizing::default(), reader };
+        let inbound = Inbound { head, body: Zeroizing::default(), reader, head_only };
         *self.stage = Stage::Body(Box::new(inbound));
         Step::Again
     }
 
     fn body(&mut self, scratch: &mut Scratch, at: &mut usize, mut inbound: Box<Inbound>) -> Step {
+        let head_only = inbound.head_only;
         let arrived = &scratch.input[*at..scratch.input_bytes];
         let complete = match &mut inbound.reader {
             BodyReader::Length(left) => {
@@ -146,10 +158,12 @@ impl<S: Serve> Exchange<'_, S> {
                         complete
                     }
                     Err(ChunkFault::TooLarge) => {
-                        return self.refuse(scratch, 413, "The request body is too large.");
+                        let detail = "The request body is too large.";
+                        return self.refuse(scratch, head_only, 413, detail);
                     }
                     Err(ChunkFault::Malformed) => {
-                        return self.refuse(scratch, 400, "The chunked request body is malformed.");
+                        let detail = "The chunked request body is malformed.";
+                        return self.refuse(scratch, head_only, 400, detail);
                     }
                 }
             }
@@ -229,17 +243,24 @@ impl<S: Serve> Exchange<'_, S> {
     }
 
     fn refuse_head(&mut self, scratch: &mut Scratch, fault: HeadFault) -> Step {
-        self.refuse(scratch, fault.status(), fault.detail())
+        let head_only = scratch.head.method == Method::Head;
+        self.refuse(scratch, head_only, fault.status(), fault.detail())
     }
 
     /// Answers a fault of the protocol and ends the connection, whose framing can no longer be trusted.
-    pub fn refuse(&mut self, scratch: &mut Scratch, status: u16, detail: &'static str) -> Step {
+    pub fn refuse(
+        &mut self,
+        scratch: &mut Scratch,
+        head_only: bool,
+        status: u16,
+        detail: &'static str,
+    ) -> Step {
         let mut reply = Reply {
             out: &mut scratch.out,
             body: &mut scratch.body,
             date: self.shared.slots.date(),
             own_request_id: None,
-            head_only: false,
+            head_only,
             connection: ConnectionLine::Close,
             draining: self.shared.draining(),
             extra_lines: b"",
