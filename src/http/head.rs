@@ -187,9 +187,8 @@ impl Head {
         if target.len() > TARGET_BYTES_MAX {
             return Err(HeadFault::TargetTooLong);
         }
-        let local = if target.starts_with('/') {
-            target
-        } else if target == "*" && self.method == Method::Options {
+        let whole_server = target == "*" && self.method == Method::Options;
+        let local = if target.starts_with('/') || whole_server {
             target
         } else {
             let rest = strip_scheme(target).ok_or(HeadFault::BadTarget)?;
