@@ -1,5 +1,7 @@
 //! However a stream of requests is cut into packets, its answers are the same.
 
+use std::net::Shutdown;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
@@ -50,6 +52,24 @@ fn answers(harness: &Harness, pieces: &[&[u8]], count: usize) -> Vec<Answer> {
     answers
 }
 
+fn pieces<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len())).collect();
+    cuts.extend([0, stream.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
+}
+
+/// Statuses of everything that comes back until the server closes.
+fn statuses(harness: &Harness, pieces: &[&[u8]]) -> Vec<u16> {
+    let mut wire = harness.connect();
+    for piece in pieces {
+        wire.try_send(piece).ok();
+    }
+    // Where the server has closed already, there is nothing left to shut.
+    wire.socket.shutdown(Shutdown::Write).ok();
+    wire.statuses_to_the_end()
+}
+
 #[test]
 fn any_fragmentation_gives_the_same_answers() {
     let harness = Harness::start();
@@ -61,16 +81,41 @@ fn any_fragmentation_gives_the_same_answers() {
         TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&streams, |(requests, cuts)| {
         let stream = requests.concat().into_bytes();
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len())).collect();
-        cuts.extend([0, stream.len()]);
-        cuts.sort_unstable();
-        let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect();
+        let pieces = pieces(&stream, &cuts);
         let whole = answers(&harness, &[&stream], requests.len());
         prop_assert!(whole.iter().all(|answer| answer.status == 200), "{whole:?}");
         let cut = answers(&harness, &pieces, requests.len());
         (whole == cut)
             .then_some(())
             .ok_or_else(|| TestCaseError::fail(format!("{whole:?}\n{cut:?}")))
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn any_fragmentation_of_a_damaged_stream_is_refused_at_the_same_request() {
+    let harness = Harness::start();
+    let damage =
+        (any::<prop::sample::Index>(), prop::sample::select(b"\0\r\n :;,/09aH\xff".to_vec()));
+    let streams = (
+        prop::collection::vec(request(), 1..4),
+        prop::collection::vec(damage, 1..4),
+        prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    );
+    let config = Config { cases: CASES * 3, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let outcome = runner.run(&streams, |(requests, damage, cuts)| {
+        let mut stream = requests.concat().into_bytes();
+        for (at, byte) in damage {
+            let at = at.index(stream.len());
+            stream[at] = byte;
+        }
+        let whole = statuses(&harness, &[&stream]);
+        let cut = statuses(&harness, &pieces(&stream, &cuts));
+        prop_assert_eq!(&whole, &cut);
+        let refused = whole.iter().position(|status| *status != 200);
+        prop_assert!(refused.is_none_or(|at| at == whole.len() - 1), "{whole:?}");
+        Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -2,12 +2,16 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use bhav::base::Clock;
+use bhav::config::HttpSettings;
 
+use crate::support::harness::settings;
 use crate::support::process::{
-    CpuMeter, alone, alone_with_few_descriptors, descriptors, resident_kib,
+    CpuMeter, alone, alone_with_few_descriptors, alone_with_socket, descriptors, resident_kib,
 };
 use crate::support::{Harness, Wire, eventually};
 
@@ -100,4 +104,31 @@ fn running_out_of_descriptors_is_survived_without_burning_a_core() {
         }
         assert_eq!(harness.connect().ask(GET).status, 200);
     });
+}
+
+#[test]
+fn a_socket_from_systemd_wins_over_the_address() {
+    let test = "http::processes::a_socket_from_systemd_wins_over_the_address";
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    alone_with_socket(test, tcp.into(), || {
+        let unused = HttpSettings { listen: "127.0.0.1:1".into(), ..settings() };
+        let harness = Harness::with(&unused);
+        assert_ne!(harness.address, unused.listen);
+        assert_eq!(harness.connect().ask(GET).status, 200);
+    });
+}
+
+#[test]
+fn a_unix_socket_from_systemd_is_used_and_left_in_place() {
+    let test = "http::processes::a_unix_socket_from_systemd_is_used_and_left_in_place";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("edge.sock");
+    let unix = UnixListener::bind(&path).unwrap();
+    alone_with_socket(test, unix.into(), || {
+        let harness = Harness::start();
+        assert!(harness.address.starts_with("unix:/"), "{}", harness.address);
+        assert_eq!(harness.connect().ask(GET).status, 200);
+        assert_eq!(harness.drain(), 0);
+    });
+    assert!(path.exists(), "the socket belongs to systemd");
 }

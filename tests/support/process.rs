@@ -3,24 +3,33 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::process::Command;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
 
 const MARK: &str = "BHAV_TEST_CHILD";
 
 /// Runs `body` in a process of its own. `test` is the path of the calling test, as `--exact` takes it.
 #[track_caller]
 pub fn alone(test: &str, body: impl FnOnce()) {
-    run(test, "exec \"$0\" \"$@\"", body);
+    run(test, Stdio::null(), "exec \"$0\" \"$@\"", body);
 }
 
 /// As [`alone`], in a process that may have `descriptors_max` descriptors.
 #[track_caller]
 pub fn alone_with_few_descriptors(test: &str, descriptors_max: usize, body: impl FnOnce()) {
-    run(test, &format!("ulimit -n {descriptors_max} && exec \"$0\" \"$@\""), body);
+    let limited = format!("ulimit -n {descriptors_max} && exec \"$0\" \"$@\"");
+    run(test, Stdio::null(), &limited, body);
+}
+
+/// As [`alone`], in a process that is handed `socket` the way systemd does it.
+#[track_caller]
+pub fn alone_with_socket(test: &str, socket: OwnedFd, body: impl FnOnce()) {
+    let activated = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null";
+    run(test, socket.into(), activated, body);
 }
 
 #[track_caller]
-fn run(test: &str, script: &str, body: impl FnOnce()) {
+fn run(test: &str, stdin: Stdio, script: &str, body: impl FnOnce()) {
     if std::env::var_os(MARK).is_some() {
         return body();
     }
@@ -29,6 +38,7 @@ fn run(test: &str, script: &str, body: impl FnOnce()) {
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(MARK, "1")
+        .stdin(stdin)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

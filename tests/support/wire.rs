@@ -162,6 +162,17 @@ impl Wire {
         }
     }
 
+    /// Takes every answer until the server closes.
+    #[track_caller]
+    pub fn statuses_to_the_end(&mut self) -> Vec<u16> {
+        while self.more() {}
+        let mut statuses = Vec::new();
+        while self.pending() > 0 {
+            statuses.push(self.answer().status);
+        }
+        statuses
+    }
+
     /// Bytes that have arrived and belong to no answer taken so far.
     pub fn pending(&self) -> usize {
         self.got.len() - self.taken
