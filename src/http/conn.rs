@@ -311,10 +311,10 @@ impl<S: Serve> Connection<S> {
         }
         self.shared.stats.read_timeouts.add(1);
         let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
-        let head_only = self.stage.head_only();
+        let about = self.stage.about();
         let mut exchange =
             Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
-        exchange.refuse(&mut scratch, head_only, 408, "The request did not arrive in time.");
+        exchange.refuse(&mut scratch, &about, 408, "The request did not arrive in time.");
         self.slot.count_requests(1);
         let written = self.write(&scratch.out).is_ok();
         scratch.give_back();

@@ -148,6 +148,7 @@ impl Head {
             },
             Err(_) => Parsed::Fault(HeadFault::Malformed),
         };
+        self.request_id = None;
         // A refusal of HEAD has no body, so the method counts even then.
         self.method =
             request.method.and_then(|token| Method::parse(token.as_bytes())).unwrap_or_default();
@@ -161,24 +162,38 @@ impl Head {
         (self.if_none_match, self.accept_encoding) = (None, None);
         (self.origin, self.request_id) = (None, None);
         self.headers.clear();
-        let method = request.method.ok_or(HeadFault::Malformed)?;
-        let method = Method::parse(method.as_bytes());
-        self.method = method.unwrap_or_default();
-        method.ok_or(HeadFault::UnknownMethod)?;
-        let target = request.path.ok_or(HeadFault::Malformed)?;
-        self.set_target(input, target)?;
+        let mut fault = Ok(());
+        match Method::parse(request.method.unwrap_or_default().as_bytes()) {
+            Some(method) => self.method = method,
+            None => {
+                self.method = Method::default();
+                fault = Err(HeadFault::UnknownMethod);
+            }
+        }
+        fault = fault.and(self.set_target(input, request.path.unwrap_or_default()));
         let mut seen = Seen::default();
         for header in request.headers.iter() {
             let value = Span::within(input, header.value);
             self.headers.push((Span::within(input, header.name.as_bytes()), value));
-            self.note(header, value, &mut seen)?;
+            // The first fault counts; the rest is still looked at for the request's id.
+            fault = fault.and(self.note(header, value, &mut seen));
         }
+        fault?;
         if seen.hosts > 1 || (seen.hosts == 0 && !self.http_1_0) {
             return Err(HeadFault::BadHost);
         }
         // RFC 9112 9.3: close wins over keep-alive, which HTTP/1.0 needs to stay open.
         self.close = seen.close || (self.http_1_0 && !seen.keep_alive);
         Ok(())
+    }
+
+    /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`. `bytes`
+    /// is what the head was parsed from.
+    pub fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        self.request_id.map(|span| span.of(bytes)).filter(|id| {
+            (1..=64).contains(&id.len())
+                && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        })
     }
 
     /// Splits the target into path and query; an absolute-form target loses its authority

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use zeroize::Zeroizing;
 
 use super::chunked::{ChunkFault, Chunked};
-use super::head::{Framing, Head, HeadFault, Parsed};
+use super::head::{Framing, Head, Parsed};
 use super::problem::Problem;
 use super::reply::{ConnectionLine, Reply};
 use super::request::{Peer, Request};
@@ -28,9 +28,27 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Whether the request whose body is arriving is HEAD.
-    pub fn head_only(&self) -> bool {
-        matches!(self, Self::Body(inbound) if inbound.head_only)
+    /// What is known of the request whose body is arriving.
+    pub fn about(&self) -> About {
+        match self {
+            Self::Head => About::default(),
+            Self::Body(inbound) => inbound.about.clone(),
+        }
+    }
+}
+
+/// What of a refused request its refusal depends on.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// It was HEAD: its refusal has no body either.
+    head_only: bool,
+    own_request_id: Option<Box<[u8]>>,
+}
+
+impl About {
+    fn of(head: &Head, bytes: &[u8]) -> Self {
+        let own_request_id = head.own_request_id(bytes).map(Box::from);
+        Self { head_only: head.method == Method::Head, own_request_id }
     }
 }
 
@@ -40,8 +58,7 @@ pub struct Inbound {
     head: Zeroizing<Vec<u8>>,
     body: Zeroizing<Vec<u8>>,
     reader: BodyReader,
-    /// A refusal has no body either.
-    head_only: bool,
+    about: About,
 }
 
 #[derive(Debug)]
@@ -101,7 +118,10 @@ impl<S: Serve> Exchange<'_, S> {
         }
         match head.parse(arrived, settings.headers_max, settings.head_bytes_max) {
             Parsed::Partial => return Step::End(Turn::NeedInput),
-            Parsed::Fault(fault) => return self.refuse_head(scratch, fault),
+            Parsed::Fault(fault) => {
+                let about = About::of(head, arrived);
+                return self.refuse(scratch, &about, fault.status(), fault.detail());
+            }
             Parsed::Complete => {}
         }
         let (head_start, body_start) = (*at, *at + head.bytes);
@@ -112,8 +132,8 @@ impl<S: Serve> Exchange<'_, S> {
                 return self.serve(scratch, head_start..body_start, &[]);
             }
             Framing::Length(length) if length > settings.body_bytes_max as u64 => {
-                let head_only = head.method == Method::Head;
-                return self.refuse(scratch, head_only, 413, "The request body is too large.");
+                let about = About::of(head, &input[head_start..body_start]);
+                return self.refuse(scratch, &about, 413, "The request body is too large.");
             }
             Framing::Length(length) => {
                 let length = length as usize;
@@ -128,15 +148,14 @@ impl<S: Serve> Exchange<'_, S> {
         if head.expects_continue && available == 0 {
             scratch.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
-        let head_only = head.method == Method::Head;
+        let about = About::of(head, &input[head_start..body_start]);
         let head = Zeroizing::new(scratch.input[head_start..body_start].to_vec());
-        let inbound = Inbound { head, body: Zeroizing::default(), reader, head_only };
+        let inbound = Inbound { head, body: Zeroizing::default(), reader, about };
         *self.stage = Stage::Body(Box::new(inbound));
         Step::Again
     }
 
     fn body(&mut self, scratch: &mut Scratch, at: &mut usize, mut inbound: Box<Inbound>) -> Step {
-        let head_only = inbound.head_only;
         let arrived = &scratch.input[*at..scratch.input_bytes];
         let complete = match &mut inbound.reader {
             BodyReader::Length(left) => {
@@ -159,11 +178,11 @@ impl<S: Serve> Exchange<'_, S> {
                     }
                     Err(ChunkFault::TooLarge) => {
                         let detail = "The request body is too large.";
-                        return self.refuse(scratch, head_only, 413, detail);
+                        return self.refuse(scratch, &inbound.about, 413, detail);
                     }
                     Err(ChunkFault::Malformed) => {
                         let detail = "The chunked request body is malformed.";
-                        return self.refuse(scratch, head_only, 400, detail);
+                        return self.refuse(scratch, &inbound.about, 400, detail);
                     }
                 }
             }
@@ -242,16 +261,11 @@ impl<S: Serve> Exchange<'_, S> {
         Step::Again
     }
 
-    fn refuse_head(&mut self, scratch: &mut Scratch, fault: HeadFault) -> Step {
-        let head_only = scratch.head.method == Method::Head;
-        self.refuse(scratch, head_only, fault.status(), fault.detail())
-    }
-
     /// Answers a fault of the protocol and ends the connection, whose framing can no longer be trusted.
     pub fn refuse(
         &mut self,
         scratch: &mut Scratch,
-        head_only: bool,
+        about: &About,
         status: u16,
         detail: &'static str,
     ) -> Step {
@@ -259,8 +273,8 @@ impl<S: Serve> Exchange<'_, S> {
             out: &mut scratch.out,
             body: &mut scratch.body,
             date: self.shared.slots.date(),
-            own_request_id: None,
-            head_only,
+            own_request_id: about.own_request_id.as_deref(),
+            head_only: about.head_only,
             connection: ConnectionLine::Close,
             draining: self.shared.draining(),
             extra_lines: b"",

@@ -61,6 +61,35 @@ fn a_clients_own_request_id_is_repeated_only_when_it_is_harmless() {
 }
 
 #[test]
+fn refusals_of_the_layer_itself_repeat_the_clients_id_too() {
+    let harness = Harness::with(&crate::support::small());
+    let id = "X-Request-Id: mine";
+    for (text, status) in [
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n{id}\r\n\r\n"), 400),
+        (format!("GET a HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"), 400),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n{id}\r\n\r\n"), 408),
+        (format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n{id}\r\n\r\n"), 413),
+        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n", "t".repeat(8_192)), 414),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n{id}\r\n\r\n"), 417),
+        (format!("BREW / HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"), 501),
+    ] {
+        let answer = harness.connect().ask(text);
+        assert_eq!((answer.status, answer.header("x-request-id")), (status, Some("mine")));
+    }
+    let chunked =
+        format!("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n{id}\r\n\r\n");
+    for (chunk, status) in [("x\r\n", 400), ("fffff\r\n", 413)] {
+        let answer = harness.connect().ask(format!("{chunked}{chunk}"));
+        assert_eq!((answer.status, answer.header("x-request-id")), (status, Some("mine")));
+    }
+    // An id is of one request: the next one on the same worker has its own.
+    for text in ["nonsense\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n :\r\n\r\n"] {
+        let answer = harness.connect().ask(text);
+        assert!(is_fresh_id(answer.header("x-request-id").unwrap()));
+    }
+}
+
+#[test]
 fn ids_differ_from_request_to_request() {
     let harness = Harness::start();
     let mut wire = harness.connect();
