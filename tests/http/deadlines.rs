@@ -96,10 +96,10 @@ fn a_stray_line_end_after_a_request_is_not_a_slow_request() {
 
 #[test]
 fn a_client_that_keeps_asking_is_not_idle() {
-    let harness = Harness::with(&small());
+    let harness = Harness::with(&HttpSettings { idle_timeout_ms: 1_000, ..small() });
     let clock = Clock::system();
     let mut wire = harness.connect();
-    while clock.monotonic_ms() < 1_500 {
+    while clock.monotonic_ms() < 2_000 {
         assert_eq!(wire.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
     }
 }

@@ -22,10 +22,10 @@ pub struct Harness {
 /// Settings under which every deadline passes within a second.
 pub fn small() -> HttpSettings {
     HttpSettings {
-        head_timeout_ms: 400,
-        body_timeout_ms: 400,
-        idle_timeout_ms: 400,
-        unread_output_timeout_ms: 400,
+        head_timeout_ms: 700,
+        body_timeout_ms: 700,
+        idle_timeout_ms: 700,
+        unread_output_timeout_ms: 700,
         ..settings()
     }
 }
