@@ -6,7 +6,7 @@ use bhav::config::HttpSettings;
 use bhav::http::{ListenError, Listener};
 
 use crate::support::harness::settings;
-use crate::support::{Harness, eventually};
+use crate::support::{Harness, eventually, small};
 
 const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -28,6 +28,15 @@ fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
     inside.pop();
     assert_eq!(outside.answer().status, 200);
     assert_eq!(harness.shared().slots.open(), 3);
+}
+
+#[test]
+fn silent_connections_at_the_cap_make_room_when_their_time_is_up() {
+    let harness = Harness::with(&HttpSettings { connections_max: 2, ..small() });
+    let mut silent: Vec<_> = (0..2).map(|_| harness.connect()).collect();
+    eventually("both are inside", || harness.shared().slots.open() == 2);
+    assert_eq!(harness.connect().ask(GET).status, 200);
+    silent[0].closes();
 }
 
 #[test]

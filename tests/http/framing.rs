@@ -1,7 +1,9 @@
 //! Where a request ends. A proxy in front that sees it end elsewhere could be made to smuggle another
 //! one past its rules, so whatever can be read in two ways is refused, and nothing after it is read.
 
-use crate::support::Harness;
+use sonic_rs::JsonValueTrait;
+
+use crate::support::{Harness, eventually};
 
 /// A request that must never be answered after a refused one.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -191,4 +193,45 @@ fn empty_lines_and_bare_line_feeds_before_and_in_a_head_are_tolerated_alike() {
     wire.send(format!("POST /ignore HTTP/1.1\nHost: a\nX: y\nContent-Length: {length}\r\n\n"));
     assert_eq!(wire.ask(SMUGGLED).body, b"ignored");
     assert_eq!(wire.ask("GET /c HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/c");
+}
+
+#[test]
+fn what_came_before_a_refused_request_is_answered() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
+    wire.send(format!("{good}{good}GET /bad HTTP/1.1\r\nHost : a\r\n\r\n{SMUGGLED}"));
+    assert_eq!(wire.answer().text("path"), "/good");
+    assert_eq!(wire.answer().text("path"), "/good");
+    assert_eq!(wire.answer().status, 400);
+    wire.closes();
+    assert_eq!(harness.probe.served(), 2);
+}
+
+#[test]
+fn header_values_are_trimmed_and_may_hold_any_visible_byte() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let mut text =
+        b"GET / HTTP/1.1\r\nhOsT:a\r\nX-Seen: \t a\tb \t\r\nx-SEEN:\r\nX-Seen: ".to_vec();
+    text.extend_from_slice(b"\xe9\xff~\r\n\r\n");
+    let answer = wire.ask(text);
+    let seen = answer.json().get("seen").unwrap().to_string();
+    assert_eq!(seen, "[\"a\\tb\",\"\",\"\u{fffd}\u{fffd}~\"]");
+    assert_eq!(answer.text("host"), "a");
+}
+
+#[test]
+fn a_request_that_is_cut_off_gets_no_answer_and_holds_nothing() {
+    let harness = Harness::start();
+    for text in [
+        "GET / HT",
+        "GET / HTTP/1.1\r\nHost: a\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcd",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWiki\r\n0\r\n",
+    ] {
+        harness.connect().send(text).finish().closes();
+    }
+    assert_eq!(harness.probe.served(), 0, "half a request reached the service");
+    eventually("all are gone", || harness.shared().slots.open() == 0);
 }

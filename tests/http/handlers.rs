@@ -1,6 +1,6 @@
 //! Handlers that fail, and the ones beside them that must not notice.
 
-use crate::support::Harness;
+use crate::support::{Harness, eventually};
 
 #[test]
 fn a_panic_costs_one_request_and_one_connection() {
@@ -63,4 +63,26 @@ fn a_request_that_waits_on_a_lane_delays_nobody_else() {
         assert_eq!(wire.answer().body, b"Ok(Ok(true))");
         assert_eq!(wire.answer().text("path"), "/then");
     }
+}
+
+#[test]
+fn a_client_that_leaves_while_its_handler_waits_leaves_nothing_behind() {
+    let harness = Harness::start();
+    let mut left = Vec::new();
+    for number in 0..4 {
+        let mut wire = harness.connect();
+        wire.send("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");
+        harness.probe.waiting.recv().unwrap();
+        if number % 2 == 0 {
+            // A close with this option set sends a reset.
+            wire.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        }
+        left.push(wire);
+    }
+    drop(left);
+    assert_eq!(harness.connect().ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+    for _ in 0..4 {
+        harness.probe.release.send(()).unwrap();
+    }
+    eventually("all are gone", || harness.shared().slots.open() == 0);
 }

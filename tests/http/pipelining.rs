@@ -1,6 +1,10 @@
 //! Many requests at once on one connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bhav::config::HttpSettings;
+use bhav::rt::threads;
 
 use crate::support::{Harness, small};
 
@@ -71,4 +75,35 @@ fn a_client_that_always_has_a_request_begun_is_not_slow() {
     }
     assert_eq!(heads.ask(end).text("path"), "/h");
     assert_eq!(bodies.ask(second).text("body"), "xy");
+}
+
+#[test]
+fn a_flood_on_every_worker_does_not_starve_the_others() {
+    let harness = Harness::start();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut floods = Vec::new();
+    for _ in 0..4 {
+        let (mut wire, stop) = (harness.connect(), Arc::clone(&stop));
+        let batch: String = (0..200).map(get).collect();
+        let flood = move || {
+            let mut rounds = 0;
+            while !stop.load(Ordering::Relaxed) {
+                wire.send(&batch);
+                (0..200).for_each(|_| assert_eq!(wire.answer().status, 200));
+                rounds += 1;
+            }
+            rounds
+        };
+        floods.push(threads::spawn("flood", flood).unwrap());
+    }
+    let mut others: Vec<_> = (0..4).map(|_| harness.connect()).collect();
+    for number in 0..25 {
+        for wire in &mut others {
+            assert_eq!(wire.ask(get(number)).text("path"), format!("/{number}"));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for flood in floods {
+        assert!(flood.join().unwrap() > 0);
+    }
 }

@@ -1,5 +1,7 @@
 //! The parser alone; over real connections it is attacked in `tests/http`.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn parse(input: &str) -> (Parsed, Head) {
@@ -136,5 +138,50 @@ fn close_wins_over_keep_alive() {
             let text = format!("GET / HTTP/{version}\r\nHost: a\r\n{lines}\r\n\r\n");
             assert!(parse(&text).1.close, "{text:?}");
         }
+    }
+}
+
+/// Requests with a few bytes replaced: near enough to valid to reach every branch.
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    let requests = prop::sample::select(vec![
+        "GET /a?b=c HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nX-Request-Id: i\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc",
+        "\r\nPUT http://a:80/x HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+        "OPTIONS * HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
+        "GET / HTTP/2.0\r\n\r\n",
+    ]);
+    let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    (requests, damage).prop_map(|(request, damage)| {
+        let mut bytes = request.as_bytes().to_vec();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_a_prefix_was_decided_to_be_the_whole_is_too(bytes in damaged()) {
+        let mut whole = Head::default();
+        let outcome = whole.parse(&bytes, 100, 16 * 1024);
+        let mut head = Head::default();
+        for end in 0..bytes.len() {
+            match head.parse(&bytes[..end], 100, 16 * 1024) {
+                Parsed::Partial => {}
+                Parsed::Complete => {
+                    prop_assert_eq!(&outcome, &Parsed::Complete);
+                    prop_assert_eq!(format!("{head:?}"), format!("{whole:?}"));
+                }
+                decided => prop_assert_eq!(&decided, &outcome, "at {}", end),
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut head = Head::default();
+        prop_assert_ne!(head.parse(&bytes, 100, 64), Parsed::Complete);
     }
 }
