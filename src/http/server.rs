@@ -96,6 +96,8 @@ impl<S: Serve> Server<S> {
         edge::spawn_for(descriptor, move || {
             accept_loop(&poll, &listener, &accepted);
             drop(poll); // before the listener: see Descriptor
+            drop(listener);
+            accepted.accepting.store(false, Ordering::SeqCst);
         })?;
         Ok(Self { shared, address, acceptor, sweeper: Some(sweeper) })
     }
@@ -157,7 +159,6 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
             }
         }
     }
-    shared.accepting.store(false, Ordering::SeqCst);
 }
 
 /// Errors of the connection that was about to be accepted, not of the listener (accept(2)).
