@@ -49,8 +49,7 @@ pub struct Reply<'a> {
 impl<'a> Reply<'a> {
     /// Sends a response made ahead of time. No allocation, no formatting.
     pub fn prepared(&mut self, prepared: &Prepared) {
-        self.status = prepared.status();
-        self.note_drain();
+        self.open(prepared.status());
         let lines = [self.extra_lines, self.connection.bytes()];
         if self.head_only || lines.iter().any(|line| !line.is_empty()) {
             self.out.extend_from_slice(prepared.status_line());
@@ -112,15 +111,17 @@ impl<'a> Reply<'a> {
         self.connection = ConnectionLine::Close;
     }
 
-    fn note_drain(&mut self) {
+    /// A second answer would be taken for the answer to the next request, so it is a handler's panic.
+    fn open(&mut self, status: u16) {
+        assert!(self.status == 0, "a handler sent two answers: {} and {status}", self.status);
+        self.status = status;
         if self.draining.load(Ordering::Relaxed) {
             self.connection = ConnectionLine::Close;
         }
     }
 
     fn begin(&mut self, status: u16) {
-        self.status = status;
-        self.note_drain();
+        self.open(status);
         self.out.extend_from_slice(b"HTTP/1.1 ");
         self.out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
         self.out.push(b' ');
@@ -140,12 +141,13 @@ impl<'a> Reply<'a> {
     }
 
     fn finish(&mut self) {
-        if self.status != 204 {
+        let has_body = !matches!(self.status, 204 | 304);
+        if has_body {
             let length = self.body.len();
             self.line("Content-Length", itoa::Buffer::new().format(length).as_bytes());
         }
         self.out.extend_from_slice(b"\r\n");
-        if !self.head_only && self.status != 204 {
+        if !self.head_only && has_body {
             self.out.extend_from_slice(self.body);
         }
     }

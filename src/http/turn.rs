@@ -247,6 +247,7 @@ impl<S: Serve> Exchange<'_, S> {
         if handled.is_err() || reply.status == 0 {
             self.shared.stats.handler_panics.add(1);
             reply.out.truncate(before);
+            reply.status = 0;
             reply.extra_lines = b"";
             reply.close();
             let problem = Problem::of_status(500, "The request could not be answered.");

@@ -7,7 +7,7 @@ fn a_panic_costs_one_request_and_one_connection() {
     let harness = Harness::start();
     let mut neighbour = harness.connect();
     assert_eq!(neighbour.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
-    for path in ["/panic", "/halfway", "/mute"] {
+    for path in ["/panic", "/halfway", "/mute", "/twice"] {
         let mut wire = harness.connect();
         // The answers before it are kept; the requests after it are not served.
         let text = format!(
@@ -29,7 +29,7 @@ fn a_panic_costs_one_request_and_one_connection() {
         assert_eq!(harness.probe.served(), served + 2);
         assert_eq!(neighbour.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
     }
-    assert_eq!(harness.shared().stats.handler_panics.sum(), 3);
+    assert_eq!(harness.shared().stats.handler_panics.sum(), 4);
 }
 
 #[test]

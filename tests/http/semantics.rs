@@ -48,6 +48,8 @@ fn a_304_and_a_204_have_no_body_and_leave_the_connection_in_step() {
     assert_eq!((answer.status, answer.header("etag")), (304, Some("\"one\"")));
     assert_eq!(answer.header("content-length"), None);
     assert_eq!(wire.ask("GET /prepared HTTP/1.1\r\nHost: a\r\n\r\n").body, b"ready-made");
+    let answer = wire.ask("GET /unchanged HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!((answer.status, answer.header("content-length")), (304, None));
     let answer = wire.ask("DELETE /bye HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!((answer.status, answer.header("content-length")), (204, None));
     assert!(answer.says_close(), "the handler asked for it");

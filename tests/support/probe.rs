@@ -76,6 +76,14 @@ impl Serve for Probe {
                 panic!("a handler panics with an answer begun");
             }
             b"/mute" => {}
+            b"/twice" => {
+                reply.prepared(&self.prepared);
+                reply.prepared(&self.prepared);
+            }
+            b"/unchanged" => {
+                reply.body().extend_from_slice(b"a body that must not be sent");
+                reply.send(304, "text/plain", &[]);
+            }
             b"/prepared" if request.if_none_match() == Some(b"\"one\"") => {
                 reply.prepared(&self.unchanged);
             }
