@@ -1,10 +1,12 @@
-//! The integration tests, one binary: the repository's own rules, and the program as its users see
-//! it.
+//! The integration tests, one binary so that it links once: the repository's own rules, the HTTP
+//! layer as a stranger meets it, and the program as its users see it.
 
 // `allow-unwrap-in-tests` does not reach the functions beside the tests.
 #![allow(clippy::unwrap_used)]
 
+mod http;
 mod layers;
 mod settings;
 mod source;
+mod support;
 mod tidy;

@@ -20,6 +20,8 @@ enum State {
     #[default]
     SizeStart,
     Size(u64),
+    /// Blanks after the size: an extension or the line's end follows.
+    SizeBlank(u64),
     Extension(u64),
     SizeLf(u64),
     Data(u64),
@@ -75,8 +77,9 @@ impl Chunked {
         }
         Ok(match (self.state, byte) {
             (State::SizeStart, _) => State::Size(hex(byte)?),
-            (State::Size(size), b'\r') => State::SizeLf(size),
-            (State::Size(size), b';' | b' ' | b'\t') => State::Extension(size),
+            (State::Size(size) | State::SizeBlank(size), b'\r') => State::SizeLf(size),
+            (State::Size(size) | State::SizeBlank(size), b';') => State::Extension(size),
+            (State::Size(size) | State::SizeBlank(size), b' ' | b'\t') => State::SizeBlank(size),
             (State::Size(size), _) => {
                 let size = size.checked_mul(16).ok_or(ChunkFault::TooLarge)? + hex(byte)?;
                 if size > (max - collected.min(max)) as u64 {

@@ -151,7 +151,12 @@ impl<S: Serve> Connection<S> {
         let mut exchange =
             Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
         let turn = exchange.run(&mut scratch);
-        self.slot.count_requests(exchange.answered);
+        let answered = exchange.answered;
+        self.slot.count_requests(answered);
+        if answered > 0 {
+            // Each request has its own time: what is begun now does not inherit its predecessor's.
+            self.timed = Timed::Idle;
+        }
         self.keep_rest(&scratch);
         let rest = self.write(&scratch.out);
         scratch.give_back();
@@ -172,13 +177,15 @@ impl<S: Serve> Connection<S> {
 
     fn set_deadline(&mut self) {
         let settings = &self.shared.settings;
-        let timed = match (&self.stage, self.carry.is_empty()) {
+        // Line ends that some clients send after a body do not begin a request (RFC 9112 2.2).
+        let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+        let timed = match (&self.stage, begun) {
             (Stage::Body(_), _) => Timed::Body,
-            (Stage::Head, false) => Timed::Head,
-            (Stage::Head, true) => Timed::Idle,
+            (Stage::Head, true) => Timed::Head,
+            (Stage::Head, false) => Timed::Idle,
         };
         match timed {
-            Timed::Idle if self.drain_seen => self.slot.set_deadline_in(DRAIN_IDLE_MS),
+            Timed::Idle if self.shared.is_draining() => self.slot.set_deadline_in(DRAIN_IDLE_MS),
             Timed::Idle => self.slot.set_deadline_in(settings.idle_timeout_ms),
             Timed::Head if self.timed != Timed::Head => {
                 self.slot.set_deadline_in(settings.head_timeout_ms);
@@ -194,21 +201,24 @@ impl<S: Serve> Connection<S> {
     /// Waits for input or the deadline.
     fn wait(&mut self) -> Event {
         loop {
+            // Before every wait: the wake that announced the drain may have ended another one.
+            self.note_drain();
             let flags = self.io.wait_io();
             self.note(flags);
             if self.readable {
                 return Event::Input;
             }
-            if flags & WOKEN != 0 {
-                if self.shared.is_draining() && !self.drain_seen {
-                    self.drain_seen = true;
-                    if self.timed == Timed::Idle {
-                        self.slot.set_deadline_in(DRAIN_IDLE_MS);
-                    }
-                }
-                if self.slot.is_expired() {
-                    return Event::Expired;
-                }
+            if flags & WOKEN != 0 && self.slot.is_expired() {
+                return Event::Expired;
+            }
+        }
+    }
+
+    fn note_drain(&mut self) {
+        if !self.drain_seen && self.shared.is_draining() {
+            self.drain_seen = true;
+            if self.timed == Timed::Idle {
+                self.slot.set_deadline_in(DRAIN_IDLE_MS);
             }
         }
     }
@@ -302,9 +312,10 @@ impl<S: Serve> Connection<S> {
         }
         self.shared.stats.read_timeouts.add(1);
         let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let about = self.stage.about();
         let mut exchange =
             Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
-        exchange.refuse(&mut scratch, 408, "The request did not arrive in time.");
+        exchange.refuse(&mut scratch, &about, 408, "The request did not arrive in time.");
         self.slot.count_requests(1);
         let written = self.write(&scratch.out).is_ok();
         scratch.give_back();

@@ -152,6 +152,7 @@ impl Head {
     /// Parses `input`, which begins where a request begins, into `self`.
     pub fn parse(&mut self, input: &[u8], headers_max: usize, head_bytes_max: usize) -> Parsed {
         let window = &input[..input.len().min(head_bytes_max)];
+        self.bytes = 0;
         let mut table = self.table.take();
         let lines = &mut table.spare_capacity_mut()[..headers_max.min(HEADERS_MAX)];
         let mut request = httparse::Request::new(&mut []);
@@ -165,9 +166,18 @@ impl Head {
             }
             Ok(httparse::Status::Partial) => partial(window, input.len() > head_bytes_max - 1),
             Err(httparse::Error::TooManyHeaders) => Parsed::Fault(HeadFault::TooManyHeaders),
-            Err(httparse::Error::Version) => Parsed::Fault(version_fault(window)),
+            Err(httparse::Error::Version) => match version_fault(window) {
+                Some(fault) => Parsed::Fault(fault),
+                None => partial(window, input.len() > head_bytes_max - 1),
+            },
             Err(_) => Parsed::Fault(HeadFault::Malformed),
         };
+        if !matches!(parsed, Parsed::Complete) && self.bytes == 0 {
+            self.request_id = None;
+            // A refusal of HEAD has no body, so the method counts even then.
+            let token = request.method.unwrap_or_default();
+            self.method = Method::parse(token.as_bytes()).unwrap_or_default();
+        }
         self.table.give_back(table);
         parsed
     }
@@ -175,25 +185,42 @@ impl Head {
     fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
         self.framing = Framing::None;
         self.http_1_0 = request.version == Some(0);
-        self.close = self.http_1_0;
         self.expects_continue = false;
         (self.if_none_match, self.accept_encoding) = (None, None);
         (self.origin, self.request_id) = (None, None);
         self.headers.clear();
-        let method = request.method.ok_or(HeadFault::Malformed)?;
-        self.method = Method::parse(method.as_bytes()).ok_or(HeadFault::UnknownMethod)?;
-        let target = request.path.ok_or(HeadFault::Malformed)?;
-        self.set_target(input, target)?;
-        let mut hosts = 0usize;
+        let mut fault = Ok(());
+        match Method::parse(request.method.unwrap_or_default().as_bytes()) {
+            Some(method) => self.method = method,
+            None => {
+                self.method = Method::default();
+                fault = Err(HeadFault::UnknownMethod);
+            }
+        }
+        fault = fault.and(self.set_target(input, request.path.unwrap_or_default()));
+        let mut seen = Seen::default();
         for header in request.headers.iter() {
             let value = Span::within(input, header.value);
             self.headers.push((Span::within(input, header.name.as_bytes()), value));
-            self.note(header, value, &mut hosts)?;
+            // The first fault counts; the rest is still looked at for the request's id.
+            fault = fault.and(self.note(header, value, &mut seen));
         }
-        if hosts > 1 || (hosts == 0 && !self.http_1_0) {
+        fault?;
+        if seen.hosts > 1 || (seen.hosts == 0 && !self.http_1_0) {
             return Err(HeadFault::BadHost);
         }
+        // RFC 9112 9.3: close wins over keep-alive, which HTTP/1.0 needs to stay open.
+        self.close = seen.close || (self.http_1_0 && !seen.keep_alive);
         Ok(())
+    }
+
+    /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`.
+    /// `bytes` is what the head was parsed from.
+    pub fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        self.request_id.map(|span| span.of(bytes)).filter(|id| {
+            (1..=64).contains(&id.len())
+                && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        })
     }
 
     /// Splits the target into path and query; an absolute-form target loses its authority
@@ -202,8 +229,8 @@ impl Head {
         if target.len() > TARGET_BYTES_MAX {
             return Err(HeadFault::TargetTooLong);
         }
-        let asterisk = target == "*" && self.method == Method::Options;
-        let local = if target.starts_with('/') || asterisk {
+        let whole_server = target == "*" && self.method == Method::Options;
+        let local = if target.starts_with('/') || whole_server {
             target
         } else {
             let rest = strip_scheme(target).ok_or(HeadFault::BadTarget)?;
@@ -230,12 +257,12 @@ impl Head {
         &mut self,
         header: &httparse::Header<'_>,
         value: Span,
-        hosts: &mut usize,
+        seen: &mut Seen,
     ) -> Result<(), HeadFault> {
         let name = header.name;
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
-                *hosts += 1;
+                seen.hosts += 1;
                 if !valid_host(header.value) {
                     return Err(HeadFault::BadHost);
                 }
@@ -247,7 +274,7 @@ impl Head {
                 self.expects_continue = !self.http_1_0;
             }
             6 if name.eq_ignore_ascii_case("origin") => self.origin = Some(value),
-            10 if name.eq_ignore_ascii_case("connection") => self.note_connection(header.value),
+            10 if name.eq_ignore_ascii_case("connection") => seen.note_connection(header.value),
             12 if name.eq_ignore_ascii_case("x-request-id") => self.request_id = Some(value),
             13 if name.eq_ignore_ascii_case("if-none-match") => self.if_none_match = Some(value),
             14 if name.eq_ignore_ascii_case("content-length") => {
@@ -273,14 +300,21 @@ impl Head {
         }
         Ok(())
     }
+}
 
+/// What is learned over several header lines.
+#[derive(Default)]
+struct Seen {
+    hosts: usize,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Seen {
     fn note_connection(&mut self, value: &[u8]) {
         for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            if option.eq_ignore_ascii_case(b"close") {
-                self.close = true;
-            } else if self.http_1_0 && option.eq_ignore_ascii_case(b"keep-alive") {
-                self.close = false;
-            }
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
     }
 }
@@ -294,16 +328,23 @@ fn partial(window: &[u8], full: bool) -> Parsed {
 }
 
 /// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400.
-fn version_fault(window: &[u8]) -> HeadFault {
-    let line = window.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    let version = line.and_then(|line| line.trim_ascii().rsplit(|byte| *byte == b' ').next());
-    match version {
-        Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            HeadFault::Version
-        }
-        _ => HeadFault::Malformed,
+/// `None` while the line may still become the former, so that the answer does not depend on packet
+/// borders.
+fn version_fault(window: &[u8]) -> Option<HeadFault> {
+    const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
+    let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
+    let version = window[start..].splitn(3, |byte| *byte == b' ').nth(2)?;
+    let fits = |(byte, shape): (&u8, &u8)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == shape,
+    };
+    let known = version.iter().zip(SHAPE).take_while(|pair| fits(*pair)).count();
+    match version.get(known) {
+        _ if known == SHAPE.len() => Some(HeadFault::Version),
+        // A line may end in a line feed alone.
+        Some(b'\n') if known == SHAPE.len() - 2 => Some(HeadFault::Version),
+        Some(_) => Some(HeadFault::Malformed),
+        None => None,
     }
 }
 
@@ -330,120 +371,4 @@ fn valid_host(value: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(input: &str) -> (Parsed, Head) {
-        let mut head = Head::default();
-        let parsed = head.parse(input.as_bytes(), 100, 16 * 1024);
-        (parsed, head)
-    }
-
-    fn fault(input: &str) -> HeadFault {
-        match parse(input).0 {
-            Parsed::Fault(fault) => fault,
-            other => panic!("{input:?} gave {other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_plain_request_is_split_into_its_parts() {
-        let text =
-            "GET /api/x?symbols=NSE%3AINFY HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
-        let (parsed, head) = parse(text);
-        assert_eq!(parsed, Parsed::Complete);
-        assert_eq!(head.bytes, text.len());
-        assert_eq!(head.path.of(text.as_bytes()), b"/api/x");
-        assert_eq!(head.query.unwrap().of(text.as_bytes()), b"symbols=NSE%3AINFY");
-        assert_eq!(head.accept_encoding.unwrap().of(text.as_bytes()), b"gzip");
-        assert!(!head.close);
-    }
-
-    #[test]
-    fn ambiguous_lengths_are_refused() {
-        for lines in [
-            "Content-Length: abc",
-            "Content-Length: -1",
-            "Content-Length: +5",
-            "Content-Length:",
-            "Content-Length: 5, 5",
-            "Content-Length: 5\r\nContent-Length: 6",
-            "Content-Length: 5\r\nContent-Length: 5",
-            "Content-Length: 99999999999999999999",
-        ] {
-            let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
-            assert_eq!(fault(&text), HeadFault::BadLength, "{lines}");
-        }
-        for lines in [
-            "Transfer-Encoding: chunked\r\nContent-Length: 5",
-            "Content-Length: 5\r\nTransfer-Encoding: chunked",
-            "Transfer-Encoding: gzip, chunked",
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
-            "Transfer-Encoding: identity",
-            "Transfer-Encoding: xchunked",
-        ] {
-            let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
-            assert_eq!(fault(&text), HeadFault::BadTransferEncoding, "{lines}");
-        }
-        assert_eq!(
-            fault("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
-            HeadFault::BadTransferEncoding
-        );
-    }
-
-    #[test]
-    fn host_must_be_there_once_in_1_1() {
-        assert_eq!(fault("GET / HTTP/1.1\r\n\r\n"), HeadFault::BadHost);
-        assert_eq!(fault("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), HeadFault::BadHost);
-        assert_eq!(fault("GET / HTTP/1.1\r\nHost: a b\r\n\r\n"), HeadFault::BadHost);
-        let (parsed, head) = parse("GET / HTTP/1.0\r\n\r\n");
-        assert_eq!((parsed, head.close, head.http_1_0), (Parsed::Complete, true, true));
-        let (parsed, head) = parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
-        assert_eq!((parsed, head.close), (Parsed::Complete, false));
-    }
-
-    #[test]
-    fn lines_that_are_not_http_are_refused() {
-        for text in [
-            "GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
-            "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
-            "\0\x01\x02\r\n\r\n",
-        ] {
-            assert_eq!(fault(text).status(), 400, "{text:?}");
-        }
-        assert_eq!(fault("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), HeadFault::Version);
-        assert_eq!(fault("GET / HTTQ/1.1\r\nHost: a\r\n\r\n"), HeadFault::Malformed);
-        assert_eq!(fault("BREW / HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::UnknownMethod);
-        assert_eq!(fault("GET x HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::BadTarget);
-        assert_eq!(fault("GET /#a HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::BadTarget);
-        let expects = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n";
-        assert_eq!(fault(expects), HeadFault::BadExpectation);
-    }
-
-    #[test]
-    fn absolute_form_is_reduced_to_its_path() {
-        let text = "GET http://example.in:80/api/x?a=b HTTP/1.1\r\nHost: example.in\r\n\r\n";
-        let (parsed, head) = parse(text);
-        assert_eq!(parsed, Parsed::Complete);
-        assert_eq!(head.path.of(text.as_bytes()), b"/api/x");
-        assert_eq!(head.query.unwrap().of(text.as_bytes()), b"a=b");
-    }
-
-    #[test]
-    fn limits_have_their_own_statuses() {
-        let headers = |count: usize| {
-            let lines: String = (0..count).map(|n| format!("x-{n}: y\r\n")).collect();
-            format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
-        };
-        assert_eq!(parse(&headers(99)).0, Parsed::Complete);
-        assert_eq!(fault(&headers(100)), HeadFault::TooManyHeaders);
-        let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
-        assert_eq!(fault(&long), HeadFault::TargetTooLong);
-        let endless = format!("GET /{}", "a".repeat(TARGET_BYTES_MAX + 100));
-        assert_eq!(fault(&endless), HeadFault::TargetTooLong);
-        let wide = format!("GET / HTTP/1.1\r\nHost: a\r\nx: {}\r\n\r\n", "a".repeat(17_000));
-        assert_eq!(fault(&wide), HeadFault::HeadTooLarge);
-    }
-}
+mod tests;

@@ -23,6 +23,12 @@ mod slots;
 pub mod stats;
 mod turn;
 
+/// What only the fuzzer reaches from outside.
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use super::chunked::{ChunkFault, Chunked};
+}
+
 pub use listen::{ListenError, Listener};
 pub use prepared::Prepared;
 pub use problem::Problem;

@@ -3,6 +3,8 @@
 //! Runs on the edge. Sending a [`Prepared`] response is a copy; anything else formats its head
 //! here.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::prepared::{Prepared, reason};
 use super::problem::Problem;
 
@@ -38,6 +40,8 @@ pub struct Reply<'a> {
     /// The request was HEAD: the head goes out as for GET, the body does not.
     pub(super) head_only: bool,
     pub(super) connection: ConnectionLine,
+    /// Asked when the answer is sent, since a handler may have waited for long.
+    pub(super) draining: &'a AtomicBool,
     pub(super) extra_lines: &'a [u8],
     /// Status of what was sent; 0 until then.
     pub(super) status: u16,
@@ -46,7 +50,7 @@ pub struct Reply<'a> {
 impl<'a> Reply<'a> {
     /// Sends a response made ahead of time. No allocation, no formatting.
     pub fn prepared(&mut self, prepared: &Prepared) {
-        self.status = prepared.status();
+        self.open(prepared.status());
         let lines = [self.extra_lines, self.connection.bytes()];
         if self.head_only || lines.iter().any(|line| !line.is_empty()) {
             self.out.extend_from_slice(prepared.status_line());
@@ -114,8 +118,18 @@ impl<'a> Reply<'a> {
         self.connection = ConnectionLine::Close;
     }
 
-    fn begin(&mut self, status: u16) {
+    /// A second answer would be taken for the answer to the next request, so it is a handler's
+    /// panic.
+    fn open(&mut self, status: u16) {
+        assert!(self.status == 0, "a handler sent two answers: {} and {status}", self.status);
         self.status = status;
+        if self.draining.load(Ordering::Relaxed) {
+            self.connection = ConnectionLine::Close;
+        }
+    }
+
+    fn begin(&mut self, status: u16) {
+        self.open(status);
         self.out.extend_from_slice(b"HTTP/1.1 ");
         self.out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
         self.out.push(b' ');
@@ -135,12 +149,13 @@ impl<'a> Reply<'a> {
     }
 
     fn finish(&mut self) {
-        if self.status != 204 {
+        let has_body = !matches!(self.status, 204 | 304);
+        if has_body {
             let length = self.body.len();
             self.line("Content-Length", itoa::Buffer::new().format(length).as_bytes());
         }
         self.out.extend_from_slice(b"\r\n");
-        if !self.head_only && self.status != 204 {
+        if !self.head_only && has_body {
             self.out.extend_from_slice(self.body);
         }
     }

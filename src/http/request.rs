@@ -113,10 +113,7 @@ impl<'a> Request<'a> {
 
     /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`.
     pub fn own_request_id(&self) -> Option<&'a [u8]> {
-        self.part(self.head.request_id).filter(|id| {
-            (1..=64).contains(&id.len())
-                && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
-        })
+        self.head.own_request_id(self.bytes)
     }
 
     /// The first header of this name.

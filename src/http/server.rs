@@ -40,6 +40,8 @@ pub struct Shared<S> {
     pub unread_output_bytes: AtomicUsize,
     per_address: Mutex<HashMap<IpAddr, usize>>,
     draining: AtomicBool,
+    /// The drain is over; whoever still waits for a slot gets none.
+    ended: AtomicBool,
     accepting: AtomicBool,
 }
 
@@ -47,6 +49,10 @@ impl<S> Shared<S> {
     /// Whether connections are to end after their next answer.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn draining(&self) -> &AtomicBool {
+        &self.draining
     }
 }
 
@@ -78,6 +84,7 @@ impl<S: Serve> Server<S> {
             unread_output_bytes: AtomicUsize::new(0),
             per_address: Mutex::new(HashMap::new()),
             draining: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             accepting: AtomicBool::new(true),
         });
         let address = listener.address();
@@ -89,6 +96,8 @@ impl<S: Serve> Server<S> {
         edge::spawn_for(descriptor, move || {
             accept_loop(&poll, &listener, &accepted);
             drop(poll); // before the listener: see Descriptor
+            drop(listener);
+            accepted.accepting.store(false, Ordering::SeqCst);
         })?;
         Ok(Self { shared, address, acceptor, sweeper: Some(sweeper) })
     }
@@ -116,6 +125,7 @@ impl<S: Serve> Server<S> {
         while busy() && slots.now_ms() < deadline_ms {
             parker.park(20);
         }
+        self.shared.ended.store(true, Ordering::SeqCst);
         let left = slots.open();
         slots.stop();
         if let Some(sweeper) = self.sweeper.take() {
@@ -159,7 +169,6 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
             }
         }
     }
-    shared.accepting.store(false, Ordering::SeqCst);
 }
 
 /// Errors of the connection that was about to be accepted, not of the listener (accept(2)).
@@ -172,7 +181,7 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
     let slot = loop {
         match shared.slots.acquire() {
             Some(slot) => break slot,
-            None if shared.is_draining() => return,
+            None if shared.ended.load(Ordering::SeqCst) => return,
             None => {
                 // Accepting pauses here: further clients wait in the kernel's backlog.
                 shared.stats.accept_pauses.add(1);

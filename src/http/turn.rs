@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use zeroize::Zeroizing;
 
 use super::chunked::{ChunkFault, Chunked};
-use super::head::{Framing, Head, HeadFault, Parsed};
+use super::head::{Framing, Head, Parsed};
 use super::problem::Problem;
 use super::reply::{ConnectionLine, Reply};
 use super::request::{Peer, Request};
@@ -27,12 +27,38 @@ pub enum Stage {
     Body(Box<Inbound>),
 }
 
+impl Stage {
+    /// What is known of the request whose body is arriving.
+    pub fn about(&self) -> About {
+        match self {
+            Self::Head => About::default(),
+            Self::Body(inbound) => inbound.about.clone(),
+        }
+    }
+}
+
+/// What of a refused request its refusal depends on.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// It was HEAD: its refusal has no body either.
+    head_only: bool,
+    own_request_id: Option<Box<[u8]>>,
+}
+
+impl About {
+    fn of(head: &Head, bytes: &[u8]) -> Self {
+        let own_request_id = head.own_request_id(bytes).map(Box::from);
+        Self { head_only: head.method == Method::Head, own_request_id }
+    }
+}
+
 /// A request whose body is still arriving. Wiped when dropped: bodies carry credentials.
 #[derive(Debug)]
 pub struct Inbound {
     head: Zeroizing<Vec<u8>>,
     body: Zeroizing<Vec<u8>>,
     reader: BodyReader,
+    about: About,
 }
 
 #[derive(Debug)]
@@ -92,7 +118,10 @@ impl<S: Serve> Exchange<'_, S> {
         }
         match head.parse(arrived, settings.headers_max, settings.head_bytes_max) {
             Parsed::Partial => return Step::End(Turn::NeedInput),
-            Parsed::Fault(fault) => return self.refuse_head(scratch, fault),
+            Parsed::Fault(fault) => {
+                let about = About::of(head, arrived);
+                return self.refuse(scratch, &about, fault.status(), fault.detail());
+            }
             Parsed::Complete => {}
         }
         let (head_start, body_start) = (*at, *at + head.bytes);
@@ -103,7 +132,8 @@ impl<S: Serve> Exchange<'_, S> {
                 return self.serve(scratch, head_start..body_start, &[]);
             }
             Framing::Length(length) if length > settings.body_bytes_max as u64 => {
-                return self.refuse(scratch, 413, "The request body is too large.");
+                let about = About::of(head, &input[head_start..body_start]);
+                return self.refuse(scratch, &about, 413, "The request body is too large.");
             }
             Framing::Length(length) => {
                 let length = length as usize;
@@ -118,8 +148,9 @@ impl<S: Serve> Exchange<'_, S> {
         if head.expects_continue && available == 0 {
             scratch.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
+        let about = About::of(head, &input[head_start..body_start]);
         let head = Zeroizing::new(scratch.input[head_start..body_start].to_vec());
-        let inbound = Inbound { head, body: Zeroizing::default(), reader };
+        let inbound = Inbound { head, body: Zeroizing::default(), reader, about };
         *self.stage = Stage::Body(Box::new(inbound));
         Step::Again
     }
@@ -146,10 +177,12 @@ impl<S: Serve> Exchange<'_, S> {
                         complete
                     }
                     Err(ChunkFault::TooLarge) => {
-                        return self.refuse(scratch, 413, "The request body is too large.");
+                        let detail = "The request body is too large.";
+                        return self.refuse(scratch, &inbound.about, 413, detail);
                     }
                     Err(ChunkFault::Malformed) => {
-                        return self.refuse(scratch, 400, "The chunked request body is malformed.");
+                        let detail = "The chunked request body is malformed.";
+                        return self.refuse(scratch, &inbound.about, 400, detail);
                     }
                 }
             }
@@ -194,18 +227,18 @@ impl<S: Serve> Exchange<'_, S> {
         let before = out.len();
         let request =
             Request::new(bytes, head, body, self.peer, &self.shared.settings.trusted_proxies);
-        let close = head.close || self.shared.is_draining();
         let mut reply = Reply {
             out,
             body: body_out,
             date: self.shared.slots.date(),
             own_request_id: request.own_request_id(),
             head_only: head.method == Method::Head,
-            connection: match (close, head.http_1_0) {
+            connection: match (head.close, head.http_1_0) {
                 (true, _) => ConnectionLine::Close,
                 (false, true) => ConnectionLine::KeepAlive,
                 (false, false) => ConnectionLine::Silent,
             },
+            draining: self.shared.draining(),
             extra_lines: b"",
             status: 0,
         };
@@ -214,6 +247,7 @@ impl<S: Serve> Exchange<'_, S> {
         if handled.is_err() || reply.status == 0 {
             self.shared.stats.handler_panics.add(1);
             reply.out.truncate(before);
+            reply.status = 0;
             reply.extra_lines = b"";
             reply.close();
             let problem = Problem::of_status(500, "The request could not be answered.");
@@ -228,20 +262,23 @@ impl<S: Serve> Exchange<'_, S> {
         Step::Again
     }
 
-    fn refuse_head(&mut self, scratch: &mut Scratch, fault: HeadFault) -> Step {
-        self.refuse(scratch, fault.status(), fault.detail())
-    }
-
     /// Answers a fault of the protocol and ends the connection, whose framing can no longer be
     /// trusted.
-    pub fn refuse(&mut self, scratch: &mut Scratch, status: u16, detail: &'static str) -> Step {
+    pub fn refuse(
+        &mut self,
+        scratch: &mut Scratch,
+        about: &About,
+        status: u16,
+        detail: &'static str,
+    ) -> Step {
         let mut reply = Reply {
             out: &mut scratch.out,
             body: &mut scratch.body,
             date: self.shared.slots.date(),
-            own_request_id: None,
-            head_only: false,
+            own_request_id: about.own_request_id.as_deref(),
+            head_only: about.head_only,
             connection: ConnectionLine::Close,
+            draining: self.shared.draining(),
             extra_lines: b"",
             status: 0,
         };

@@ -1,0 +1,187 @@
+//! The parser alone; over real connections it is attacked in `tests/http`.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn parse(input: &str) -> (Parsed, Head) {
+    let mut head = Head::default();
+    let parsed = head.parse(input.as_bytes(), 100, 16 * 1024);
+    (parsed, head)
+}
+
+fn fault(input: &str) -> HeadFault {
+    match parse(input).0 {
+        Parsed::Fault(fault) => fault,
+        other => panic!("{input:?} gave {other:?}"),
+    }
+}
+
+#[test]
+fn a_plain_request_is_split_into_its_parts() {
+    let text = "GET /api/x?symbols=NSE%3AINFY HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+    let (parsed, head) = parse(text);
+    assert_eq!(parsed, Parsed::Complete);
+    assert_eq!(head.bytes, text.len());
+    assert_eq!(head.path.of(text.as_bytes()), b"/api/x");
+    assert_eq!(head.query.unwrap().of(text.as_bytes()), b"symbols=NSE%3AINFY");
+    assert_eq!(head.accept_encoding.unwrap().of(text.as_bytes()), b"gzip");
+    assert!(!head.close);
+}
+
+#[test]
+fn ambiguous_lengths_are_refused() {
+    for lines in [
+        "Content-Length: abc",
+        "Content-Length: -1",
+        "Content-Length: +5",
+        "Content-Length:",
+        "Content-Length: 5, 5",
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Content-Length: 5\r\nContent-Length: 5",
+        "Content-Length: 99999999999999999999",
+    ] {
+        let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
+        assert_eq!(fault(&text), HeadFault::BadLength, "{lines}");
+    }
+    for lines in [
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding: xchunked",
+    ] {
+        let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
+        assert_eq!(fault(&text), HeadFault::BadTransferEncoding, "{lines}");
+    }
+    assert_eq!(
+        fault("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        HeadFault::BadTransferEncoding
+    );
+}
+
+#[test]
+fn host_must_be_there_once_in_1_1() {
+    assert_eq!(fault("GET / HTTP/1.1\r\n\r\n"), HeadFault::BadHost);
+    assert_eq!(fault("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), HeadFault::BadHost);
+    assert_eq!(fault("GET / HTTP/1.1\r\nHost: a b\r\n\r\n"), HeadFault::BadHost);
+    let (parsed, head) = parse("GET / HTTP/1.0\r\n\r\n");
+    assert_eq!((parsed, head.close, head.http_1_0), (Parsed::Complete, true, true));
+    let (parsed, head) = parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
+    assert_eq!((parsed, head.close), (Parsed::Complete, false));
+}
+
+#[test]
+fn lines_that_are_not_http_are_refused() {
+    for text in [
+        "GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
+        "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\0\x01\x02\r\n\r\n",
+    ] {
+        assert_eq!(fault(text).status(), 400, "{text:?}");
+    }
+    assert_eq!(fault("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), HeadFault::Version);
+    assert_eq!(fault("GET / HTTQ/1.1\r\nHost: a\r\n\r\n"), HeadFault::Malformed);
+    assert_eq!(fault("BREW / HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::UnknownMethod);
+    assert_eq!(fault("GET x HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::BadTarget);
+    assert_eq!(fault("GET /#a HTTP/1.1\r\nHost: a\r\n\r\n"), HeadFault::BadTarget);
+    let expects = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n";
+    assert_eq!(fault(expects), HeadFault::BadExpectation);
+}
+
+#[test]
+fn absolute_form_is_reduced_to_its_path() {
+    let text = "GET http://example.in:80/api/x?a=b HTTP/1.1\r\nHost: example.in\r\n\r\n";
+    let (parsed, head) = parse(text);
+    assert_eq!(parsed, Parsed::Complete);
+    assert_eq!(head.path.of(text.as_bytes()), b"/api/x");
+    assert_eq!(head.query.unwrap().of(text.as_bytes()), b"a=b");
+}
+
+#[test]
+fn limits_have_their_own_statuses() {
+    let headers = |count: usize| {
+        let lines: String = (0..count).map(|n| format!("x-{n}: y\r\n")).collect();
+        format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
+    };
+    assert_eq!(parse(&headers(99)).0, Parsed::Complete);
+    assert_eq!(fault(&headers(100)), HeadFault::TooManyHeaders);
+    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
+    assert_eq!(fault(&long), HeadFault::TargetTooLong);
+    let endless = format!("GET /{}", "a".repeat(TARGET_BYTES_MAX + 100));
+    assert_eq!(fault(&endless), HeadFault::TargetTooLong);
+    let wide = format!("GET / HTTP/1.1\r\nHost: a\r\nx: {}\r\n\r\n", "a".repeat(17_000));
+    assert_eq!(fault(&wide), HeadFault::HeadTooLarge);
+}
+
+#[test]
+fn a_version_is_judged_when_its_line_is_whole() {
+    let line = "GET / HTTP/2.0\r\n";
+    for at in 1..line.len() {
+        assert_eq!(parse(&line[..at]).0, Parsed::Partial, "{:?}", &line[..at]);
+    }
+    assert_eq!(fault(line), HeadFault::Version);
+    assert_eq!(fault("GET / HTTP/2.0\n"), HeadFault::Version);
+    for line in ["GET /  HTTP/1.1", "GET / HTTP/2.0 ", "GET / HTTP/20", "GET / HTTPS", "GET / 1.1"]
+    {
+        assert_eq!(fault(&format!("{line}\r\n")), HeadFault::Malformed, "{line}");
+    }
+}
+
+#[test]
+fn close_wins_over_keep_alive() {
+    for lines in ["Connection: close, keep-alive", "Connection: keep-alive\r\nConnection: close"] {
+        for version in ["1.0", "1.1"] {
+            let text = format!("GET / HTTP/{version}\r\nHost: a\r\n{lines}\r\n\r\n");
+            assert!(parse(&text).1.close, "{text:?}");
+        }
+    }
+}
+
+/// Requests with a few bytes replaced: near enough to valid to reach every branch.
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    let requests = prop::sample::select(vec![
+        "GET /a?b=c HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nX-Request-Id: i\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc",
+        "\r\nPUT http://a:80/x HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+        "OPTIONS * HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
+        "GET / HTTP/2.0\r\n\r\n",
+    ]);
+    let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    (requests, damage).prop_map(|(request, damage)| {
+        let mut bytes = request.as_bytes().to_vec();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_a_prefix_was_decided_to_be_the_whole_is_too(bytes in damaged()) {
+        let mut whole = Head::default();
+        let outcome = whole.parse(&bytes, 100, 16 * 1024);
+        let mut head = Head::default();
+        for end in 0..bytes.len() {
+            match head.parse(&bytes[..end], 100, 16 * 1024) {
+                Parsed::Partial => {}
+                Parsed::Complete => {
+                    prop_assert_eq!(&outcome, &Parsed::Complete);
+                    prop_assert_eq!(format!("{head:?}"), format!("{whole:?}"));
+                }
+                decided => prop_assert_eq!(&decided, &outcome, "at {}", end),
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut head = Head::default();
+        prop_assert_ne!(head.parse(&bytes, 100, 64), Parsed::Complete);
+    }
+}

@@ -1,0 +1,145 @@
+//! Who gets in: caps, addresses, proxies, sockets.
+
+use std::time::Duration;
+
+use bhav::config::HttpSettings;
+use bhav::http::{ListenError, Listener};
+
+use crate::support::harness::settings;
+use crate::support::{Harness, eventually, small};
+
+const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[test]
+fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
+    let harness = Harness::with(&HttpSettings { connections_max: 3, ..settings() });
+    let mut inside: Vec<_> = (0..3).map(|_| harness.connect()).collect();
+    for wire in &mut inside {
+        assert_eq!(wire.ask(GET).status, 200);
+    }
+    let mut outside = harness.connect();
+    outside.send(GET);
+    eventually("accepting pauses", || harness.shared().stats.accept_pauses.sum() > 0);
+    assert_eq!(harness.shared().slots.open(), 3);
+    assert_eq!(harness.probe.served(), 3, "the fourth waits");
+    for wire in &mut inside {
+        assert_eq!(wire.ask(GET).status, 200, "those inside are served meanwhile");
+    }
+    inside.pop();
+    assert_eq!(outside.answer().status, 200);
+    assert_eq!(harness.shared().slots.open(), 3);
+}
+
+#[test]
+fn silent_connections_at_the_cap_make_room_when_their_time_is_up() {
+    let harness = Harness::with(&HttpSettings { connections_max: 2, ..small() });
+    let mut silent: Vec<_> = (0..2).map(|_| harness.connect()).collect();
+    eventually("both are inside", || harness.shared().slots.open() == 2);
+    assert_eq!(harness.connect().ask(GET).status, 200);
+    silent[0].closes();
+}
+
+#[test]
+fn one_address_may_have_so_many_and_a_trusted_proxy_any_number() {
+    let capped = HttpSettings { connections_per_address_max: 2, ..settings() };
+    let harness = Harness::with(&capped);
+    let mut first = harness.connect();
+    let mut second = harness.connect();
+    assert_eq!((first.ask(GET).status, second.ask(GET).status), (200, 200));
+    harness.connect().closes();
+    assert_eq!(harness.shared().stats.address_refusals.sum(), 1);
+    assert_eq!(second.ask(GET).status, 200);
+    drop(first);
+    eventually("the place is given back", || harness.shared().slots.open() == 1);
+    assert_eq!(harness.connect().ask(GET).status, 200);
+
+    let trusted = vec!["127.0.0.1".parse().unwrap()];
+    let harness = Harness::with(&HttpSettings { trusted_proxies: trusted, ..capped });
+    let mut many: Vec<_> = (0..5).map(|_| harness.connect()).collect();
+    assert!(many.iter_mut().all(|wire| wire.ask(GET).status == 200));
+}
+
+#[test]
+fn only_a_trusted_proxy_names_the_client() {
+    let forwarded = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4, 198.51.100.7\r\n\r\n";
+    let harness = Harness::start();
+    assert_eq!(harness.connect().ask(forwarded).text("client"), "127.0.0.1");
+    let trusted = vec!["127.0.0.1".parse().unwrap()];
+    let harness = Harness::with(&HttpSettings { trusted_proxies: trusted, ..settings() });
+    assert_eq!(harness.connect().ask(forwarded).text("client"), "198.51.100.7");
+    assert_eq!(harness.connect().ask(GET).text("client"), "127.0.0.1");
+    let spoofed = forwarded.replace("198.51.100.7", "<b>");
+    assert_eq!(harness.connect().ask(spoofed).text("client"), "127.0.0.1");
+}
+
+#[test]
+fn a_unix_socket_serves_and_is_removed_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("edge.sock");
+    let listen = format!("unix:{}", path.display());
+    let unix = HttpSettings { listen: listen.clone(), ..settings() };
+    {
+        let harness = Harness::with(&unix);
+        assert_eq!(harness.address, listen);
+        let mut wire = harness.connect();
+        let forwarded = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n";
+        assert_eq!(wire.ask(forwarded).text("client"), "198.51.100.7");
+        assert_eq!(
+            wire.ask("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").body.len(),
+            3_000_000
+        );
+        assert!(matches!(Listener::open(&listen), Err(ListenError::InUse { .. })));
+        wire.finish().closes();
+        assert_eq!(harness.drain(), 0);
+    }
+    assert!(!path.exists(), "the process may exit as soon as the drain is over");
+    // One that a killed instance left behind is replaced.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let harness = Harness::with(&unix);
+    assert_eq!(harness.connect().ask(GET).status, 200);
+}
+
+#[test]
+fn a_second_instance_on_the_same_port_is_told_so() {
+    let harness = Harness::start();
+    match Listener::open(&harness.address) {
+        Err(ListenError::InUse { address }) => assert_eq!(address, harness.address),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(Listener::open("nowhere"), Err(ListenError::BadAddress(_))));
+    assert_eq!(harness.connect().ask(GET).status, 200);
+}
+
+#[test]
+fn a_port_can_be_bound_again_at_once() {
+    let harness = Harness::start();
+    let address = harness.address.clone();
+    let mut wire = harness.connect();
+    // The server closes first, so that its end lingers in the kernel.
+    assert!(wire.ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").says_close());
+    wire.closes();
+    assert_eq!(harness.drain(), 0);
+    let again = Harness::with(&HttpSettings { listen: address, ..settings() });
+    assert_eq!(again.connect().ask(GET).status, 200);
+}
+
+#[test]
+fn a_client_that_resets_costs_nothing() {
+    let harness = Harness::start();
+    for number in 0..50 {
+        let mut wire = harness.connect();
+        match number % 3 {
+            0 => {}
+            1 => {
+                wire.send("GET / HT");
+            }
+            _ => {
+                wire.send("GET /large?500000 HTTP/1.1\r\nHost: a\r\n\r\n");
+            }
+        }
+        // A close with this option set sends a reset.
+        wire.socket.set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    assert_eq!(harness.connect().ask(GET).status, 200);
+    eventually("all are gone", || harness.shared().slots.open() == 0);
+}

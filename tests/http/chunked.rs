@@ -1,0 +1,102 @@
+//! The chunked coding of request bodies.
+
+use crate::support::{Answer, Harness, Wire};
+
+const HEAD: &str = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+fn post(wire: &mut Wire, chunks: &str) -> Answer {
+    wire.send(HEAD).ask(chunks)
+}
+
+#[test]
+fn chunks_are_joined_and_the_next_request_follows() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    for (chunks, body) in [
+        ("4\r\nWiki\r\n5\r\npedia\r\n0\r\n\r\n", "Wikipedia"),
+        ("0\r\n\r\n", ""),
+        ("00a\r\n0123456789\r\n000\r\n\r\n", "0123456789"),
+        ("A\r\n0123456789\r\n0\r\n\r\n", "0123456789"),
+        ("4;a=b;c=\"d;e\"\r\nWiki\r\n0;last\r\n\r\n", "Wiki"),
+        ("4 ; a=b\r\nWiki\r\n0\r\n\r\n", "Wiki"),
+        ("2\r\n\r\n\r\n0\r\n\r\n", "\r\n"),
+        ("4\r\nWiki\r\n0\r\nX-Sum: 1\r\nContent-Length: 99\r\nHost: b\r\n\r\n", "Wiki"),
+    ] {
+        let answer = post(&mut wire, chunks);
+        assert_eq!((answer.status, answer.text("body").as_str()), (200, body), "{chunks:?}");
+        assert_eq!(answer.text("host"), "a", "a trailer is not a header");
+    }
+    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
+}
+
+#[test]
+fn every_split_of_a_chunked_request_gives_the_same_body() {
+    let harness = Harness::start();
+    let text = format!("{HEAD}4;x=y\r\nWiki\r\n5\r\npedia\r\n0\r\nA: b\r\n\r\n");
+    let mut wire = harness.connect();
+    for at in 1..text.len() {
+        let (first, second) = text.split_at(at);
+        assert_eq!(wire.send(first).ask(second).text("body"), "Wikipedia", "split at {at}");
+    }
+    for byte in text.as_bytes() {
+        wire.send([*byte]);
+    }
+    assert_eq!(wire.answer().text("body"), "Wikipedia");
+}
+
+#[test]
+fn malformed_chunks_are_refused_and_nothing_after_them_is_read() {
+    let harness = Harness::start();
+    let next = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+    let long_line = format!("4;{}\r\nWiki\r\n0\r\n\r\n", "x".repeat(2_000));
+    let many_trailers = format!("0\r\n{}\r\n", "A: b\r\n".repeat(4_000));
+    for chunks in [
+        "g\r\n",
+        "-4\r\nWiki\r\n0\r\n\r\n",
+        "+4\r\nWiki\r\n0\r\n\r\n",
+        "0x4\r\nWiki\r\n0\r\n\r\n",
+        " 4\r\nWiki\r\n0\r\n\r\n",
+        "\r\n4\r\nWiki\r\n0\r\n\r\n",
+        ";a\r\n",
+        "4\nWiki\r\n0\r\n\r\n",
+        "4\rWiki\r\n0\r\n\r\n",
+        "4\r\nWiki0\r\n\r\n",
+        "4\r\nWiki\n0\r\n\r\n",
+        "4\r\nWikipedia\r\n0\r\n\r\n",
+        "4;a\nb\r\nWiki\r\n0\r\n\r\n",
+        "4 5\r\nWiki\r\n0\r\n\r\n",
+        "4 a=b\r\nWiki\r\n0\r\n\r\n",
+        "0\r\n folded: x\r\n\r\n",
+        "0\r\nA: b\nC: d\r\n\r\n",
+        "0\r\nX\r\n\n",
+        long_line.as_str(),
+        many_trailers.as_str(),
+    ] {
+        let mut wire = harness.connect();
+        // The client may find the connection closed while it still sends.
+        wire.send(HEAD).try_send(format!("{chunks}{next}").as_bytes()).ok();
+        let answer = wire.answer();
+        assert_eq!(answer.status, 400, "{chunks:?}");
+        assert!(answer.says_close(), "{chunks:?}");
+        wire.closes();
+    }
+    assert_eq!(harness.probe.served(), 0);
+}
+
+#[test]
+fn a_size_that_would_pass_the_limit_is_refused_before_its_data() {
+    let harness = Harness::start();
+    for chunks in ["10001\r\n", "ffffffffffffffff\r\n", "fffffffffffffffff\r\n", "8000\r\n"] {
+        let mut wire = harness.connect();
+        wire.send(HEAD);
+        if chunks == "8000\r\n" {
+            wire.send(format!("8001\r\n{}\r\n", "a".repeat(0x8001)));
+        }
+        let answer = wire.ask(chunks);
+        assert_eq!((answer.status, answer.text("code").as_str()), (413, "body_too_large"));
+        wire.closes();
+    }
+    let mut wire = harness.connect();
+    let answer = post(&mut wire, &format!("10000\r\n{}\r\n0\r\n\r\n", "a".repeat(0x10000)));
+    assert_eq!((answer.status, answer.text("body").len()), (200, 0x10000));
+}

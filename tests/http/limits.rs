@@ -1,0 +1,87 @@
+//! Every part of a request has a limit, and a status that names it.
+
+use crate::support::{Harness, Wire};
+
+fn with_headers(count: usize) -> String {
+    let lines: String = (1..count).map(|number| format!("X-{number}: y\r\n")).collect();
+    format!("GET /h HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
+}
+
+#[track_caller]
+fn refused(wire: &mut Wire, status: u16, code: &str) {
+    let answer = wire.answer();
+    assert_eq!((answer.status, answer.text("code").as_str()), (status, code));
+    assert!(answer.says_close());
+    wire.closes();
+}
+
+#[test]
+fn a_hundred_headers_pass_and_one_more_is_431() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    assert_eq!(wire.ask(with_headers(99)).status, 200);
+    assert_eq!(wire.ask(with_headers(100)).status, 200);
+    wire.send(with_headers(101));
+    refused(&mut wire, 431, "head_too_large");
+}
+
+#[test]
+fn a_head_of_16_kib_passes_and_more_is_431() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let frame = "GET / HTTP/1.1\r\nHost: a\r\nX-Seen: \r\n\r\n";
+    let filled = |bytes: usize| {
+        let value = "y".repeat(bytes - frame.len());
+        format!("GET / HTTP/1.1\r\nHost: a\r\nX-Seen: {value}\r\n\r\n")
+    };
+    assert_eq!(wire.ask(filled(16 * 1024)).status, 200);
+    wire.send(filled(16 * 1024 + 1));
+    refused(&mut wire, 431, "head_too_large");
+    // One that never ends is refused once the limit is reached, not collected.
+    let mut endless = harness.connect();
+    endless.send("GET / HTTP/1.1\r\nHost: a\r\nX: ");
+    endless.try_send("y".repeat(17 * 1024).as_bytes()).ok();
+    refused(&mut endless, 431, "head_too_large");
+    let mut empty_lines = harness.connect();
+    empty_lines.try_send("\r\n".repeat(9 * 1024).as_bytes()).ok();
+    refused(&mut empty_lines, 431, "head_too_large");
+}
+
+#[test]
+fn a_target_of_8_kib_passes_and_more_is_414() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let target = |bytes: usize| format!("/{}", "t".repeat(bytes - 1));
+    let answer = wire.ask(format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", target(8 * 1024)));
+    assert_eq!(answer.text("path").len(), 8 * 1024);
+    wire.send(format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", target(8 * 1024 + 1)));
+    refused(&mut wire, 414, "target_too_long");
+    for bytes in [9 * 1024, 40 * 1024] {
+        let mut endless = harness.connect();
+        endless.try_send(format!("GET {}", target(bytes)).as_bytes()).ok();
+        refused(&mut endless, 414, "target_too_long");
+    }
+}
+
+#[test]
+fn a_body_past_the_limit_is_413_and_readable_by_a_client_that_still_sends() {
+    let harness = Harness::start();
+    let megabyte = "b".repeat(1024 * 1024);
+    for head in [
+        "Content-Length: 1048576\r\n\r\n".to_owned(),
+        format!("Transfer-Encoding: chunked\r\n\r\n10000\r\n{}\r\n1\r\n", "a".repeat(0x10000)),
+        "Content-Length: 9999999999999999999\r\n\r\n".to_owned(),
+    ] {
+        let mut wire = harness.connect();
+        wire.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}"));
+        // Well below what the server drops after its answer, so that it reads all of this.
+        wire.send(&megabyte[..100_000]);
+        refused(&mut wire, 413, "body_too_large");
+    }
+    // A client that sends without end meets a closed connection, not an endless listener.
+    let mut wire = harness.connect();
+    wire.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576000\r\n\r\n");
+    let stopped = (0..200).any(|_| wire.try_send(megabyte.as_bytes()).is_err());
+    assert!(stopped, "200 MB were taken from a client that had been refused");
+    assert_eq!(harness.probe.served(), 0);
+}

@@ -1,0 +1,15 @@
+//! HTTP/1.1 as hostile, slow, careless and ordinary clients speak it.
+
+mod admission;
+mod chunked;
+mod deadlines;
+mod drain;
+mod fragments;
+mod framing;
+mod handlers;
+mod limits;
+mod pipelining;
+mod problems;
+mod processes;
+mod semantics;
+mod unread;

@@ -1,0 +1,110 @@
+//! Many requests at once on one connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bhav::config::HttpSettings;
+use bhav::rt::threads;
+
+use crate::support::{Harness, small};
+
+fn get(number: usize) -> String {
+    format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+#[test]
+fn a_thousand_requests_in_one_write_are_answered_in_order() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let all: String = (0..1_000).map(get).collect();
+    wire.send(all);
+    for number in 0..1_000 {
+        assert_eq!(wire.answer().text("path"), format!("/{number}"));
+    }
+    assert_eq!(wire.pending(), 0);
+    assert_eq!(harness.shared().slots.requests(), 1_000);
+}
+
+#[test]
+fn answers_larger_than_a_flush_keep_their_order() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let sizes = [1, 70_000, 3, 500_000, 0, 65_536, 2];
+    let all: String =
+        sizes.iter().map(|size| format!("GET /large?{size} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    wire.send(all + &get(7));
+    for size in sizes {
+        assert_eq!(wire.answer().body.len(), size);
+    }
+    assert_eq!(wire.answer().text("path"), "/7");
+}
+
+#[test]
+fn a_mixture_of_framings_stays_in_step() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let mut all = String::new();
+    for number in 0..100 {
+        all += &get(number);
+        all += "POST /l HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nGET ";
+        all += "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                3\r\nabc\r\n0\r\n\r\n";
+    }
+    wire.send(all);
+    for number in 0..100 {
+        assert_eq!(wire.answer().text("path"), format!("/{number}"));
+        assert_eq!(wire.answer().text("body"), "GET ");
+        assert_eq!(wire.answer().text("body"), "abc");
+    }
+}
+
+#[test]
+fn a_client_that_always_has_a_request_begun_is_not_slow() {
+    // Each deadline counts for one request: what was answered has taken its own.
+    let settings = HttpSettings { head_timeout_ms: 1_000, body_timeout_ms: 1_000, ..small() };
+    let harness = Harness::with(&settings);
+    let clock = bhav::base::Clock::system();
+    let mut heads = harness.connect();
+    let mut bodies = harness.connect();
+    let (begin, end) = ("GET /h HTTP/1.1\r\n", "Host: a\r\n\r\n");
+    let (first, second) = ("POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx", "y");
+    heads.send(begin);
+    bodies.send(first);
+    while clock.monotonic_ms() < 2_500 {
+        assert_eq!(heads.ask(format!("{end}{begin}")).text("path"), "/h");
+        assert_eq!(bodies.ask(format!("{second}{first}")).text("body"), "xy");
+    }
+    assert_eq!(heads.ask(end).text("path"), "/h");
+    assert_eq!(bodies.ask(second).text("body"), "xy");
+}
+
+#[test]
+fn a_flood_on_every_worker_does_not_starve_the_others() {
+    let harness = Harness::start();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut floods = Vec::new();
+    for _ in 0..4 {
+        let (mut wire, stop) = (harness.connect(), Arc::clone(&stop));
+        let batch: String = (0..200).map(get).collect();
+        let flood = move || {
+            let mut rounds = 0;
+            while !stop.load(Ordering::Relaxed) {
+                wire.send(&batch);
+                (0..200).for_each(|_| assert_eq!(wire.answer().status, 200));
+                rounds += 1;
+            }
+            rounds
+        };
+        floods.push(threads::spawn("flood", flood).unwrap());
+    }
+    let mut others: Vec<_> = (0..4).map(|_| harness.connect()).collect();
+    for number in 0..25 {
+        for wire in &mut others {
+            assert_eq!(wire.ask(get(number)).text("path"), format!("/{number}"));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for flood in floods {
+        assert!(flood.join().unwrap() > 0);
+    }
+}

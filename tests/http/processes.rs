@@ -1,0 +1,134 @@
+//! What a whole process holds on to: descriptors, memory, processor time.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use bhav::base::Clock;
+use bhav::config::HttpSettings;
+
+use crate::support::harness::settings;
+use crate::support::process::{
+    CpuMeter, alone, alone_with_few_descriptors, alone_with_socket, descriptors, resident_kib,
+};
+use crate::support::{Harness, Wire, eventually};
+
+const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[test]
+fn thousands_of_connections_come_and_go_and_nothing_stays() {
+    alone("http::processes::thousands_of_connections_come_and_go_and_nothing_stays", || {
+        let harness = Harness::start();
+        assert_eq!(harness.connect().ask(GET).status, 200);
+        eventually("the first is gone", || harness.shared().slots.open() == 0);
+        let before = descriptors();
+        for round in 0..30 {
+            let mut wires: Vec<_> = (0..100).map(|_| harness.connect()).collect();
+            for (number, wire) in wires.iter_mut().enumerate() {
+                match (number + round) % 4 {
+                    0 => assert_eq!(wire.ask(GET).status, 200),
+                    1 => drop(wire.send("GET /par").try_send(b"tial")),
+                    2 => drop(wire.send(GET).try_send(GET.as_bytes())),
+                    _ => {}
+                }
+            }
+        }
+        eventually("the table is empty", || harness.shared().slots.open() == 0);
+        assert_eq!(harness.shared().stats.accepted.sum(), 3_001);
+        eventually("no descriptor is left", || descriptors() <= before);
+    });
+}
+
+#[test]
+fn clients_that_never_read_cost_little_memory() {
+    alone("http::processes::clients_that_never_read_cost_little_memory", || {
+        let harness = Harness::start();
+        assert_eq!(harness.connect().ask(GET).status, 200);
+        let before_kib = resident_kib();
+        let wires: Vec<_> = (0..8).map(|_| harness.connect()).collect();
+        let many = GET.repeat(2_000);
+        for wire in &wires {
+            wire.socket.set_nonblocking(true).unwrap();
+        }
+        // Until none of them takes any more, seen twice in a row.
+        let mut quiet = 0;
+        eventually("the server stops reading", || {
+            let took = wires.iter().any(|wire| (&wire.socket).write(many.as_bytes()).is_ok());
+            quiet = if took { 0 } else { quiet + 1 };
+            quiet > 100
+        });
+        let grown_kib = resident_kib().saturating_sub(before_kib);
+        assert!(grown_kib < 8 * 1024, "{grown_kib} KiB for {} connections", wires.len());
+        let answer = harness.connect().ask(GET);
+        assert_eq!(answer.status, 200);
+    });
+}
+
+#[test]
+fn running_out_of_descriptors_is_survived_without_burning_a_core() {
+    let test = "http::processes::running_out_of_descriptors_is_survived_without_burning_a_core";
+    alone_with_few_descriptors(test, 300, || {
+        let harness = Harness::start();
+        let mut inside = harness.connect();
+        assert_eq!(inside.ask(GET).status, 200);
+        let mut meter = CpuMeter::open();
+        let errors = || harness.shared().stats.accept_errors.sum();
+        let mut knocking: Vec<_> =
+            (0..3).map(|_| Wire::unconnected(&harness.address).unwrap()).collect();
+        let mut hoard = Vec::new();
+        while let Ok(file) = File::open("/dev/null") {
+            hoard.push(file);
+        }
+        assert!((1..300).contains(&hoard.len()), "{} files opened", hoard.len());
+        for wire in &knocking {
+            wire.knock(&harness.address).unwrap();
+        }
+        eventually("accepting fails", || errors() > 0);
+
+        let (ticks, first) = (meter.ticks(), errors());
+        let clock = Clock::system();
+        while clock.monotonic_ms() < 1_000 {
+            let tenth = crossbeam_channel::after(Duration::from_millis(100));
+            tenth.recv().unwrap();
+            assert_eq!(inside.ask(GET).status, 200, "those inside are served meanwhile");
+        }
+        let (spent, tries) = (meter.ticks() - ticks, errors() - first);
+        assert!((1..60).contains(&tries), "{tries} tries in a second");
+        assert!(spent < 30, "{spent} of 100 ticks spent on waiting");
+
+        drop(hoard);
+        for wire in &mut knocking {
+            assert_eq!(wire.ask(GET).status, 200, "the backlog is served once there is room");
+        }
+        assert_eq!(harness.connect().ask(GET).status, 200);
+    });
+}
+
+#[test]
+fn a_socket_from_systemd_wins_over_the_address() {
+    let test = "http::processes::a_socket_from_systemd_wins_over_the_address";
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    alone_with_socket(test, tcp.into(), || {
+        let unused = HttpSettings { listen: "127.0.0.1:1".into(), ..settings() };
+        let harness = Harness::with(&unused);
+        assert_ne!(harness.address, unused.listen);
+        assert_eq!(harness.connect().ask(GET).status, 200);
+    });
+}
+
+#[test]
+fn a_unix_socket_from_systemd_is_used_and_left_in_place() {
+    let test = "http::processes::a_unix_socket_from_systemd_is_used_and_left_in_place";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("edge.sock");
+    let unix = UnixListener::bind(&path).unwrap();
+    alone_with_socket(test, unix.into(), || {
+        let harness = Harness::start();
+        assert!(harness.address.starts_with("unix:/"), "{}", harness.address);
+        assert_eq!(harness.connect().ask(GET).status, 200);
+        assert_eq!(harness.drain(), 0);
+    });
+    assert!(path.exists(), "the socket belongs to systemd");
+}

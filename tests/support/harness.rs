@@ -1,0 +1,81 @@
+//! A server to attack, on a port of its own, drained when the test ends.
+
+use std::sync::Once;
+
+use bhav::base::Clock;
+use bhav::config::HttpSettings;
+use bhav::http::server::Shared;
+use bhav::http::{Listener, Server};
+
+use super::probe::{Handle, Probe};
+use super::wire::Wire;
+
+static EDGE: Once = Once::new();
+
+/// A running server. When dropped it is drained, and nothing may be left.
+pub struct Harness {
+    server: Option<Server<Probe>>,
+    pub address: String,
+    pub probe: Handle,
+}
+
+/// Settings under which every deadline passes within a second.
+pub fn small() -> HttpSettings {
+    HttpSettings {
+        head_timeout_ms: 700,
+        body_timeout_ms: 700,
+        idle_timeout_ms: 700,
+        unread_output_timeout_ms: 700,
+        ..settings()
+    }
+}
+
+/// The product's own settings on a free port, and patience for a busy machine.
+pub fn settings() -> HttpSettings {
+    HttpSettings { listen: "127.0.0.1:0".into(), ..HttpSettings::default() }
+}
+
+impl Harness {
+    /// With the product's own limits.
+    pub fn start() -> Self {
+        Self::with(&settings())
+    }
+
+    pub fn with(settings: &HttpSettings) -> Self {
+        EDGE.call_once(|| bhav::rt::edge::configure(2));
+        let clock = Clock::system();
+        let (service, probe) = Probe::new(&clock);
+        let listener = Listener::open(&settings.listen).unwrap();
+        let server = Server::start(listener, settings, &clock, service).unwrap();
+        Self { address: server.address().to_owned(), server: Some(server), probe }
+    }
+
+    pub fn connect(&self) -> Wire {
+        Wire::connect(&self.address)
+    }
+
+    /// Counters and the connection table.
+    pub fn shared(&self) -> &Shared<Probe> {
+        self.server.as_ref().unwrap().shared()
+    }
+
+    /// Drains now; gives how many connections were cut off.
+    pub fn drain(mut self) -> usize {
+        self.server.take().unwrap().drain()
+    }
+
+    /// Takes the server out, to drain it on another thread.
+    pub fn into_server(mut self) -> Server<Probe> {
+        self.server.take().unwrap()
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take()
+            && !std::thread::panicking()
+        {
+            assert_eq!(server.drain(), 0, "connections outlived the drain");
+        }
+    }
+}

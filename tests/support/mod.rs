@@ -1,0 +1,12 @@
+//! What the tests share: a server to attack, a raw client that believes nothing, and bounded
+//! waiting.
+
+pub mod harness;
+pub mod probe;
+pub mod process;
+pub mod wait;
+pub mod wire;
+
+pub use harness::{Harness, small};
+pub use wait::eventually;
+pub use wire::{Answer, Wire};

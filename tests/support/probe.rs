@@ -1,0 +1,147 @@
+//! The service under attack: echoes what reached it as JSON, and misbehaves on request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bhav::base::Clock;
+use bhav::http::{Prepared, Problem, Reply, Request, Serve};
+use bhav::rt::{Lane, LaneSpec};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use serde::Serialize;
+
+/// What a test may do to the service while it runs.
+#[derive(Clone)]
+pub struct Handle {
+    /// Lets one request to `/lane` go on.
+    pub release: Sender<()>,
+    /// Says that a request to `/lane` waits.
+    pub waiting: Receiver<()>,
+    served: Arc<AtomicUsize>,
+}
+
+impl Handle {
+    /// Requests that have reached the service.
+    pub fn served(&self) -> usize {
+        self.served.load(Ordering::SeqCst)
+    }
+}
+
+/// Answers everything.
+pub struct Probe {
+    lane: Lane,
+    gate: Receiver<()>,
+    arrived: Sender<()>,
+    served: Arc<AtomicUsize>,
+    prepared: Prepared,
+    unchanged: Prepared,
+}
+
+/// Longest a request waits on the lane.
+const LANE_DEADLINE_MS: u64 = 20_000;
+
+impl Probe {
+    pub fn new(clock: &Clock) -> (Self, Handle) {
+        let spec = LaneSpec { name: "probe", threads: 4, queue_max: 64 };
+        let (release, gate) = unbounded();
+        let (arrived, waiting) = unbounded();
+        let served = Arc::new(AtomicUsize::new(0));
+        let handle = Handle { release, waiting, served: Arc::clone(&served) };
+        let probe = Self {
+            lane: Lane::start(&spec, clock).unwrap(),
+            gate,
+            arrived,
+            served,
+            prepared: Prepared::new(
+                200,
+                &[("ETag", "\"one\""), ("X-Made", "ahead")],
+                b"ready-made",
+            ),
+            unchanged: Prepared::new(304, &[("ETag", "\"one\"")], b"ready-made"),
+        };
+        (probe, handle)
+    }
+}
+
+fn text(bytes: Option<&[u8]>) -> Option<String> {
+    bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+impl Serve for Probe {
+    fn serve(&self, request: &Request<'_>, reply: &mut Reply<'_>) {
+        self.served.fetch_add(1, Ordering::SeqCst);
+        match request.path() {
+            b"/panic" => panic!("a handler panics on purpose"),
+            b"/halfway" => {
+                reply.body().extend_from_slice(b"half an ans");
+                panic!("a handler panics with an answer begun");
+            }
+            b"/mute" => {}
+            b"/twice" => {
+                reply.prepared(&self.prepared);
+                reply.prepared(&self.prepared);
+            }
+            b"/unchanged" => {
+                reply.body().extend_from_slice(b"a body that must not be sent");
+                reply.send(304, "text/plain", &[]);
+            }
+            b"/prepared" if request.if_none_match() == Some(b"\"one\"") => {
+                reply.prepared(&self.unchanged);
+            }
+            b"/prepared" => reply.prepared(&self.prepared),
+            b"/problem" => {
+                reply.problem(&Problem::new(404, "not_found", "No \"such\" thing.\n"));
+            }
+            b"/bye" => {
+                reply.close();
+                reply.send(204, "", &[]);
+            }
+            b"/large" => {
+                let bytes: usize = text(request.query()).unwrap().parse().unwrap();
+                reply.body().resize(bytes, b'x');
+                reply.send(200, "text/plain", &[]);
+            }
+            b"/ignore" => {
+                reply.body().extend_from_slice(b"ignored");
+                reply.send(200, "text/plain", &[]);
+            }
+            b"/lane" => {
+                let (gate, arrived) = (self.gate.clone(), self.arrived.clone());
+                let ticket = self.lane.submit(LANE_DEADLINE_MS, move || {
+                    arrived.send(()).unwrap();
+                    gate.recv().is_ok()
+                });
+                let outcome = ticket.map(bhav::rt::Ticket::wait);
+                reply.body().extend_from_slice(format!("{outcome:?}").as_bytes());
+                reply.send(200, "text/plain", &[]);
+            }
+            _ => echo(request, reply),
+        }
+    }
+}
+
+/// In a fixed order of fields, so that equal requests have equal answers.
+#[derive(Serialize)]
+struct Echo<'a> {
+    method: &'static str,
+    path: Option<String>,
+    query: Option<String>,
+    body: Option<String>,
+    host: Option<String>,
+    seen: Vec<Option<String>>,
+    client: Option<&'a str>,
+}
+
+fn echo(request: &Request<'_>, reply: &mut Reply<'_>) {
+    let client = request.client_address().map(|address| address.to_string());
+    let document = Echo {
+        method: request.method().as_str(),
+        path: text(Some(request.path())),
+        query: text(request.query()),
+        body: text(Some(request.body)),
+        host: text(request.header("host")),
+        seen: request.headers("x-seen").map(|value| text(Some(value))).collect(),
+        client: client.as_deref(),
+    };
+    sonic_rs::to_writer(reply.body(), &document).unwrap();
+    reply.send(200, "application/json", &[("X-Echo", "yes")]);
+}
