@@ -187,8 +187,8 @@ impl Head {
         Ok(())
     }
 
-    /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`. `bytes`
-    /// is what the head was parsed from.
+    /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`.
+    /// `bytes` is what the head was parsed from.
     pub fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         self.request_id.map(|span| span.of(bytes)).filter(|id| {
             (1..=64).contains(&id.len())
@@ -300,8 +300,8 @@ fn partial(window: &[u8], full: bool) -> Parsed {
     }
 }
 
-/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400. `None`
-/// while the line may still become the former, so that the answer does not depend on packet borders.
+/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400.
+/// `None` while the line may still become the former, so that packet borders decide nothing.
 fn version_fault(window: &[u8]) -> Option<HeadFault> {
     const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
     let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;

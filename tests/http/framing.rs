@@ -1,5 +1,6 @@
-//! Where a request ends. A proxy in front that sees it end elsewhere could be made to smuggle another
-//! one past its rules, so whatever can be read in two ways is refused, and nothing after it is read.
+//! Where a request ends. A proxy in front that sees it end elsewhere could be made to smuggle
+//! another one past its rules, so whatever can be read in two ways is refused, and nothing after it
+//! is read.
 
 use sonic_rs::JsonValueTrait;
 

@@ -1,5 +1,5 @@
-//! Tests that measure or starve a whole process run in one of their own: the test binary again, with one
-//! test named.
+//! Tests that measure or starve a whole process run in one of their own: the test binary again,
+//! with one test named.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 const MARK: &str = "BHAV_TEST_CHILD";
 
-/// Runs `body` in a process of its own. `test` is the path of the calling test, as `--exact` takes it.
+/// Runs `body` in a process of its own. `test` is the path of the calling test, as `--exact` takes
+/// it.
 #[track_caller]
 pub fn alone(test: &str, body: impl FnOnce()) {
     run(test, Stdio::null(), "exec \"$0\" \"$@\"", body);

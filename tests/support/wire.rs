@@ -1,5 +1,5 @@
-//! A raw HTTP client: it sends the bytes it is told to and splits what comes back, with a deadline on
-//! every read. When something is not as expected it prints both sides of the conversation.
+//! A raw HTTP client: it sends the bytes it is told to and splits what comes back, with a deadline
+//! on every read. When something is not as expected it prints both sides of the conversation.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
