@@ -7,8 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 const MINIMAL: &str = "GET /api/market-snapshot HTTP/1.1\r\nHost: bhav.example.in\r\n\r\n";
 
 /// What a browser sends through a proxy and a content delivery network: 25 header lines.
-const BROWSER: &str = "\
-    GET /api/live-prices?symbols=NSE%3AINFY%2CNSE%3ARELIANCE%2CNSE%3AM%26M HTTP/1.1\r\n\
+const BROWSER: &str = "GET /api/live-prices?symbols=NSE%3AINFY%2CNSE%3AM%26M HTTP/1.1\r\n\
     Host: bhav.example.in\r\n\
     Connection: keep-alive\r\n\
     Cache-Control: no-cache\r\n\
@@ -16,8 +15,8 @@ const BROWSER: &str = "\
     Sec-CH-UA: \"Chromium\";v=\"140\", \"Not=A?Brand\";v=\"24\"\r\n\
     Sec-CH-UA-Mobile: ?0\r\n\
     Sec-CH-UA-Platform: \"Linux\"\r\n\
-    User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 \
-    Safari/537.36\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+    Chrome/140.0.0.0 Safari/537.36\r\n\
     Accept: application/json, text/plain, */*\r\n\
     Accept-Encoding: gzip, deflate, br, zstd\r\n\
     Accept-Language: en-IN,en;q=0.9,hi;q=0.8\r\n\

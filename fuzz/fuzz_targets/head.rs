@@ -1,7 +1,8 @@
 //! Head parser and chunked decoder on arbitrary bytes: they neither panic nor depend on how the
 //! bytes are cut into reads.
 //!
-//! `cargo +nightly fuzz run head`. The first two bytes of an input choose where it is cut.
+//! `cargo fuzz run head fuzz/corpus/head fuzz/seeds/head`. The first two bytes of an input choose
+//! where it is cut.
 
 #![no_main]
 

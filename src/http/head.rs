@@ -328,8 +328,7 @@ fn partial(window: &[u8], full: bool) -> Parsed {
 }
 
 /// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400.
-/// `None` while the line may still become the former, so that the answer does not depend on packet
-/// borders.
+/// `None` while the line may still become the former, so that packet borders decide nothing.
 fn version_fault(window: &[u8]) -> Option<HeadFault> {
     const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
     let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;

@@ -118,8 +118,7 @@ impl<'a> Reply<'a> {
         self.connection = ConnectionLine::Close;
     }
 
-    /// A second answer would be taken for the answer to the next request, so it is a handler's
-    /// panic.
+    /// A second answer would be taken for the answer to the next request: a handler's panic.
     fn open(&mut self, status: u16) {
         assert!(self.status == 0, "a handler sent two answers: {} and {status}", self.status);
         self.status = status;

@@ -47,8 +47,8 @@ fn a_mixture_of_framings_stays_in_step() {
     for number in 0..100 {
         all += &get(number);
         all += "POST /l HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nGET ";
-        all += "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
-                3\r\nabc\r\n0\r\n\r\n";
+        all += "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        all += "3\r\nabc\r\n0\r\n\r\n";
     }
     wire.send(all);
     for number in 0..100 {

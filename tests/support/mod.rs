@@ -1,5 +1,4 @@
-//! What the tests share: a server to attack, a raw client that believes nothing, and bounded
-//! waiting.
+//! What the tests share: a server to attack, a raw client that believes nothing, bounded waiting.
 
 pub mod harness;
 pub mod probe;

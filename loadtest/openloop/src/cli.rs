@@ -1,0 +1,219 @@
+//! The command line, and the small protocol by which the driver attends a run.
+//!
+//! Attended, the generator prints `ready` when its connections are warm, starts at the next line
+//! of standard input, prints its figures, and holds the connections until standard input ends: so
+//! the driver can read the server's CPU time around the measured part and nothing else.
+
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
+
+use crate::idle::{IdleConnections, IdlePlan, loopback_sources};
+use crate::report::LoadReport;
+use crate::request::{mixed_requests, read_symbols, render_get};
+use crate::run::{Load, Plan};
+use crate::sys;
+
+/// Arguments of the generator.
+#[derive(Debug, Parser)]
+#[command(about = "Open-loop HTTP/1.1 load generator", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    mode: Mode,
+}
+
+#[derive(Debug, Subcommand)]
+enum Mode {
+    /// Requests at a fixed rate; latency from the due time
+    Open {
+        #[command(flatten)]
+        common: Common,
+        /// Path to request
+        #[arg(long)]
+        path: String,
+        /// Keep-alive connections
+        #[arg(long, default_value_t = 64)]
+        connections: usize,
+        /// Requests a second, over all connections
+        #[arg(long)]
+        rate: u64,
+        /// Gather the requests of each tick of so many microseconds; 0 spaces them evenly
+        #[arg(long, default_value_t = 0)]
+        tick_us: u64,
+    },
+    /// The next request as soon as the last is answered: saturation
+    Closed {
+        #[command(flatten)]
+        common: Common,
+        /// Path to request
+        #[arg(long)]
+        path: String,
+        /// Keep-alive connections
+        #[arg(long, default_value_t = 64)]
+        connections: usize,
+    },
+    /// Clients that each poll live-prices for their own choice of symbols
+    Mixed {
+        #[command(flatten)]
+        common: Common,
+        /// File with one symbol a line
+        #[arg(long)]
+        symbols: PathBuf,
+        /// Clients, one connection each
+        #[arg(long, default_value_t = 1_000)]
+        clients: usize,
+        /// Symbols per client
+        #[arg(long, default_value_t = 50)]
+        per_client: usize,
+        /// Polling period of a client, in milliseconds
+        #[arg(long, default_value_t = 1_000)]
+        interval_ms: u64,
+        /// Seed of the choices
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Open connections, one request on each, and hold them until standard input ends
+    Idle {
+        /// Server, as ADDRESS:PORT
+        #[arg(long)]
+        target: SocketAddr,
+        /// Path to request
+        #[arg(long)]
+        path: String,
+        /// Connections to open
+        #[arg(long)]
+        connections: usize,
+        /// First source address is 127.0.0.N
+        #[arg(long, default_value_t = 2)]
+        source_first: u8,
+        /// Number of source addresses
+        #[arg(long, default_value_t = 4)]
+        source_count: u8,
+        /// Longest wait for all connections to settle, in milliseconds
+        #[arg(long, default_value_t = 30_000)]
+        deadline_ms: u64,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Server, as ADDRESS:PORT
+    #[arg(long)]
+    target: SocketAddr,
+    /// Length of the measured part, in milliseconds
+    #[arg(long, default_value_t = 4_000)]
+    duration_ms: u64,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Print "ready", start at a line of standard input, end with it
+    #[arg(long)]
+    attended: bool,
+}
+
+impl Cli {
+    /// Does what the arguments say; prints one line of JSON (for `idle`, two).
+    ///
+    /// # Errors
+    /// The server cannot be reached, the arguments make no sense, or a system call failed.
+    pub fn execute(self) -> Result<(), Box<dyn Error>> {
+        sys::raise_open_files_limit()?;
+        match self.mode {
+            Mode::Open { common, path, connections, rate, tick_us } => {
+                let requests = same_request(&common, &path, connections);
+                let load = Load::Open { rate_per_s: rate, tick_us };
+                common.measure(requests, load, true)
+            }
+            Mode::Closed { common, path, connections } => {
+                let requests = same_request(&common, &path, connections);
+                common.measure(requests, Load::Closed, true)
+            }
+            Mode::Mixed { common, symbols, clients, per_client, interval_ms, seed } => {
+                let symbols = read_symbols(&symbols)?;
+                let rendered = mixed_requests(common.target, &symbols, clients, per_client, seed);
+                let requests = rendered.into_iter().map(Arc::from).collect();
+                let rate_per_s = clients as u64 * 1_000 / interval_ms.max(1);
+                // The first poll of every client is part of what is asked here: no warm-up.
+                let load = Load::Open { rate_per_s, tick_us: 0 };
+                common.measure(requests, load, false)
+            }
+            Mode::Idle { target, path, connections, source_first, source_count, deadline_ms } => {
+                hold(&IdlePlan {
+                    target,
+                    request: render_get(target, &path),
+                    connections,
+                    sources: loopback_sources(source_first, source_count),
+                    deadline: Duration::from_millis(deadline_ms),
+                })
+            }
+        }
+    }
+}
+
+impl Common {
+    fn measure(
+        self,
+        requests: Vec<Arc<[u8]>>,
+        load: Load,
+        warm_up: bool,
+    ) -> Result<(), Box<dyn Error>> {
+        if requests.is_empty() {
+            return Err("at least one connection is needed".into());
+        }
+        let attended = self.attended;
+        let plan = Plan {
+            target: self.target,
+            requests,
+            load,
+            duration_ms: self.duration_ms,
+            threads: self.threads,
+            warm_up,
+        };
+        let report: LoadReport = plan.execute(|| {
+            if attended {
+                println!("ready");
+                wait_for_line();
+            }
+        })?;
+        print_json(&report)?;
+        if attended {
+            wait_for_end();
+        }
+        Ok(())
+    }
+}
+
+fn same_request(common: &Common, path: &str, connections: usize) -> Vec<Arc<[u8]>> {
+    vec![Arc::from(render_get(common.target, path)); connections]
+}
+
+fn hold(plan: &IdlePlan) -> Result<(), Box<dyn Error>> {
+    let connections = IdleConnections::open(plan)?;
+    print_json(&connections.report())?;
+    wait_for_end();
+    print_json(&connections.held())
+}
+
+fn print_json(value: &impl Serialize) -> Result<(), Box<dyn Error>> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, value)?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Standard input that ends early means the driver is gone; the run then ends by itself.
+fn wait_for_line() {
+    let mut line = String::new();
+    let _ = io::stdin().lock().read_line(&mut line);
+}
+
+fn wait_for_end() {
+    let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+}

@@ -1,0 +1,336 @@
+//! One thread's share of a run: an epoll loop over keep-alive connections, one request in flight
+//! on each.
+//!
+//! A connection whose response is late collects its due requests and sends them one after the
+//! other when it can; each is measured from its own due time. Nothing is allocated per request.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::epoll::{Epoll, Events};
+use crate::scan::{ScanError, Scanner};
+use crate::schedule::Schedule;
+use crate::tally::Tally;
+
+/// Longest wait for the kernel to complete a connection; on loopback it takes microseconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long after the end of a run answers are waited for, in nanoseconds.
+const GRACE_NS: u64 = 5_000_000_000;
+
+/// Bytes read at once. A response of either route fits, so that one read empties the socket.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Events taken from one wait.
+const EVENTS_MAX: usize = 512;
+
+/// Reconnects per connection after which the server is taken to be broken.
+const RECONNECTS_PER_CONNECTION_MAX: u64 = 20;
+
+/// Why a run cannot go on.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Not every connection answered its warm-up request.
+    #[error("{lost} connections did not answer their first request")]
+    ColdStart {
+        /// How many.
+        lost: u64,
+    },
+    /// The server closes connections faster than a run makes sense.
+    #[error("the server closed connections {count} times; last cause: {cause}")]
+    KeepsClosing {
+        /// Reconnects so far.
+        count: u64,
+        /// Why the last connection ended.
+        cause: String,
+    },
+}
+
+/// When requests are sent.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace {
+    /// One request on every connection: the warm-up.
+    Once,
+    /// As the schedule says, answered or not.
+    Open(Schedule),
+    /// The next one as soon as the last is answered, for so many nanoseconds.
+    Closed {
+        /// Length of the run.
+        duration_ns: u64,
+    },
+}
+
+struct Connection {
+    stream: TcpStream,
+    scanner: Scanner,
+    request: Arc<[u8]>,
+    /// Requests that have come due in this run.
+    due: u64,
+    /// Requests sent in this run.
+    sent: u64,
+    in_flight: bool,
+    /// Where the latency of the request in flight starts.
+    origin_ns: u64,
+}
+
+/// The connections of one thread.
+pub struct Engine {
+    target: SocketAddr,
+    epoll: Epoll,
+    connections: Vec<Connection>,
+    buffer: Vec<u8>,
+    started: Instant,
+    pace: Pace,
+    tally: Tally,
+}
+
+impl Engine {
+    /// Opens one connection per request; connection `n` sends request `n` for the whole run.
+    ///
+    /// # Errors
+    /// The server does not accept.
+    pub fn connect(target: SocketAddr, requests: &[Arc<[u8]>]) -> Result<Self, EngineError> {
+        let epoll = Epoll::new().map_err(io_error("create epoll"))?;
+        let mut connections = Vec::with_capacity(requests.len());
+        for (token, request) in requests.iter().enumerate() {
+            connections.push(Connection {
+                stream: open(target, &epoll, token)?,
+                scanner: Scanner::default(),
+                request: Arc::clone(request),
+                due: 0,
+                sent: 0,
+                in_flight: false,
+                origin_ns: 0,
+            });
+        }
+        Ok(Self {
+            target,
+            epoll,
+            connections,
+            buffer: vec![0; READ_BYTES],
+            started: Instant::now(),
+            pace: Pace::Once,
+            tally: Tally::new(),
+        })
+    }
+
+    /// Runs at `pace` until it ends and every answer is in or the grace has passed.
+    ///
+    /// # Errors
+    /// A system call failed or the server keeps closing connections.
+    pub fn run(&mut self, pace: Pace) -> Result<Tally, EngineError> {
+        self.pace = pace;
+        self.tally = Tally::new();
+        for connection in &mut self.connections {
+            connection.due = 0;
+            connection.sent = 0;
+            connection.in_flight = false;
+        }
+        self.started = Instant::now();
+        let (mut next, total, end_ns) = match pace {
+            Pace::Once => (0, 0, 0),
+            Pace::Open(schedule) => (0, schedule.total(), schedule.due_ns(schedule.total())),
+            Pace::Closed { duration_ns } => (0, 0, duration_ns),
+        };
+        if !matches!(pace, Pace::Open(_)) {
+            for token in 0..self.connections.len() {
+                self.come_due(token)?;
+            }
+        }
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        loop {
+            let now_ns = self.now_ns();
+            let mut wait_until_ns = end_ns + GRACE_NS;
+            if let Pace::Open(schedule) = pace {
+                while next < total && schedule.due_ns(next) <= now_ns {
+                    self.come_due(schedule.connection(next))?;
+                    next += 1;
+                }
+                if next < total {
+                    wait_until_ns = schedule.due_ns(next);
+                }
+            }
+            if next == total && (self.is_settled() || now_ns >= wait_until_ns) {
+                break;
+            }
+            let timeout_ns = wait_until_ns.saturating_sub(self.now_ns());
+            self.epoll.wait(&mut events, timeout_ns).map_err(io_error("wait for events"))?;
+            for index in 0..events.len() {
+                self.receive(events.at(index).token)?;
+            }
+        }
+        self.give_up_on_the_rest();
+        Ok(std::mem::take(&mut self.tally))
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Every request that came due has been answered or lost.
+    fn is_settled(&self) -> bool {
+        let due: u64 = match self.pace {
+            Pace::Open(schedule) => schedule.total(),
+            Pace::Once | Pace::Closed { .. } => self.connections.iter().map(|c| c.due).sum(),
+        };
+        self.tally.requests + self.tally.errors == due
+    }
+
+    fn come_due(&mut self, token: usize) -> Result<(), EngineError> {
+        self.connections[token].due += 1;
+        if self.connections[token].in_flight {
+            return Ok(());
+        }
+        let sent_ns = self.send_next(token)?;
+        if matches!(self.pace, Pace::Open(_)) {
+            let lag_ns = sent_ns.saturating_sub(self.connections[token].origin_ns);
+            self.tally.send_lag.saturating_record(lag_ns.max(1));
+        }
+        Ok(())
+    }
+
+    /// Sends the next due request of a free connection and returns when, in nanoseconds.
+    fn send_next(&mut self, token: usize) -> Result<u64, EngineError> {
+        let now_ns = self.now_ns();
+        let pace = self.pace;
+        let connection = &mut self.connections[token];
+        connection.origin_ns = match pace {
+            Pace::Open(schedule) => schedule.due_on_ns(token, connection.sent),
+            Pace::Once | Pace::Closed { .. } => now_ns,
+        };
+        connection.sent += 1;
+        connection.in_flight = true;
+        // Nothing else is in the send buffer, so a short write means a broken connection.
+        let sent = (&connection.stream).write(&connection.request);
+        if sent.is_ok_and(|bytes| bytes == connection.request.len()) {
+            return Ok(now_ns);
+        }
+        self.lose(token, "short write")?;
+        Ok(now_ns)
+    }
+
+    /// Reads what has arrived on a connection. Edge-triggered: a read that does not fill the
+    /// buffer has emptied the socket.
+    fn receive(&mut self, token: usize) -> Result<(), EngineError> {
+        loop {
+            let connection = &mut self.connections[token];
+            let bytes = match (&connection.stream).read(&mut self.buffer) {
+                Ok(0) => return self.lose(token, "closed by the server"),
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return self.lose(token, &error.to_string()),
+            };
+            let scanned = match connection.in_flight {
+                true => connection.scanner.feed(&self.buffer[..bytes]),
+                false => Err(ScanError::Surplus),
+            };
+            match scanned {
+                Ok(Some(response)) => {
+                    self.complete(token, response.status);
+                    if response.closes {
+                        return self.reconnect(token, "Connection: close");
+                    }
+                    self.go_on(token)?;
+                }
+                Ok(None) => {}
+                Err(error) => return self.lose(token, &error.to_string()),
+            }
+            if bytes < self.buffer.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn complete(&mut self, token: usize, status: u16) {
+        let now_ns = self.now_ns();
+        let connection = &mut self.connections[token];
+        connection.in_flight = false;
+        let latency_ns = now_ns.saturating_sub(connection.origin_ns);
+        self.tally.latency.saturating_record(latency_ns.max(1));
+        self.tally.requests += 1;
+        self.tally.non_200 += u64::from(status != 200);
+        self.tally.elapsed_ns = now_ns;
+        if let Pace::Closed { duration_ns } = self.pace {
+            connection.due += u64::from(now_ns < duration_ns);
+        }
+    }
+
+    fn go_on(&mut self, token: usize) -> Result<(), EngineError> {
+        let connection = &self.connections[token];
+        if connection.sent < connection.due {
+            self.send_next(token)?;
+        }
+        Ok(())
+    }
+
+    /// Counts the request in flight as lost and replaces the connection.
+    fn lose(&mut self, token: usize, cause: &str) -> Result<(), EngineError> {
+        if self.connections[token].in_flight {
+            self.connections[token].in_flight = false;
+            self.tally.errors += 1;
+        }
+        self.reconnect(token, cause)
+    }
+
+    fn reconnect(&mut self, token: usize, cause: &str) -> Result<(), EngineError> {
+        self.tally.reconnects += 1;
+        if self.tally.reconnects > RECONNECTS_PER_CONNECTION_MAX * self.connections.len() as u64 {
+            return Err(EngineError::KeepsClosing {
+                count: self.tally.reconnects,
+                cause: cause.to_owned(),
+            });
+        }
+        self.connections[token].stream = open(self.target, &self.epoll, token)?;
+        self.connections[token].scanner = Scanner::default();
+        self.go_on(token)
+    }
+
+    /// After the grace: whatever came due and is not answered is an error, and its wait so far
+    /// counts as its latency, so that a hanging server cannot look fast.
+    fn give_up_on_the_rest(&mut self) {
+        let now_ns = self.now_ns();
+        for (token, connection) in self.connections.iter().enumerate() {
+            if connection.in_flight {
+                let waited_ns = now_ns.saturating_sub(connection.origin_ns);
+                self.tally.latency.saturating_record(waited_ns.max(1));
+                self.tally.unanswered += 1;
+            }
+            if let Pace::Open(schedule) = self.pace {
+                for nth in connection.sent..connection.due {
+                    let waited_ns = now_ns.saturating_sub(schedule.due_on_ns(token, nth));
+                    self.tally.latency.saturating_record(waited_ns.max(1));
+                    self.tally.unanswered += 1;
+                }
+            }
+        }
+        self.tally.errors += self.tally.unanswered;
+    }
+}
+
+fn open(target: SocketAddr, epoll: &Epoll, token: usize) -> Result<TcpStream, EngineError> {
+    let stream =
+        TcpStream::connect_timeout(&target, CONNECT_TIMEOUT).map_err(io_error("connect"))?;
+    stream
+        .set_nodelay(true)
+        .and_then(|()| stream.set_nonblocking(true))
+        .and_then(|()| epoll.add(&stream, token, false))
+        .map_err(io_error("prepare a connection"))?;
+    Ok(stream)
+}
+
+fn io_error(doing: &'static str) -> impl Fn(io::Error) -> EngineError {
+    move |source| EngineError::Io { doing, source }
+}

@@ -1,0 +1,81 @@
+//! The figures of a run, as printed in one line of JSON and read back by the driver.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Percentiles of a distribution, in microseconds.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50_us: f64,
+    /// 90th percentile.
+    pub p90_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p999_us: f64,
+    /// Largest.
+    pub max_us: f64,
+}
+
+impl Percentiles {
+    /// Reads the percentiles of a histogram of nanoseconds.
+    pub fn of(histogram: &Histogram<u64>) -> Self {
+        let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
+        Self {
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: histogram.max() as f64 / 1_000.0,
+        }
+    }
+}
+
+/// Result of the modes `open`, `closed` and `mixed`.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Responses received, whatever their status.
+    pub requests: u64,
+    /// Requests lost to a closed connection, an unreadable answer or the end of the run.
+    pub errors: u64,
+    /// Of `errors`: without an answer when the grace after the end had passed.
+    pub unanswered: u64,
+    /// Responses with a status other than 200.
+    pub non_200: u64,
+    /// Connections opened anew during the run.
+    pub reconnects: u64,
+    /// From the start to the last response, in seconds.
+    pub elapsed_s: f64,
+    /// `requests / elapsed_s`.
+    pub rate_per_s: f64,
+    /// Open loop: from the due time to the last byte. Closed loop: from the send.
+    pub latency: Percentiles,
+    /// From the due time to the send, for requests whose connection was free: the generator's own
+    /// lateness, and so the floor below which its latencies mean nothing. Zero in a closed loop.
+    pub send_lag: Percentiles,
+    /// CPU time of the generator during the run, in seconds.
+    pub generator_cpu_s: f64,
+}
+
+/// Result of the mode `idle`, once every connection has settled or the deadline has passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleReport {
+    /// Connection attempts made.
+    pub attempted: usize,
+    /// Connections that the kernel completed.
+    pub connected: usize,
+    /// Connections whose first request was answered with 200.
+    pub answered: usize,
+    /// Connections whose first request was answered with another status.
+    pub non_200: usize,
+    /// Attempts that were refused, and connections that broke.
+    pub failed: usize,
+}
+
+/// Second line of the mode `idle`, printed when it is told to end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldReport {
+    /// Answered connections that the server had still not closed.
+    pub still_open: usize,
+}

@@ -1,0 +1,229 @@
+//! Finds the status and the end of each response in a byte stream, however it was fragmented.
+//!
+//! One scanner per connection. It knows no more HTTP than a load generator needs: Content-Length
+//! framing, one response at a time. Anything else is an error, never a guess, because a wrong
+//! frame would show as a wrong figure.
+
+use thiserror::Error;
+
+/// Longest response head accepted, in bytes; several times what any of the servers sends.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Most response headers accepted.
+const HEADERS_MAX: usize = 64;
+
+/// Why a response cannot be framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ScanError {
+    /// Not an HTTP/1.x response head.
+    #[error("malformed response head")]
+    Malformed,
+    /// The head passed [`HEAD_BYTES_MAX`].
+    #[error("response head too long")]
+    HeadTooLong,
+    /// Neither a Content-Length nor a status without a body.
+    #[error("response without Content-Length")]
+    NoLength,
+    /// Bytes after the end of a response while nothing more was asked.
+    #[error("bytes after the end of the response")]
+    Surplus,
+}
+
+/// What a response was, once it is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Response {
+    /// Status code.
+    pub status: u16,
+    /// The server announced that it closes the connection.
+    pub closes: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    response: Response,
+    head_bytes: usize,
+    body_bytes: usize,
+}
+
+/// The state of one connection's response stream.
+#[derive(Debug, Default)]
+pub struct Scanner {
+    /// Start of a head that did not arrive in one piece; empty in the usual case.
+    partial: Vec<u8>,
+    /// A parsed head and the body bytes still to come.
+    body: Option<(Response, usize)>,
+}
+
+impl Scanner {
+    /// Takes the next bytes of the stream; returns the response that they complete, if they do.
+    ///
+    /// # Errors
+    /// The stream cannot be framed; the connection is of no further use.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<Response>, ScanError> {
+        if let Some((response, missing)) = self.body {
+            return self.take_body(response, missing, bytes.len());
+        }
+        if self.partial.is_empty() {
+            return match parse_head(bytes)? {
+                Some(head) => self.begin_body(head, bytes.len()),
+                None => {
+                    self.partial.extend_from_slice(bytes);
+                    Ok(None)
+                }
+            };
+        }
+        self.partial.extend_from_slice(bytes);
+        match parse_head(&self.partial)? {
+            Some(head) => {
+                let received = self.partial.len();
+                self.partial.clear();
+                self.begin_body(head, received)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn begin_body(&mut self, head: Head, received: usize) -> Result<Option<Response>, ScanError> {
+        self.take_body(head.response, head.body_bytes, received - head.head_bytes)
+    }
+
+    fn take_body(
+        &mut self,
+        response: Response,
+        missing: usize,
+        received: usize,
+    ) -> Result<Option<Response>, ScanError> {
+        if received > missing {
+            return Err(ScanError::Surplus);
+        }
+        if received == missing {
+            self.body = None;
+            return Ok(Some(response));
+        }
+        self.body = Some((response, missing - received));
+        Ok(None)
+    }
+}
+
+fn parse_head(bytes: &[u8]) -> Result<Option<Head>, ScanError> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Response::new(&mut headers);
+    let head_bytes = match parsed.parse(bytes) {
+        Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
+        Ok(httparse::Status::Partial) if bytes.len() > HEAD_BYTES_MAX => {
+            return Err(ScanError::HeadTooLong);
+        }
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(ScanError::Malformed),
+    };
+    let status = parsed.code.ok_or(ScanError::Malformed)?;
+    let mut length = None;
+    let mut closes = parsed.version == Some(0);
+    for header in parsed.headers.iter() {
+        if header.name.eq_ignore_ascii_case("content-length") {
+            length = Some(parse_length(header.value)?);
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            closes = header.value.eq_ignore_ascii_case(b"close");
+        }
+    }
+    let body_bytes = match (status, length) {
+        (204 | 304, _) => 0,
+        (_, Some(length)) => length,
+        (_, None) => return Err(ScanError::NoLength),
+    };
+    Ok(Some(Head { response: Response { status, closes }, head_bytes, body_bytes }))
+}
+
+fn parse_length(value: &[u8]) -> Result<usize, ScanError> {
+    std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).ok_or(ScanError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEAD_BYTES_MAX, Response, ScanError, Scanner};
+
+    const OK: &[u8] = b"HTTP/1.1 200 Ok\r\nServer: M\r\ncontent-length: 5\r\n\r\nhello";
+
+    fn response(status: u16) -> Response {
+        Response { status, closes: false }
+    }
+
+    #[test]
+    fn whole_response_in_one_read() {
+        let mut scanner = Scanner::default();
+        assert_eq!(scanner.feed(OK), Ok(Some(response(200))));
+        assert_eq!(scanner.feed(OK), Ok(Some(response(200))), "and the next");
+    }
+
+    #[test]
+    fn every_split_into_two_reads_gives_the_same_response() {
+        for at in 1..OK.len() {
+            let mut scanner = Scanner::default();
+            assert_eq!(scanner.feed(&OK[..at]), Ok(None), "split at {at}");
+            assert_eq!(scanner.feed(&OK[at..]), Ok(Some(response(200))), "{at}");
+            assert_eq!(scanner.feed(OK), Ok(Some(response(200))), "next, {at}");
+        }
+    }
+
+    #[test]
+    fn byte_by_byte() {
+        let mut scanner = Scanner::default();
+        let (last, rest) = OK.split_last().expect("not empty");
+        for byte in rest {
+            assert_eq!(scanner.feed(&[*byte]), Ok(None));
+        }
+        assert_eq!(scanner.feed(&[*last]), Ok(Some(response(200))));
+    }
+
+    #[test]
+    fn large_body_over_many_reads() {
+        let mut scanner = Scanner::default();
+        let head = b"HTTP/1.1 503 Busy\r\nContent-Length: 300000\r\n\r\n";
+        assert_eq!(scanner.feed(head), Ok(None));
+        for _ in 0..2 {
+            assert_eq!(scanner.feed(&[b'x'; 100_000]), Ok(None));
+        }
+        assert_eq!(scanner.feed(&[b'x'; 100_000]), Ok(Some(response(503))));
+    }
+
+    #[test]
+    fn empty_body_and_not_modified() {
+        let mut scanner = Scanner::default();
+        let empty = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(scanner.feed(empty), Ok(Some(response(404))));
+        let not_modified = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 1900\r\n\r\n";
+        assert_eq!(scanner.feed(not_modified), Ok(Some(response(304))));
+    }
+
+    #[test]
+    fn close_is_noticed() {
+        let mut scanner = Scanner::default();
+        let bytes = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
+        let closes = scanner.feed(bytes).map(|done| done.map(|r| r.closes));
+        assert_eq!(closes, Ok(Some(true)));
+    }
+
+    #[test]
+    fn what_cannot_be_framed_is_an_error() {
+        let cases: [(&[u8], ScanError); 4] = [
+            (b"SSH-2.0-x\r\n\r\n", ScanError::Malformed),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", ScanError::Malformed),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", ScanError::NoLength),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxy", ScanError::Surplus),
+        ];
+        for (bytes, error) in cases {
+            assert_eq!(Scanner::default().feed(bytes), Err(error));
+        }
+    }
+
+    #[test]
+    fn endless_head_is_refused() {
+        let mut scanner = Scanner::default();
+        assert_eq!(scanner.feed(b"HTTP/1.1 200 OK\r\nX: "), Ok(None));
+        let line = [b'x'; 1_000];
+        let refused = (0..=HEAD_BYTES_MAX / line.len())
+            .find_map(|_| scanner.feed(&line).err())
+            .expect("refused within the limit");
+        assert_eq!(refused, ScanError::HeadTooLong);
+    }
+}

@@ -1,0 +1,215 @@
+//! Driver of the load test: starts bhav and its peers, runs them interleaved under load, and
+//! writes `RESULTS.md`.
+//!
+//! ```text
+//! main ── surroundings   build, find programs, describe the machine
+//!      ── servers        start each one        (process: CPU time, memory, end)
+//!      ── rounds         every server in turn  (generator: one slice under load)
+//!      ── memory, feeds  idle connections, storm, quotes, coalescing, hanging upstreams
+//!      ── results        medians and ratios as Markdown  (targets: met or missed)
+//! ```
+
+mod error;
+mod feeds;
+mod fetch;
+mod generator;
+mod memory;
+mod nginx;
+mod process;
+mod results;
+mod rounds;
+mod servers;
+mod stats;
+mod surroundings;
+mod targets;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::error::Error;
+use crate::fetch::Snapshot;
+use crate::generator::Generator;
+use crate::results::Results;
+use crate::rounds::Sizes;
+use crate::servers::{Kind, Programs, Server};
+
+/// Slice and client run of a full test, in milliseconds. Many short slices rather than few long
+/// ones: the shorter a round, the less the machine drifts within a ratio.
+const FULL_MS: (u64, u64) = (2_000, 20_000);
+
+/// The same for `--quick`: enough to see that everything works, too short to quote.
+const QUICK_MS: (u64, u64) = (1_000, 5_000);
+
+/// Measures bhav and its peers in one interleaved run and writes RESULTS.md.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// One short round: to see that everything works
+    #[arg(long)]
+    quick: bool,
+
+    /// Interleaved rounds
+    #[arg(long, default_value_t = 8)]
+    rounds: usize,
+
+    /// bhav's program; otherwise it is built from the folder above
+    #[arg(long)]
+    bhav: Option<PathBuf>,
+
+    /// Measure the peers alone, with a made-up snapshot
+    #[arg(long, conflicts_with = "bhav")]
+    without_bhav: bool,
+
+    /// File with symbols, one a line; otherwise the simulator's instrument list
+    #[arg(long)]
+    symbols: Option<PathBuf>,
+
+    /// Gather the requests of the CPU slices in bursts, one every so many microseconds; 0 spaces
+    /// them evenly
+    #[arg(long, default_value_t = 0)]
+    tick_us: u64,
+
+    /// Let may_minihttp pin its workers to cores, as may does by default
+    #[arg(long)]
+    pin_may: bool,
+
+    /// Where to write the results, instead of RESULTS.md
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("loadtest: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args) -> Result<(), Error> {
+    openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
+    let sizes = sizes(&args);
+    let programs = surroundings::prepare(args.bhav, args.without_bhav, args.pin_may)?;
+    let generator = Generator::new(&programs.folder, surroundings::cores());
+    let mut notes = Vec::new();
+    if programs.nginx.is_none() {
+        notes.push("nginx, which is not installed (package nginx-light)".to_owned());
+    }
+    let busy_at_rest = rounds::machine_share_at_rest(surroundings::cores())?;
+
+    let bhav = programs.bhav.as_ref().map(|_| programs.start_bhav()).transpose()?;
+    let snapshot = snapshot_of(bhav.as_ref())?;
+    let symbols = symbols(args.symbols, bhav.as_ref(), &mut notes)?;
+    let kinds = programs.available();
+    let figures = {
+        let servers = start_all(&programs, bhav, &kinds, &snapshot)?;
+        rounds::run(&servers, &generator, sizes)?
+    };
+
+    let mut results = Results {
+        surroundings: surroundings::describe(&programs),
+        sizes,
+        busy_at_rest,
+        body_bytes: snapshot.body.len(),
+        kinds,
+        figures,
+        idle: Vec::new(),
+        storm: None,
+        quotes: None,
+        coalescing: None,
+        hang: None,
+        notes,
+    };
+    for &kind in &results.kinds {
+        eprintln!("idle connections: {}", kind.name());
+        let idle = memory::measure_idle(&programs, &generator, kind, &snapshot)?;
+        results.idle.push(idle);
+    }
+    if programs.bhav.is_some() {
+        measure_bhav(&programs, &generator, &symbols, &mut results)?;
+    }
+    let output = args.output.unwrap_or_else(surroundings::results_file);
+    let document = results.render();
+    std::fs::write(&output, &document).map_err(Error::io("write the results"))?;
+    println!("{document}\nwritten to {}", output.display());
+    Ok(())
+}
+
+fn sizes(args: &Args) -> Sizes {
+    let (slice_ms, clients_ms) = if args.quick { QUICK_MS } else { FULL_MS };
+    Sizes {
+        rounds: if args.quick { 1 } else { args.rounds.max(1) },
+        slice_ms,
+        clients_ms,
+        tick_us: args.tick_us,
+    }
+}
+
+fn snapshot_of(bhav: Option<&Server>) -> Result<Snapshot, Error> {
+    match bhav {
+        Some(server) => {
+            fetch::snapshot(server.address)?.ok_or(Error::Unexpected("bhav's snapshot went away"))
+        }
+        None => Ok(fetch::made_up_snapshot()),
+    }
+}
+
+fn symbols(
+    file: Option<PathBuf>,
+    bhav: Option<&Server>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>, Error> {
+    if let Some(file) = file {
+        return openloop::request::read_symbols(&file).map_err(Error::io("read the symbols"));
+    }
+    let Some(simulator) = bhav.and_then(|server| server.simulator.as_deref()) else {
+        return Ok(Vec::new());
+    };
+    match fetch::listed_symbols(simulator, feeds::SYMBOLS) {
+        Ok(symbols) => Ok(symbols),
+        Err(error) => {
+            notes.push(format!("the simulator's instrument list ({error})"));
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn start_all(
+    programs: &Programs,
+    bhav: Option<Server>,
+    kinds: &[Kind],
+    snapshot: &Snapshot,
+) -> Result<Vec<Server>, Error> {
+    let mut servers: Vec<Server> = bhav.into_iter().collect();
+    for &kind in kinds.iter().filter(|&&kind| kind != Kind::Bhav) {
+        servers.push(programs.start(kind, snapshot)?);
+    }
+    Ok(servers)
+}
+
+fn measure_bhav(
+    programs: &Programs,
+    generator: &Generator,
+    symbols: &[String],
+    results: &mut Results,
+) -> Result<(), Error> {
+    let sizes = results.sizes;
+    eprintln!("bhav: more connections than its cap");
+    results.storm = Some(memory::storm(programs, generator)?);
+    if symbols.len() < fetch::SYMBOLS_PER_REQUEST {
+        let note = format!("quotes, for want of symbols ({} known)", symbols.len());
+        results.notes.push(note);
+    } else {
+        eprintln!("bhav: cached quotes");
+        results.quotes = Some(feeds::compare_quotes(programs, generator, symbols, sizes)?);
+        eprintln!("bhav: many clients");
+        results.coalescing = Some(feeds::coalesce(programs, generator, symbols, sizes)?);
+    }
+    eprintln!("bhav: hanging upstreams");
+    results.hang = Some(feeds::hang(programs, generator, sizes)?);
+    Ok(())
+}

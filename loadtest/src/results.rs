@@ -1,0 +1,382 @@
+//! Renders everything that was measured as Markdown.
+
+use std::fmt::Write;
+
+use crate::feeds::{CLIENTS, Coalescing, Hang, QUOTES_RATE_PER_S, Quotes};
+use crate::generator::Slice;
+use crate::memory::{IDLE_CONNECTIONS, IdleMemory, STORM_CONNECTIONS, Storm};
+use crate::rounds::{CONNECTION_COUNTS, Figures, HALF_CONNECTIONS, RATE_PER_S, Scenario, Sizes};
+use crate::servers::Kind;
+use crate::stats::{median, median_ratio, spread};
+use crate::targets;
+
+/// The server that ratios refer to.
+pub const YARDSTICK: Kind = Kind::MayMinihttp;
+
+/// All that one run found out.
+pub struct Results {
+    /// Circumstances, by name.
+    pub surroundings: Vec<(&'static str, String)>,
+    /// How much was measured.
+    pub sizes: Sizes,
+    /// Busy share of the machine before the run.
+    pub busy_at_rest: f64,
+    /// Bytes of the body that every server sent.
+    pub body_bytes: usize,
+    /// Servers in the order of the tables.
+    pub kinds: Vec<Kind>,
+    /// The interleaved rounds.
+    pub figures: Figures,
+    /// Idle memory of each server.
+    pub idle: Vec<IdleMemory>,
+    /// bhav's storm of connections.
+    pub storm: Option<Storm>,
+    /// bhav's cached quotes.
+    pub quotes: Option<Quotes>,
+    /// bhav's upstream calls under many clients.
+    pub coalescing: Option<Coalescing>,
+    /// bhav while its upstreams hang.
+    pub hang: Option<Hang>,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+}
+
+/// A number with fixed decimals, or a dash.
+pub fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+impl Results {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let mut out = String::from(
+            "# Load test results\n\nWritten by the driver; `README.md` says how to read it. \
+             Figures are medians over the rounds; a ratio is taken within each round against \
+             may_minihttp, and the median of these ratios is shown.\n\n",
+        );
+        self.render_head(&mut out);
+        targets::render(self, &mut out);
+        self.render_cpu(&mut out);
+        self.render_saturation(&mut out);
+        self.render_half(&mut out);
+        self.render_idle(&mut out);
+        self.render_bhav_only(&mut out);
+        out
+    }
+
+    fn render_head(&self, out: &mut String) {
+        for (name, value) in &self.surroundings {
+            line(out, &format!("- {name}: {value}"));
+        }
+        line(
+            out,
+            &format!(
+                "- {} rounds of {} ms a slice, body of {} bytes, {}",
+                self.sizes.rounds,
+                self.sizes.slice_ms,
+                self.body_bytes,
+                match self.sizes.tick_us {
+                    0 => "requests evenly spaced".to_owned(),
+                    tick_us => format!("CPU slices in bursts every {tick_us} µs"),
+                }
+            ),
+        );
+        let foreign: Vec<f64> = self
+            .figures
+            .measured
+            .iter()
+            .map(|measured| measured.slice.foreign_share * 100.0)
+            .collect();
+        line(
+            out,
+            &format!(
+                "- machine used by others: {:.1} % before the run; in the slices median {} %, \
+                 most {} %",
+                self.busy_at_rest * 100.0,
+                number(median(&foreign), 1),
+                number(spread(&foreign).map(|(_, most)| most), 1),
+            ),
+        );
+        for note in &self.notes {
+            line(out, &format!("- left out: {note}"));
+        }
+        line(out, "");
+    }
+
+    fn render_cpu(&self, out: &mut String) {
+        line(out, &format!("## Snapshot at {RATE_PER_S} req/s, open loop\n"));
+        line(
+            out,
+            "| server | connections | CPU µs/request | ratio | spread | p50 µs | p99 µs \
+             | p99.9 µs | send lag p99.9 µs | failed |",
+        );
+        line(out, "|---|---|---|---|---|---|---|---|---|---|");
+        for connections in CONNECTION_COUNTS {
+            for &kind in &self.kinds {
+                self.render_cpu_row(out, kind, connections);
+            }
+        }
+        line(out, "\nCPU without any load, in % of one core:\n");
+        for &kind in &self.kinds {
+            let share = median(&self.figures.unloaded_shares(kind)).map(|share| share * 100.0);
+            line(out, &format!("- {}: {} %", kind.name(), number(share, 2)));
+        }
+        line(out, "");
+    }
+
+    fn render_cpu_row(&self, out: &mut String, kind: Kind, connections: usize) {
+        let scenario = Scenario::Rate(connections);
+        let cpu = self.values(kind, scenario, |slice| slice.cpu_us_per_request);
+        let (low, high) = spread(&cpu).unwrap_or_default();
+        line(
+            out,
+            &format!(
+                "| {} | {connections} | {} | {} | {low:.2}–{high:.2} | {} | {} | {} | {} | {} |",
+                kind.name(),
+                number(median(&cpu), 2),
+                number(self.ratio(kind, scenario, |slice| slice.cpu_us_per_request), 3),
+                self.median_of(kind, scenario, |slice| slice.load.latency.p50_us),
+                self.median_of(kind, scenario, |slice| slice.load.latency.p99_us),
+                self.median_of(kind, scenario, |slice| slice.load.latency.p999_us),
+                self.median_of(kind, scenario, |slice| slice.load.send_lag.p999_us),
+                self.failed(kind, scenario),
+            ),
+        );
+    }
+
+    fn render_saturation(&self, out: &mut String) {
+        line(out, "## Snapshot at saturation, closed loop\n");
+        line(out, "| server | connections | req/s | ratio | p99 µs | failed |");
+        line(out, "|---|---|---|---|---|---|");
+        for connections in CONNECTION_COUNTS {
+            let scenario = Scenario::Saturation(connections);
+            for &kind in &self.kinds {
+                line(
+                    out,
+                    &format!(
+                        "| {} | {connections} | {} | {} | {} | {} |",
+                        kind.name(),
+                        self.median_of(kind, scenario, |slice| slice.load.rate_per_s),
+                        number(self.ratio(kind, scenario, |slice| slice.load.rate_per_s), 3),
+                        self.median_of(kind, scenario, |slice| slice.load.latency.p99_us),
+                        self.failed(kind, scenario),
+                    ),
+                );
+            }
+        }
+        line(out, "");
+    }
+
+    fn render_half(&self, out: &mut String) {
+        let reference = self.kinds.first().map_or("", |kind| kind.name());
+        line(
+            out,
+            &format!(
+                "## Snapshot at half of {reference}'s saturation, open loop, \
+                 {HALF_CONNECTIONS} connections\n"
+            ),
+        );
+        line(
+            out,
+            "| server | req/s | p50 µs | p99 µs | p99.9 µs | lowest p99.9 µs | max µs \
+             | send lag p99.9 µs | failed |",
+        );
+        line(out, "|---|---|---|---|---|---|---|---|---|");
+        for &kind in &self.kinds {
+            let scenario = Scenario::Half;
+            let tail = self.values(kind, scenario, |slice| slice.load.latency.p999_us);
+            line(
+                out,
+                &format!(
+                    "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                    kind.name(),
+                    self.median_of(kind, scenario, |slice| slice.load.rate_per_s),
+                    self.median_of(kind, scenario, |slice| slice.load.latency.p50_us),
+                    self.median_of(kind, scenario, |slice| slice.load.latency.p99_us),
+                    number(median(&tail), 0),
+                    number(spread(&tail).map(|(lowest, _)| lowest), 0),
+                    self.median_of(kind, scenario, |slice| slice.load.latency.max_us),
+                    self.median_of(kind, scenario, |slice| slice.load.send_lag.p999_us),
+                    self.failed(kind, scenario),
+                ),
+            );
+        }
+        line(out, "");
+    }
+
+    fn render_idle(&self, out: &mut String) {
+        line(out, &format!("## {IDLE_CONNECTIONS} idle keep-alive connections\n"));
+        line(out, "| server | KiB/connection | ratio | RSS before, MiB | answered | still open |");
+        line(out, "|---|---|---|---|---|---|");
+        let yardstick = self
+            .idle
+            .iter()
+            .find(|idle| idle.kind == YARDSTICK)
+            .map(|idle| idle.kib_per_connection);
+        for idle in &self.idle {
+            let ratio = yardstick.map(|base| idle.kib_per_connection / base);
+            line(
+                out,
+                &format!(
+                    "| {} | {:.2} | {} | {:.1} | {} | {} |",
+                    idle.kind.name(),
+                    idle.kib_per_connection,
+                    number(ratio, 3),
+                    idle.fresh_kib as f64 / 1_024.0,
+                    idle.report.answered,
+                    idle.still_open,
+                ),
+            );
+        }
+        line(out, "");
+    }
+
+    fn render_bhav_only(&self, out: &mut String) {
+        if let Some(storm) = &self.storm {
+            let report = &storm.report;
+            let recovery = storm.recovered_after_ms.map_or_else(
+                || "a new connection was **not** answered".to_owned(),
+                |ms| format!("a new connection was answered {ms} ms after they closed"),
+            );
+            line(
+                out,
+                &format!(
+                    "## bhav: {STORM_CONNECTIONS} connections\n\n{} attempted, {} connected, \
+                     {} answered, {} with another status, {} failed; RSS {} MiB; {recovery}.\n",
+                    report.attempted,
+                    report.connected,
+                    report.answered,
+                    report.non_200,
+                    report.failed,
+                    storm.held_kib / 1_024,
+                ),
+            );
+        }
+        if let Some(quotes) = &self.quotes {
+            render_quotes(out, quotes);
+        }
+        if let Some(coalescing) = &self.coalescing {
+            render_coalescing(out, coalescing, self.sizes);
+        }
+        if let Some(hang) = &self.hang {
+            render_hang(out, hang);
+        }
+    }
+
+    /// One value per round.
+    pub fn values(&self, kind: Kind, scenario: Scenario, of: impl Fn(&Slice) -> f64) -> Vec<f64> {
+        self.figures.values(kind, scenario, of)
+    }
+
+    /// Median of the ratios to the yardstick.
+    pub fn ratio(
+        &self,
+        kind: Kind,
+        scenario: Scenario,
+        of: impl Fn(&Slice) -> f64 + Copy,
+    ) -> Option<f64> {
+        let yardstick = self.values(YARDSTICK, scenario, of);
+        median_ratio(&self.values(kind, scenario, of), &yardstick)
+    }
+
+    fn median_of(&self, kind: Kind, scenario: Scenario, of: impl Fn(&Slice) -> f64) -> String {
+        number(median(&self.values(kind, scenario, of)), 0)
+    }
+
+    fn failed(&self, kind: Kind, scenario: Scenario) -> f64 {
+        self.values(kind, scenario, |slice| (slice.load.errors + slice.load.non_200) as f64)
+            .iter()
+            .sum()
+    }
+}
+
+fn render_quotes(out: &mut String, quotes: &Quotes) {
+    let row = |name: &str, slices: &[Slice]| {
+        let of = |f: fn(&Slice) -> f64| median(&slices.iter().map(f).collect::<Vec<_>>());
+        let failed: u64 = slices.iter().map(|s| s.load.errors + s.load.non_200).sum();
+        format!(
+            "| {name} | {} | {} | {} | {failed} |",
+            number(of(|slice| slice.cpu_us_per_request), 2),
+            number(of(|slice| slice.load.latency.p50_us), 0),
+            number(of(|slice| slice.load.latency.p999_us), 0),
+        )
+    };
+    line(
+        out,
+        &format!(
+            "## bhav: live-prices with {} cached symbols, {QUOTES_RATE_PER_S} req/s\n\n\
+             | route | CPU µs/request | p50 µs | p99.9 µs | failed |\n|---|---|---|---|---|\n\
+             {}\n{}\n\nCPU ratio to the snapshot: {}\n",
+            quotes.cached,
+            row("snapshot", &quotes.snapshot),
+            row("live-prices", &quotes.live_prices),
+            number(quotes.cpu_ratio(), 2),
+        ),
+    );
+}
+
+fn render_coalescing(out: &mut String, coalescing: &Coalescing, sizes: Sizes) {
+    let load = &coalescing.load;
+    line(
+        out,
+        &format!(
+            "## bhav: {CLIENTS} clients, 50 of {} symbols each\n\n{} requests in {:.1} s from a \
+             cold cache, {} errors, {} not 200, p50 {:.0} µs, p99 {:.0} µs, max {:.0} µs; \
+             {} of the symbols had a quote afterwards. Upstream calls:\n",
+            coalescing.symbols,
+            load.requests,
+            load.elapsed_s,
+            load.errors,
+            load.non_200,
+            load.latency.p50_us,
+            load.latency.p99_us,
+            load.latency.max_us,
+            coalescing.quoted,
+        ),
+    );
+    let seconds = sizes.clients_ms as f64 / 1_000.0;
+    for (name, &count) in &coalescing.calls {
+        let per_s = count as f64 / seconds;
+        line(out, &format!("- {name}: {count} ({per_s:.2} a second)"));
+    }
+    line(
+        out,
+        &format!(
+            "- most quote calls to broker A within any second: {}",
+            coalescing.quote_calls_in_1s_max
+        ),
+    );
+    for (reason, count) in &coalescing.rejected {
+        line(out, &format!("- turned away, {reason}: {count}"));
+    }
+    line(out, "");
+}
+
+fn render_hang(out: &mut String, hang: &Hang) {
+    let row = |name: &str, slices: &[Slice]| {
+        let of = |f: fn(&Slice) -> f64| median(&slices.iter().map(f).collect::<Vec<_>>());
+        format!(
+            "| {name} | {} | {} | {} | {} |",
+            number(of(|slice| slice.load.rate_per_s), 0),
+            number(of(|slice| slice.load.latency.p50_us), 0),
+            number(of(|slice| slice.load.latency.p99_us), 0),
+            number(of(|slice| slice.load.latency.p999_us), 0),
+        )
+    };
+    line(
+        out,
+        &format!(
+            "## bhav: half of saturation while every upstream hangs\n\n\
+             | upstreams | req/s | p50 µs | p99 µs | p99.9 µs |\n|---|---|---|---|---|\n\
+             {}\n{}\n\np99.9 ratio: {}",
+            row("healthy", &hang.healthy),
+            row("hanging", &hang.hanging),
+            number(hang.tail_ratio(), 2),
+        ),
+    );
+}
+
+fn line(out: &mut String, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{text}");
+}

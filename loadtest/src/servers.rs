@@ -1,0 +1,192 @@
+//! The servers that are compared, and how each is started.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::fetch::{self, Snapshot};
+use crate::nginx;
+use crate::process::{Process, free_address};
+
+/// Edge threads of bhav: as many as every peer has workers.
+const EDGE_THREADS: &str = "2";
+
+/// bhav's clock starts in the middle of an ordinary trading day, so that its warmers work at full
+/// speed while it is measured, whatever the day of the test.
+const TRADING_INSTANT: &str = "2026-10-14T11:00:00+05:30";
+
+/// Start of the line by which bhav announces where it serves.
+const LISTENING: &str = "listening on http://";
+
+/// Start of the line by which `bhav demo` announces its simulator.
+const SIMULATOR: &str = "simulator on http://";
+
+/// How long bhav may take to have its first data.
+const FIRST_DATA_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long after the service's address the simulator's may be printed.
+const SIMULATOR_LINE_WAIT: Duration = Duration::from_secs(2);
+
+/// A kind of server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The service itself, as `bhav demo`.
+    Bhav,
+    /// The yardstick: the usual HTTP server on may.
+    MayMinihttp,
+    /// nginx, answering from its configuration.
+    Nginx,
+    /// actix-web.
+    Actix,
+    /// axum.
+    Axum,
+}
+
+impl Kind {
+    /// Every kind, in the order of the tables.
+    pub const ALL: [Self; 5] =
+        [Self::Bhav, Self::MayMinihttp, Self::Nginx, Self::Actix, Self::Axum];
+
+    /// Name in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bhav => "bhav",
+            Self::MayMinihttp => "may_minihttp",
+            Self::Nginx => "nginx",
+            Self::Actix => "actix-web",
+            Self::Axum => "axum",
+        }
+    }
+}
+
+/// A started server.
+pub struct Server {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Root of bhav's simulator, if it announced one.
+    pub simulator: Option<String>,
+    /// The process.
+    pub process: Process,
+}
+
+/// Where the programs are, and where the run keeps its files.
+pub struct Programs {
+    /// Folder with the peers and the generator.
+    pub folder: PathBuf,
+    /// bhav, unless the peers are measured alone.
+    pub bhav: Option<PathBuf>,
+    /// nginx, if it is installed.
+    pub nginx: Option<PathBuf>,
+    /// Bodies, configurations, logs and bhav's state.
+    pub work_folder: PathBuf,
+    /// Let may_minihttp pin its workers to cores, as may does by default.
+    pub pin_may: bool,
+}
+
+impl Programs {
+    /// Kinds that can be started.
+    pub fn available(&self) -> Vec<Kind> {
+        Kind::ALL
+            .into_iter()
+            .filter(|kind| match kind {
+                Kind::Bhav => self.bhav.is_some(),
+                Kind::Nginx => self.nginx.is_some(),
+                Kind::MayMinihttp | Kind::Actix | Kind::Axum => true,
+            })
+            .collect()
+    }
+
+    /// Starts a peer that serves `snapshot`, or bhav, which serves its own.
+    pub fn start(&self, kind: Kind, snapshot: &Snapshot) -> Result<Server, Error> {
+        match kind {
+            Kind::Bhav => self.start_bhav(),
+            Kind::Nginx => self.start_nginx(snapshot),
+            Kind::MayMinihttp => self.start_peer(kind, "peer-may-minihttp", snapshot),
+            Kind::Actix => self.start_peer(kind, "peer-actix", snapshot),
+            Kind::Axum => self.start_peer(kind, "peer-axum", snapshot),
+        }
+    }
+
+    /// Starts `bhav demo` with an empty state folder and waits until it has data.
+    pub fn start_bhav(&self) -> Result<Server, Error> {
+        let program = self.bhav.as_ref().ok_or(Error::Unexpected("bhav was left out"))?;
+        let state_folder = self.work_folder.join("bhav-state");
+        if state_folder.exists() {
+            fs::remove_dir_all(&state_folder).map_err(Error::io("empty the state folder"))?;
+        }
+        fs::create_dir(&state_folder).map_err(Error::io("create the state folder"))?;
+        let mut command = Command::new(program);
+        // The operator's own settings must not decide what is measured.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"BHAV_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(["demo", "--listen", "127.0.0.1:0"])
+            .env("BHAV_STATE_DIR", &state_folder)
+            .env("BHAV_EDGE_THREADS", EDGE_THREADS)
+            .env("BHAV_NOW", TRADING_INSTANT);
+        let mut process = Process::start(Kind::Bhav.name(), command, &self.work_folder)?;
+        let lines = process.lines_until(LISTENING)?;
+        let address = lines
+            .last()
+            .and_then(|line| line[LISTENING.len()..].trim().parse().ok())
+            .ok_or(Error::Unexpected("bhav's line with its address"))?;
+        let simulator = lines
+            .into_iter()
+            .find(|line| line.starts_with(SIMULATOR))
+            .or_else(|| process.line_within(SIMULATOR, SIMULATOR_LINE_WAIT))
+            .map(|line| format!("http://{}", line[SIMULATOR.len()..].trim()));
+        fetch::wait_for_snapshot(address, FIRST_DATA_DEADLINE)?;
+        Ok(Server { kind: Kind::Bhav, address, simulator, process })
+    }
+
+    fn start_peer(&self, kind: Kind, program: &str, snapshot: &Snapshot) -> Result<Server, Error> {
+        let body = self.work_folder.join("snapshot.json");
+        fs::write(&body, &snapshot.body).map_err(Error::io("write the body"))?;
+        let address = free_address().map_err(Error::io("find a port"))?;
+        let mut command = Command::new(self.folder.join(program));
+        command.arg("--listen").arg(address.to_string()).arg("--body").arg(&body);
+        if self.pin_may && kind == Kind::MayMinihttp {
+            command.arg("--pin-workers");
+        }
+        for (name, value) in &snapshot.headers {
+            command.arg("--header").arg(format!("{name}: {value}"));
+        }
+        self.started(kind, command, address)
+    }
+
+    fn start_nginx(&self, snapshot: &Snapshot) -> Result<Server, Error> {
+        let program = self.nginx.as_ref().ok_or(Error::Unexpected("nginx is not installed"))?;
+        let address = free_address().map_err(Error::io("find a port"))?;
+        let configuration = nginx::configuration(address, &snapshot.headers, &snapshot.body)?;
+        let file = self.work_folder.join("nginx.conf");
+        fs::write(&file, configuration).map_err(Error::io("write nginx.conf"))?;
+        let mut command = Command::new(program);
+        command.arg("-p").arg(&self.work_folder).arg("-c").arg(&file).args(["-e", "stderr"]);
+        self.started(Kind::Nginx, command, address)
+    }
+
+    fn started(&self, kind: Kind, command: Command, address: SocketAddr) -> Result<Server, Error> {
+        let mut process = Process::start(kind.name(), command, &self.work_folder)?;
+        process.wait_until_accepting(address)?;
+        Ok(Server { kind, address, simulator: None, process })
+    }
+}
+
+/// Looks for nginx where distributions put it.
+pub fn find_nginx() -> Option<PathBuf> {
+    let from_path = std::env::var_os("PATH")
+        .into_iter()
+        .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    from_path
+        .chain(["/usr/sbin", "/usr/local/sbin"].map(|folder| Path::new(folder).to_owned()))
+        .map(|folder| folder.join("nginx"))
+        .find(|file| file.is_file())
+}
