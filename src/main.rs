@@ -1,13 +1,12 @@
-//! The `bhav` program: allocator, command line, exit code.
+//! The `bhav` program: command line and exit code.
+//!
+//! The allocator is the system's, by measurement (ARCHITECTURE.md): the hot path does not allocate,
+//! and another one costs a dependency and memory.
 
 use std::process::ExitCode;
 
 use bhav::app;
 use bhav::cli::{self, Commands};
-
-// One line to change when the load tests measure allocators.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let commands = Commands { serve: app::serve, demo: app::demo, sim: app::sim };

@@ -13,6 +13,7 @@ mod conn;
 pub mod date;
 pub mod head;
 pub mod listen;
+pub mod offline;
 pub mod prepared;
 pub mod problem;
 pub mod reply;

@@ -46,6 +46,20 @@ pub struct Shared<S> {
 }
 
 impl<S> Shared<S> {
+    pub(super) fn new(service: S, settings: &HttpSettings, slots: Arc<Slots>) -> Self {
+        Self {
+            service,
+            settings: settings.clone(),
+            slots,
+            stats: HttpStats::default(),
+            unread_output_bytes: AtomicUsize::new(0),
+            per_address: Mutex::new(HashMap::new()),
+            draining: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            accepting: AtomicBool::new(true),
+        }
+    }
+
     /// Whether connections are to end after their next answer.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
@@ -76,17 +90,7 @@ impl<S: Serve> Server<S> {
         service: S,
     ) -> io::Result<Self> {
         let slots = Arc::new(Slots::new(settings.connections_max, clock));
-        let shared = Arc::new(Shared {
-            service,
-            settings: settings.clone(),
-            slots: Arc::clone(&slots),
-            stats: HttpStats::default(),
-            unread_output_bytes: AtomicUsize::new(0),
-            per_address: Mutex::new(HashMap::new()),
-            draining: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            accepting: AtomicBool::new(true),
-        });
+        let shared = Arc::new(Shared::new(service, settings, Arc::clone(&slots)));
         let address = listener.address();
         let sweeper = threads::spawn("http-sweep", move || slots.sweep())?;
         let descriptor = listener.as_raw_fd();

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// bhav's allocator, so that the comparison is not one of allocators.
+/// Their frameworks allocate per request, so the peers get a fast allocator.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,0 +1,98 @@
+//! A request's whole way through the edge without the kernel: parse, route, answer.
+//!
+//! Routing, the snapshot (fresh, 304, gzip) and 50 cached quotes, each with its answer asserted.
+
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bhav::api::{Api, Cors, State};
+use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::brokers::SharedToken;
+use bhav::cache::misses::Limits;
+use bhav::cache::{L1, Misses};
+use bhav::config::{CacheSettings, HttpSettings};
+use bhav::http::offline::Offline;
+use bhav::market::negotiate::Coding;
+use bhav::market::{InstrumentList, PublishedSnapshot};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const SYMBOLS: usize = 50;
+
+fn state(clock: &Clock) -> State {
+    let misses = || {
+        let limits = Limits::from(&CacheSettings::default());
+        Misses::new(limits, clock.clone(), Box::new(|| {}))
+    };
+    let l1 = Arc::new(L1::new(10_000));
+    for number in 0..SYMBOLS {
+        let quote = Quote {
+            symbol: Symbol::parse(&format!("NSE:SIM{number:03}")).unwrap(),
+            last_price: decimal::parse("1412.95").unwrap(),
+            previous_close: decimal::parse("1389.65"),
+            as_of: clock.now(),
+            received: clock.now(),
+            source: Source::BrokerA,
+            simulated: true,
+        };
+        assert!(l1.insert(quote, clock.monotonic_ms(), false));
+    }
+    let snapshot = Arc::new(PublishedSnapshot::new());
+    let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
+    snapshot.publish(body.into_bytes(), clock.now_ms());
+    State {
+        clock: clock.clone(),
+        snapshot,
+        l1,
+        misses: misses(),
+        probes: misses(),
+        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
+        health: Arc::new(ArcSwapOption::empty()),
+        broker_a_token: Arc::new(SharedToken::default()),
+        answering: Arc::new(AtomicBool::new(true)),
+        miss_wait_ms: 0,
+        cors: Cors::default(),
+    }
+}
+
+fn answers(criterion: &mut Criterion) {
+    let clock = Clock::manual("2026-11-20T05:30:00Z".parse().unwrap());
+    let state = state(&clock);
+    let etag = {
+        let published = state.snapshot.load();
+        published.as_deref().unwrap().etag(Coding::Identity).to_owned()
+    };
+    let symbols: Vec<String> = (0..SYMBOLS).map(|n| format!("NSE:SIM{n:03}")).collect();
+    let quotes = format!("/api/portfolio/live-prices?symbols={}", symbols.join(","));
+    let mut offline = Offline::new(&HttpSettings::default(), &clock, Api::new(state));
+    let request = |method: &str, target: &str, lines: &str| {
+        format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n").into_bytes()
+    };
+    let snapshot = "/api/index/snapshot";
+    let not_modified = format!("If-None-Match: {etag}\r\n");
+    let gzip = "Accept-Encoding: gzip, deflate\r\n";
+    for (name, request, status, part) in [
+        ("route, 404", request("GET", "/api/nothing", ""), "404", "not_found"),
+        ("route, 405", request("DELETE", snapshot, ""), "405", "Allow: GET, HEAD, OPTIONS"),
+        ("snapshot", request("GET", snapshot, ""), "200", "\"index1_price\":25012.35"),
+        ("snapshot, 304", request("GET", snapshot, &not_modified), "304", "ETag"),
+        ("snapshot, gzip", request("GET", snapshot, gzip), "200", "Content-Encoding: gzip"),
+        ("50 quotes", request("GET", &quotes, ""), "200", "\"symbol\":\"NSE:SIM049\""),
+    ] {
+        let answer = offline.exchange(&request).to_vec();
+        let text = String::from_utf8_lossy(&answer);
+        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")) && text.contains(part), "{text}");
+        let mut group = criterion.benchmark_group("dispatch");
+        group.throughput(Throughput::Bytes((request.len() + answer.len()) as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| offline.exchange(black_box(&request)).len());
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, answers);
+criterion_main!(benches);

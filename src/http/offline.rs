@@ -1,0 +1,50 @@
+//! Requests without a socket: bytes in, bytes out, through the same turns as a connection's.
+//!
+//! For benches and tests. Runs on the caller's thread; a handler that parks would block it.
+
+use std::sync::Arc;
+
+use super::Serve;
+use super::request::Peer;
+use super::scratch::Scratch;
+use super::server::Shared;
+use super::slots::Slots;
+use super::turn::{Exchange, Stage, Turn};
+use crate::base::Clock;
+use crate::config::HttpSettings;
+
+/// A connection's parser and answers, with nobody at the other end.
+pub struct Offline<S> {
+    shared: Shared<S>,
+    scratch: Box<Scratch>,
+    stage: Stage,
+}
+
+impl<S: Serve> Offline<S> {
+    /// Answers with `service` under `settings`.
+    pub fn new(settings: &HttpSettings, clock: &Clock, service: S) -> Self {
+        let slots = Arc::new(Slots::new(1, clock));
+        Self {
+            shared: Shared::new(service, settings, slots),
+            scratch: Scratch::take(settings.head_bytes_max),
+            stage: Stage::Head,
+        }
+    }
+
+    /// Feeds `input`, at most one read's worth, and gives everything answered to it.
+    pub fn exchange(&mut self, input: &[u8]) -> &[u8] {
+        self.scratch.out.clear();
+        let held = self.scratch.input_bytes;
+        self.scratch.input[held..held + input.len()].copy_from_slice(input);
+        self.scratch.input_bytes += input.len();
+        let mut exchange = Exchange {
+            shared: &self.shared,
+            peer: Peer::Unix,
+            stage: &mut self.stage,
+            answered: 0,
+        };
+        let turn = exchange.run(&mut self.scratch);
+        debug_assert!(turn != Turn::Flush, "more answers than a bench asks for");
+        &self.scratch.out
+    }
+}
