@@ -180,6 +180,22 @@ impl Programs {
     }
 }
 
+/// Installs nginx from the distribution where that can be done without asking: on Debian, as root.
+pub fn install_nginx() -> Option<PathBuf> {
+    if !Path::new("/usr/bin/apt-get").is_file() {
+        return None;
+    }
+    eprintln!("nginx is missing; installing nginx-light");
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        let command = command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    let installed = apt(&["update", "-qq"])
+        && apt(&["install", "-y", "-qq", "--no-install-recommends", "nginx-light"]);
+    installed.then(find_nginx).flatten()
+}
+
 /// Looks for nginx where distributions put it.
 pub fn find_nginx() -> Option<PathBuf> {
     let from_path = std::env::var_os("PATH")

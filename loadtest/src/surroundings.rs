@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::error::Error;
-use crate::servers::{Programs, find_nginx};
+use crate::servers::{Programs, find_nginx, install_nginx};
 
 /// Folder of this workspace.
 const LOADTEST_FOLDER: &str = env!("CARGO_MANIFEST_DIR");
@@ -39,7 +39,7 @@ pub fn prepare(
     };
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
-    Ok(Programs { folder, bhav, nginx: find_nginx(), work_folder, pin_may })
+    Ok(Programs { folder, bhav, nginx: find_nginx().or_else(install_nginx), work_folder, pin_may })
 }
 
 fn build_bhav() -> Result<PathBuf, Error> {
