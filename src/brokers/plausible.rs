@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
-use crate::base::decimal;
+use crate::base::{Quote, Source, Symbol, decimal};
 
 /// How far an upstream's clock may be ahead of ours.
 const FUTURE_MAX: SignedDuration = SignedDuration::from_mins(5);
@@ -93,6 +93,20 @@ impl Claim {
             }
         }
         Ok(previous_close)
+    }
+
+    /// The claim as a quote of `symbol`, if it is believed.
+    pub fn quote(
+        self,
+        symbol: &Symbol,
+        received: Timestamp,
+        source: Source,
+        simulated: bool,
+    ) -> Option<Quote> {
+        let previous_close = self.believed(received).ok()?;
+        let Self { last_price, as_of, .. } = self;
+        let symbol = symbol.clone();
+        Some(Quote { symbol, last_price, previous_close, as_of, received, source, simulated })
     }
 }
 

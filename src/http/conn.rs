@@ -6,7 +6,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use may::io::{CoIo, WaitIo};
 use zeroize::Zeroizing;
@@ -15,7 +14,7 @@ use super::Serve;
 use super::listen::{Descriptor, Socket};
 use super::request::Peer;
 use super::scratch::{READ_BYTES, Scratch};
-use super::server::{Shared, UNREAD_OUTPUT_TOTAL_BYTES_MAX};
+use super::shared::{Shared, UnreadOutput};
 use super::slots::SlotGuard;
 use super::turn::{Exchange, Stage, Turn};
 
@@ -282,7 +281,7 @@ impl<S: Serve> Connection<S> {
                     let flags = self.io.wait_io();
                     self.note(flags);
                     if flags & WOKEN != 0 && self.slot.is_expired() {
-                        self.shared.stats.write_timeouts.add(1);
+                        self.shared.stats.write_timeouts.increment();
                         return false;
                     }
                 }
@@ -307,10 +306,10 @@ impl<S: Serve> Connection<S> {
     /// The deadline of what the connection was doing has passed.
     fn expire(mut self) {
         if self.timed == Timed::Idle {
-            self.shared.stats.idle_closed.add(1);
+            self.shared.stats.idle_closed.increment();
             return;
         }
-        self.shared.stats.read_timeouts.add(1);
+        self.shared.stats.read_timeouts.increment();
         let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
         let about = self.stage.about();
         let mut exchange =
@@ -350,25 +349,5 @@ impl<S: Serve> Connection<S> {
             }
         }
         scratch.give_back();
-    }
-}
-
-/// A share of the output that waits for slow clients, summed over all connections.
-struct UnreadOutput<S> {
-    shared: Arc<Shared<S>>,
-    bytes: usize,
-}
-
-impl<S> UnreadOutput<S> {
-    fn hold(shared: &Arc<Shared<S>>, bytes: usize) -> Option<Self> {
-        let total = shared.unread_output_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let held = Self { shared: Arc::clone(shared), bytes };
-        (total <= UNREAD_OUTPUT_TOTAL_BYTES_MAX).then_some(held)
-    }
-}
-
-impl<S> Drop for UnreadOutput<S> {
-    fn drop(&mut self) {
-        self.shared.unread_output_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

@@ -20,6 +20,7 @@ pub mod reply;
 pub mod request;
 mod scratch;
 pub mod server;
+pub mod shared;
 mod slots;
 pub mod stats;
 mod turn;

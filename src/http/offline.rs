@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Serve;
 use super::request::Peer;
 use super::scratch::Scratch;
-use super::server::Shared;
+use super::shared::Shared;
 use super::slots::Slots;
 use super::turn::{Exchange, Stage, Turn};
 use crate::base::Clock;

@@ -3,72 +3,27 @@
 //! One coroutine accepts; one OS thread sweeps deadlines (see `slots`). `Server` is held by the
 //! main thread, which drains it.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use may::io::{CoIo, WaitIo, WaitIoWaker};
-use parking_lot::Mutex;
-use std::os::fd::AsRawFd;
 
 use super::Serve;
 use super::conn::Connection;
 use super::listen::{Descriptor, Listener, Socket};
 use super::request::Peer;
+use super::shared::{AddressPlace, Shared};
 use super::slots::Slots;
-use super::stats::HttpStats;
 use crate::base::Clock;
 use crate::config::HttpSettings;
 use crate::rt::{edge, threads};
 
-/// Output waiting for slow readers, all connections together: past it the slowest lose.
-pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
-
 /// Pause of the accept loop when the process or the machine has no descriptors or memory left;
 /// going on at once would burn a core.
 const ACCEPT_PAUSE_MS: u64 = 100;
-
-/// What all connections of a server share.
-pub struct Shared<S> {
-    pub service: S,
-    pub settings: HttpSettings,
-    pub slots: Arc<Slots>,
-    pub stats: HttpStats,
-    pub unread_output_bytes: AtomicUsize,
-    per_address: Mutex<HashMap<IpAddr, usize>>,
-    draining: AtomicBool,
-    /// The drain is over; whoever still waits for a slot gets none.
-    ended: AtomicBool,
-    accepting: AtomicBool,
-}
-
-impl<S> Shared<S> {
-    pub(super) fn new(service: S, settings: &HttpSettings, slots: Arc<Slots>) -> Self {
-        Self {
-            service,
-            settings: settings.clone(),
-            slots,
-            stats: HttpStats::default(),
-            unread_output_bytes: AtomicUsize::new(0),
-            per_address: Mutex::new(HashMap::new()),
-            draining: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            accepting: AtomicBool::new(true),
-        }
-    }
-
-    /// Whether connections are to end after their next answer.
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn draining(&self) -> &AtomicBool {
-        &self.draining
-    }
-}
 
 /// A running server.
 pub struct Server<S> {
@@ -162,9 +117,9 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
                 in_a_row = 0;
                 poll.wait_io();
             }
-            Err(error) if is_per_connection(&error) => shared.stats.accept_errors.add(1),
+            Err(error) if is_per_connection(&error) => shared.stats.accept_errors.increment(),
             Err(error) => {
-                shared.stats.accept_errors.add(1);
+                shared.stats.accept_errors.increment();
                 tracing::warn!(%error, "accept fails; pausing");
                 edge::Parker::current().park(ACCEPT_PAUSE_MS);
                 if shared.is_draining() {
@@ -188,16 +143,16 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
             None if shared.ended.load(Ordering::SeqCst) => return,
             None => {
                 // Accepting pauses here: further clients wait in the kernel's backlog.
-                shared.stats.accept_pauses.add(1);
+                shared.stats.accept_pauses.increment();
                 shared.slots.wait_for_room(ACCEPT_PAUSE_MS);
             }
         }
     };
     let Some(place) = AddressPlace::take(shared, peer) else {
-        shared.stats.address_refusals.add(1);
+        shared.stats.address_refusals.increment();
         return;
     };
-    shared.stats.accepted.add(1);
+    shared.stats.accepted.increment();
     let descriptor = socket.as_raw_fd();
     let started = Connection::new(socket, peer, Arc::clone(shared), slot).and_then(|connection| {
         edge::spawn_for(descriptor, move || {
@@ -206,45 +161,7 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
         })
     });
     if let Err(error) = started {
-        shared.stats.accept_errors.add(1);
+        shared.stats.accept_errors.increment();
         tracing::warn!(%error, "connection dropped");
-    }
-}
-
-/// One connection's share of what its address may have open.
-struct AddressPlace<S> {
-    shared: Arc<Shared<S>>,
-    address: Option<IpAddr>,
-}
-
-impl<S> AddressPlace<S> {
-    fn take(shared: &Arc<Shared<S>>, peer: Peer) -> Option<Self> {
-        let max = shared.settings.connections_per_address_max;
-        let address = match peer {
-            Peer::Ip(address) if max > 0 && !shared.settings.trusted_proxies.contains(&address) => {
-                let mut open = shared.per_address.lock();
-                let count = open.entry(address).or_insert(0);
-                if *count >= max {
-                    return None;
-                }
-                *count += 1;
-                Some(address)
-            }
-            _ => None,
-        };
-        Some(Self { shared: Arc::clone(shared), address })
-    }
-}
-
-impl<S> Drop for AddressPlace<S> {
-    fn drop(&mut self) {
-        let Some(address) = self.address else { return };
-        let mut open = self.shared.per_address.lock();
-        if let Some(count) = open.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&address);
-            }
-        }
     }
 }

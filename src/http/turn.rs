@@ -11,7 +11,7 @@ use super::problem::Problem;
 use super::reply::{ConnectionLine, Reply};
 use super::request::{Peer, Request};
 use super::scratch::Scratch;
-use super::server::Shared;
+use super::shared::Shared;
 use super::{Method, Serve};
 
 /// Output gathered before it is written, so that answers to pipelined requests share a write but
@@ -245,7 +245,7 @@ impl<S: Serve> Exchange<'_, S> {
         let service = &self.shared.service;
         let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut reply)));
         if handled.is_err() || reply.status == 0 {
-            self.shared.stats.handler_panics.add(1);
+            self.shared.stats.handler_panics.increment();
             reply.out.truncate(before);
             reply.status = 0;
             reply.extra_lines = b"";

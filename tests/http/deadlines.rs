@@ -43,7 +43,7 @@ fn a_head_that_drips_in_is_408() {
     let mut wire = harness.connect();
     assert_eq!(wire.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET ").status, 200);
     timed_out(&mut wire);
-    assert_eq!(harness.shared().stats.read_timeouts.sum(), 2);
+    assert_eq!(harness.shared().stats.read_timeouts.value(), 2);
     assert_eq!(harness.probe.served(), 1);
 }
 
@@ -79,7 +79,7 @@ fn silent_and_idle_connections_are_closed_without_a_word() {
     let mut idle = harness.connect();
     assert_eq!(idle.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
     idle.closes();
-    assert_eq!(harness.shared().stats.idle_closed.sum(), 2);
+    assert_eq!(harness.shared().stats.idle_closed.value(), 2);
     eventually("the table is empty", || harness.shared().slots.open() == 0);
 }
 

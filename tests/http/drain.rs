@@ -92,12 +92,12 @@ fn a_connection_that_waits_at_the_cap_is_served_before_the_end() {
     probe.waiting.recv().unwrap();
     let mut outside = harness.connect();
     outside.send(GET);
-    eventually("accepting pauses", || harness.shared().stats.accept_pauses.sum() > 0);
+    eventually("accepting pauses", || harness.shared().stats.accept_pauses.value() > 0);
     let server = harness.into_server();
     let shared = std::sync::Arc::clone(server.shared());
     let draining = threads::spawn("drain", move || server.drain()).unwrap();
-    let pauses = shared.stats.accept_pauses.sum();
-    eventually("it drains", || shared.is_draining() && shared.stats.accept_pauses.sum() > pauses);
+    let pauses = shared.stats.accept_pauses.value();
+    eventually("it drains", || shared.is_draining() && shared.stats.accept_pauses.value() > pauses);
     probe.release.send(()).unwrap();
     assert!(inside.answer().says_close());
     let answer = outside.answer();

@@ -36,7 +36,7 @@ fn thousands_of_connections_come_and_go_and_nothing_stays() {
             }
         }
         eventually("the table is empty", || harness.shared().slots.open() == 0);
-        assert_eq!(harness.shared().stats.accepted.sum(), 3_001);
+        assert_eq!(harness.shared().stats.accepted.value(), 3_001);
         eventually("no descriptor is left", || descriptors() <= before);
     });
 }
@@ -74,7 +74,7 @@ fn running_out_of_descriptors_is_survived_without_burning_a_core() {
         let mut inside = harness.connect();
         assert_eq!(inside.ask(GET).status, 200);
         let mut meter = CpuMeter::open();
-        let errors = || harness.shared().stats.accept_errors.sum();
+        let errors = || harness.shared().stats.accept_errors.value();
         let mut knocking: Vec<_> =
             (0..3).map(|_| Wire::unconnected(&harness.address).unwrap()).collect();
         let mut hoard = Vec::new();

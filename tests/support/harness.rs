@@ -4,7 +4,7 @@ use std::sync::Once;
 
 use bhav::base::Clock;
 use bhav::config::HttpSettings;
-use bhav::http::server::Shared;
+use bhav::http::shared::Shared;
 use bhav::http::{Listener, Server};
 
 use super::probe::{Handle, Probe};

@@ -275,16 +275,7 @@ fn quote(symbol: &Symbol, row: &QuoteRow, simulated: bool, received: Timestamp) 
         previous_close: row.previous_close,
         as_of: row.timestamp.unwrap_or(received),
     };
-    let previous_close = claim.believed(received).ok()?;
-    Some(Quote {
-        symbol: symbol.clone(),
-        last_price: claim.last_price,
-        previous_close,
-        as_of: claim.as_of,
-        received,
-        source: Source::BrokerA,
-        simulated,
-    })
+    claim.quote(symbol, received, Source::BrokerA, simulated)
 }
 
 #[cfg(test)]

@@ -180,16 +180,7 @@ impl Public {
             previous_close: price.previous_close,
             as_of: price.as_of,
         };
-        let previous_close = claim.believed(received).ok()?;
-        Some(Quote {
-            symbol: symbol.clone(),
-            last_price: claim.last_price,
-            previous_close,
-            as_of: claim.as_of,
-            received,
-            source: Source::Public,
-            simulated,
-        })
+        claim.quote(symbol, received, Source::Public, simulated)
     }
 }
 
