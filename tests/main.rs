@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod layers;
+mod routes;
+mod service;
 mod settings;
 mod source;
 mod tidy;
