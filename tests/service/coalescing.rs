@@ -51,6 +51,43 @@ fn three_hundred_clients_cost_the_broker_one_call_a_second() {
     service.0.stop();
 }
 
+/// Nothing but the public provider, whose budget is a batch of twenty every 15 seconds.
+#[test]
+fn no_number_of_clients_spends_the_public_budget() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_a.access_token = None;
+    config.public.batch_interval_ms = 15_000;
+    config.cache.miss_wait_ms = 500;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let symbols = universe();
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS / 3 {
+            let (symbols, service) = (&symbols, &service);
+            scope.spawn(move || {
+                let real = (0..20).map(|at| symbols[(client * 7 + at) % SYMBOLS].clone());
+                let made_up = (0..20).map(|at| format!("NSE:MADEUP{client}X{at}"));
+                let target =
+                    format!("{PRICES}{}", real.chain(made_up).collect::<Vec<_>>().join(","));
+                let mut connection = service.client();
+                for _ in 0..2 {
+                    let answer = connection.get(&target);
+                    assert!(matches!(answer.status, 200 | 503), "{}", answer.text());
+                }
+            });
+        }
+    });
+    let stats = scene.stats();
+    let calls: u64 = ["public.spark", "public.spark_v8", "public.chart"]
+        .iter()
+        .map(|route| stats["requests"][*route].as_u64().unwrap_or(0))
+        .sum();
+    let elapsed_ms = service.health()["uptime_s"].as_u64().unwrap() * 1_000 + 1_000;
+    assert!(calls <= 1 + elapsed_ms / 15_000, "{calls} calls in {elapsed_ms} ms: {stats}");
+    service.0.stop();
+}
+
 #[test]
 fn the_first_level_never_holds_more_than_it_may() {
     const ENTRIES_MAX: u64 = 40;

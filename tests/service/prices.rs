@@ -113,6 +113,21 @@ fn fifty_are_served_and_one_more_is_refused() {
 }
 
 #[test]
+fn head_is_get_without_a_body() {
+    let (_scene, service) = service();
+    let mut client = service.client();
+    let target = format!("{PRICES}NSE:NOSUCH");
+    let full = client.get(&target);
+    let head = client.send("HEAD", &target, "");
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.header("content-length"), full.header("content-length"));
+    let refused = client.send("HEAD", &format!("{PRICES}INFY"), "");
+    assert_eq!((refused.status, refused.body.len()), (400, 0));
+    assert_eq!(client.get(&target).text(), full.text());
+    service.0.stop();
+}
+
+#[test]
 fn what_is_no_symbol_is_refused() {
     let (_scene, service) = service();
     let mut client = service.client();

@@ -19,6 +19,20 @@ fn symbols_that_nobody_asked_for_before_arrive_within_the_wait() {
     service.0.stop();
 }
 
+/// While the market rests, rounds are half a minute apart; somebody who waits is not kept so long.
+#[test]
+fn on_a_sunday_quotes_arrive_within_the_wait_too() {
+    let scene = Scene::at("2026-11-22T11:00:00+05:30");
+    let service = scene.start();
+    service.await_instruments();
+    let answer = service.prices("NSE:INFY,NSE:M%26M");
+    assert_eq!(answer.quoted(), ["NSE:INFY", "NSE:M&M"]);
+    let quote = &answer.json()["quotes"][0];
+    assert!(quote["as_of"].as_str().unwrap().starts_with("2026-11-20T15:"), "{quote}");
+    assert_eq!(quote["stale"], false, "Friday's close is the price until Monday");
+    service.0.stop();
+}
+
 #[test]
 fn a_symbol_that_the_brokers_list_lacks_costs_nothing() {
     let scene = Scene::at(TRADING);

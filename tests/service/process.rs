@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::support::{Client, SNAPSHOT, TRADING, until};
+use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
 
 /// A running `bhav`, killed when dropped.
 pub struct Program {
@@ -23,12 +23,16 @@ fn bhav(args: &[&str]) -> Command {
 
 impl Program {
     pub fn start(args: &[&str]) -> Self {
-        let mut child = bhav(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self::of(bhav(args).stderr(Stdio::null()))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut printed = String::new();
         let address = loop {
             let start = printed.len();
-            assert_ne!(lines.read_line(&mut printed).unwrap(), 0, "{args:?} ended: {printed}");
+            assert_ne!(lines.read_line(&mut printed).unwrap(), 0, "it ended: {printed}");
             if let Some(address) = printed[start..].strip_prefix("listening on http://") {
                 break address.trim().to_owned();
             }
@@ -95,6 +99,34 @@ fn demo_says_what_to_try_and_it_works() {
         Some(client.get(SNAPSHOT).json()).filter(|json| json["market"]["stale"] == false)
     });
     assert!(json["market"]["simulated"] == true && json["market"]["phase"] == "open");
+}
+
+#[test]
+fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let mut command = bhav(&[
+        "serve",
+        "--listen=127.0.0.1:0",
+        &format!("--state-dir={}", scene.state.path().display()),
+        &format!("--brokera-url={}", scene.sim.broker_a_url()),
+        &format!("--public-url={}", scene.sim.public_url()),
+        &format!("--now={TRADING}"),
+    ]);
+    let mut program = Program::of(command.stderr(Stdio::piped()));
+    let mut client = Client::connect(&program.address);
+    client
+        .send("GET", SNAPSHOT, "X-Request-Id: probe-7\r\n")
+        .expect_problem(503, "snapshot_not_ready");
+    let made = client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned();
+    program.terminate();
+    let mut log = String::new();
+    program.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert_eq!(program.exit().code(), Some(0), "{log}");
+    for id in ["probe-7", &made] {
+        let lines = log.lines().filter(|line| line.contains(&format!("request_id={id}")));
+        assert_eq!(lines.count(), 1, "{id} in\n{log}");
+    }
 }
 
 #[test]

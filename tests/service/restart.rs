@@ -12,7 +12,7 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     assert_eq!(service.prices("NSE:INFY,NSE:M%26M").quoted().len(), 2);
     scene.refuse_all();
     let last = service.snapshot_where("stale", |json| json["market"]["stale"] == true);
-    assert_eq!(service.0.stop(), 0);
+    service.0.stop();
 
     let service = scene.start();
     // No waiting: the very first answer.
@@ -24,6 +24,7 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     let quotes = service.prices("NSE:M%26M,NSE:INFY");
     assert_eq!(quotes.quoted(), ["NSE:M&M", "NSE:INFY"]);
     assert_eq!(quotes.text().matches("\"stale\":true").count(), 2, "{}", quotes.text());
+    assert_eq!(quotes.text().matches("\"simulated\":true").count(), 2, "{}", quotes.text());
     // The day's instrument list survived as well: this needs no upstream.
     assert_eq!(service.prices("NSE:NOSUCH").unavailable(), ["NSE:NOSUCH"]);
     service.0.stop();
@@ -48,7 +49,7 @@ fn a_damaged_second_level_does_not_keep_the_service_down() {
         .unwrap();
     let service = scene.start();
     service.fresh_snapshot();
-    assert_eq!(service.0.stop(), 0);
+    service.0.stop();
 }
 
 /// The real program, killed without warning, then `serve` on what it left behind.

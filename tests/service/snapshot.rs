@@ -30,7 +30,7 @@ fn the_body_has_the_fields_of_the_contract() {
     for name in &expected[..6] {
         assert!(json[*name].is_number(), "{name}");
     }
-    assert!(json["signals"].as_array().is_some_and(|signals| signals.is_empty()));
+    assert!(json["signals"].as_array().is_some_and(sonic_rs::Array::is_empty));
     let sectors = json["sectors"].as_array().unwrap();
     assert!(!sectors.is_empty());
     for sector in sectors.iter() {
