@@ -88,6 +88,8 @@ fn an_upstream_that_hangs_holds_a_request_for_the_miss_wait_only() {
     scene.fault("*", HANGS);
     let mut config = scene.config();
     config.cache.miss_wait_ms = 300;
+    // Stopping waits for the call under way.
+    config.upstream.read_timeout_ms = 1_000;
     let service = scene.start_with(&config);
     service.prices("NSE:INFY").expect_problem(503, "quotes_unavailable");
     service.0.stop();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bhav::app::App;
 use bhav::base::{Clock, decimal};
 use bhav::config::Config;
-use bhav::market::MarketCalendar;
+use bhav::market::{MarketCalendar, Origin};
 use bhav::rt::edge::Parker;
 use bhav::sim::{Sessions, Sim, SimSettings};
 use rust_decimal::Decimal;
@@ -143,8 +143,10 @@ impl Service {
 
     /// Until broker A's own list of instruments is in force.
     pub fn await_instruments(&self) {
+        // Health would tell too, but only once a second.
+        let instruments = &self.0.server().shared().service.state().instruments;
         until("broker A's instruments", || {
-            (self.health()["market"]["instruments_origin"] == "broker_a").then_some(())
+            (instruments.load().origin() == Origin::BrokerA).then_some(())
         });
     }
 }
