@@ -31,6 +31,9 @@ pub struct FeedSlot {
     /// Monotonic times, `None` before the first.
     pub asked_mono_ms: Option<u64>,
     pub succeeded_mono_ms: Option<u64>,
+    /// When it last gave a believable price of the primary index: an answer without one says
+    /// nothing about the market.
+    pub indexed_mono_ms: Option<u64>,
     /// Its newest quotes of the indices and sectors.
     pub index_quotes: QuoteMap,
     /// The last failure, for health; cleared by a success.
@@ -48,6 +51,7 @@ impl FeedSlot {
             in_flight: false,
             asked_mono_ms: None,
             succeeded_mono_ms: None,
+            indexed_mono_ms: None,
             index_quotes: QuoteMap::new(),
             failure: None,
             rounds: 0,
@@ -65,8 +69,7 @@ impl FeedSlot {
 
     /// Whether what it said is fresh.
     pub fn is_fresh(&self, now_mono_ms: u64, pace: Pace) -> bool {
-        self.succeeded_mono_ms
-            .is_some_and(|at| now_mono_ms.saturating_sub(at) <= pace.stale_after_ms)
+        self.indexed_mono_ms.is_some_and(|at| now_mono_ms.saturating_sub(at) <= pace.stale_after_ms)
     }
 
     /// Milliseconds until a call might go out; for the scheduler's sleep.

@@ -12,7 +12,7 @@ use super::persist::{self, Unstored};
 use super::policy::Policy;
 use super::{Event, Parts, Round, health, publish_flag};
 use crate::base::{Source, ist};
-use crate::brokers::{Batch, MarketFeed};
+use crate::brokers::{Batch, FeedError, MarketFeed};
 use crate::cache::codec;
 use crate::http::date::imf_fixdate;
 use crate::market::{MarketStatus, Phase, Snapshot};
@@ -250,6 +250,15 @@ impl Scheduler {
                 None => return,
             },
         };
+        // Every round asks for the indices, so an answer without one believable price is no answer:
+        // neither a sign of life, nor proof that what it leaves out does not exist.
+        let outcome = outcome.map(|outcome| match outcome {
+            Ok(batch) if batch.quotes.is_empty() => Err(FeedError::Malformed {
+                source_name: source.as_str(),
+                detail: "not one believable price".to_owned(),
+            }),
+            other => other,
+        });
         slot.ended(outcome.as_ref(), now_mono_ms);
         match outcome {
             Some(Ok(batch)) => {
@@ -277,6 +286,9 @@ impl Scheduler {
                     Source::Public => self.public.as_mut(),
                 };
                 if let Some(slot) = slot {
+                    if quote.symbol == self.parts.indices.primary.symbol {
+                        slot.indexed_mono_ms = Some(now_mono_ms);
+                    }
                     slot.index_quotes.insert(quote.symbol.clone(), quote);
                 }
             }
