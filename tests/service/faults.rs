@@ -2,7 +2,6 @@
 
 use bhav::base::Clock;
 use bhav::sim::SimSettings;
-use sonic_rs::JsonValueTrait;
 
 use super::support::{SNAPSHOT, Scene, TRADING, number, raw, until};
 

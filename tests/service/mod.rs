@@ -1,6 +1,7 @@
 //! The whole service over real sockets: an application against a simulator, one scenario a test.
 
 mod coalescing;
+mod faults;
 mod health;
 mod market;
 mod prices;

@@ -111,6 +111,23 @@ fn what_is_cached_is_served_beside_what_cannot_be_had() {
     service.0.stop();
 }
 
+/// Zeros are no prices: they neither settle a request nor make the symbol unknown.
+#[test]
+fn nonsense_from_broker_a_leaves_the_question_to_the_public_provider() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a.quote", r#"{"kind":"zero_price"}"#);
+    scene.fault("broker_a.ohlc", r#"{"kind":"zero_price"}"#);
+    let service = scene.start();
+    service.await_instruments();
+    let answer = until("a quote of INFY", || {
+        let answer = service.prices("NSE:INFY");
+        assert!(answer.status == 503 || answer.quoted() == ["NSE:INFY"], "{}", answer.text());
+        (answer.status == 200).then_some(answer)
+    });
+    assert_eq!(answer.json()["quotes"][0]["source"], "public");
+    service.0.stop();
+}
+
 #[test]
 fn the_public_provider_answers_where_broker_a_does_not() {
     let scene = Scene::at(TRADING);

@@ -36,7 +36,10 @@ impl Scene {
     }
 
     pub fn with(now: &str, settings: SimSettings) -> Self {
-        let clock = Clock::starting_at(now.parse().unwrap());
+        Self::on(Clock::starting_at(now.parse().unwrap()), settings)
+    }
+
+    pub fn on(clock: Clock, settings: SimSettings) -> Self {
         let calendar = MarketCalendar::load(None).unwrap();
         let sessions = Sessions::new(move |date| calendar.is_trading_date(date));
         let sim = bhav::sim::start(SimSettings { sessions, ..settings }, clock.clone()).unwrap();
