@@ -90,9 +90,11 @@ impl FeedSlot {
     }
 
     /// Sends one round to the lane. Its outcome arrives as [`Event::Round`], whatever happens.
-    pub fn ask(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    /// `on_trial`: somebody else can answer those who wait, so this round does not carry their
+    /// symbols.
+    pub fn ask(&mut self, parts: &Parts, now_mono_ms: u64, on_trial: bool, events: &Sender<Event>) {
         let source = self.feed.source();
-        let (symbols, taken) = self.compose(parts, now_mono_ms);
+        let (symbols, taken) = self.compose(parts, now_mono_ms, on_trial);
         self.in_flight = true;
         self.asked_mono_ms = Some(now_mono_ms);
         self.rounds += 1;
@@ -108,7 +110,12 @@ impl FeedSlot {
         }
     }
 
-    fn compose(&self, parts: &Parts, now_mono_ms: u64) -> (Vec<Symbol>, Vec<Taken>) {
+    fn compose(
+        &self,
+        parts: &Parts,
+        now_mono_ms: u64,
+        on_trial: bool,
+    ) -> (Vec<Symbol>, Vec<Taken>) {
         let max = self.feed.batch_max();
         let source = self.feed.source();
         let spelled =
@@ -117,12 +124,13 @@ impl FeedSlot {
             parts.indices.all().filter(spelled).map(|index| index.symbol.clone()).collect();
         symbols.truncate(max);
         let probes_max = match source {
+            _ if on_trial => 0,
             Source::BrokerA => PROBES_BROKER_A,
             Source::Public => PROBES_PUBLIC,
         };
         let probes = parts.probes.take_pending(probes_max.min(max - symbols.len()));
         let room = max - symbols.len() - probes.symbols().len();
-        let misses = parts.misses.take_pending(room);
+        let misses = parts.misses.take_pending(if on_trial { 0 } else { room });
         for taken in [&probes, &misses] {
             push_new(&mut symbols, taken.symbols(), max);
         }

@@ -206,7 +206,11 @@ impl Scheduler {
     fn ask_feeds(&mut self, now_mono_ms: u64) {
         let waits = self.somebody_waits();
         if self.broker_a.is_due(now_mono_ms, self.policy.broker_a, waits) {
-            self.broker_a.ask(&self.parts, now_mono_ms, &self.events);
+            // After a failure those who wait are not tied to it again while another is free.
+            let wait_ms = self.parts.cache_settings.miss_wait_ms;
+            let on_trial = self.broker_a.failure.is_some()
+                && self.public.as_ref().is_some_and(|public| public.can_answer_within(wait_ms));
+            self.broker_a.ask(&self.parts, now_mono_ms, on_trial, &self.events);
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
             && self.broker_a.can_answer_within(FIRST_ANSWER_MS);
@@ -215,7 +219,7 @@ impl Scheduler {
             && !broker_a_serves
             && public.is_due(now_mono_ms, self.policy.public, waits)
         {
-            public.ask(&self.parts, now_mono_ms, &self.events);
+            public.ask(&self.parts, now_mono_ms, false, &self.events);
         }
         let wait_ms = self.parts.cache_settings.miss_wait_ms;
         let answering = self.slots().any(|slot| slot.in_flight || slot.can_answer_within(wait_ms));
