@@ -6,6 +6,8 @@
 
 mod http;
 mod layers;
+mod routes;
+mod service;
 mod settings;
 mod source;
 mod support;

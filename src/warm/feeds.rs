@@ -31,6 +31,9 @@ pub struct FeedSlot {
     /// Monotonic times, `None` before the first.
     pub asked_mono_ms: Option<u64>,
     pub succeeded_mono_ms: Option<u64>,
+    /// When it last gave a believable price of the primary index: an answer without one says
+    /// nothing about the market.
+    pub indexed_mono_ms: Option<u64>,
     /// Its newest quotes of the indices and sectors.
     pub index_quotes: QuoteMap,
     /// The last failure, for health; cleared by a success.
@@ -48,6 +51,7 @@ impl FeedSlot {
             in_flight: false,
             asked_mono_ms: None,
             succeeded_mono_ms: None,
+            indexed_mono_ms: None,
             index_quotes: QuoteMap::new(),
             failure: None,
             rounds: 0,
@@ -65,8 +69,7 @@ impl FeedSlot {
 
     /// Whether what it said is fresh.
     pub fn is_fresh(&self, now_mono_ms: u64, pace: Pace) -> bool {
-        self.succeeded_mono_ms
-            .is_some_and(|at| now_mono_ms.saturating_sub(at) <= pace.stale_after_ms)
+        self.indexed_mono_ms.is_some_and(|at| now_mono_ms.saturating_sub(at) <= pace.stale_after_ms)
     }
 
     /// Milliseconds until a call might go out; for the scheduler's sleep.
@@ -87,9 +90,11 @@ impl FeedSlot {
     }
 
     /// Sends one round to the lane. Its outcome arrives as [`Event::Round`], whatever happens.
-    pub fn ask(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    /// `on_trial`: somebody else can answer those who wait, so this round does not carry their
+    /// symbols.
+    pub fn ask(&mut self, parts: &Parts, now_mono_ms: u64, on_trial: bool, events: &Sender<Event>) {
         let source = self.feed.source();
-        let (symbols, taken) = self.compose(parts, now_mono_ms);
+        let (symbols, taken) = self.compose(parts, now_mono_ms, on_trial);
         self.in_flight = true;
         self.asked_mono_ms = Some(now_mono_ms);
         self.rounds += 1;
@@ -105,7 +110,12 @@ impl FeedSlot {
         }
     }
 
-    fn compose(&self, parts: &Parts, now_mono_ms: u64) -> (Vec<Symbol>, Vec<Taken>) {
+    fn compose(
+        &self,
+        parts: &Parts,
+        now_mono_ms: u64,
+        on_trial: bool,
+    ) -> (Vec<Symbol>, Vec<Taken>) {
         let max = self.feed.batch_max();
         let source = self.feed.source();
         let spelled =
@@ -114,12 +124,13 @@ impl FeedSlot {
             parts.indices.all().filter(spelled).map(|index| index.symbol.clone()).collect();
         symbols.truncate(max);
         let probes_max = match source {
+            _ if on_trial => 0,
             Source::BrokerA => PROBES_BROKER_A,
             Source::Public => PROBES_PUBLIC,
         };
         let probes = parts.probes.take_pending(probes_max.min(max - symbols.len()));
         let room = max - symbols.len() - probes.symbols().len();
-        let misses = parts.misses.take_pending(room);
+        let misses = parts.misses.take_pending(if on_trial { 0 } else { room });
         for taken in [&probes, &misses] {
             push_new(&mut symbols, taken.symbols(), max);
         }

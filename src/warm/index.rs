@@ -30,7 +30,7 @@ pub fn build(
     let mut ordered: Vec<Candidate<'_>> =
         slots.iter().map(|slot| Candidate { slot, fresh: candidate(slot) }).collect();
     ordered.sort_by_key(|candidate| {
-        let answered = candidate.slot.succeeded_mono_ms;
+        let answered = candidate.slot.indexed_mono_ms;
         // Stable: among fresh feeds the preference stands.
         (!candidate.fresh, if candidate.fresh { None } else { Some(std::cmp::Reverse(answered)) })
     });

@@ -12,7 +12,7 @@ use super::persist::{self, Unstored};
 use super::policy::Policy;
 use super::{Event, Parts, Round, health, publish_flag};
 use crate::base::{Source, ist};
-use crate::brokers::{Batch, MarketFeed};
+use crate::brokers::{Batch, FeedError, MarketFeed};
 use crate::cache::codec;
 use crate::http::date::imf_fixdate;
 use crate::market::{MarketStatus, Phase, Snapshot};
@@ -206,7 +206,11 @@ impl Scheduler {
     fn ask_feeds(&mut self, now_mono_ms: u64) {
         let waits = self.somebody_waits();
         if self.broker_a.is_due(now_mono_ms, self.policy.broker_a, waits) {
-            self.broker_a.ask(&self.parts, now_mono_ms, &self.events);
+            // After a failure those who wait are not tied to it again while another is free.
+            let wait_ms = self.parts.cache_settings.miss_wait_ms;
+            let on_trial = self.broker_a.failure.is_some()
+                && self.public.as_ref().is_some_and(|public| public.can_answer_within(wait_ms));
+            self.broker_a.ask(&self.parts, now_mono_ms, on_trial, &self.events);
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
             && self.broker_a.can_answer_within(FIRST_ANSWER_MS);
@@ -215,7 +219,7 @@ impl Scheduler {
             && !broker_a_serves
             && public.is_due(now_mono_ms, self.policy.public, waits)
         {
-            public.ask(&self.parts, now_mono_ms, &self.events);
+            public.ask(&self.parts, now_mono_ms, false, &self.events);
         }
         let wait_ms = self.parts.cache_settings.miss_wait_ms;
         let answering = self.slots().any(|slot| slot.in_flight || slot.can_answer_within(wait_ms));
@@ -250,6 +254,15 @@ impl Scheduler {
                 None => return,
             },
         };
+        // Every round asks for the indices, so an answer without one believable price is no answer:
+        // neither a sign of life, nor proof that what it leaves out does not exist.
+        let outcome = outcome.map(|outcome| match outcome {
+            Ok(batch) if batch.quotes.is_empty() => Err(FeedError::Malformed {
+                source_name: source.as_str(),
+                detail: "not one believable price".to_owned(),
+            }),
+            other => other,
+        });
         slot.ended(outcome.as_ref(), now_mono_ms);
         match outcome {
             Some(Ok(batch)) => {
@@ -277,6 +290,9 @@ impl Scheduler {
                     Source::Public => self.public.as_mut(),
                 };
                 if let Some(slot) = slot {
+                    if quote.symbol == self.parts.indices.primary.symbol {
+                        slot.indexed_mono_ms = Some(now_mono_ms);
+                    }
                     slot.index_quotes.insert(quote.symbol.clone(), quote);
                 }
             }

@@ -1,0 +1,216 @@
+//! Shows that answering from memory allocates nothing: neither the snapshot, nor its 304, nor fifty
+//! cached quotes, nor health.
+//!
+//! The HTTP server and the routes run as they do in the product, over a real socket. The parts
+//! around them (feeds, warmers, log) are left out and the clock stands still, because what happens
+//! once a second or once a refresh does allocate: a new `Date`, a new snapshot. What is left is the
+//! cost of requests, and once each connection's worker has grown its buffers, no thread but the
+//! test's own may call the allocator: the count is of the whole process, not of threads picked out.
+
+#![allow(clippy::unwrap_used)]
+#![allow(unsafe_code)] // An allocator cannot be written without.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bhav::api::{Api, Cors, State};
+use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::brokers::SharedToken;
+use bhav::cache::misses::Limits;
+use bhav::cache::{L1, Misses};
+use bhav::config::HttpSettings;
+use bhav::http::{Listener, Prepared, Server};
+use bhav::market::{InstrumentList, PublishedSnapshot};
+
+/// Calls of the allocator by threads that are not the test's own.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Constant, without a destructor: reading it allocates nothing itself.
+    static IS_CLIENT: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+fn count() {
+    if !IS_CLIENT.get() {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator with its arguments unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.realloc(block, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const NOW: &str = "2026-11-20T11:00:00+05:30";
+/// Enough that every edge worker serves some.
+const CONNECTIONS: usize = 8;
+const WARM_UP: usize = 50;
+const COUNTED: usize = 1_000;
+const QUOTES: usize = 50;
+const QUERY: &[u8] = b"?symbols=";
+
+fn symbols() -> Vec<Symbol> {
+    (0..QUOTES).map(|at| Symbol::parse(&format!("NSE:SIM{at:03}")).unwrap()).collect()
+}
+
+/// The handlers' state with a snapshot published and fifty quotes cached.
+fn state(clock: &Clock) -> State {
+    let snapshot = PublishedSnapshot::new();
+    let json = format!(r#"{{"index1_price":24321.88,"sectors":[{}0]}}"#, "1,".repeat(900));
+    snapshot.publish(json.into_bytes(), clock.now_ms());
+    let l1 = L1::new(1_000);
+    for symbol in symbols() {
+        let quote = Quote {
+            symbol,
+            last_price: decimal::parse("1412.95").unwrap(),
+            previous_close: decimal::parse("1389.65"),
+            as_of: clock.now(),
+            received: clock.now(),
+            source: Source::BrokerA,
+            simulated: true,
+        };
+        assert!(l1.insert(quote, clock.monotonic_ms(), false));
+    }
+    l1.set_stale_after(Source::BrokerA, u64::MAX);
+    let misses = || {
+        let limits = Limits { waiters_max: 10, symbols_max: 10 };
+        Misses::new(limits, clock.clone(), Box::new(|| ()))
+    };
+    let health =
+        Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
+    State {
+        clock: clock.clone(),
+        snapshot: Arc::new(snapshot),
+        l1: Arc::new(l1),
+        misses: misses(),
+        probes: misses(),
+        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
+        health: Arc::new(ArcSwapOption::from_pointee(health)),
+        broker_a_token: Arc::new(SharedToken::default()),
+        answering: Arc::new(AtomicBool::new(true)),
+        miss_wait_ms: 100,
+        cors: Cors::new(&["https://app.example".to_owned()]),
+    }
+}
+
+/// One answer of known length, checked to begin as it should.
+fn exchange(client: &mut TcpStream, request: &[u8], answer: &mut [u8], status: &[u8]) {
+    client.write_all(request).unwrap();
+    client.read_exact(answer).unwrap();
+    assert!(answer.starts_with(status), "{}", String::from_utf8_lossy(answer));
+}
+
+/// How often the allocator is called for a thousand of `request` over open connections.
+fn calls(clients: &mut [TcpStream], request: &str, status: &str) -> usize {
+    let (request, status) = (request.as_bytes(), status.as_bytes());
+    // The first answer tells how long they all are.
+    clients[0].write_all(request).unwrap();
+    let mut first = vec![0; 64 * 1024];
+    let mut length = 0;
+    while !is_whole(&first[..length]) {
+        length += clients[0].read(&mut first[length..]).unwrap();
+    }
+    if request.windows(QUERY.len()).any(|window| window == QUERY) {
+        let body = String::from_utf8_lossy(&first[..length]);
+        assert_eq!(body.matches("\"last_price\"").count(), QUOTES, "{body}");
+    }
+    let mut answer = vec![0; length];
+    for at in 0..WARM_UP * CONNECTIONS {
+        exchange(&mut clients[at % CONNECTIONS], request, &mut answer, status);
+    }
+    let before = CALLS.load(Ordering::SeqCst);
+    for at in 0..COUNTED {
+        exchange(&mut clients[at % CONNECTIONS], request, &mut answer, status);
+    }
+    CALLS.load(Ordering::SeqCst) - before
+}
+
+fn is_whole(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    bytes.len() == head.len() + 4 + length.map_or(0, |length| length.parse().unwrap())
+}
+
+#[test]
+fn answers_from_memory_allocate_nothing() {
+    IS_CLIENT.set(true);
+    let clock = Clock::manual(NOW.parse().unwrap());
+    let state = state(&clock);
+    let tag = {
+        let published = state.snapshot.load();
+        let br = published.as_ref().unwrap().select(Some(b"br"), None);
+        let head = String::from_utf8(br.headers().to_vec()).unwrap();
+        head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
+    };
+    let settings = HttpSettings { connections_max: 64, ..HttpSettings::default() };
+    let listener = Listener::open("127.0.0.1:0").unwrap();
+    let server = Server::start(listener, &settings, &clock, Api::new(state)).unwrap();
+    let mut clients: Vec<TcpStream> = (0..CONNECTIONS)
+        .map(|_| {
+            let client = TcpStream::connect(server.address()).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            client
+        })
+        .collect();
+    let names = symbols().iter().map(Symbol::to_string).collect::<Vec<_>>().join(",");
+    let snapshot = "GET /api/index/snapshot HTTP/1.1\r\nHost: a\r\n";
+    let browser = "User-Agent: Mozilla/5.0\r\nAccept: */*\r\nOrigin: https://app.example\r\n";
+    for (what, request, status) in [
+        ("snapshot", format!("{snapshot}\r\n"), "HTTP/1.1 200 "),
+        ("br", format!("{snapshot}{browser}Accept-Encoding: gzip, br\r\n\r\n"), "HTTP/1.1 200 "),
+        (
+            "304",
+            format!("{snapshot}Accept-Encoding: br\r\nIf-None-Match: \"x\", {tag}\r\n\r\n"),
+            "HTTP/1.1 304 ",
+        ),
+        (
+            "live-prices",
+            format!("GET /api/portfolio/live-prices?symbols={names} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            "HTTP/1.1 200 ",
+        ),
+        ("health", "GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "HTTP/1.1 200 "),
+    ] {
+        let found = calls(&mut clients, &request, status);
+        assert_eq!(found, 0, "{what}: calls of the allocator for {COUNTED} requests");
+    }
+    // That the count works at all: a problem document is made for each request.
+    let refused = "GET /nowhere HTTP/1.1\r\nHost: a\r\nX-Request-Id: same\r\n\r\n";
+    let found = calls(&mut clients, refused, "HTTP/1.1 404 ");
+    assert!(found >= COUNTED, "only {found} calls were seen");
+    drop(clients);
+    server.drain();
+}

@@ -1,0 +1,185 @@
+//! The real program: what it prints, how it ends, and what a second one says.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
+
+/// A running `bhav`, killed when dropped.
+pub struct Program {
+    child: Child,
+    /// Everything it printed up to where it listens.
+    pub printed: String,
+    pub address: String,
+}
+
+fn bhav(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
+    command.env_clear().args(args).stdin(Stdio::null());
+    command
+}
+
+impl Program {
+    pub fn start(args: &[&str]) -> Self {
+        Self::of(bhav(args).stderr(Stdio::null()))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut printed = String::new();
+        let address = loop {
+            let start = printed.len();
+            assert_ne!(lines.read_line(&mut printed).unwrap(), 0, "it ended: {printed}");
+            if let Some(address) = printed[start..].strip_prefix("listening on http://") {
+                break address.trim().to_owned();
+            }
+        };
+        Self { child, printed, address }
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn terminate(&self) {
+        let kill = format!("kill -TERM {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    fn exit(&mut self) -> ExitStatus {
+        until("the program's end", || self.child.try_wait().unwrap())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Ended already, most times.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `bhav demo` in the middle of trading.
+pub fn demo(state: &Path) -> Program {
+    Program::start(&[
+        "demo",
+        "--listen=127.0.0.1:0",
+        &format!("--state-dir={}", state.display()),
+        &format!("--now={TRADING}"),
+    ])
+}
+
+#[test]
+fn demo_says_what_to_try_and_it_works() {
+    let state = tempfile::tempdir().unwrap();
+    let program = demo(state.path());
+    let url = format!("http://{}", program.address);
+    for part in [
+        "bhav demo: a simulated exchange day",
+        "the clock reads 2026-11-20T11:00:0",
+        "simulator on http://127.0.0.1:",
+        &format!("{url}/api/index/snapshot"),
+        &format!("{url}/api/portfolio/live-prices?symbols="),
+        &format!("{url}/api/health"),
+        &format!("{url}/brokera/status"),
+        "not investment advice",
+    ] {
+        assert!(program.printed.contains(part), "{part} is missing from:\n{}", program.printed);
+    }
+    let mut client = Client::connect(&program.address);
+    for target in program.printed.split('\'').filter_map(|text| text.strip_prefix(&*url)) {
+        until(target, || (client.get(target).status == 200).then_some(()));
+    }
+    let json = until("fresh", || {
+        Some(client.get(SNAPSHOT).json()).filter(|json| json["market"]["stale"] == false)
+    });
+    assert!(json["market"]["simulated"] == true && json["market"]["phase"] == "open");
+}
+
+#[test]
+fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let mut command = bhav(&[
+        "serve",
+        "--listen=127.0.0.1:0",
+        &format!("--state-dir={}", scene.state.path().display()),
+        &format!("--brokera-url={}", scene.sim.broker_a_url()),
+        &format!("--public-url={}", scene.sim.public_url()),
+        &format!("--now={TRADING}"),
+    ]);
+    let mut program = Program::of(command.stderr(Stdio::piped()));
+    let mut client = Client::connect(&program.address);
+    client
+        .send("GET", SNAPSHOT, "X-Request-Id: probe-7\r\n")
+        .expect_problem(503, "snapshot_not_ready");
+    let made = client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned();
+    program.terminate();
+    let mut log = String::new();
+    program.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert_eq!(program.exit().code(), Some(0), "{log}");
+    for id in ["probe-7", &made] {
+        let lines = log.lines().filter(|line| line.contains(&format!("request_id={id}")));
+        assert_eq!(lines.count(), 1, "{id} in\n{log}");
+    }
+}
+
+#[test]
+fn sigterm_loses_no_answer_and_exits_0() {
+    let state = tempfile::tempdir().unwrap();
+    let mut program = demo(state.path());
+    let address = program.address.clone();
+    let mut first = Client::connect(&address);
+    until("data", || (first.get(SNAPSHOT).status == 200).then_some(()));
+    let (answered, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let status = std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (address, answered, ended) = (&address, &answered, &ended);
+            scope.spawn(move || {
+                let mut client = Client::connect(address);
+                // Every request is answered, the last one with the word that it is the last.
+                loop {
+                    let answer = client.get(SNAPSHOT);
+                    assert_eq!(answer.status, 200);
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    if answer.header("connection") == Some("close") {
+                        ended.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                }
+            });
+        }
+        until("clients at work", || (answered.load(Ordering::Relaxed) > 200).then_some(()));
+        program.terminate();
+        program.exit()
+    });
+    assert!(ended.load(Ordering::Relaxed));
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_second_instance_on_the_port_says_so_and_exits_69() {
+    let (state, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let program = demo(state.path());
+    let mut second = bhav(&[
+        "serve",
+        &format!("--listen={}", program.address),
+        &format!("--state-dir={}", other.path().join("untouched").display()),
+    ])
+    .stdout(Stdio::null())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut said = String::new();
+    second.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(second.wait().unwrap().code(), Some(69), "{said}");
+    assert!(said.contains(&program.address) && said.contains("in use"), "{said}");
+    assert!(!other.path().join("untouched").exists(), "it touched the state first");
+    let mut client = Client::connect(&program.address);
+    assert!(client.get("/brokera/status").status == 200, "the first one goes on");
+}
