@@ -186,6 +186,7 @@ impl FeedSlot {
     pub fn watch(&mut self, speaks: bool) {
         if !speaks && self.rounds > 0 {
             self.lost = true;
+            self.successes_in_row = 0;
         }
     }
 

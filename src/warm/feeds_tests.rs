@@ -144,6 +144,7 @@ fn a_feed_that_may_not_be_asked_falters_at_once_but_its_own_pace_is_no_reason() 
 fn a_feed_that_was_lost_proves_itself_with_two_answers() {
     let mut bench = bench(500);
     bench.speak(0, 0);
+    bench.speak(1_000, 0);
     bench.slot.watch(true);
     assert!(!bench.slot.on_probation());
     bench.fail(1_050);

@@ -21,6 +21,9 @@ use crate::market::{Index, PEER_LAG_MS_MAX};
 const PROBES_BROKER_A: usize = 20;
 const PROBES_PUBLIC: usize = 2;
 
+/// A batch of which the sectors are no more than this part carries all of them.
+const SECTORS_PART: usize = 10;
+
 /// A lane job's deadline beyond the call's own: connecting to a lane takes no time unless it is
 /// stuck.
 const LANE_SLACK_MS: u64 = 5_000;
@@ -64,7 +67,9 @@ fn compose(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64) -> Vec<Symbol> 
         push_new(&mut symbols, &sectors, max);
         return symbols;
     }
-    let share = sectors_share(sectors.len(), parts.interval_ms(source)).min(max - symbols.len());
+    let share = sectors_share(sectors.len(), parts.interval_ms(source))
+        .max(sectors.len().min(max / SECTORS_PART))
+        .min(max - symbols.len());
     let room = max - symbols.len() - share;
     let probes_max = match source {
         Source::BrokerA => PROBES_BROKER_A,
