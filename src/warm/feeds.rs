@@ -144,9 +144,12 @@ impl FeedSlot {
     }
 
     /// Whether the other feed should be asked although this one's data is still fresh.
-    pub fn falters(&self, pace: Pace, now_mono_ms: u64, somebody_waits: bool) -> bool {
-        let doubted = if somebody_waits { 1 } else { FAILURES_DOUBTED };
-        self.hangs(pace, now_mono_ms)
+    pub fn falters(&self, pace: Pace, now_mono_ms: u64, urgent: bool) -> bool {
+        let doubted = if urgent { 1 } else { FAILURES_DOUBTED };
+        let stands_ms = now_mono_ms.saturating_sub(self.moved_mono_ms);
+        let soon_mute = pace.mute.is_some_and(|limits| stands_ms > limits.stands_ms / 2);
+        soon_mute
+            || self.hangs(pace, now_mono_ms)
             || self.failures_in_row >= doubted
             || !self.askable_within(pace.patience_ms)
     }

@@ -12,6 +12,10 @@ const RESTING_PUBLIC_MS: u64 = 60_000;
 const GRACE_BROKER_A_MS: u64 = 1_500;
 const GRACE_PUBLIC_MS: u64 = 7_000;
 
+/// What is received while the market rests is a closing price and stays one: the tight budget is
+/// spent on other symbols before it is asked for again. Beyond this the feed itself is in doubt.
+const QUOTE_RESTING_MS: u64 = 30 * 60_000;
+
 /// A call that is not answered for this long, or a feed that may not be asked for this long, is not
 /// relied on. A quote call takes a fraction of a second; what is left of the time until the data
 /// counts as stale is enough for the other feed's answer.
@@ -42,6 +46,8 @@ pub struct Pace {
     pub interval_ms: u64,
     /// Data received longer ago is stale.
     pub stale_after_ms: u64,
+    /// The same for the quote of a single symbol, which comes less often than the indices.
+    pub quote_stale_after_ms: u64,
     /// Not relied on after waiting this long.
     pub patience_ms: u64,
     /// When the index's own time shows that nobody moves it; `None` while indices rest.
@@ -75,7 +81,10 @@ impl Policy {
             let stale_after_ms = budget_ms.max(interval_ms) * 2 + grace_ms;
             // The pace itself is no reason for doubt.
             let patience_ms = PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3);
-            Pace { interval_ms, stale_after_ms, patience_ms, mute: trading.then_some(mute) }
+            let quote_stale_after_ms =
+                if moving { stale_after_ms } else { stale_after_ms.max(QUOTE_RESTING_MS) };
+            let mute = trading.then_some(mute);
+            Pace { interval_ms, stale_after_ms, quote_stale_after_ms, patience_ms, mute }
         };
         Self {
             broker_a: pace(
@@ -86,6 +95,17 @@ impl Policy {
             ),
             public: pace(public_interval_ms, RESTING_PUBLIC_MS, GRACE_PUBLIC_MS, MUTE_PUBLIC),
         }
+    }
+
+    /// These limits, or those of `before` where they are wider: until a round could be asked under
+    /// a new phase's limits, they would call everything stale.
+    pub fn widened_to(mut self, before: &Self) -> Self {
+        let paces = [(&mut self.broker_a, &before.broker_a), (&mut self.public, &before.public)];
+        for (pace, before) in paces {
+            pace.stale_after_ms = pace.stale_after_ms.max(before.stale_after_ms);
+            pace.quote_stale_after_ms = pace.quote_stale_after_ms.max(before.quote_stale_after_ms);
+        }
+        self
     }
 
     /// For one feed.
@@ -126,5 +146,7 @@ mod tests {
         let night = at("2026-11-20T22:00:00+05:30", 9_000_000);
         assert_eq!(night.broker_a.interval_ms, RESTING_BROKER_A_MS);
         assert!(night.broker_a.stale_after_ms > RESTING_BROKER_A_MS * 2);
+        assert_eq!(night.public.quote_stale_after_ms, QUOTE_RESTING_MS);
+        assert_eq!(closing.public.quote_stale_after_ms, closing.public.stale_after_ms);
     }
 }

@@ -177,17 +177,11 @@ impl Scheduler {
             self.parts.broker_a_interval_ms,
             self.parts.public_interval_ms,
         );
-        let mut policy = next;
-        if !settled {
-            policy.broker_a.stale_after_ms =
-                policy.broker_a.stale_after_ms.max(self.policy.broker_a.stale_after_ms);
-            policy.public.stale_after_ms =
-                policy.public.stale_after_ms.max(self.policy.public.stale_after_ms);
-        }
+        let policy = if settled { next } else { next.widened_to(&self.policy) };
         if policy != self.policy {
             self.policy = policy;
             for source in [Source::BrokerA, Source::Public] {
-                let stale_after_ms = policy.pace(source).stale_after_ms;
+                let stale_after_ms = policy.pace(source).quote_stale_after_ms;
                 self.parts.l1.set_stale_after(source, stale_after_ms);
             }
         }
@@ -213,9 +207,11 @@ impl Scheduler {
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
             && self.broker_a.askable_within(FIRST_ANSWER_MS);
-        // Asked while broker A's data is still fresh, so that it has answered when that ends.
+        // Asked while broker A's data is still fresh, so that it has answered when that ends; and
+        // sooner where somebody waits or nothing of this run is served yet.
+        let urgent = self.somebody_waits() || self.snapshot.is_none() || self.restored;
         let broker_a_serves = (self.speaks(&self.broker_a, now_mono_ms) || first_chance)
-            && !self.broker_a.falters(pace, now_mono_ms, self.somebody_waits());
+            && !self.broker_a.falters(pace, now_mono_ms, urgent);
         if let Some(public) = &mut self.public
             && !broker_a_serves
             && public.is_due(now_mono_ms, self.policy.public, waits)

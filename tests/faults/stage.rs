@@ -132,6 +132,15 @@ impl Stage {
         assert_eq!(status, 200, "{answer:?}");
     }
 
+    /// Requests that reached the simulator at routes called `prefix…`.
+    pub fn asked(&self, prefix: &str) -> i64 {
+        let control = self.sim.addr().to_string();
+        let (_, stats) = send(&control, "GET", "/sim/control/stats", "").unwrap();
+        let requests = stats["requests"].as_object().unwrap();
+        let counted = requests.iter().filter(|(route, _)| route.starts_with(prefix));
+        counted.map(|(_, count)| count.as_i64().unwrap()).sum()
+    }
+
     /// Clears all faults.
     pub fn mend(&self) {
         let control = self.sim.addr().to_string();
