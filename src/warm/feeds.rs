@@ -39,6 +39,9 @@ pub struct FeedSlot {
     pub succeeded_mono_ms: Option<u64>,
     /// Its newest quotes of the indices and sectors.
     pub index_quotes: QuoteMap,
+    /// Quotes that the first cache level would not take because a better one was fresh, with when
+    /// they came: offered again should the other feed stop speaking.
+    pub spare: Vec<(Quote, u64)>,
     /// When the primary index's own time last changed.
     moved_mono_ms: u64,
     /// It did not speak when it was looked at last, or has answered too little since.
@@ -88,6 +91,7 @@ impl FeedSlot {
             asked_mono_ms: None,
             succeeded_mono_ms: None,
             index_quotes: QuoteMap::new(),
+            spare: Vec::new(),
             moved_mono_ms: 0,
             lost: false,
             successes_in_row: 0,

@@ -169,10 +169,16 @@ impl Scheduler {
         let aged = slot.is_mute(pace, now, now_mono_ms);
         let took_back = slot.took_back;
         let brought: Vec<Symbol> = batch.quotes.iter().map(|quote| quote.symbol.clone()).collect();
+        let mut spare = Vec::new();
         for quote in batch.quotes {
             if self.parts.l1.insert(quote.clone(), now_mono_ms, aged) {
                 self.unstored.quote(&quote);
+            } else if !aged {
+                spare.push((quote, now_mono_ms));
             }
+        }
+        if let Some(slot) = self.slot_mut(source) {
+            slot.spare = spare;
         }
         if !batch.implausible.is_empty() {
             tracing::debug!(source = source.as_str(), symbols = ?batch.implausible, "not believed");
@@ -209,6 +215,26 @@ impl Scheduler {
             }
             self.parts.l1.insert_unknown(symbol, now_mono_ms, now_mono_ms + ttl_ms);
         }
+    }
+
+    /// Offers what the public provider said while broker A's quotes were still fresh, once they are
+    /// not: its next batch may be a while off.
+    pub fn offer_spare(&mut self, now_mono_ms: u64) {
+        let fresh_ms = self.policy.public.quote_stale_after_ms;
+        if self.speaks(&self.broker_a, now_mono_ms) {
+            return;
+        }
+        let Some(public) = &mut self.public else { return };
+        let (l1, unstored) = (&self.parts.l1, &mut self.unstored);
+        public.spare.retain(|(quote, received_mono_ms)| {
+            let fresh = now_mono_ms.saturating_sub(*received_mono_ms) <= fresh_ms;
+            let took =
+                fresh && l1.insert_late(quote.clone(), *received_mono_ms, false, now_mono_ms);
+            if took {
+                unstored.quote(quote);
+            }
+            fresh && !took
+        });
     }
 
     /// Makes what a hanging call carries pending again, for the other feed to take.

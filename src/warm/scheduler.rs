@@ -200,6 +200,7 @@ impl Scheduler {
 
     fn ask_feeds(&mut self, now_mono_ms: u64) {
         self.take_back_from_hanging(now_mono_ms);
+        self.offer_spare(now_mono_ms);
         let waits = self.somebody_waits();
         let pace = self.policy.broker_a;
         if self.broker_a.is_due(now_mono_ms, pace, waits) {
