@@ -110,14 +110,14 @@ fn fetch(state: &State, missing: &[Symbol]) -> bool {
     if listed.is_empty() && probed.is_empty() {
         return false;
     }
-    if !state.answering.load(Ordering::Relaxed) {
-        return true;
-    }
+    // With no feed to answer in time the symbols are still noted for the next round.
+    let answering = state.answering.load(Ordering::Relaxed);
+    let wait_ms = if answering { state.miss_wait_ms } else { 0 };
     let started_ms = state.clock.monotonic_ms();
     let mut settled = true;
     for (symbols, waiting) in [(listed, &state.misses), (probed, &state.probes)] {
         let spent_ms = state.clock.monotonic_ms().saturating_sub(started_ms);
-        settled &= park(waiting, &symbols, state.miss_wait_ms.saturating_sub(spent_ms));
+        settled &= park(waiting, &symbols, wait_ms.saturating_sub(spent_ms));
     }
     !settled
 }
@@ -127,6 +127,7 @@ fn park(waiting: &Misses, symbols: &[Symbol], wait_ms: u64) -> bool {
         return true;
     }
     match waiting.join(symbols) {
+        Ok(wait) if wait_ms == 0 => wait.is_settled(),
         Ok(wait) => wait.until(wait_ms),
         Err(busy) => {
             tracing::debug!(%busy, "request not kept waiting");

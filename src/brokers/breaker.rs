@@ -226,10 +226,10 @@ mod tests {
     fn open_time_doubles_to_the_maximum() {
         let (clock, breaker) = breaker();
         fail(&breaker, 3);
-        for level_ms in [2_000_u64, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
+        for level_ms in [2_000_u64, 4_000, 8_000, 10_000, 10_000] {
             let open_ms = breaker.wait().unwrap().as_millis() as u64;
             assert!((level_ms * 4 / 5..=level_ms * 6 / 5).contains(&open_ms), "{open_ms}");
-            assert!(open_ms <= 60_000);
+            assert!(open_ms <= 10_000);
             clock.advance_ms(open_ms as i64);
             breaker.pass().ok().unwrap().failure();
         }

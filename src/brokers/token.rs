@@ -23,8 +23,8 @@ use crate::config::BrokerASettings;
 const FLUSH_HOUR_IST: i8 = 6;
 
 /// A plan without market data is asked again this rarely: it changes when the operator pays for
-/// one.
-const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(10);
+/// one, who then looks whether it works; and a refusal may have been the broker's mistake.
+const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(1);
 
 /// The slot for the one current token.
 #[derive(Debug, Default)]
@@ -235,9 +235,9 @@ mod tests {
         assert!(shared.usable(now).unwrap().mark_no_permission(now));
         let status = shared.status(now);
         assert!(status.valid && status.no_permission);
-        let soon = now + SignedDuration::from_secs(599);
+        let soon = now + SignedDuration::from_secs(59);
         assert_eq!(shared.usable(soon).unwrap_err(), Readiness::NoPermission);
-        let later = now + SignedDuration::from_mins(10);
+        let later = now + SignedDuration::from_mins(1);
         let token = shared.usable(later).unwrap();
         assert!(shared.status(later).no_permission, "until data came");
         token.mark_works();

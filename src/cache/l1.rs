@@ -11,6 +11,7 @@ use foldhash::quality::RandomState;
 use papaya::{HashMap, LocalGuard};
 use parking_lot::Mutex;
 
+use super::freshness::Freshness;
 use super::quote_json;
 use crate::base::{Quote, Source, Symbol};
 
@@ -32,12 +33,6 @@ pub struct L1 {
     reads: ReadCounters,
     evictions: AtomicU64,
     refused: AtomicU64,
-}
-
-/// Which quotes of one source are fresh in the present market phase.
-struct Freshness {
-    stale_after_ms: AtomicU64,
-    since_mono_ms: AtomicU64,
 }
 
 /// What only writers need, and what makes them take turns.
@@ -155,12 +150,7 @@ impl L1 {
                 random: fastrand::Rng::with_seed(seed),
             }),
             entries_max,
-            freshness: [STALE_AFTER_BROKER_A_MS, STALE_AFTER_PUBLIC_MS].map(|stale_after_ms| {
-                Freshness {
-                    stale_after_ms: AtomicU64::new(stale_after_ms),
-                    since_mono_ms: AtomicU64::new(0),
-                }
-            }),
+            freshness: [STALE_AFTER_BROKER_A_MS, STALE_AFTER_PUBLIC_MS].map(Freshness::of),
             reads: ReadCounters::default(),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -189,22 +179,34 @@ impl L1 {
     /// From now on a quote of `source` is stale when it was received longer ago than this. The
     /// warmers call it when the market phase changes.
     pub fn set_stale_after(&self, source: Source, stale_after_ms: u64) {
-        self.freshness[index(source)].stale_after_ms.store(stale_after_ms, Relaxed);
+        self.freshness[index(source)].set_stale_after(stale_after_ms);
     }
 
     /// From now on a quote of `source` that was received before `since_mono_ms` is stale as well.
     /// At the close, when a price may stand all night, this tells closing prices from those that a
     /// feed which died before the close left behind.
     pub fn set_fresh_since(&self, source: Source, since_mono_ms: u64) {
-        self.freshness[index(source)].since_mono_ms.store(since_mono_ms, Relaxed);
+        self.freshness[index(source)].set_since(since_mono_ms);
     }
 
     /// Takes a quote in, unless a better one is held (see `replaces`); says whether it did.
     ///
     /// `aged` marks a quote whose own time is too old for the present phase, or that comes from the
     /// second level: it is stale from the start.
-    #[inline(never)]
     pub fn insert(&self, quote: Quote, received_mono_ms: u64, aged: bool) -> bool {
+        self.insert_late(quote, received_mono_ms, aged, received_mono_ms)
+    }
+
+    /// The same for a quote that was received a while before `now_mono_ms`: what is held is judged
+    /// as of now.
+    #[inline(never)]
+    pub fn insert_late(
+        &self,
+        quote: Quote,
+        received_mono_ms: u64,
+        aged: bool,
+        now_mono_ms: u64,
+    ) -> bool {
         let json = quote_json::open_object(&quote);
         let known = Known { quote, json, received_mono_ms, aged };
         let mut writer = self.writer.lock();
@@ -213,7 +215,7 @@ impl L1 {
         match self.map.get(&known.quote.symbol, &guard) {
             Some(entry) => {
                 match &entry.state {
-                    State::Known(held) if !self.replaces(held, &known) => {
+                    State::Known(held) if !self.replaces(held, &known, now_mono_ms) => {
                         self.refused.fetch_add(1, Relaxed);
                         return false;
                     }
@@ -296,10 +298,7 @@ impl L1 {
 
     fn is_stale(&self, known: &Known, now_mono_ms: u64) -> bool {
         let freshness = &self.freshness[index(known.quote.source)];
-        let age_ms = now_mono_ms.saturating_sub(known.received_mono_ms);
-        known.aged
-            || age_ms > freshness.stale_after_ms.load(Relaxed)
-            || known.received_mono_ms < freshness.since_mono_ms.load(Relaxed)
+        known.aged || freshness.is_over(known.received_mono_ms, now_mono_ms)
     }
 
     /// Whether `new` takes the place of `held`.
@@ -308,7 +307,7 @@ impl L1 {
     /// A, which is real time, is preferred while what it said is fresh. Two ways out keep a wrong
     /// time from blocking the entry: a held time that lies in the future, and a held quote that was
     /// aged already.
-    fn replaces(&self, held: &Known, new: &Known) -> bool {
+    fn replaces(&self, held: &Known, new: &Known, now_mono_ms: u64) -> bool {
         if held.quote.as_of > new.quote.received || (held.aged && !new.aged) {
             return true;
         }
@@ -316,7 +315,7 @@ impl L1 {
             let (was, is) = (held.quote.as_of, new.quote.as_of);
             return is > was || (is == was && new.received_mono_ms >= held.received_mono_ms);
         }
-        if self.is_stale(held, new.received_mono_ms) {
+        if self.is_stale(held, now_mono_ms) {
             return !new.aged || new.quote.as_of >= held.quote.as_of;
         }
         held.quote.source == Source::Public

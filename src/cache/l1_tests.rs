@@ -81,6 +81,20 @@ fn staleness_is_decided_when_read() {
 }
 
 #[test]
+fn a_quote_that_waited_is_taken_once_the_better_one_is_stale() {
+    let l1 = L1::new(10);
+    l1.set_stale_after(Source::BrokerA, 3_000);
+    l1.set_stale_after(Source::Public, 20_000);
+    l1.insert(quote(Source::BrokerA, 10, "101"), 1_000, false);
+    let waited = Quote { received: at(11), ..quote(Source::Public, 5, "102") };
+    assert!(!l1.insert(waited.clone(), 2_000, false));
+    assert!(!l1.insert_late(waited.clone(), 2_000, false, 4_000));
+    assert!(l1.insert_late(waited, 2_000, false, 4_001));
+    assert_eq!(stale(&l1, "NSE:INFY", 22_000), Some(false));
+    assert_eq!(stale(&l1, "NSE:INFY", 22_001), Some(true), "counted from its receipt");
+}
+
+#[test]
 fn after_the_close_only_what_came_after_it_is_fresh() {
     let l1 = L1::new(10);
     l1.insert(quote(Source::BrokerA, 10, "101"), 9_000, false);

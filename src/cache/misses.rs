@@ -130,10 +130,13 @@ impl Misses {
         self.settle_where(symbols, |_| true);
     }
 
-    /// Settles everything: no feed can be asked.
-    pub fn fail_all(&self) {
-        let symbols: Vec<Symbol> = self.0.board.lock().slots.keys().cloned().collect();
-        self.settle(&symbols);
+    /// Sends every request that waits away, since no feed can answer it in time. The symbols stay
+    /// pending: those who asked come back, and the next round may have them by then.
+    pub fn dismiss(&self) {
+        let waiting: Vec<Arc<Waiter>> = self.0.board.lock().waiters.values().cloned().collect();
+        for waiter in waiting {
+            waiter.blocker.unpark();
+        }
     }
 
     /// To be called every second or so: drops pending symbols that nobody waits for and nobody

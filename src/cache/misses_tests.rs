@@ -139,8 +139,19 @@ fn a_late_batch_does_not_settle_what_was_asked_for_anew() {
     let second = misses.join(&symbols(&["A"])).unwrap();
     drop(late);
     assert!(first.is_settled() && !second.is_settled());
-    misses.fail_all();
+    misses.settle(&symbols(&["A"]));
     assert!(second.until(LONG_MS));
+}
+
+#[test]
+fn a_request_that_is_sent_away_leaves_its_symbols_pending() {
+    let misses = misses();
+    let waiting = misses.join(&symbols(&["A", "B"])).unwrap();
+    misses.dismiss();
+    assert!(!waiting.until(LONG_MS), "nothing was settled");
+    assert_eq!((misses.stats().waiters, misses.stats().symbols), (0, 2));
+    let batch = misses.take_pending(10);
+    assert_eq!(batch.symbols(), symbols(&["A", "B"]));
 }
 
 #[test]

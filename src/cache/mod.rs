@@ -6,6 +6,7 @@
 
 mod board;
 pub mod codec;
+mod freshness;
 pub mod l1;
 pub mod l2;
 pub mod misses;

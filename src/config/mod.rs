@@ -188,7 +188,8 @@ pub struct UpstreamSettings {
     pub redirects_max: u32,
     /// Failures in a row that open a circuit.
     pub breaker_failures: u32,
-    /// First time a circuit stays open; doubles up to the maximum.
+    /// First time a circuit stays open; doubles up to the maximum, which is also how long a feed
+    /// that works again may go unnoticed in market hours.
     pub breaker_open_ms: u64,
     pub breaker_open_max_ms: u64,
 }
@@ -204,7 +205,7 @@ impl Default for UpstreamSettings {
             redirects_max: 2,
             breaker_failures: 3,
             breaker_open_ms: 2_000,
-            breaker_open_max_ms: 60_000,
+            breaker_open_max_ms: 10_000,
         }
     }
 }

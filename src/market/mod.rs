@@ -19,4 +19,4 @@ pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use phase::{MarketStatus, Phase, SessionKind};
 pub use publish::{Published, PublishedSnapshot};
-pub use snapshot::{QuoteMap, Snapshot, SnapshotInputs};
+pub use snapshot::{PEER_LAG_MS_MAX, QuoteMap, Snapshot, SnapshotInputs};

@@ -1,75 +1,179 @@
-//! One feed as the scheduler sees it: when it may be asked, what for, and how it has been doing.
-//!
-//! A round is one upstream call. It carries the indices and sectors, then what requests wait for,
-//! then what clients asked for lately, up to the feed's batch size: one budget serves everybody.
+//! One feed as the scheduler sees it: what it said of the indices, how it has been doing, and what
+//! follows from that. Only state and rules; `rounds` makes the calls.
 
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
+use jiff::Timestamp;
 
 use super::policy::Pace;
-use super::{Event, Parts, Round};
-use crate::base::{Source, Symbol};
-use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
+use crate::base::{Quote, Source, Symbol};
+use crate::brokers::{MarketFeed, Readiness};
 use crate::cache::Taken;
-use crate::market::QuoteMap;
+use crate::market::{IndexList, QuoteMap};
 use crate::rt::Lane;
 
-/// Unlisted symbols tried in one call: a small share of either feed's budget.
-const PROBES_BROKER_A: usize = 20;
-const PROBES_PUBLIC: usize = 2;
+/// Failures in a row after which the other feed is asked before this one's data is stale: one
+/// failure may be chance.
+const FAILURES_DOUBTED: u32 = 2;
 
-/// A lane job's deadline beyond the call's own: connecting to a lane takes no time unless it is
-/// stuck.
-const LANE_SLACK_MS: u64 = 5_000;
+/// Failures in a row after which nobody waits for this feed any more. As many open its circuit.
+const FAILURES_HOPELESS: u32 = 3;
+
+/// Rounds in a row that a feed must answer, once it was lost, before it carries the snapshot again:
+/// a feed that answers now and then would else make prices jump between two delays.
+const SUCCESSES_TRUSTED: u32 = 2;
 
 /// A feed and its history.
 pub struct FeedSlot {
     pub feed: Arc<dyn MarketFeed>,
-    lane: Arc<Lane>,
-    pub in_flight: bool,
+    pub lane: Arc<Lane>,
+    leads: Vec<Lead>,
+    /// When the call under way went out.
+    in_flight_since_mono_ms: Option<u64>,
+    /// What requests wait for and the call under way carries; the scheduler can take it back from a
+    /// call that hangs.
+    pub taken: Vec<Taken>,
+    pub took_back: bool,
     /// Monotonic times, `None` before the first.
-    pub asked_mono_ms: Option<u64>,
+    asked_mono_ms: Option<u64>,
     pub succeeded_mono_ms: Option<u64>,
-    /// When it last gave a believable price of the primary index: an answer without one says
-    /// nothing about the market.
-    pub indexed_mono_ms: Option<u64>,
     /// Its newest quotes of the indices and sectors.
     pub index_quotes: QuoteMap,
+    /// Quotes that the first cache level would not take because a better one was fresh, with when
+    /// they came: offered again should the other feed stop speaking.
+    pub spare: Vec<(Quote, u64)>,
+    /// When the primary index's own time last changed.
+    moved_mono_ms: u64,
+    /// It did not speak when it was looked at last, or has answered too little since.
+    lost: bool,
+    successes_in_row: u32,
+    failures_in_row: u32,
+    /// The last round was refused as a request: the next carries indices only.
+    pub bare: bool,
     /// The last failure, for health; cleared by a success.
     pub failure: Option<String>,
     pub rounds: u64,
     pub failures: u64,
 }
 
+/// One of the three indices without which there is no snapshot.
+struct Lead {
+    symbol: Symbol,
+    received_mono_ms: Option<u64>,
+}
+
+/// How a round ended, as far as the feed's health goes.
+pub enum Ended {
+    /// It brought every lead that it was asked for.
+    Spoke,
+    Failed(String),
+    /// The upstream did not like the request itself, so it may be a symbol's fault.
+    Refused(String),
+    /// Pace, circuit or token held the call back.
+    NotAsked,
+}
+
 impl FeedSlot {
     /// A feed that has not been asked yet.
-    pub fn new(feed: Arc<dyn MarketFeed>, lane: Arc<Lane>) -> Self {
+    pub fn new(feed: Arc<dyn MarketFeed>, lane: Arc<Lane>, indices: &IndexList) -> Self {
+        let source = feed.source();
+        let leads = indices.leads().into_iter();
+        let spelled = leads.filter(|lead| source == Source::BrokerA || lead.public.is_some());
         Self {
+            leads: spelled
+                .map(|lead| Lead { symbol: lead.symbol.clone(), received_mono_ms: None })
+                .collect(),
             feed,
             lane,
-            in_flight: false,
+            in_flight_since_mono_ms: None,
+            taken: Vec::new(),
+            took_back: false,
             asked_mono_ms: None,
             succeeded_mono_ms: None,
-            indexed_mono_ms: None,
             index_quotes: QuoteMap::new(),
+            spare: Vec::new(),
+            moved_mono_ms: 0,
+            lost: false,
+            successes_in_row: 0,
+            failures_in_row: 0,
+            bare: false,
             failure: None,
             rounds: 0,
             failures: 0,
         }
     }
 
-    /// Whether a call may go out now and is worth it: the interval has passed, or somebody waits.
+    /// Whether a call may go out now and is worth it: the interval has passed, somebody waits, or
+    /// the feed has come back and is to prove itself.
     pub fn is_due(&self, now_mono_ms: u64, pace: Pace, somebody_waits: bool) -> bool {
         let rested = self
             .asked_mono_ms
             .is_none_or(|asked| now_mono_ms.saturating_sub(asked) >= pace.interval_ms);
-        !self.in_flight && (rested || somebody_waits) && self.feed.readiness() == Readiness::Ready
+        let proving = self.lost && self.successes_in_row > 0;
+        self.in_flight_since_mono_ms.is_none()
+            && (rested || somebody_waits || proving)
+            && self.feed.readiness() == Readiness::Ready
     }
 
-    /// Whether what it said is fresh.
-    pub fn is_fresh(&self, now_mono_ms: u64, pace: Pace) -> bool {
-        self.indexed_mono_ms.is_some_and(|at| now_mono_ms.saturating_sub(at) <= pace.stale_after_ms)
+    /// Whether its data is fresh and alive: every lead received lately, and moving.
+    pub fn speaks(&self, pace: Pace, now: Timestamp, now_mono_ms: u64) -> bool {
+        // A feed whose calls carry fewer than the leads needs several for them.
+        let calls = self.leads.len().div_ceil(self.feed.batch_max().max(1)) as u64;
+        let fresh_ms = pace.stale_after_ms.saturating_mul(calls.max(1));
+        let is_fresh = |lead: &Lead| {
+            lead.received_mono_ms.is_some_and(|at| now_mono_ms.saturating_sub(at) <= fresh_ms)
+        };
+        !self.leads.is_empty()
+            && self.leads.iter().all(is_fresh)
+            && !self.is_mute(pace, now, now_mono_ms)
+    }
+
+    /// Whether it answers with prices that an honest source would have moved on from.
+    pub fn is_mute(&self, pace: Pace, now: Timestamp, now_mono_ms: u64) -> bool {
+        let Some(primary) = self.leads.first().and_then(|l| self.index_quotes.get(&l.symbol))
+        else {
+            return false;
+        };
+        pace.mute.is_some_and(|limits| {
+            let age_ms = now.as_millisecond() - primary.as_of.as_millisecond();
+            let stands_ms = now_mono_ms.saturating_sub(self.moved_mono_ms);
+            age_ms > limits.age_ms || stands_ms > limits.stands_ms
+        })
+    }
+
+    /// Whether the call under way takes longer than a healthy one.
+    pub fn hangs(&self, pace: Pace, now_mono_ms: u64) -> bool {
+        self.in_flight_since_mono_ms
+            .is_some_and(|since| now_mono_ms.saturating_sub(since) > pace.patience_ms)
+    }
+
+    /// Whether the other feed should be asked although this one's data is still fresh.
+    pub fn falters(&self, pace: Pace, now_mono_ms: u64, urgent: bool) -> bool {
+        let doubted = if urgent { 1 } else { FAILURES_DOUBTED };
+        let stands_ms = now_mono_ms.saturating_sub(self.moved_mono_ms);
+        let soon_mute = pace.mute.is_some_and(|limits| stands_ms > limits.stands_ms / 2);
+        soon_mute
+            || self.hangs(pace, now_mono_ms)
+            || self.failures_in_row >= doubted
+            || !self.askable_within(pace.patience_ms)
+    }
+
+    /// Whether it could answer somebody who waits up to `wait_ms`.
+    pub fn can_answer_within(&self, wait_ms: u64, pace: Pace, now_mono_ms: u64) -> bool {
+        match self.in_flight_since_mono_ms {
+            _ if self.failures_in_row >= FAILURES_HOPELESS => false,
+            Some(_) => !self.hangs(pace, now_mono_ms),
+            None => self.askable_within(wait_ms),
+        }
+    }
+
+    /// Whether its readiness lets a call out within `wait_ms`.
+    pub fn askable_within(&self, wait_ms: u64) -> bool {
+        match self.feed.readiness() {
+            Readiness::Ready => true,
+            Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 <= wait_ms,
+            Readiness::NoToken | Readiness::NoPermission | Readiness::Off => false,
+        }
     }
 
     /// Milliseconds until a call might go out; for the scheduler's sleep.
@@ -80,83 +184,77 @@ impl FeedSlot {
         }
     }
 
-    /// Whether it could answer somebody who waits up to `wait_ms`.
-    pub fn can_answer_within(&self, wait_ms: u64) -> bool {
-        match self.feed.readiness() {
-            Readiness::Ready => true,
-            Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 <= wait_ms,
-            Readiness::NoToken | Readiness::NoPermission | Readiness::Off => false,
+    /// Whether it has to prove itself before it carries the snapshot while another feed can.
+    pub fn on_probation(&self) -> bool {
+        self.lost
+    }
+
+    /// Looks whether it speaks, to be called each tick.
+    pub fn watch(&mut self, speaks: bool) {
+        if !speaks && self.rounds > 0 {
+            self.lost = true;
+            self.successes_in_row = 0;
         }
     }
 
-    /// Sends one round to the lane. Its outcome arrives as [`Event::Round`], whatever happens.
-    /// `on_trial`: somebody else can answer those who wait, so this round does not carry their
-    /// symbols.
-    pub fn ask(&mut self, parts: &Parts, now_mono_ms: u64, on_trial: bool, events: &Sender<Event>) {
-        let source = self.feed.source();
-        let (symbols, taken) = self.compose(parts, now_mono_ms, on_trial);
-        self.in_flight = true;
+    /// Monotonic time at which a lead last arrived.
+    pub fn heard_mono_ms(&self) -> Option<u64> {
+        self.leads.iter().filter_map(|lead| lead.received_mono_ms).max()
+    }
+
+    /// Monotonic time at which a lead called `symbol` last arrived; `None` too if it is no lead.
+    pub fn received_mono_ms(&self, symbol: &Symbol) -> Option<u64> {
+        self.leads.iter().find(|lead| lead.symbol == *symbol)?.received_mono_ms
+    }
+
+    /// Takes a quote of an index or a sector in.
+    pub fn heard(&mut self, quote: Quote, now_mono_ms: u64) {
+        let primary = self.leads.first().is_some_and(|lead| lead.symbol == quote.symbol);
+        let held = self.index_quotes.get(&quote.symbol);
+        if primary && held.is_none_or(|held| held.as_of != quote.as_of) {
+            self.moved_mono_ms = now_mono_ms;
+        }
+        if let Some(lead) = self.leads.iter_mut().find(|lead| lead.symbol == quote.symbol) {
+            lead.received_mono_ms = Some(now_mono_ms);
+        }
+        self.index_quotes.insert(quote.symbol.clone(), quote);
+    }
+
+    /// Whether a symbol is one of its leads.
+    pub fn leads_with(&self, symbol: &Symbol) -> bool {
+        self.leads.iter().any(|lead| lead.symbol == *symbol)
+    }
+
+    /// Takes note of a call that goes out.
+    pub fn began(&mut self, now_mono_ms: u64) {
+        self.in_flight_since_mono_ms = Some(now_mono_ms);
         self.asked_mono_ms = Some(now_mono_ms);
+        self.took_back = false;
         self.rounds += 1;
-        let feed = Arc::clone(&self.feed);
-        let mut report = Report { events: events.clone(), source, taken, outcome: None };
-        let deadline_ms = parts.upstream.total_timeout_ms + LANE_SLACK_MS;
-        let submitted = self.lane.submit(deadline_ms, move || {
-            report.outcome = Some(feed.quotes(&symbols));
-            drop(report);
-        });
-        if let Err(refused) = submitted {
-            tracing::warn!(%refused, source = source.as_str(), "round not sent");
-        }
-    }
-
-    fn compose(
-        &self,
-        parts: &Parts,
-        now_mono_ms: u64,
-        on_trial: bool,
-    ) -> (Vec<Symbol>, Vec<Taken>) {
-        let max = self.feed.batch_max();
-        let source = self.feed.source();
-        let spelled =
-            |symbol: &&crate::market::Index| source == Source::BrokerA || symbol.public.is_some();
-        let mut symbols: Vec<Symbol> =
-            parts.indices.all().filter(spelled).map(|index| index.symbol.clone()).collect();
-        symbols.truncate(max);
-        let probes_max = match source {
-            _ if on_trial => 0,
-            Source::BrokerA => PROBES_BROKER_A,
-            Source::Public => PROBES_PUBLIC,
-        };
-        let probes = parts.probes.take_pending(probes_max.min(max - symbols.len()));
-        let room = max - symbols.len() - probes.symbols().len();
-        let misses = parts.misses.take_pending(if on_trial { 0 } else { room });
-        for taken in [&probes, &misses] {
-            push_new(&mut symbols, taken.symbols(), max);
-        }
-        // As many as are already in the call may come again, so ask for that many more.
-        let wanted = parts.l1.wanted(now_mono_ms, parts.cache_settings.demand_ttl_ms, max * 2);
-        push_new(&mut symbols, &wanted, max);
-        (symbols, vec![probes, misses])
     }
 
     /// Takes note of how a round ended.
-    pub fn ended(&mut self, outcome: Option<&Result<Batch, FeedError>>, now_mono_ms: u64) {
-        self.in_flight = false;
-        match outcome {
-            Some(Ok(_)) => {
+    pub fn ended(&mut self, ended: Ended, now_mono_ms: u64) {
+        self.in_flight_since_mono_ms = None;
+        self.bare = matches!(ended, Ended::Refused(_));
+        match ended {
+            Ended::Spoke => {
                 if self.failure.take().is_some() {
                     tracing::info!(source = self.feed.source().as_str(), "feed answers again");
                 }
+                self.failures_in_row = 0;
+                self.successes_in_row = self.successes_in_row.saturating_add(1);
+                self.lost &= self.successes_in_row < SUCCESSES_TRUSTED;
                 self.succeeded_mono_ms = Some(now_mono_ms);
             }
-            Some(Err(FeedError::NotReady(_))) => {}
-            Some(Err(error)) => self.failed(error.to_string()),
-            None => self.failed("the call was lost: its lane is full or it panicked".to_owned()),
+            Ended::Failed(failure) | Ended::Refused(failure) => self.failed(failure),
+            Ended::NotAsked => {}
         }
     }
 
     fn failed(&mut self, failure: String) {
+        self.successes_in_row = 0;
+        self.failures_in_row = self.failures_in_row.saturating_add(1);
         self.failures += 1;
         if self.failure.as_ref() != Some(&failure) {
             tracing::warn!(source = self.feed.source().as_str(), %failure, "feed fails");
@@ -165,35 +263,6 @@ impl FeedSlot {
     }
 }
 
-fn push_new(symbols: &mut Vec<Symbol>, more: &[Symbol], max: usize) {
-    let mut held: std::collections::HashSet<Symbol> = symbols.iter().cloned().collect();
-    for symbol in more {
-        if symbols.len() >= max {
-            return;
-        }
-        if held.insert(symbol.clone()) {
-            symbols.push(symbol.clone());
-        }
-    }
-}
-
-/// Sends the round's event when dropped, so that a lost job is heard of too.
-struct Report {
-    events: Sender<Event>,
-    source: Source,
-    taken: Vec<Taken>,
-    outcome: Option<Result<Batch, FeedError>>,
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let round = Round {
-            source: self.source,
-            taken: std::mem::take(&mut self.taken),
-            outcome: self.outcome.take(),
-        };
-        // Refused only when full, which a bound above the number of jobs rules out, or when the
-        // scheduler has ended; then nobody waits for the round.
-        let _ = self.events.try_send(Event::Round(Box::new(round)));
-    }
-}
+#[cfg(test)]
+#[path = "feeds_tests.rs"]
+mod tests;

@@ -179,9 +179,11 @@ fn index_state(scheduler: &Scheduler) -> &'static str {
 fn quotes_state(scheduler: &Scheduler, now_mono_ms: u64) -> &'static str {
     let slots = [Some(&scheduler.broker_a), scheduler.public.as_ref()];
     let speaks = |slot: &FeedSlot| scheduler.speaks(slot, now_mono_ms);
-    match (slots.into_iter().flatten().any(speaks), scheduler.slots_failed()) {
+    let slots = || slots.into_iter().flatten();
+    match (slots().any(speaks), scheduler.slots_failed()) {
         (true, _) => "ok",
         (false, true) => "failing",
+        (false, false) if slots().any(|slot| slot.succeeded_mono_ms.is_some()) => "stale",
         (false, false) => "starting",
     }
 }
@@ -200,27 +202,43 @@ fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Fee
     let Some(slot) = slot else {
         return Feed { state: "off", age_ms: None, rounds: 0, failures: 0, failure: None };
     };
-    let status = scheduler.parts.token.status(scheduler.parts.clock.now());
-    let is_broker_a = slot.feed.source() == Source::BrokerA;
-    let state = match slot.feed.readiness() {
-        Readiness::Off => "off",
-        Readiness::NoPermission => "no_permission",
-        Readiness::NoToken if status.initialized => "token_dead",
-        Readiness::NoToken => "no_token",
-        Readiness::Open(_) => "open",
-        _ if is_broker_a && status.no_permission => "no_permission",
-        _ if scheduler.speaks(slot, now_mono_ms) => "ok",
-        _ if slot.failure.is_some() => "failing",
-        _ if slot.succeeded_mono_ms.is_some() && slot.failures == 0 && !is_broker_a => "standby",
-        _ if slot.rounds == 0 => "standby",
-        _ => "stale",
-    };
+    let state = feed_state(scheduler, slot, now_mono_ms);
     Feed {
         state,
         age_ms: slot.succeeded_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
         rounds: slot.rounds,
         failures: slot.failures,
         failure: slot.failure.clone(),
+    }
+}
+
+/// The cause first, where one is known: what an operator would mend.
+fn feed_state(scheduler: &Scheduler, slot: &FeedSlot, now_mono_ms: u64) -> &'static str {
+    let now = scheduler.parts.clock.now();
+    let status = scheduler.parts.token.status(now);
+    let is_broker_a = slot.feed.source() == Source::BrokerA;
+    let pace = scheduler.policy.pace(slot.feed.source());
+    match slot.feed.readiness() {
+        Readiness::Off => return "off",
+        Readiness::NoPermission => return "no_permission",
+        Readiness::NoToken if status.initialized => return "token_dead",
+        Readiness::NoToken => return "no_token",
+        Readiness::Open(_) => return "open",
+        _ if is_broker_a && status.no_permission => return "no_permission",
+        Readiness::Paced(_) | Readiness::Ready => {}
+    }
+    if slot.hangs(pace, now_mono_ms) {
+        return "hanging";
+    }
+    let in_use = is_broker_a || !scheduler.speaks(&scheduler.broker_a, now_mono_ms);
+    match slot.failure {
+        _ if scheduler.speaks(slot, now_mono_ms) => "ok",
+        Some(_) => "failing",
+        // Nobody has asked it for a while, or ever.
+        None if !in_use || slot.rounds == 0 => "standby",
+        None if slot.is_mute(pace, now, now_mono_ms) => "mute",
+        None if slot.succeeded_mono_ms.is_none() => "starting",
+        None => "stale",
     }
 }
 

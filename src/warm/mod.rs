@@ -12,6 +12,7 @@ mod index;
 mod instruments;
 mod persist;
 mod policy;
+mod rounds;
 mod scheduler;
 
 use std::io;
@@ -24,7 +25,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::base::{Clock, Source};
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
-use crate::cache::{L1, Misses, SecondLevel, Taken};
+use crate::cache::{L1, Misses, SecondLevel};
 use crate::config::{CacheSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
@@ -52,8 +53,6 @@ pub enum Event {
 /// One upstream call and what it brought.
 pub struct Round {
     pub source: Source,
-    /// Symbols that requests wait for, listed and unlisted.
-    pub taken: Vec<Taken>,
     /// `None` when the job was lost: refused by its lane, late, or panicked.
     pub outcome: Option<Result<Batch, FeedError>>,
 }
@@ -83,6 +82,16 @@ pub struct Parts {
     pub upstream: UpstreamSettings,
     pub public_interval_ms: u64,
     pub broker_a_interval_ms: u64,
+}
+
+impl Parts {
+    /// Least time between two calls of a feed.
+    fn interval_ms(&self, source: Source) -> u64 {
+        match source {
+            Source::BrokerA => self.broker_a_interval_ms,
+            Source::Public => self.public_interval_ms,
+        }
+    }
 }
 
 /// The way to reach the scheduler before it runs: misses need it to kick.

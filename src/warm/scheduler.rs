@@ -10,9 +10,9 @@ use super::index;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
-use super::{Event, Parts, Round, health, publish_flag};
+use super::{Event, Parts, health, publish_flag, rounds};
 use crate::base::{Source, ist};
-use crate::brokers::{Batch, FeedError, MarketFeed};
+use crate::brokers::MarketFeed;
 use crate::cache::codec;
 use crate::http::date::imf_fixdate;
 use crate::market::{MarketStatus, Phase, Snapshot};
@@ -37,7 +37,7 @@ pub struct Scheduler {
     pub broker_a: FeedSlot,
     pub public: Option<FeedSlot>,
     pub instruments: InstrumentsWarmer,
-    unstored: Unstored,
+    pub unstored: Unstored,
     status: MarketStatus,
     /// Monotonic time of the last phase change; the limits in force lag behind it a little.
     phase_since_mono_ms: u64,
@@ -55,10 +55,10 @@ impl Scheduler {
     /// At rest; [`restore`](Self::restore) and [`run`](Self::run) follow.
     pub fn new(parts: Parts, events: Sender<Event>) -> Self {
         let broker_a: Arc<dyn MarketFeed> = parts.broker_a.clone();
-        let broker_a = FeedSlot::new(broker_a, Arc::clone(&parts.broker_a_lane));
+        let broker_a = FeedSlot::new(broker_a, Arc::clone(&parts.broker_a_lane), &parts.indices);
         let public = parts.public.clone().map(|public| {
             let feed: Arc<dyn MarketFeed> = public;
-            FeedSlot::new(feed, Arc::clone(&parts.public_lane))
+            FeedSlot::new(feed, Arc::clone(&parts.public_lane), &parts.indices)
         });
         let status = parts.calendar.status(parts.clock.now());
         let now_mono_ms = parts.clock.monotonic_ms();
@@ -141,6 +141,7 @@ impl Scheduler {
     fn tick(&mut self) {
         let now_mono_ms = self.parts.clock.monotonic_ms();
         self.follow_market(now_mono_ms);
+        self.watch_feeds(now_mono_ms);
         self.ask_feeds(now_mono_ms);
         self.instruments.poll(&self.parts, now_mono_ms, &self.events);
         self.publish(now_mono_ms);
@@ -176,17 +177,11 @@ impl Scheduler {
             self.parts.broker_a_interval_ms,
             self.parts.public_interval_ms,
         );
-        let mut policy = next;
-        if !settled {
-            policy.broker_a.stale_after_ms =
-                policy.broker_a.stale_after_ms.max(self.policy.broker_a.stale_after_ms);
-            policy.public.stale_after_ms =
-                policy.public.stale_after_ms.max(self.policy.public.stale_after_ms);
-        }
+        let policy = if settled { next } else { next.widened_to(&self.policy) };
         if policy != self.policy {
             self.policy = policy;
             for source in [Source::BrokerA, Source::Public] {
-                let stale_after_ms = policy.pace(source).stale_after_ms;
+                let stale_after_ms = policy.pace(source).quote_stale_after_ms;
                 self.parts.l1.set_stale_after(source, stale_after_ms);
             }
         }
@@ -204,109 +199,68 @@ impl Scheduler {
     }
 
     fn ask_feeds(&mut self, now_mono_ms: u64) {
+        self.take_back_from_hanging(now_mono_ms);
+        self.offer_spare(now_mono_ms);
         let waits = self.somebody_waits();
-        if self.broker_a.is_due(now_mono_ms, self.policy.broker_a, waits) {
-            // After a failure those who wait are not tied to it again while another is free.
-            let wait_ms = self.parts.cache_settings.miss_wait_ms;
-            let on_trial = self.broker_a.failure.is_some()
-                && self.public.as_ref().is_some_and(|public| public.can_answer_within(wait_ms));
-            self.broker_a.ask(&self.parts, now_mono_ms, on_trial, &self.events);
+        let pace = self.policy.broker_a;
+        if self.broker_a.is_due(now_mono_ms, pace, waits) {
+            rounds::ask(&mut self.broker_a, &self.parts, now_mono_ms, &self.events);
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
-            && self.broker_a.can_answer_within(FIRST_ANSWER_MS);
-        let broker_a_serves = self.speaks(&self.broker_a, now_mono_ms) || first_chance;
+            && self.broker_a.askable_within(FIRST_ANSWER_MS);
+        // Asked while broker A's data is still fresh, so that it has answered when that ends; and
+        // sooner where somebody waits or nothing of this run is served yet.
+        let urgent = self.somebody_waits() || self.snapshot.is_none() || self.restored;
+        let broker_a_serves = (self.speaks(&self.broker_a, now_mono_ms) || first_chance)
+            && !self.broker_a.falters(pace, now_mono_ms, urgent);
         if let Some(public) = &mut self.public
             && !broker_a_serves
             && public.is_due(now_mono_ms, self.policy.public, waits)
         {
-            public.ask(&self.parts, now_mono_ms, false, &self.events);
+            rounds::ask(public, &self.parts, now_mono_ms, &self.events);
         }
         let wait_ms = self.parts.cache_settings.miss_wait_ms;
-        let answering = self.slots().any(|slot| slot.in_flight || slot.can_answer_within(wait_ms));
+        let can_answer = |slot: &FeedSlot| {
+            let pace = self.policy.pace(slot.feed.source());
+            slot.can_answer_within(wait_ms, pace, now_mono_ms)
+        };
+        let answering = self.slots().any(can_answer);
         publish_flag(&self.parts.answering, answering);
-        if !answering && waits {
-            self.parts.misses.fail_all();
-            self.parts.probes.fail_all();
+        if !answering {
+            self.parts.misses.dismiss();
+            self.parts.probes.dismiss();
         }
     }
 
+    /// Whether symbols are pending, though those who asked may have left: they come back.
     fn somebody_waits(&self) -> bool {
-        self.parts.misses.stats().waiters + self.parts.probes.stats().waiters > 0
+        self.parts.misses.stats().symbols + self.parts.probes.stats().symbols > 0
+    }
+
+    /// Notes which feeds have stopped speaking.
+    fn watch_feeds(&mut self, now_mono_ms: u64) {
+        let (policy, now) = (self.policy, self.parts.clock.now());
+        for slot in self.slots_mut() {
+            slot.watch(slot.speaks(policy.pace(slot.feed.source()), now, now_mono_ms));
+        }
     }
 
     fn slots(&self) -> impl Iterator<Item = &FeedSlot> {
         std::iter::once(&self.broker_a).chain(&self.public)
     }
 
+    pub fn slots_mut(&mut self) -> impl Iterator<Item = &mut FeedSlot> {
+        std::iter::once(&mut self.broker_a).chain(&mut self.public)
+    }
+
+    pub fn slot_mut(&mut self, source: Source) -> Option<&mut FeedSlot> {
+        self.slots_mut().find(|slot| slot.feed.source() == source)
+    }
+
     /// Whether a feed's data is fresh and alive.
     pub fn speaks(&self, slot: &FeedSlot, now_mono_ms: u64) -> bool {
         let pace = self.policy.pace(slot.feed.source());
-        index::speaks(slot, &self.parts.indices, pace, self.parts.clock.now(), now_mono_ms)
-    }
-
-    fn take_in(&mut self, round: Round) {
-        let now_mono_ms = self.parts.clock.monotonic_ms();
-        let Round { source, taken, outcome } = round;
-        let slot = match source {
-            Source::BrokerA => &mut self.broker_a,
-            Source::Public => match &mut self.public {
-                Some(public) => public,
-                None => return,
-            },
-        };
-        // Every round asks for the indices, so an answer without one believable price is no answer:
-        // neither a sign of life, nor proof that what it leaves out does not exist.
-        let outcome = outcome.map(|outcome| match outcome {
-            Ok(batch) if batch.quotes.is_empty() => Err(FeedError::Malformed {
-                source_name: source.as_str(),
-                detail: "not one believable price".to_owned(),
-            }),
-            other => other,
-        });
-        slot.ended(outcome.as_ref(), now_mono_ms);
-        match outcome {
-            Some(Ok(batch)) => {
-                self.keep(source, batch, now_mono_ms);
-                // Dropping them settles: whoever waited finds its quotes in L1.
-                drop(taken);
-            }
-            // The other feed may know, or this one next time.
-            _ => taken.into_iter().for_each(crate::cache::Taken::put_back),
-        }
-    }
-
-    fn keep(&mut self, source: Source, batch: Batch, now_mono_ms: u64) {
-        let pace = self.policy.pace(source);
-        let now = self.parts.clock.now();
-        for quote in batch.quotes {
-            let is_index = self.parts.indices.all().any(|index| index.symbol == quote.symbol);
-            let aged = is_index && index::is_mute(quote.as_of, pace, now);
-            if self.parts.l1.insert(quote.clone(), now_mono_ms, aged) {
-                self.unstored.quote(&quote);
-            }
-            if is_index {
-                let slot = match source {
-                    Source::BrokerA => Some(&mut self.broker_a),
-                    Source::Public => self.public.as_mut(),
-                };
-                if let Some(slot) = slot {
-                    if quote.symbol == self.parts.indices.primary.symbol {
-                        slot.indexed_mono_ms = Some(now_mono_ms);
-                    }
-                    slot.index_quotes.insert(quote.symbol.clone(), quote);
-                }
-            }
-        }
-        let until_mono_ms = now_mono_ms + self.parts.cache_settings.negative_ttl_ms;
-        for symbol in batch.unknown {
-            // One answer without an index does not make it unknown.
-            if !self.parts.indices.all().any(|index| index.symbol == symbol) {
-                self.parts.l1.insert_unknown(symbol, now_mono_ms, until_mono_ms);
-            }
-        }
-        if !batch.implausible.is_empty() {
-            tracing::debug!(source = source.as_str(), symbols = ?batch.implausible, "not believed");
-        }
+        slot.speaks(pace, self.parts.clock.now(), now_mono_ms)
     }
 
     fn publish(&mut self, now_mono_ms: u64) {
@@ -340,7 +294,7 @@ impl Scheduler {
 
     /// Whether every feed there is has failed or cannot be asked.
     pub fn slots_failed(&self) -> bool {
-        self.slots().all(|slot| slot.failure.is_some() || !slot.can_answer_within(u64::MAX))
+        self.slots().all(|slot| slot.failure.is_some() || !slot.askable_within(u64::MAX))
     }
 
     /// The market's status as of the last tick.

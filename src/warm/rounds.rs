@@ -1,0 +1,292 @@
+//! Rounds: what one upstream call carries, how it goes out, and what its answer changes.
+//!
+//! A round carries the indices and sectors, then what requests wait for, then what clients asked
+//! for lately, up to the feed's batch size: one budget serves everybody. Runs on the scheduler's
+//! thread, but for the call itself, which is a lane's job.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+
+use super::feeds::{Ended, FeedSlot};
+use super::scheduler::Scheduler;
+use super::{Event, Parts, Round};
+use crate::base::{Source, Symbol};
+use crate::brokers::{Batch, FeedError};
+use crate::cache::Taken;
+use crate::market::{Index, PEER_LAG_MS_MAX};
+
+/// Unlisted symbols tried in one call: a small share of either feed's budget.
+const PROBES_BROKER_A: usize = 20;
+const PROBES_PUBLIC: usize = 2;
+
+/// A batch of which the sectors are no more than this part carries all of them.
+const SECTORS_PART: usize = 10;
+
+/// A lane job's deadline beyond the call's own: connecting to a lane takes no time unless it is
+/// stuck.
+const LANE_SLACK_MS: u64 = 5_000;
+
+/// How long a symbol of the instrument list that only the public provider was asked for is
+/// remembered as unknown: broker A, which has it, may be back in a moment.
+const PUBLIC_NEGATIVE_MS: u64 = 60_000;
+
+/// Sends one round to the feed's lane. Its outcome arrives as [`Event::Round`], whatever happens.
+pub fn ask(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    let source = slot.feed.source();
+    let symbols = compose(slot, parts, now_mono_ms);
+    slot.began(now_mono_ms);
+    let feed = Arc::clone(&slot.feed);
+    let mut report = Report { events: events.clone(), source, outcome: None };
+    let deadline_ms = parts.upstream.total_timeout_ms + LANE_SLACK_MS;
+    let submitted = slot.lane.submit(deadline_ms, move || {
+        report.outcome = Some(feed.quotes(&symbols));
+        drop(report);
+    });
+    if let Err(refused) = submitted {
+        tracing::warn!(%refused, source = source.as_str(), "round not sent");
+    }
+}
+
+fn compose(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64) -> Vec<Symbol> {
+    let max = slot.feed.batch_max();
+    let source = slot.feed.source();
+    let spelled = |index: &&Index| source == Source::BrokerA || index.public.is_some();
+    let mut symbols: Vec<Symbol> = {
+        let mut leads: Vec<&Index> = parts.indices.leads().into_iter().filter(spelled).collect();
+        // Only matters to a feed whose calls carry fewer: the longest unheard first.
+        leads.sort_by_key(|lead| slot.received_mono_ms(&lead.symbol));
+        leads.into_iter().map(|lead| lead.symbol.clone()).collect()
+    };
+    symbols.truncate(max);
+    let mut sectors: Vec<&Index> = parts.indices.sectors.iter().filter(spelled).collect();
+    sectors.sort_by_key(|sector| slot.index_quotes.get(&sector.symbol).map(|held| held.received));
+    let sectors: Vec<Symbol> = sectors.into_iter().map(|sector| sector.symbol.clone()).collect();
+    if slot.bare {
+        push_new(&mut symbols, &sectors, max);
+        return symbols;
+    }
+    let share = sectors_share(sectors.len(), parts.interval_ms(source))
+        .max(sectors.len().min(max / SECTORS_PART))
+        .min(max - symbols.len());
+    let room = max - symbols.len() - share;
+    let probes_max = match source {
+        Source::BrokerA => PROBES_BROKER_A,
+        Source::Public => PROBES_PUBLIC,
+    };
+    let probes = parts.probes.take_pending(probes_max.min(room));
+    let misses = parts.misses.take_pending(room - probes.symbols().len());
+    // As many as are already in the call may come again, so ask for that many more.
+    let wanted = parts.l1.wanted(now_mono_ms, parts.cache_settings.demand_ttl_ms, max * 2);
+    for taken in [&probes, &misses] {
+        push_new(&mut symbols, taken.symbols(), max);
+    }
+    let with_share = symbols.len() + share;
+    push_new(&mut symbols, &sectors, with_share);
+    push_new(&mut symbols, &wanted, max);
+    push_new(&mut symbols, &sectors, max);
+    slot.taken = vec![probes, misses];
+    symbols
+}
+
+/// Sectors that every round carries, so that each comes again before it lags too far behind the
+/// leads to be shown; the rest of the batch is for what clients ask for.
+fn sectors_share(sectors: usize, interval_ms: u64) -> usize {
+    let rounds = (PEER_LAG_MS_MAX as u64).saturating_sub(1) / interval_ms.max(1);
+    sectors.div_ceil(usize::try_from(rounds).unwrap_or(usize::MAX).max(1))
+}
+
+fn push_new(symbols: &mut Vec<Symbol>, more: &[Symbol], max: usize) {
+    let mut held: HashSet<Symbol> = symbols.iter().cloned().collect();
+    for symbol in more {
+        if symbols.len() >= max {
+            return;
+        }
+        if held.insert(symbol.clone()) {
+            symbols.push(symbol.clone());
+        }
+    }
+}
+
+/// Sends the round's event when dropped, so that a lost job is heard of too.
+struct Report {
+    events: Sender<Event>,
+    source: Source,
+    outcome: Option<Result<Batch, FeedError>>,
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let round = Round { source: self.source, outcome: self.outcome.take() };
+        // Refused only when full, which a bound above the number of jobs rules out, or when the
+        // scheduler has ended; then nobody waits for the round.
+        let _ = self.events.try_send(Event::Round(Box::new(round)));
+    }
+}
+
+impl Scheduler {
+    /// Takes in how a round ended.
+    pub fn take_in(&mut self, round: Round) {
+        let now_mono_ms = self.parts.clock.monotonic_ms();
+        let source = round.source;
+        let Some(slot) = self.slot_mut(source) else { return };
+        let taken = std::mem::take(&mut slot.taken);
+        let ended = match round.outcome {
+            Some(Ok(batch)) => self.keep(source, batch, taken, now_mono_ms),
+            failed => {
+                // The other feed may know, or this one next time.
+                taken.into_iter().for_each(Taken::put_back);
+                match failed {
+                    Some(Err(FeedError::NotReady(_))) => Ended::NotAsked,
+                    Some(Err(error @ FeedError::Refused { .. })) => {
+                        Ended::Refused(error.to_string())
+                    }
+                    Some(Err(error)) => Ended::Failed(error.to_string()),
+                    _ => Ended::Failed(
+                        "the call was lost: its lane is full or it panicked".to_owned(),
+                    ),
+                }
+            }
+        };
+        if let Some(slot) = self.slot_mut(source) {
+            slot.ended(ended, now_mono_ms);
+        }
+    }
+
+    /// Puts a batch where it is read, and wakes those who waited for it.
+    fn keep(&mut self, source: Source, batch: Batch, taken: Vec<Taken>, now_mono_ms: u64) -> Ended {
+        let now = self.parts.clock.now();
+        let pace = self.policy.pace(source);
+        let indices = Arc::clone(&self.parts.indices);
+        let is_index = |symbol: &Symbol| indices.all().any(|index| index.symbol == *symbol);
+        let Some(slot) = self.slot_mut(source) else { return Ended::NotAsked };
+        for quote in batch.quotes.iter().filter(|quote| is_index(&quote.symbol)) {
+            slot.heard(quote.clone(), now_mono_ms);
+        }
+        let doubt = doubt(slot, &batch);
+        // What a mute feed says of any symbol is as old as its index.
+        let aged = slot.is_mute(pace, now, now_mono_ms);
+        let took_back = slot.took_back;
+        let brought: Vec<Symbol> = batch.quotes.iter().map(|quote| quote.symbol.clone()).collect();
+        let mut spare = Vec::new();
+        for quote in batch.quotes {
+            if self.parts.l1.insert(quote.clone(), now_mono_ms, aged) {
+                self.unstored.quote(&quote);
+            } else if !aged {
+                spare.push((quote, now_mono_ms));
+            }
+        }
+        if let Some(slot) = self.slot_mut(source) {
+            slot.spare = spare;
+        }
+        if !batch.implausible.is_empty() {
+            tracing::debug!(source = source.as_str(), symbols = ?batch.implausible, "not believed");
+        }
+        if took_back || doubt.is_some() {
+            self.parts.misses.settle(&brought);
+            self.parts.probes.settle(&brought);
+        }
+        match doubt {
+            None => {
+                self.keep_unknown(source, batch.unknown, now_mono_ms);
+                // Dropping settles: whoever waited finds its quotes in L1.
+                drop(taken);
+                Ended::Spoke
+            }
+            // Nor is what it left out known not to exist.
+            Some(doubt) => {
+                taken.into_iter().for_each(Taken::put_back);
+                Ended::Failed(doubt)
+            }
+        }
+    }
+
+    fn keep_unknown(&mut self, source: Source, unknown: Vec<Symbol>, now_mono_ms: u64) {
+        let list = self.parts.instruments.load_full();
+        for symbol in unknown {
+            // One answer without an index does not make it unknown.
+            if self.parts.indices.all().any(|index| index.symbol == symbol) {
+                continue;
+            }
+            let mut ttl_ms = self.parts.cache_settings.negative_ttl_ms;
+            if source == Source::Public && list.contains(symbol.as_str()) {
+                ttl_ms = ttl_ms.min(PUBLIC_NEGATIVE_MS);
+            }
+            self.parts.l1.insert_unknown(symbol, now_mono_ms, now_mono_ms + ttl_ms);
+        }
+    }
+
+    /// Offers what the public provider said while broker A's quotes were still fresh, once they are
+    /// not: its next batch may be a while off.
+    pub fn offer_spare(&mut self, now_mono_ms: u64) {
+        let fresh_ms = self.policy.public.quote_stale_after_ms;
+        if self.speaks(&self.broker_a, now_mono_ms) {
+            return;
+        }
+        let Some(public) = &mut self.public else { return };
+        let (l1, unstored) = (&self.parts.l1, &mut self.unstored);
+        public.spare.retain(|(quote, received_mono_ms)| {
+            let fresh = now_mono_ms.saturating_sub(*received_mono_ms) <= fresh_ms;
+            let took =
+                fresh && l1.insert_late(quote.clone(), *received_mono_ms, false, now_mono_ms);
+            if took {
+                unstored.quote(quote);
+            }
+            fresh && !took
+        });
+    }
+
+    /// Makes what a hanging call carries pending again, for the other feed to take.
+    pub fn take_back_from_hanging(&mut self, now_mono_ms: u64) {
+        let policy = self.policy;
+        for slot in self.slots_mut() {
+            let pace = policy.pace(slot.feed.source());
+            if !slot.took_back && slot.hangs(pace, now_mono_ms) {
+                slot.took_back = true;
+                std::mem::take(&mut slot.taken).into_iter().for_each(Taken::put_back);
+            }
+        }
+    }
+}
+
+/// Why an answer does not count as one: the indices always have a price, so a source without them
+/// is broken, however politely it answers.
+fn doubt(slot: &FeedSlot, batch: &Batch) -> Option<String> {
+    let is_lead = |symbol: &&Symbol| slot.leads_with(symbol);
+    let name = slot.feed.source().as_str();
+    if let Some(symbol) = batch.implausible.iter().find(is_lead) {
+        return Some(format!("{name} gives no believable price for {symbol}"));
+    }
+    if let Some(symbol) = batch.unknown.iter().find(is_lead) {
+        return Some(format!("{name} leaves {symbol} out of its answer"));
+    }
+    let brought = batch.quotes.iter().any(|quote| slot.leads_with(&quote.symbol));
+    (!brought).then(|| format!("{name} answers without an index"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_leave_room_and_still_come_in_time() {
+        for (sectors, interval_ms, share) in
+            [(12, 15_000, 4), (12, 1_050, 1), (12, 30_000, 12), (12, 60_000, 12), (0, 15_000, 0)]
+        {
+            assert_eq!(sectors_share(sectors, interval_ms), share, "{interval_ms}");
+            let rounds = sectors.div_ceil(share.max(1)) as u64;
+            assert!(rounds <= 1 || rounds * interval_ms <= PEER_LAG_MS_MAX as u64);
+        }
+    }
+
+    #[test]
+    fn a_batch_takes_each_symbol_once_and_no_more_than_fit() {
+        let of = |names: &[&str]| -> Vec<Symbol> {
+            names.iter().filter_map(|name| Symbol::parse(name)).collect()
+        };
+        let mut symbols = of(&["NSE:A"]);
+        push_new(&mut symbols, &of(&["NSE:A", "NSE:B", "NSE:B", "NSE:C", "NSE:D"]), 3);
+        assert_eq!(symbols, of(&["NSE:A", "NSE:B", "NSE:C"]));
+    }
+}
