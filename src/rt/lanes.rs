@@ -17,6 +17,10 @@ use super::edge::Parker;
 use super::threads;
 use crate::base::Clock;
 
+/// How long a closing lane waits for jobs under way, and how often it looks.
+const CLOSE_GRACE_MS: u64 = 500;
+const CLOSE_POLL_MS: u64 = 5;
+
 /// What a lane is made of.
 #[derive(Debug, Clone)]
 pub struct LaneSpec {
@@ -78,7 +82,7 @@ struct Job {
     body: Box<dyn FnOnce(bool) + Send>,
 }
 
-/// A bounded pool of blocking threads. Dropping it lets queued jobs finish.
+/// A bounded pool of blocking threads. Dropping it lets what is queued finish, if that is quick.
 pub struct Lane {
     name: &'static str,
     clock: Clock,
@@ -173,9 +177,18 @@ impl Lane {
 }
 
 impl Drop for Lane {
+    /// Threads that are still at work after a moment are left to end by themselves: a process that
+    /// stops must not wait for an upstream that hangs.
     fn drop(&mut self) {
         self.queue = None;
-        for thread in self.threads.drain(..) {
+        let parker = Parker::current();
+        for _ in 0..CLOSE_GRACE_MS / CLOSE_POLL_MS {
+            if self.threads.iter().all(JoinHandle::is_finished) {
+                break;
+            }
+            parker.park(CLOSE_POLL_MS);
+        }
+        for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
             // A lane thread only ends by its queue closing; its jobs' panics were caught.
             let _ = thread.join();
         }
@@ -341,6 +354,21 @@ mod tests {
         assert_eq!(queued.wait(), Err::<(), _>(LaneError::Late));
         assert_eq!(lane.submit(5_000, || 1).unwrap().wait(), Ok(1));
         assert_eq!((lane.stats().expired, lane.stats().panicked), (1, 0));
+    }
+
+    #[test]
+    fn a_closing_lane_does_not_wait_for_a_job_that_hangs() {
+        let lane = lane(1, 1);
+        let (release, gate) = unbounded::<()>();
+        let (started, running) = unbounded::<()>();
+        let hangs = lane.submit(60_000, move || {
+            started.send(()).unwrap();
+            gate.recv().ok();
+        });
+        running.recv().unwrap();
+        drop(lane);
+        drop(release);
+        assert_eq!(hangs.unwrap().wait(), Ok(()));
     }
 
     #[test]

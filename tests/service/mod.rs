@@ -1,7 +1,6 @@
 //! The whole service over real sockets: an application against a simulator, one scenario a test.
 
 mod coalescing;
-mod faults;
 mod health;
 mod market;
 mod prices;
@@ -9,6 +8,7 @@ mod prices_waiting;
 mod process;
 mod restart;
 mod snapshot;
+mod stopping;
 mod support;
 mod surface;
 mod token;
