@@ -72,6 +72,7 @@ impl Gate {
         self.limiter.take().map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         let pass = self.breaker.pass().map_err(|wait| self.hold(Readiness::Open(wait)))?;
         let mut result = ask();
+        self.limiter.ended();
         self.counters.called(&result);
         match &mut result {
             Err(FeedError::RateLimited { retry_after, .. }) => {

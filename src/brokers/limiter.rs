@@ -20,6 +20,9 @@ use crate::base::{Clock, rng};
 /// typo.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
+/// This part of an interval is room for jitter: 50 ms of broker A's 1,050.
+const JITTER_PART: u64 = 21;
+
 /// How long an upstream is left alone after it refused for too many requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Penalty {
@@ -103,6 +106,15 @@ impl Limiter {
         }
     }
 
+    /// A call has ended. The upstream counts from when the request reached it, which after a slow
+    /// connect is long after [`Limiter::take`]: the next call keeps its distance from the end too,
+    /// less the part of the interval that is only room for jitter.
+    pub fn ended(&self) {
+        let distance_ms = self.interval_ms - self.interval_ms / JITTER_PART;
+        let until_ms = self.clock.monotonic_ms() + distance_ms;
+        self.paced_until_ms.fetch_max(until_ms, Ordering::AcqRel);
+    }
+
     /// The upstream refused for too many requests: starts or doubles the penalty and tells its
     /// length, which is at least `retry_after`.
     pub fn refused(&self, retry_after: Duration) -> Duration {
@@ -147,6 +159,20 @@ mod tests {
         assert_eq!(limiter.take(), Err(Duration::from_millis(50)));
         clock.advance_ms(50);
         assert_eq!(limiter.take(), Ok(()));
+    }
+
+    #[test]
+    fn a_slow_call_keeps_the_next_one_away_from_its_end() {
+        let (clock, limiter) = limiter(1_050);
+        assert_eq!(limiter.take(), Ok(()));
+        clock.advance_ms(30);
+        limiter.ended();
+        assert_eq!(limiter.wait(), Duration::from_millis(1_020), "a usual call changes nothing");
+        clock.advance_ms(1_020);
+        assert_eq!(limiter.take(), Ok(()));
+        clock.advance_ms(400);
+        limiter.ended();
+        assert_eq!(limiter.take(), Err(Duration::from_millis(1_000)));
     }
 
     #[test]
