@@ -1,4 +1,4 @@
-//! bhav: market data, portfolios and signals of the Indian market, served from memory.
+#![doc = include_str!("../ARCHITECTURE.md")]
 
 pub mod api;
 pub mod app;
