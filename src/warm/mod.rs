@@ -67,6 +67,27 @@ pub struct Round {
     pub outcome: Option<Result<Batch, FeedError>>,
 }
 
+/// Tells the scheduler how a job ended, once, when dropped: also of one that panicked, was refused
+/// or was never run, or its warmer would wait for it for ever.
+struct JobReport<T> {
+    events: Sender<Event>,
+    outcome: Option<T>,
+    as_event: fn(Option<T>) -> Event,
+}
+
+impl<T> Drop for JobReport<T> {
+    fn drop(&mut self) {
+        // Refused only when full, which the mailbox's bound rules out, or when the scheduler has
+        // ended; then nobody waits for the outcome.
+        let _ = self.events.try_send((self.as_event)(self.outcome.take()));
+    }
+}
+
+/// What a job that gave no outcome is said to have failed with.
+fn lost<T>() -> Result<T, String> {
+    Err("the job was lost: its lane is full, it came too late or it panicked".to_owned())
+}
+
 /// What the scheduler works with; all of it shared with others.
 pub struct Parts {
     pub clock: Clock,
@@ -181,6 +202,7 @@ fn publish_flag(flag: &AtomicBool, value: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rt::LaneSpec;
 
     #[test]
     fn a_burst_of_kicks_leaves_room_for_outcomes() {
@@ -193,6 +215,37 @@ mod tests {
         assert_eq!(mailbox.receive.len(), 1);
         let round = Round { source: Source::Public, outcome: None };
         assert!(mailbox.send.try_send(Event::Round(Box::new(round))).is_ok());
+    }
+
+    #[test]
+    fn a_job_that_panics_or_is_not_taken_is_reported_too() {
+        let mailbox = Mailbox::new();
+        let clock = Clock::system();
+        let spec = LaneSpec { name: "test", threads: 1, queue_max: 1 };
+        let lane = Lane::start(&spec, &clock).unwrap();
+        let report = || {
+            let as_event = |done: Option<_>| Event::Persisted(done.unwrap_or_else(lost));
+            JobReport { events: mailbox.send.clone(), outcome: None, as_event }
+        };
+        let heard = || match mailbox.receive.recv() {
+            Ok(Event::Persisted(done)) => done,
+            _ => panic!("something else was heard"),
+        };
+        let held = report();
+        let panics = lane.submit(60_000, move || {
+            assert!(held.outcome.is_some(), "on purpose");
+        });
+        assert!(heard().is_err());
+        drop(panics);
+        let mut held = report();
+        let works = lane.submit(60_000, move || {
+            held.outcome = Some(Ok(()));
+            drop(held);
+        });
+        assert!(heard().is_ok());
+        drop((works, lane));
+        drop(report());
+        assert!(heard().is_err());
     }
 
     #[test]
