@@ -209,7 +209,6 @@ mod tests {
     #[test]
     fn contradictions_and_missing_files_are_faults() {
         for (name, value) in [
-            ("BHAV_HTTP_HEAD_BYTES_MAX", "131072"),
             ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "8000"),
             ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "61000"),
             ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "10001"),

@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn a_relation_does_not_blame_a_default_for_an_unreadable_value() {
         let faults = load_env(&[
-            ("BHAV_HTTP_BODY_BYTES_MAX", "huge"),
-            ("BHAV_HTTP_HEAD_BYTES_MAX", "131072"),
+            ("BHAV_UPSTREAM_TOTAL_TIMEOUT_MS", "huge"),
+            ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "8000"),
         ])
         .unwrap_err();
         assert_eq!(faults.len(), 1, "{faults:?}");

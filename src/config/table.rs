@@ -10,6 +10,8 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 /// The parser's table has a fixed size (`http::head::HEADERS_MAX`, a higher row).
 const HEADERS_HARD_MAX: u64 = 128;
+/// Positions in a head are kept in sixteen bits (`http::head::Span`).
+const HEAD_BYTES_HARD_MAX: u64 = 64 * KIB;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
@@ -145,7 +147,8 @@ pub const SETTINGS: &[Setting] = &[
         http.connections_per_address_max = number(0, 1_000_000), "connections",
         "Open connections of one client address; 0 is no limit",
         "Leave at 0 behind a proxy: all its clients share one address."),
-    setting!(Http "BHAV_HTTP_HEAD_BYTES_MAX", http.head_bytes_max = number(KIB, MIB), "bytes",
+    setting!(Http "BHAV_HTTP_HEAD_BYTES_MAX",
+        http.head_bytes_max = number(KIB, HEAD_BYTES_HARD_MAX), "bytes",
         "Longest request line and headers",
         "More is answered 431 (414 for the request line)."),
     setting!(Http "BHAV_HTTP_HEADERS_MAX",

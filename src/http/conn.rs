@@ -21,7 +21,7 @@ use super::turn::{Exchange, Stage, Turn};
 /// epoll's bits as may hands them on, and the bit its waker adds.
 const READABLE: usize = 0x1;
 const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
-const WOKEN: usize = 0x8000_0000;
+pub(super) const WOKEN: usize = 0x8000_0000;
 
 /// Turns without a wait before a connection lets its neighbours' descriptors be polled.
 const TURNS_MAX: u32 = 8;
@@ -296,10 +296,19 @@ impl<S: Serve> Connection<S> {
 
     /// Lets the worker poll its other descriptors. may runs a yielding coroutine again before it
     /// polls, so the wake has to come from another thread.
+    ///
+    /// Bytes that arrive meanwhile do not end it: where another worker polls this descriptor they
+    /// are noted while we run, and a client that never stops sending would never let us wait.
     fn breathe(&mut self) {
-        if self.shared.slots.breathe(self.io.waker()) {
+        if !self.shared.slots.breathe(self.io.waker()) {
+            return;
+        }
+        loop {
             let flags = self.io.wait_io();
             self.note(flags);
+            if flags & WOKEN != 0 {
+                return;
+            }
         }
     }
 

@@ -12,7 +12,10 @@ pub const HEADERS_MAX: usize = 128;
 /// Longest request target. Fifty percent-encoded symbols take under 4 KiB.
 pub const TARGET_BYTES_MAX: usize = 8 * 1024;
 
-/// A stretch of the head's bytes. Heads are limited to 64 KiB by the settings' check.
+/// Longest head that can be configured: what the positions in a [`Span`] reach.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// A stretch of the head's bytes, of which there are at most [`HEAD_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u16,
@@ -151,6 +154,7 @@ pub enum Parsed {
 impl Head {
     /// Parses `input`, which begins where a request begins, into `self`.
     pub fn parse(&mut self, input: &[u8], headers_max: usize, head_bytes_max: usize) -> Parsed {
+        let head_bytes_max = head_bytes_max.min(HEAD_BYTES_MAX);
         let window = &input[..input.len().min(head_bytes_max)];
         self.bytes = 0;
         let mut table = self.table.take();

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use may::io::{CoIo, WaitIo, WaitIoWaker};
 
 use super::Serve;
-use super::conn::Connection;
+use super::conn::{Connection, WOKEN};
 use super::listen::{Descriptor, Listener, Socket};
 use super::request::Peer;
 use super::shared::{AddressPlace, Shared};
@@ -104,7 +104,8 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
         in_a_row += 1;
         if in_a_row >= ACCEPTS_MAX && shared.slots.breathe(poll.waker()) {
             in_a_row = 0;
-            poll.wait_io();
+            // Clients that knock meanwhile do not end it: see `Connection::breathe`.
+            while poll.wait_io() & WOKEN == 0 {}
         }
         match listener.accept() {
             // At the cap this one waits in `admit`, and with it the loop.

@@ -150,7 +150,9 @@ impl Slots {
             match self.breathers.recv_timeout(Duration::from_millis(TICK_MS)) {
                 Ok(waker) => {
                     waker.wakeup();
-                    self.breathers.try_iter().for_each(|waker| waker.wakeup());
+                    // Bounded: whoever is woken may ask again at once, and time must go on.
+                    let others = self.breathers.try_iter().take(BREATHERS_MAX);
+                    others.for_each(|waker| waker.wakeup());
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }

@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{Event, Parts};
+use super::{Event, JobReport, Parts, lost};
 use crate::base::{Exchange, ist};
 use crate::brokers::{BrokerA, FeedError, Readiness};
 use crate::market::{InstrumentList, Origin};
@@ -45,13 +45,16 @@ impl InstrumentsWarmer {
             return;
         }
         self.asked_mono_ms = Some(now_mono_ms);
-        let (broker_a, events) = (Arc::clone(&parts.broker_a), events.clone());
-        let submitted = parts.broker_a_lane.submit(FETCH_DEADLINE_MS, move || {
-            let fetched = fetch(&broker_a, list_date(now));
-            // Only the scheduler's end closes the mailbox, and then nobody needs the list.
-            let _ = events.send(Event::Instruments(fetched));
+        let broker_a = Arc::clone(&parts.broker_a);
+        let as_event = |fetched: Option<_>| Event::Instruments(fetched.unwrap_or_else(lost));
+        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
+        // Before it is sent: whatever becomes of it is reported.
+        self.in_flight = true;
+        // A refusal is reported and logged like any other failure.
+        let _ = parts.broker_a_lane.submit(FETCH_DEADLINE_MS, move || {
+            report.outcome = Some(fetch(&broker_a, list_date(now)));
+            drop(report);
         });
-        self.in_flight = submitted.is_ok();
     }
 
     /// Takes note of how a fetch ended.

@@ -33,14 +33,14 @@ use crate::rt::{Lane, threads};
 
 use scheduler::Scheduler;
 
-/// Outcomes that may wait for the scheduler. Each in-flight job sends one, and there are fewer
-/// jobs.
+/// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
+/// together, and the end one: there are never so many.
 const EVENTS_MAX: usize = 64;
 
 /// What the scheduler hears.
 pub enum Event {
-    /// A request misses symbols; their fetch should not wait for the next round.
-    Kick,
+    /// Requests miss symbols; their fetch should not wait for the next round.
+    Kick(Kicked),
     /// An upstream call ended.
     Round(Box<Round>),
     /// The day's instrument list arrived, or did not.
@@ -50,11 +50,42 @@ pub enum Event {
     Stop,
 }
 
+/// The one kick in the mailbox. Dropped, heard or not, it makes room for the next: a burst of
+/// requests must not fill the mailbox, or the outcome of a round would find no place.
+pub struct Kicked(Arc<AtomicBool>);
+
+impl Drop for Kicked {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
 /// One upstream call and what it brought.
 pub struct Round {
     pub source: Source,
     /// `None` when the job was lost: refused by its lane, late, or panicked.
     pub outcome: Option<Result<Batch, FeedError>>,
+}
+
+/// Tells the scheduler how a job ended, once, when dropped: also of one that panicked, was refused
+/// or was never run, or its warmer would wait for it for ever.
+struct JobReport<T> {
+    events: Sender<Event>,
+    outcome: Option<T>,
+    as_event: fn(Option<T>) -> Event,
+}
+
+impl<T> Drop for JobReport<T> {
+    fn drop(&mut self) {
+        // Refused only when full, which the mailbox's bound rules out, or when the scheduler has
+        // ended; then nobody waits for the outcome.
+        let _ = self.events.try_send((self.as_event)(self.outcome.take()));
+    }
+}
+
+/// What a job that gave no outcome is said to have failed with.
+fn lost<T>() -> Result<T, String> {
+    Err("the job was lost: its lane is full, it came too late or it panicked".to_owned())
 }
 
 /// What the scheduler works with; all of it shared with others.
@@ -98,21 +129,27 @@ impl Parts {
 pub struct Mailbox {
     send: Sender<Event>,
     receive: Receiver<Event>,
+    kicked: Arc<AtomicBool>,
 }
 
 impl Mailbox {
     /// An empty mailbox.
     pub fn new() -> Self {
         let (send, receive) = bounded(EVENTS_MAX);
-        Self { send, receive }
+        Self { send, receive, kicked: Arc::default() }
     }
 
-    /// What a request calls on the edge when it starts to wait. Never blocks; a kick that finds the
-    /// mailbox full is not needed, since the scheduler is awake then.
+    /// What a request calls on the edge when it starts to wait. Never blocks; while a kick waits to
+    /// be heard another is not needed.
     pub fn kick(&self) -> Box<dyn Fn() + Send + Sync> {
-        let send = self.send.clone();
-        Box::new(move || match send.try_send(Event::Kick) {
-            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+        let (send, kicked) = (self.send.clone(), Arc::clone(&self.kicked));
+        Box::new(move || {
+            if kicked.swap(true, Ordering::SeqCst) {
+                return;
+            }
+            match send.try_send(Event::Kick(Kicked(Arc::clone(&kicked)))) {
+                Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+            }
         })
     }
 }
@@ -160,4 +197,65 @@ impl Warmers {
 /// Sets a flag for readers on the edge.
 fn publish_flag(flag: &AtomicBool, value: bool) {
     flag.store(value, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::LaneSpec;
+
+    #[test]
+    fn a_burst_of_kicks_leaves_room_for_outcomes() {
+        let mailbox = Mailbox::new();
+        let (kick, other) = (mailbox.kick(), mailbox.kick());
+        for _ in 0..2 * EVENTS_MAX {
+            kick();
+            other();
+        }
+        assert_eq!(mailbox.receive.len(), 1);
+        let round = Round { source: Source::Public, outcome: None };
+        assert!(mailbox.send.try_send(Event::Round(Box::new(round))).is_ok());
+    }
+
+    #[test]
+    fn a_job_that_panics_or_is_not_taken_is_reported_too() {
+        let mailbox = Mailbox::new();
+        let clock = Clock::system();
+        let spec = LaneSpec { name: "test", threads: 1, queue_max: 1 };
+        let lane = Lane::start(&spec, &clock).unwrap();
+        let report = || {
+            let as_event = |done: Option<_>| Event::Persisted(done.unwrap_or_else(lost));
+            JobReport { events: mailbox.send.clone(), outcome: None, as_event }
+        };
+        let heard = || match mailbox.receive.recv() {
+            Ok(Event::Persisted(done)) => done,
+            _ => panic!("something else was heard"),
+        };
+        let held = report();
+        let panics = lane.submit(60_000, move || {
+            assert!(held.outcome.is_some(), "on purpose");
+        });
+        assert!(heard().is_err());
+        drop(panics);
+        let mut held = report();
+        let works = lane.submit(60_000, move || {
+            held.outcome = Some(Ok(()));
+            drop(held);
+        });
+        assert!(heard().is_ok());
+        drop((works, lane));
+        drop(report());
+        assert!(heard().is_err());
+    }
+
+    #[test]
+    fn a_kick_that_was_heard_can_come_again() {
+        let mailbox = Mailbox::new();
+        let kick = mailbox.kick();
+        for _ in 0..3 {
+            kick();
+            assert!(matches!(mailbox.receive.try_recv(), Ok(Event::Kick(_))));
+            assert!(mailbox.receive.try_recv().is_err());
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
-use super::{Event, Parts};
+use super::{Event, JobReport, Parts, lost};
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, codec};
 use crate::market::{InstrumentList, Snapshot};
@@ -57,15 +57,16 @@ impl Unstored {
         self.written_mono_ms = now_mono_ms;
         let work = self.take();
         let (l2, now_ms) = (Arc::clone(&parts.l2), parts.clock.now_ms());
-        let events = events.clone();
+        let as_event = |done: Option<_>| Event::Persisted(done.unwrap_or_else(lost));
+        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
+        // Before it is sent: whatever becomes of it is reported.
+        self.in_flight = true;
         let submitted = parts.cache_lane.submit(WRITE_DEADLINE_MS, move || {
-            let done = work.store(&*l2, now_ms).map_err(|error| error.to_string());
-            // Only the scheduler's end closes the mailbox, and then nobody counts.
-            let _ = events.send(Event::Persisted(done));
+            report.outcome = Some(work.store(&*l2, now_ms).map_err(|error| error.to_string()));
+            drop(report);
         });
-        match submitted {
-            Ok(_) => self.in_flight = true,
-            Err(refused) => tracing::warn!(%refused, "second cache level not written"),
+        if let Err(refused) = submitted {
+            tracing::warn!(%refused, "second cache level not written");
         }
     }
 

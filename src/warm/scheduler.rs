@@ -120,7 +120,8 @@ impl Scheduler {
     /// False at the end.
     fn hear(&mut self, event: Event) -> bool {
         match event {
-            Event::Kick => {}
+            // What it is about is asked in the tick that follows; dropping it lets the next in.
+            Event::Kick(kicked) => drop(kicked),
             Event::Round(round) => self.take_in(*round),
             Event::Instruments(Ok(list)) => {
                 self.unstored.instruments(&list);

@@ -30,6 +30,22 @@ fn a_plain_request_is_split_into_its_parts() {
 }
 
 #[test]
+fn positions_reach_to_the_end_of_the_longest_head() {
+    let text = |padding: usize| {
+        let padding = "x".repeat(padding);
+        format!("GET / HTTP/1.1\r\nHost: a\r\nX-Pad: {padding}\r\nX-Request-Id: last\r\n\r\n")
+    };
+    let longest = text(HEAD_BYTES_MAX - text(0).len());
+    let mut head = Head::default();
+    assert_eq!(head.parse(longest.as_bytes(), 100, 1024 * 1024), Parsed::Complete);
+    assert_eq!(head.bytes, HEAD_BYTES_MAX);
+    assert_eq!(head.own_request_id(longest.as_bytes()), Some(&b"last"[..]));
+    let longer = text(HEAD_BYTES_MAX);
+    let parsed = head.parse(longer.as_bytes(), 100, 1024 * 1024);
+    assert_eq!(parsed, Parsed::Fault(HeadFault::HeadTooLarge), "whatever limit is set");
+}
+
+#[test]
 fn ambiguous_lengths_are_refused() {
     for lines in [
         "Content-Length: abc",
