@@ -85,8 +85,13 @@ impl App {
         let warmers = Warmers::start(parts.0, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
-        let server = Server::start(listener, &http, clock, Api::new(state))?;
-        Ok(Self { server, warmers })
+        match Server::start(listener, &http, clock, Api::new(state)) {
+            Ok(server) => Ok(Self { server, warmers }),
+            Err(error) => {
+                warmers.stop();
+                Err(error.into())
+            }
+        }
     }
 
     /// Where it listens, `127.0.0.1:8080` or `unix:/path`.

@@ -280,7 +280,9 @@ impl Head {
             6 if name.eq_ignore_ascii_case("origin") => self.origin = Some(value),
             10 if name.eq_ignore_ascii_case("connection") => seen.note_connection(header.value),
             12 if name.eq_ignore_ascii_case("x-request-id") => self.request_id = Some(value),
-            13 if name.eq_ignore_ascii_case("if-none-match") => self.if_none_match = Some(value),
+            13 if name.eq_ignore_ascii_case("if-none-match") => {
+                self.if_none_match = Some(only(self.if_none_match, value));
+            }
             14 if name.eq_ignore_ascii_case("content-length") => {
                 if self.framing == Framing::Chunked {
                     return Err(HeadFault::BadTransferEncoding);
@@ -291,7 +293,7 @@ impl Head {
                 self.framing = Framing::Length(parse_length(header.value)?);
             }
             15 if name.eq_ignore_ascii_case("accept-encoding") => {
-                self.accept_encoding = Some(value);
+                self.accept_encoding = Some(only(self.accept_encoding, value));
             }
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
                 let alone = self.framing == Framing::None && !self.http_1_0;
@@ -363,6 +365,13 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
 fn strip_scheme(target: &str) -> Option<&str> {
     let (scheme, rest) = target.split_once("://")?;
     (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")).then_some(rest)
+}
+
+/// The value, or an empty one for a header that came on several lines: those would have to be
+/// joined, and an empty `If-None-Match` or `Accept-Encoding` is answered in full and uncompressed,
+/// which is always right.
+fn only(held: Option<Span>, value: Span) -> Span {
+    if held.is_some() { Span::default() } else { value }
 }
 
 /// Characters that may stand in `uri-host [":" port]`; an empty Host is allowed (RFC 9112 3.2).

@@ -96,12 +96,12 @@ impl<'a> Request<'a> {
         self.part(self.head.query)
     }
 
-    /// `If-None-Match`.
+    /// `If-None-Match`; empty if it came on several lines.
     pub fn if_none_match(&self) -> Option<&'a [u8]> {
         self.part(self.head.if_none_match)
     }
 
-    /// `Accept-Encoding`; of several lines the last.
+    /// `Accept-Encoding`; empty if it came on several lines.
     pub fn accept_encoding(&self) -> Option<&'a [u8]> {
         self.part(self.head.accept_encoding)
     }
@@ -160,10 +160,11 @@ impl<'a> Request<'a> {
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let inner = text.strip_prefix('[').and_then(|rest| rest.split(']').next());
-    inner.unwrap_or(text).parse().ok().or_else(|| {
+    let address: Option<IpAddr> = inner.unwrap_or(text).parse().ok().or_else(|| {
         let socket: std::net::SocketAddr = text.parse().ok()?;
         Some(socket.ip())
-    })
+    });
+    address.map(|address| address.to_canonical())
 }
 
 #[cfg(test)]

@@ -21,9 +21,8 @@ use crate::base::Clock;
 use crate::config::HttpSettings;
 use crate::rt::{edge, threads};
 
-/// Pause of the accept loop when the process or the machine has no descriptors or memory left;
-/// going on at once would burn a core.
-const ACCEPT_PAUSE_MS: u64 = 100;
+/// How often the accept loop looks for a free place at the cap, should it not be told of one.
+const ROOM_POLL_MS: u64 = 100;
 
 /// A running server.
 pub struct Server<S> {
@@ -121,8 +120,10 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
             Err(error) if is_per_connection(&error) => shared.stats.accept_errors.increment(),
             Err(error) => {
                 shared.stats.accept_errors.increment();
+                // Going on at once would burn a core; the sweeper wakes us in a moment.
                 tracing::warn!(%error, "accept fails; pausing");
-                edge::Parker::current().park(ACCEPT_PAUSE_MS);
+                shared.slots.wake_at_next_sweep(poll.waker());
+                while poll.wait_io() & WOKEN == 0 {}
                 if shared.is_draining() {
                     break;
                 }
@@ -134,7 +135,16 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
 /// Errors of the connection that was about to be accepted, not of the listener (accept(2)).
 fn is_per_connection(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
-    matches!(error.kind(), Kind::ConnectionAborted | Kind::Interrupted | Kind::ConnectionReset)
+    matches!(
+        error.kind(),
+        Kind::ConnectionAborted
+            | Kind::ConnectionReset
+            | Kind::Interrupted
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+            | Kind::TimedOut
+    )
 }
 
 fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
@@ -145,7 +155,7 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
             None => {
                 // Accepting pauses here: further clients wait in the kernel's backlog.
                 shared.stats.accept_pauses.increment();
-                shared.slots.wait_for_room(ACCEPT_PAUSE_MS);
+                shared.slots.wait_for_room(ROOM_POLL_MS);
             }
         }
     };

@@ -52,6 +52,8 @@ pub struct Slots {
     is_waiting: AtomicBool,
     breathe: Sender<WaitIoWaker>,
     breathers: Receiver<WaitIoWaker>,
+    /// The accept loop, while accepting fails.
+    paused: Mutex<Option<WaitIoWaker>>,
     stop: AtomicBool,
 }
 
@@ -76,6 +78,7 @@ impl Slots {
             is_waiting: AtomicBool::new(false),
             breathe,
             breathers,
+            paused: Mutex::new(None),
             stop: AtomicBool::new(false),
         }
     }
@@ -137,6 +140,11 @@ impl Slots {
         self.breathe.try_send(waker).is_ok()
     }
 
+    /// Wakes `waker` at the next walk over the table, once.
+    pub fn wake_at_next_sweep(&self, waker: WaitIoWaker) {
+        *self.paused.lock() = Some(waker);
+    }
+
     /// Ends [`sweep`](Self::sweep).
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
@@ -174,6 +182,9 @@ impl Slots {
     }
 
     fn wake_expired(&self, now_ms: u64) {
+        if let Some(waker) = self.paused.lock().take() {
+            waker.wakeup();
+        }
         for slot in &self.slots {
             if slot.deadline_ms.load(Ordering::Relaxed) <= now_ms
                 && let Some(waker) = &*slot.waker.lock()

@@ -16,9 +16,11 @@ mod rounds;
 mod scheduler;
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -29,6 +31,7 @@ use crate::cache::{L1, Misses, SecondLevel};
 use crate::config::{CacheSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
+use crate::ops::{Exit, log};
 use crate::rt::{Lane, threads};
 
 use scheduler::Scheduler;
@@ -36,6 +39,9 @@ use scheduler::Scheduler;
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
 /// together, and the end one: there are never so many.
 const EVENTS_MAX: usize = 64;
+
+/// Longest wait for the last log line of a process that ends by a panic here.
+const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// What the scheduler hears.
 pub enum Event {
@@ -178,7 +184,15 @@ impl Warmers {
         let mut scheduler = Scheduler::new(parts, mailbox.send);
         scheduler.restore();
         let receive = mailbox.receive;
-        let thread = threads::spawn("warm", move || scheduler.run(&receive))?;
+        let thread = threads::spawn("warm", move || {
+            if catch_unwind(AssertUnwindSafe(|| scheduler.run(&receive))).is_err() {
+                // What is published would stand still and look fresh. A restart serves again at
+                // once, from the second level and marked stale.
+                tracing::error!("the warm scheduler panicked; ending the process");
+                log::flush(LOG_FLUSH_MAX);
+                std::process::exit(Exit::Internal as i32);
+            }
+        })?;
         Ok(Self { send, thread: Some(thread) })
     }
 
@@ -186,10 +200,9 @@ impl Warmers {
     pub fn stop(mut self) {
         // A full mailbox is drained by the scheduler, so this blocks for a moment at most.
         let _ = self.send.send(Event::Stop);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the warm scheduler had panicked");
+        if let Some(thread) = self.thread.take() {
+            // Its panics were caught, and ended the process.
+            let _ = thread.join();
         }
     }
 }

@@ -201,3 +201,13 @@ proptest! {
         prop_assert_ne!(head.parse(&bytes, 100, 64), Parsed::Complete);
     }
 }
+
+#[test]
+fn a_conditional_header_on_two_lines_counts_as_empty() {
+    let text = "GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n\
+                Accept-Encoding: br\r\n\r\n";
+    let (parsed, head) = parse(text);
+    assert_eq!(parsed, Parsed::Complete);
+    assert_eq!(head.if_none_match.unwrap().of(text.as_bytes()), b"");
+    assert_eq!(head.accept_encoding.unwrap().of(text.as_bytes()), b"br");
+}
