@@ -6,7 +6,6 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bhav::api::{Api, Cors, State};
@@ -52,7 +51,7 @@ fn state(clock: &Clock) -> State {
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::empty()),
         broker_a_token: Arc::new(SharedToken::default()),
-        answering: Arc::new(AtomicBool::new(true)),
+        answer_in_ms: Arc::default(),
         miss_wait_ms: 0,
         cors: Cors::default(),
     }

@@ -15,6 +15,7 @@ use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Loaded, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
+use crate::market::{DataError, IndexList, MarketCalendar};
 use crate::ops::{Exit, exit, log, panic, version};
 
 /// Longest wait for the last log lines at the end.
@@ -77,9 +78,22 @@ fn start(matches: &ArgMatches, serve: fn(&Config) -> ExitCode) -> ExitCode {
 
 fn check(matches: &ArgMatches) -> ExitCode {
     match settings(matches) {
-        Ok(loaded) => print(&effective(&loaded)),
+        Ok(loaded) => match market_files(&loaded.config) {
+            Ok(()) => print(&effective(&loaded)),
+            Err(error) => {
+                say(&format!("bhav: {error}\n"));
+                Exit::Usage.into()
+            }
+        },
         Err(code) => code,
     }
+}
+
+/// Reads the operator's market files as `serve` would.
+fn market_files(config: &Config) -> Result<(), DataError> {
+    MarketCalendar::load(config.market.calendar_file.as_deref())?;
+    IndexList::load(config.market.indices_file.as_deref())?;
+    Ok(())
 }
 
 fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
@@ -126,7 +140,6 @@ pub fn command() -> Command {
         .after_help(format!("{EXAMPLES}\n\n{}", exit::HELP))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .max_term_width(100)
         .subcommand(with_flags(
             Command::new("serve")

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -120,7 +120,7 @@ fn state(clock: &Clock) -> State {
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::from_pointee(health)),
         broker_a_token: Arc::new(SharedToken::default()),
-        answering: Arc::new(AtomicBool::new(true)),
+        answer_in_ms: Arc::default(),
         miss_wait_ms: 100,
         cors: Cors::new(&["https://app.example".to_owned()]),
     }

@@ -107,6 +107,18 @@ fn all_faults_come_at_once_with_their_cure() {
 }
 
 #[test]
+fn the_market_files_are_read_as_well() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "garbage").unwrap();
+    let path = file.path().to_str().unwrap();
+    for name in ["BHAV_CALENDAR_FILE", "BHAV_INDICES_FILE"] {
+        let ran = check_with(&[(name, path)], &[]);
+        assert_eq!(ran.code, Some(64), "{name}: {}", ran.out);
+        expect_in(&ran.err, &[&format!("{path}:1:")]);
+    }
+}
+
+#[test]
 fn a_value_that_is_not_text_is_a_fault() {
     let ran = run(bhav(&["config", "check"]).env("BHAV_LOG", OsStr::from_bytes(b"in\xfffo")));
     assert_eq!(ran.code, Some(64));

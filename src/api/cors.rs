@@ -5,6 +5,9 @@ use crate::http::Request;
 /// Header values of a preflight answer stay good for this long in a browser.
 const PREFLIGHT_MAX_AGE_S: &str = "600";
 
+/// What scripts may send beyond what browsers always allow; `If-None-Match` for their own caches.
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-None-Match, X-Request-Id";
+
 /// An origin and the header lines that answer it.
 #[derive(Debug)]
 struct Allowed {
@@ -59,7 +62,7 @@ impl Cors {
         Some([
             ("Allow", allow),
             ("Access-Control-Allow-Methods", allow),
-            ("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"),
+            ("Access-Control-Allow-Headers", ALLOWED_HEADERS),
             ("Access-Control-Max-Age", PREFLIGHT_MAX_AGE_S),
         ])
     }

@@ -12,7 +12,7 @@ mod snapshot;
 mod tokens;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
@@ -36,8 +36,9 @@ pub struct State {
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub broker_a_token: Arc<SharedToken>,
-    /// Whether some feed may answer a request that misses; kept by the scheduler.
-    pub answering: Arc<AtomicBool>,
+    /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
+    /// until one may be asked again. Kept by the scheduler.
+    pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: Cors,
 }
@@ -169,7 +170,7 @@ fn refuse(problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
     if status >= 500 {
         tracing::warn!(request_id, method, %path, status, code, "request failed");
     } else {
-        tracing::debug!(request_id, method, %path, status, code, "request refused");
+        tracing::info!(request_id, method, %path, status, code, "request refused");
     }
 }
 

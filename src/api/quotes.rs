@@ -21,8 +21,7 @@ use crate::market::Origin;
 /// Symbols per request (contract, section 8), counted as sent.
 const SYMBOLS_MAX: usize = 50;
 
-/// When to try again after nothing could be had: the public provider's next batch may be that far
-/// off.
+/// When to try again after a feed that could be asked did not answer in time.
 const RETRY_AFTER_S: u64 = 5;
 
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
@@ -38,8 +37,7 @@ pub fn read(state: &State, request: &Request<'_>, reply: &mut Reply<'_>) -> Resu
     let unsettled = fetch(state, &first.missing);
     let second = join(state, query, reply.body())?;
     if second.quotes == 0 && !second.missing.is_empty() && unsettled {
-        let detail = "No source has answered and nothing is cached for these symbols.";
-        return Err(Problem::unavailable("quotes_unavailable", detail, RETRY_AFTER_S));
+        return Err(unavailable(state));
     }
     finish(&second, reply);
     Ok(())
@@ -111,7 +109,7 @@ fn fetch(state: &State, missing: &[Symbol]) -> bool {
         return false;
     }
     // With no feed to answer in time the symbols are still noted for the next round.
-    let answering = state.answering.load(Ordering::Relaxed);
+    let answering = state.answer_in_ms.load(Ordering::Relaxed) == 0;
     let wait_ms = if answering { state.miss_wait_ms } else { 0 };
     let started_ms = state.clock.monotonic_ms();
     let mut settled = true;
@@ -120,6 +118,18 @@ fn fetch(state: &State, missing: &[Symbol]) -> bool {
         settled &= park(waiting, &symbols, wait_ms.saturating_sub(spent_ms));
     }
     !settled
+}
+
+/// Nothing is cached and nothing came; the symbols are noted for the next call that goes out.
+fn unavailable(state: &State) -> Problem {
+    let (detail, retry_after_s) = match state.answer_in_ms.load(Ordering::Relaxed) {
+        0 => ("Nothing is cached for these symbols and no source has answered.", RETRY_AFTER_S),
+        ms => (
+            "Nothing is cached for these symbols and no source may be asked before that time.",
+            ms.div_ceil(1_000),
+        ),
+    };
+    Problem::unavailable("quotes_unavailable", detail, retry_after_s)
 }
 
 fn park(waiting: &Misses, symbols: &[Symbol], wait_ms: u64) -> bool {
@@ -196,7 +206,7 @@ impl Partial {
             .flatten();
         text.ok_or_else(|| {
             let message = format!(
-                "Symbol {count} is not of the form EXCHANGE:TICKER, such as NSE:INFY or \
+                "Symbol {count} is not NSE: or BSE: and a ticker in capitals, such as NSE:INFY or \
                  BSE:SENSEX, percent-encoded."
             );
             Problem::new(400, "symbol_malformed", message.clone()).field("symbols", message)

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jiff::civil::time;
+use jiff::civil::{Date, Weekday, time};
 
 use super::start::App;
 use crate::base::{Clock, ist};
@@ -61,14 +61,21 @@ pub fn sim(config: &Config) -> ExitCode {
         Ok(termination) => termination,
         Err(error) => return fail(&error, Exit::Internal),
     };
-    let sim = match sim::start(sim_settings(&config.sim, &calendar), clock_of(config.now)) {
+    let settings = sim_settings(&config.sim, &calendar);
+    let app = settings.broker_a.clone();
+    let sim = match sim::start(settings, clock_of(config.now)) {
         Ok(sim) => sim,
         Err(error) => return fail(&error, Exit::Unavailable),
     };
+    // One clock for both, or prices would come from another day.
+    let now = config.now.map(|now| format!("BHAV_NOW={now}\n")).unwrap_or_default();
     say(&format!(
-        "simulator on http://{}\n\
+        "simulator on http://{}\nTo serve its prices, start bhav with:\n\
+         {now}BROKERA_API_KEY={}\nBROKERA_ACCESS_TOKEN={}\n\
          BHAV_BROKERA_URL={}\nBHAV_BROKERB_URL={}\nBHAV_PUBLIC_URL={}\n",
         sim.addr(),
+        app.api_key,
+        app.access_token,
         sim.broker_a_url(),
         sim.broker_b_url(),
         sim.public_url()
@@ -127,9 +134,17 @@ fn sim_settings(settings: &SimSettings, calendar: &Arc<MarketCalendar>) -> sim::
     sim::SimSettings {
         listen: settings.listen.clone(),
         seed: settings.seed,
-        sessions: sim::Sessions::new(move |date| calendar.is_trading_date(date)),
+        sessions: sim::Sessions::new(move |date| trades(&calendar, date)),
         ..sim::SimSettings::default()
     }
+}
+
+/// As the calendar has it; in years that it does not cover, on weekdays.
+fn trades(calendar: &MarketCalendar, date: Date) -> bool {
+    if calendar.covers(date) {
+        return calendar.is_trading_date(date);
+    }
+    !matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday)
 }
 
 /// What to try; `{url}` stands for the service's address, which is not known yet.

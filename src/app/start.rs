@@ -1,10 +1,10 @@
 //! From settings to a running service, and back down in order.
 
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
@@ -39,6 +39,8 @@ pub enum StartError {
     Listen(#[from] ListenError),
     #[error("state directory {path}: {source}")]
     StateDir { path: String, source: io::Error },
+    #[error("state directory {path} is in use by another instance")]
+    StateInUse { path: String },
     #[error("{0}")]
     MarketData(#[from] DataError),
     #[error("{0}")]
@@ -51,9 +53,11 @@ impl StartError {
     /// The exit code that tells a supervisor whether a restart can help.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Listen(ListenError::BadAddress(_)) => Exit::Usage,
+            Self::Listen(ListenError::BadAddress(_) | ListenError::NotASocket { .. }) => {
+                Exit::Usage
+            }
             Self::MarketData(_) | Self::Url(_) => Exit::Usage,
-            Self::Listen(_) => Exit::Unavailable,
+            Self::Listen(_) | Self::StateInUse { .. } => Exit::Unavailable,
             Self::StateDir { .. } => Exit::StateDir,
             Self::System(_) => Exit::Internal,
         }
@@ -64,6 +68,8 @@ impl StartError {
 pub struct App {
     server: Server<Api>,
     warmers: Warmers,
+    /// Held while the service runs; the system lets go of it with the process.
+    _state_lock: Option<File>,
 }
 
 impl App {
@@ -76,6 +82,7 @@ impl App {
         // First, so that a second instance fails before it touches anything.
         let listener = Listener::open(&config.http.listen)?;
         make_state_dir(&config.state_dir)?;
+        let state_lock = lock_state_dir(&config.state_dir)?;
         let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
         let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
         warn_of_calendar(&calendar, clock);
@@ -86,7 +93,7 @@ impl App {
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         match Server::start(listener, &http, clock, Api::new(state)) {
-            Ok(server) => Ok(Self { server, warmers }),
+            Ok(server) => Ok(Self { server, warmers, _state_lock: state_lock }),
             Err(error) => {
                 warmers.stop();
                 Err(error.into())
@@ -154,7 +161,7 @@ fn parts(
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedSnapshot::new()),
         health: Arc::new(ArcSwapOption::empty()),
-        answering: Arc::new(AtomicBool::new(true)),
+        answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),
         upstream: config.upstream.clone(),
         public_interval_ms: config.public.batch_interval_ms,
@@ -173,7 +180,7 @@ fn state(config: &Config, parts: &Parts) -> State {
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
         broker_a_token: Arc::clone(&parts.token),
-        answering: Arc::clone(&parts.answering),
+        answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
     }
@@ -185,6 +192,28 @@ fn make_state_dir(path: &Path) -> Result<(), StartError> {
         .mode(0o700)
         .create(path)
         .map_err(|source| StartError::StateDir { path: path.display().to_string(), source })
+}
+
+/// One instance per state directory: two would set each other's files aside. A directory that
+/// cannot be written has nothing to protect.
+fn lock_state_dir(path: &Path) -> Result<Option<File>, StartError> {
+    let file = match File::create(path.join("lock")) {
+        Ok(file) => file,
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "state directory cannot be written");
+            return Ok(None);
+        }
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {
+            Err(StartError::StateInUse { path: path.display().to_string() })
+        }
+        Err(TryLockError::Error(error)) => {
+            tracing::warn!(%error, path = %path.display(), "state directory cannot be locked");
+            Ok(None)
+        }
+    }
 }
 
 /// The file, or nothing: prices are served without it, but not over a restart.

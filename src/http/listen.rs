@@ -23,8 +23,10 @@ const BACKLOG: i32 = 4096;
 pub enum ListenError {
     #[error("{0:?} is not an address such as 127.0.0.1:8080 or unix:/run/bhav.sock")]
     BadAddress(String),
-    #[error("{address} is in use: another instance is running there")]
+    #[error("{address} is in use, perhaps by another instance")]
     InUse { address: String },
+    #[error("{address} exists and is not a socket")]
+    NotASocket { address: String },
     #[error("cannot listen on {address}: {source}")]
     Io { address: String, source: io::Error },
     #[error("the socket handed over by systemd cannot be used: {0}")]
@@ -95,8 +97,10 @@ impl Listener {
 
     fn bind_unix(path: &Path) -> Result<Self, ListenError> {
         let address = format!("unix:{}", path.display());
-        let is_socket = path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
-        if is_socket {
+        if let Ok(there) = path.symlink_metadata() {
+            if !there.file_type().is_socket() {
+                return Err(ListenError::NotASocket { address });
+            }
             if UnixStream::connect(path).is_ok() {
                 return Err(ListenError::InUse { address });
             }

@@ -283,7 +283,7 @@ impl<S: Serve> Exchange<'_, S> {
             status: 0,
         };
         let id = reply.problem(&Problem::of_status(status, detail));
-        tracing::debug!(request_id = id, status, detail, "request refused");
+        tracing::info!(request_id = id, status, detail, "request refused");
         self.shared.stats.count_status(status);
         self.answered += 1;
         Step::End(Turn::Close { rude: true })

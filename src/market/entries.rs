@@ -41,6 +41,9 @@ pub enum DataError {
     Faulty { origin: String, faults: Vec<Fault> },
 }
 
+/// Faults written out; a file with more is not what it was taken for.
+const FAULTS_SHOWN: usize = 12;
+
 struct Listing<'a> {
     origin: &'a str,
     faults: &'a [Fault],
@@ -48,11 +51,14 @@ struct Listing<'a> {
 
 impl fmt::Display for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, fault) in self.faults.iter().enumerate() {
+        for (position, fault) in self.faults.iter().take(FAULTS_SHOWN).enumerate() {
             let break_before = if position == 0 { "" } else { "\n" };
             write!(f, "{break_before}{}:{}: {}", self.origin, fault.line, fault.message)?;
         }
-        Ok(())
+        match self.faults.len().saturating_sub(FAULTS_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\n{}: and {more} more", self.origin),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::http::date::imf_fixdate;
 
 /// The snapshot changes each second: near the best ratio of brotli on 1 to 2 KiB, without the
 /// search of the two highest settings.
-const BROTLI_QUALITY: i32 = 9;
+const BROTLI_QUALITY: i32 = 5;
 
 /// Base 2 logarithm of brotli's window; covers 64 KiB, and the snapshot is far smaller.
 const BROTLI_WINDOW_BITS: i32 = 16;

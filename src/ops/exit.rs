@@ -13,7 +13,7 @@ pub enum Exit {
     Unavailable = 69,
     /// A fault of the program itself (EX_SOFTWARE).
     Internal = 70,
-    /// The state directory cannot be used (EX_IOERR).
+    /// The state directory cannot be made (EX_IOERR).
     StateDir = 74,
 }
 
@@ -28,9 +28,9 @@ pub const HELP: &str = "\
 Exit codes:
    0  done, or stopped by SIGTERM or SIGINT after open requests were answered
   64  wrong command line or settings; restarting cannot help
-  69  cannot listen: address in use, or a second instance
+  69  cannot listen: address in use; or the state directory belongs to a running instance
   70  internal fault
-  74  the state directory cannot be read or written";
+  74  the state directory cannot be made";
 
 #[cfg(test)]
 mod tests {

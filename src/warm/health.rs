@@ -114,7 +114,11 @@ fn report(scheduler: &Scheduler) -> Health {
     let l1 = parts.l1.stats();
     let l2 = parts.l2.stats();
     let index = index_state(scheduler);
-    let persist = if scheduler.persist_failure.is_some() { "failing" } else { "ok" };
+    let persist = match (&scheduler.persist_failure, l2.backend) {
+        (_, "none") => "paused",
+        (Some(_), _) => "failing",
+        (None, _) => "ok",
+    };
     let broker_a = feed(scheduler, Some(&scheduler.broker_a), now_mono_ms);
     let public = feed(scheduler, scheduler.public.as_ref(), now_mono_ms);
     let instruments = parts.instruments.load();

@@ -18,7 +18,7 @@ mod scheduler;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -113,8 +113,9 @@ pub struct Parts {
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedSnapshot>,
     pub health: Arc<ArcSwapOption<Prepared>>,
-    /// Whether some feed may answer a request that misses.
-    pub answering: Arc<AtomicBool>,
+    /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
+    /// until one may be asked again.
+    pub answer_in_ms: Arc<AtomicU64>,
     pub cache_settings: CacheSettings,
     pub upstream: UpstreamSettings,
     pub public_interval_ms: u64,
@@ -203,72 +204,6 @@ impl Warmers {
         if let Some(thread) = self.thread.take() {
             // Its panics were caught, and ended the process.
             let _ = thread.join();
-        }
-    }
-}
-
-/// Sets a flag for readers on the edge.
-fn publish_flag(flag: &AtomicBool, value: bool) {
-    flag.store(value, Ordering::Relaxed);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rt::LaneSpec;
-
-    #[test]
-    fn a_burst_of_kicks_leaves_room_for_outcomes() {
-        let mailbox = Mailbox::new();
-        let (kick, other) = (mailbox.kick(), mailbox.kick());
-        for _ in 0..2 * EVENTS_MAX {
-            kick();
-            other();
-        }
-        assert_eq!(mailbox.receive.len(), 1);
-        let round = Round { source: Source::Public, outcome: None };
-        assert!(mailbox.send.try_send(Event::Round(Box::new(round))).is_ok());
-    }
-
-    #[test]
-    fn a_job_that_panics_or_is_not_taken_is_reported_too() {
-        let mailbox = Mailbox::new();
-        let clock = Clock::system();
-        let spec = LaneSpec { name: "test", threads: 1, queue_max: 1 };
-        let lane = Lane::start(&spec, &clock).unwrap();
-        let report = || {
-            let as_event = |done: Option<_>| Event::Persisted(done.unwrap_or_else(lost));
-            JobReport { events: mailbox.send.clone(), outcome: None, as_event }
-        };
-        let heard = || match mailbox.receive.recv() {
-            Ok(Event::Persisted(done)) => done,
-            _ => panic!("something else was heard"),
-        };
-        let held = report();
-        let panics = lane.submit(60_000, move || {
-            assert!(held.outcome.is_some(), "on purpose");
-        });
-        assert!(heard().is_err());
-        drop(panics);
-        let mut held = report();
-        let works = lane.submit(60_000, move || {
-            held.outcome = Some(Ok(()));
-            drop(held);
-        });
-        assert!(heard().is_ok());
-        drop((works, lane));
-        drop(report());
-        assert!(heard().is_err());
-    }
-
-    #[test]
-    fn a_kick_that_was_heard_can_come_again() {
-        let mailbox = Mailbox::new();
-        let kick = mailbox.kick();
-        for _ in 0..3 {
-            kick();
-            assert!(matches!(mailbox.receive.try_recv(), Ok(Event::Kick(_))));
-            assert!(mailbox.receive.try_recv().is_err());
         }
     }
 }

@@ -29,7 +29,8 @@ pub struct Unstored {
     snapshot: Option<Vec<u8>>,
     instruments: Option<Vec<u8>>,
     pub in_flight: bool,
-    written_mono_ms: u64,
+    /// `None` before the first write, which is not held back: a process may be killed young.
+    written_mono_ms: Option<u64>,
 }
 
 impl Unstored {
@@ -50,11 +51,12 @@ impl Unstored {
 
     /// Sends what has changed to the cache lane, if it is time.
     pub fn flush(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
-        let early = now_mono_ms.saturating_sub(self.written_mono_ms) < WRITE_INTERVAL_MS;
+        let since = self.written_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
+        let early = since.is_some_and(|since_ms| since_ms < WRITE_INTERVAL_MS);
         if self.in_flight || early || self.is_empty() {
             return;
         }
-        self.written_mono_ms = now_mono_ms;
+        self.written_mono_ms = Some(now_mono_ms);
         let work = self.take();
         let (l2, now_ms) = (Arc::clone(&parts.l2), parts.clock.now_ms());
         let as_event = |done: Option<_>| Event::Persisted(done.unwrap_or_else(lost));

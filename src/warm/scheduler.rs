@@ -1,6 +1,7 @@
 //! The scheduler's loop and the state that only it changes. Runs on the thread `warm`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -10,7 +11,7 @@ use super::index;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
-use super::{Event, Parts, health, publish_flag, rounds};
+use super::{Event, Parts, health, rounds};
 use crate::base::{Source, ist};
 use crate::brokers::MarketFeed;
 use crate::cache::codec;
@@ -26,6 +27,9 @@ const SETTLE_MS: u64 = 5_000;
 /// A broker A that has a token but has not answered yet holds the public provider back for this
 /// long after the start.
 const FIRST_ANSWER_MS: u64 = 1_500;
+
+/// What a client is told at most when no feed can be asked and nothing says when one can.
+const ANSWER_IN_MS_MAX: u64 = 60_000;
 
 /// Symbols that nobody waits for any more are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
@@ -226,11 +230,21 @@ impl Scheduler {
             slot.can_answer_within(wait_ms, pace, now_mono_ms)
         };
         let answering = self.slots().any(can_answer);
-        publish_flag(&self.parts.answering, answering);
+        let answer_in_ms = if answering { 0 } else { self.askable_in_ms() };
+        self.parts.answer_in_ms.store(answer_in_ms, Ordering::Relaxed);
         if !answering {
             self.parts.misses.dismiss();
             self.parts.probes.dismiss();
         }
+    }
+
+    /// Until some feed may be asked again, as far as is known now.
+    fn askable_in_ms(&self) -> u64 {
+        self.slots()
+            .map(FeedSlot::wait_ms)
+            .min()
+            .unwrap_or(ANSWER_IN_MS_MAX)
+            .clamp(1, ANSWER_IN_MS_MAX)
     }
 
     /// Whether symbols are pending, though those who asked may have left: they come back.

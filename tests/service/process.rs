@@ -162,24 +162,52 @@ fn sigterm_loses_no_answer_and_exits_0() {
     assert_eq!(status.code(), Some(0));
 }
 
+/// A `serve` that is expected to end by itself: its exit code and what it said.
+fn refused(args: &[&str]) -> (Option<i32>, String) {
+    let mut second = bhav(&[&["serve"], args].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    second.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    (second.wait().unwrap().code(), said)
+}
+
 #[test]
 fn a_second_instance_on_the_port_says_so_and_exits_69() {
     let (state, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let program = demo(state.path());
-    let mut second = bhav(&[
-        "serve",
+    let (code, said) = refused(&[
         &format!("--listen={}", program.address),
         &format!("--state-dir={}", other.path().join("untouched").display()),
-    ])
-    .stdout(Stdio::null())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
-    let mut said = String::new();
-    second.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!(second.wait().unwrap().code(), Some(69), "{said}");
+    ]);
+    assert_eq!(code, Some(69), "{said}");
     assert!(said.contains(&program.address) && said.contains("in use"), "{said}");
     assert!(!other.path().join("untouched").exists(), "it touched the state first");
     let mut client = Client::connect(&program.address);
     assert!(client.get("/brokera/status").status == 200, "the first one goes on");
+}
+
+#[test]
+fn a_second_instance_on_the_state_says_so_and_exits_69() {
+    let state = tempfile::tempdir().unwrap();
+    let program = demo(state.path());
+    let held = format!("--state-dir={}", state.path().join("demo").display());
+    let (code, said) = refused(&["--listen=127.0.0.1:0", &held]);
+    assert_eq!(code, Some(69), "{said}");
+    assert!(said.contains("in use by another instance"), "{said}");
+    let mut client = Client::connect(&program.address);
+    assert_eq!(client.get("/brokera/status").status, 200, "the first one goes on");
+}
+
+#[test]
+fn a_file_in_the_place_of_the_socket_is_left_alone() {
+    let state = tempfile::tempdir().unwrap();
+    let file = state.path().join("notes");
+    std::fs::write(&file, "mine").unwrap();
+    let (code, said) = refused(&[&format!("--listen=unix:{}", file.display())]);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("is not a socket"), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
