@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::quality::RandomState;
-use may::sync::Blocker;
 
 use crate::base::Symbol;
+use crate::rt::edge::Parker;
 
 /// Bounds of the meeting point.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub(super) struct Waiter {
     pub(super) left: AtomicUsize,
     pub(super) gone: AtomicBool,
     pub(super) deadline_mono_ms: AtomicU64,
-    pub(super) blocker: Arc<Blocker>,
+    pub(super) parker: Parker,
 }
 
 /// What [`Board::join`] made.
@@ -80,7 +80,7 @@ impl Board {
         &mut self,
         symbols: &[Symbol],
         limits: Limits,
-        blocker: Arc<Blocker>,
+        parker: Parker,
         now_mono_ms: u64,
         removed: &mut Vec<(Symbol, Slot)>,
     ) -> Result<Joined, Busy> {
@@ -95,7 +95,7 @@ impl Board {
             left: AtomicUsize::new(0),
             gone: AtomicBool::new(false),
             deadline_mono_ms: AtomicU64::new(u64::MAX),
-            blocker,
+            parker,
         });
         let mut slots = Vec::with_capacity(symbols.len());
         for symbol in symbols {

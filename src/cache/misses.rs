@@ -8,15 +8,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use may::sync::Blocker;
 use parking_lot::Mutex;
 
 use super::board::{Board, Slot, Waiter};
 pub use super::board::{Busy, Limits};
 use crate::base::{Clock, Symbol};
 use crate::config::CacheSettings;
+use crate::rt::edge::Parker;
 
 /// Symbols pending or in flight at once: four of broker A's batches, more than any request will
 /// wait for at one batch a second.
@@ -25,9 +24,6 @@ pub const SYMBOLS_MAX: usize = 2_000;
 /// Symbols settled before the lock is let go for a moment. Each may have hundreds of requests to
 /// count down, and the edge must not wait for all of a batch.
 const SETTLE_CHUNK: usize = 32;
-
-/// Shortest park: may loses a timeout that fires before the coroutine is stored.
-const PARK_MS_MIN: u64 = 10;
 
 /// How far past its deadline a parked request is before [`Misses::expire`] wakes it.
 const OVERDUE_MS: u64 = 100;
@@ -88,11 +84,11 @@ impl Misses {
     /// # Errors
     /// [`Busy`] where a bound is reached; nothing is registered then.
     pub fn join(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
-        let blocker = Blocker::current();
+        let parker = Parker::current();
         let now_mono_ms = self.0.clock.monotonic_ms();
         let mut removed = Vec::new();
         let joined =
-            self.0.board.lock().join(symbols, self.0.limits, blocker, now_mono_ms, &mut removed);
+            self.0.board.lock().join(symbols, self.0.limits, parker, now_mono_ms, &mut removed);
         self.0.expired.fetch_add(removed.len() as u64, Ordering::Relaxed);
         let joined = joined.inspect_err(|_| {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +131,7 @@ impl Misses {
     pub fn dismiss(&self) {
         let waiting: Vec<Arc<Waiter>> = self.0.board.lock().waiters.values().cloned().collect();
         for waiter in waiting {
-            waiter.blocker.unpark();
+            waiter.parker.unpark();
         }
     }
 
@@ -157,7 +153,7 @@ impl Misses {
         };
         self.0.expired.fetch_add(removed.len() as u64, Ordering::Relaxed);
         for waiter in overdue {
-            waiter.blocker.unpark();
+            waiter.parker.unpark();
         }
     }
 
@@ -192,7 +188,7 @@ impl Misses {
                 }
             }
             for waiter in awake {
-                waiter.blocker.unpark();
+                waiter.parker.unpark();
             }
         }
     }
@@ -218,13 +214,9 @@ impl Wait {
         if self.is_settled() {
             return true;
         }
-        let timeout_ms = timeout_ms.max(PARK_MS_MIN);
         let deadline_mono_ms = self.misses.0.clock.monotonic_ms().saturating_add(timeout_ms);
         self.waiter.deadline_mono_ms.store(deadline_mono_ms, Ordering::Relaxed);
-        if self.waiter.blocker.park(Some(Duration::from_millis(timeout_ms))).is_err() {
-            // A timed-out coroutine runs on may's timer thread until it yields.
-            may::coroutine::yield_now();
-        }
+        self.waiter.parker.park(timeout_ms);
         let settled = self.is_settled();
         if !settled {
             self.misses.0.timed_out.fetch_add(1, Ordering::Relaxed);

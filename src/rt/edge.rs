@@ -59,6 +59,10 @@ pub fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     spawn_for(0, body)
 }
 
+/// Shortest park: may loses a timeout that fires before the coroutine is stored, and takes less
+/// than a millisecond for "no limit".
+const PARK_MS_MIN: u64 = 10;
+
 /// A place to wait, for one coroutine or thread. Made by the waiter, given to the waker.
 #[derive(Clone, Debug)]
 pub struct Parker(Arc<Blocker>);
@@ -72,8 +76,7 @@ impl Parker {
     /// Waits until [`unpark`](Self::unpark) or for `limit_ms`; true if it was woken in time. A wake
     /// that came before is not lost.
     pub fn park(&self, limit_ms: u64) -> bool {
-        // may takes less than a millisecond for "no limit".
-        let limit = Duration::from_millis(limit_ms.max(1));
+        let limit = Duration::from_millis(limit_ms.max(PARK_MS_MIN));
         let woken = self.0.park(Some(limit)).is_ok();
         if !woken && coroutine::is_coroutine() {
             // A timed-out coroutine runs on may's only timer thread until it yields; go back to a

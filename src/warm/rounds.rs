@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 
 use super::feeds::{Ended, FeedSlot};
 use super::scheduler::Scheduler;
-use super::{Event, Parts, Round};
+use super::{Event, JobReport, Parts, Round};
 use crate::base::{Source, Symbol};
 use crate::brokers::{Batch, FeedError};
 use crate::cache::Taken;
@@ -38,7 +38,15 @@ pub fn ask(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64, events: &Sender
     let symbols = compose(slot, parts, now_mono_ms);
     slot.began(now_mono_ms);
     let feed = Arc::clone(&slot.feed);
-    let mut report = Report { events: events.clone(), source, outcome: None };
+    let as_event: fn(Option<_>) -> Event = match source {
+        Source::BrokerA => {
+            |outcome| Event::Round(Box::new(Round { source: Source::BrokerA, outcome }))
+        }
+        Source::Public => {
+            |outcome| Event::Round(Box::new(Round { source: Source::Public, outcome }))
+        }
+    };
+    let mut report = JobReport { events: events.clone(), outcome: None, as_event };
     let deadline_ms = parts.upstream.total_timeout_ms + LANE_SLACK_MS;
     let submitted = slot.lane.submit(deadline_ms, move || {
         report.outcome = Some(feed.quotes(&symbols));
@@ -106,22 +114,6 @@ fn push_new(symbols: &mut Vec<Symbol>, more: &[Symbol], max: usize) {
         if held.insert(symbol.clone()) {
             symbols.push(symbol.clone());
         }
-    }
-}
-
-/// Sends the round's event when dropped, so that a lost job is heard of too.
-struct Report {
-    events: Sender<Event>,
-    source: Source,
-    outcome: Option<Result<Batch, FeedError>>,
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let round = Round { source: self.source, outcome: self.outcome.take() };
-        // Refused only when full, which a bound above the number of jobs rules out, or when the
-        // scheduler has ended; then nobody waits for the round.
-        let _ = self.events.try_send(Event::Round(Box::new(round)));
     }
 }
 
