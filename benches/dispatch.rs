@@ -43,6 +43,7 @@ fn state(clock: &Clock) -> State {
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
     snapshot.publish(body.into_bytes(), clock.now_ms());
     State {
+        auth: Arc::new(bhav::auth::Auth {}),
         clock: clock.clone(),
         snapshot,
         l1,

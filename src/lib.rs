@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod app;
+pub mod auth;
 pub mod base;
 pub mod brokers;
 pub mod cache;
@@ -12,4 +13,5 @@ pub mod market;
 pub mod ops;
 pub mod rt;
 pub mod sim;
+pub mod store;
 pub mod warm;

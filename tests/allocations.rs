@@ -112,6 +112,7 @@ fn state(clock: &Clock) -> State {
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
     State {
+        auth: Arc::new(bhav::auth::Auth {}),
         clock: clock.clone(),
         snapshot: Arc::new(snapshot),
         l1: Arc::new(l1),

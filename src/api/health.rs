@@ -1,10 +1,10 @@
 //! `GET /api/health`: what the scheduler last saw, made ahead of time.
 
-use super::State;
-use crate::http::{Problem, Reply, Request};
+use super::{Call, State};
+use crate::http::{Problem, Reply};
 
 /// Never waits.
-pub fn read(state: &State, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn read(state: &State, _: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     match state.health.load().as_deref() {
         Some(report) => {
             reply.prepared(report);

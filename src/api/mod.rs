@@ -4,6 +4,7 @@
 //! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
+mod body;
 mod cors;
 mod health;
 mod query;
@@ -16,6 +17,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
 use crate::brokers::SharedToken;
 use crate::cache::{L1, Misses};
@@ -27,6 +29,7 @@ pub use cors::Cors;
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
     pub clock: Clock,
+    pub auth: Arc<Auth>,
     pub snapshot: Arc<PublishedSnapshot>,
     pub l1: Arc<L1>,
     /// Requests that wait for listed symbols, and for well-formed ones that the embedded list
@@ -43,21 +46,51 @@ pub struct State {
     pub cors: Cors,
 }
 
+/// A request with what the dispatch found out about it.
+pub struct Call<'a> {
+    pub request: Request<'a>,
+    /// Who is calling; there for every route of [`Access::User`].
+    caller: Option<Caller>,
+    /// The number in the path, where the route has one.
+    pub path_id: Option<i64>,
+}
+
+impl Call<'_> {
+    /// Who is calling.
+    pub fn caller(&self) -> &Caller {
+        self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
+    }
+}
+
 /// Sends a success itself; a refusal is returned.
-pub type Handler = fn(&State, &Request<'_>, &mut Reply<'_>) -> Result<(), Problem>;
+pub type Handler = fn(&State, &Call<'_>, &mut Reply<'_>) -> Result<(), Problem>;
+
+/// Who may use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Public,
+    /// A user with a valid token.
+    User,
+    /// The operator, by a secret in the body or by calling from this machine.
+    Admin,
+}
 
 /// Whether a handler may park.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hop {
     Never,
-    /// For symbols that are not cached, for a bounded time.
+    /// For what is not cached, for a bounded time.
     OnMiss,
+    /// For a lane, each time, up to the lane's deadline.
+    Always,
 }
 
 /// One entry of the surface.
 pub struct Route {
     pub method: Method,
+    /// `{id}` as a whole segment stands for a positive number.
     pub path: &'static str,
+    pub access: Access,
     pub hop: Hop,
     pub run: Handler,
     /// One line for a person.
@@ -69,6 +102,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/index/snapshot",
+        access: Access::Public,
         hop: Hop::Never,
         run: snapshot::read,
         doc: "Indices, sectors, signals and the market's phase",
@@ -76,6 +110,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/portfolio/live-prices",
+        access: Access::Public,
         hop: Hop::OnMiss,
         run: quotes::read,
         doc: "Quotes of up to 50 symbols",
@@ -83,6 +118,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/api/health",
+        access: Access::Public,
         hop: Hop::Never,
         run: health::read,
         doc: "State of feeds, caches and warmers",
@@ -90,6 +126,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/brokera/status",
+        access: Access::Public,
         hop: Hop::Never,
         run: tokens::broker_a_status,
         doc: "State of the server's shared broker A token",
@@ -116,10 +153,12 @@ impl Api {
         let path = request.path();
         let mut known = false;
         for route in ROUTES {
-            if route.path.as_bytes() == path {
+            if let Some(path_id) = matched(route.path, path) {
                 let head = request.method() == Method::Head && route.method == Method::Get;
                 if route.method == request.method() || head {
-                    return (route.run)(&self.state, request, reply);
+                    let caller = self.admitted(route, request)?;
+                    let call = Call { request: *request, caller, path_id };
+                    return (route.run)(&self.state, &call, reply);
                 }
                 known = true;
             }
@@ -131,6 +170,15 @@ impl Api {
             (true, false) => Err(method_not_allowed(path)),
             (false, _) => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
         }
+    }
+
+    /// The caller of a route that needs one.
+    fn admitted(&self, route: &Route, request: &Request<'_>) -> Result<Option<Caller>, Problem> {
+        if route.access != Access::User {
+            return Ok(None);
+        }
+        let caller = self.state.auth.identify(request).map_err(unidentified)?;
+        Ok(Some(caller))
     }
 
     /// OPTIONS, a preflight included; never asks who is calling.
@@ -174,6 +222,33 @@ fn refuse(problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
     }
 }
 
+/// RFC 6750 3: the error is named only where a token was sent.
+fn unidentified(why: Unidentified) -> Problem {
+    match why {
+        Unidentified::Missing => {
+            let problem = Problem::new(401, "token_missing", "This needs an access token.");
+            problem.with("WWW-Authenticate", "Bearer")
+        }
+        Unidentified::Invalid => {
+            let detail = "The access token is not valid, or not any more.";
+            let problem = Problem::new(401, "token_invalid", detail);
+            problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
+        }
+    }
+}
+
+/// Whether `path` is one of `pattern`; gives the number that stands for `{id}`, if any.
+fn matched(pattern: &str, path: &[u8]) -> Option<Option<i64>> {
+    let Some((before, after)) = pattern.split_once("{id}") else {
+        return (pattern.as_bytes() == path).then_some(None);
+    };
+    let digits = path.strip_prefix(before.as_bytes())?.strip_suffix(after.as_bytes())?;
+    // As we write ids: no sign, no leading zero.
+    let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
+    let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
+    Some(Some(id))
+}
+
 fn method_not_allowed(path: &[u8]) -> Problem {
     let detail = "This path does not take this method; see the Allow header.";
     Problem::new(405, "method_not_allowed", detail).with("Allow", allowed_methods(path))
@@ -181,7 +256,7 @@ fn method_not_allowed(path: &[u8]) -> Problem {
 
 fn allowed_methods(path: &[u8]) -> String {
     let mut allowed = Vec::new();
-    for route in ROUTES.iter().filter(|route| path == b"*" || route.path.as_bytes() == path) {
+    for route in ROUTES.iter().filter(|route| path == b"*" || matched(route.path, path).is_some()) {
         allowed.push(route.method.as_str());
         if route.method == Method::Get {
             allowed.push(Method::Head.as_str());

@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
-use super::State;
 use super::query::{Decoded, values};
+use super::{Call, State};
 use crate::base::Symbol;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::{Hit, Misses};
 use crate::http::reply::JSON;
-use crate::http::{Problem, Reply, Request};
+use crate::http::{Problem, Reply};
 use crate::market::Origin;
 
 /// Symbols per request (contract, section 8), counted as sent.
@@ -27,8 +27,8 @@ const RETRY_AFTER_S: u64 = 5;
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 
 /// Parks only for symbols that are not cached, for at most the miss wait.
-pub fn read(state: &State, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-    let query = request.query().unwrap_or_default();
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let query = call.request.query().unwrap_or_default();
     let first = join(state, query, reply.body())?;
     if first.missing.is_empty() {
         finish(&first, reply);

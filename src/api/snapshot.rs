@@ -1,10 +1,11 @@
 //! `GET /api/index/snapshot`: picks the ready-made response and copies it out.
 
-use super::State;
-use crate::http::{Problem, Reply, Request};
+use super::{Call, State};
+use crate::http::{Problem, Reply};
 
 /// Never waits; allocates nothing once data is there.
-pub fn read(state: &State, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let request = &call.request;
     let published = state.snapshot.load();
     let Some(published) = published.as_deref() else {
         let detail = "No index data has arrived yet.";

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::State;
+use super::{Call, State};
 use crate::base::ist;
 use crate::http::reply::JSON;
-use crate::http::{Problem, Reply, Request};
+use crate::http::{Problem, Reply};
 
 #[derive(Serialize)]
 struct Status {
@@ -19,11 +19,7 @@ struct Status {
 }
 
 /// Computed from the token's own state, so that a refusal or the 06:00 rule shows at once.
-pub fn broker_a_status(
-    state: &State,
-    _: &Request<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<(), Problem> {
+pub fn broker_a_status(state: &State, _: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let status = state.broker_a_token.status(state.clock.now());
     let answer = Status {
         initialized: status.initialized,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::api::{Api, Cors, State};
+use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::transport::BadUrl;
 use crate::brokers::{BrokerA, Public, SharedToken};
@@ -173,6 +174,7 @@ fn parts(
 fn state(config: &Config, parts: &Parts) -> State {
     State {
         clock: parts.clock.clone(),
+        auth: Arc::new(Auth {}),
         snapshot: Arc::clone(&parts.snapshot),
         l1: Arc::clone(&parts.l1),
         misses: parts.misses.clone(),

@@ -2,13 +2,18 @@
 //!
 //! Any thread may use anything here. Nothing here may block, log, or import another layer.
 
+pub mod broker;
 pub mod clock;
 pub mod decimal;
+pub mod holding;
 pub mod ist;
+pub mod json;
 pub mod quote;
 pub mod rng;
 pub mod symbol;
 
+pub use broker::Broker;
 pub use clock::Clock;
+pub use holding::{Holding, Position, PositionKind, Synced};
 pub use quote::{Quote, Source};
 pub use symbol::{Exchange, Symbol};

@@ -10,9 +10,10 @@ pub mod breaker;
 pub mod broker_a;
 pub mod counters;
 mod gate;
-mod json;
+
 pub mod limiter;
 pub mod plausible;
+pub mod portfolio;
 pub mod public;
 mod route;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub mod transport;
 
 pub use broker_a::BrokerA;
 pub use counters::CallCounts;
+pub use portfolio::{Credentials, SyncError};
 pub use public::Public;
 pub use token::SharedToken;
 

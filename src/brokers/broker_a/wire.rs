@@ -13,9 +13,9 @@ use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
 
 use super::NAME;
-use crate::base::{decimal, ist};
+use crate::base::{decimal, ist, json};
+use crate::brokers::FeedError;
 use crate::brokers::transport::Reply;
-use crate::brokers::{FeedError, json};
 
 /// Low byte of an instrument token that marks an index.
 const INDEX_SEGMENT: u64 = 9;

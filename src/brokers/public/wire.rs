@@ -13,9 +13,9 @@ use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
 
 use super::NAME;
-use crate::base::decimal;
+use crate::base::{decimal, json};
+use crate::brokers::FeedError;
 use crate::brokers::transport::Reply;
-use crate::brokers::{FeedError, json};
 
 /// The range that is always asked for; only for it is `chartPreviousClose` yesterday's.
 pub const RANGE: &str = "1d";

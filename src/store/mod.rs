@@ -1,0 +1,133 @@
+//! Row 4: what was acknowledged. Accounts, portfolios, the journal.
+//!
+//! [`Store`] is the narrow trait above which nothing knows SQLite. Its methods may be called on the
+//! edge, where they park, and on OS threads, where they block; each ends by a deadline of its own.
+//! `Ok` of a write means that it is on disk. Must never hold a broker credential: no type here has
+//! room for one.
+
+mod error;
+mod rows;
+
+pub use error::StoreError;
+pub use rows::{
+    AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
+    JournalEntry, JournalFields, NewUser, PointSource, Portfolio, Revocations, Side, StoreHealth,
+    SyncState, User, UserSecrets, Valued,
+};
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use crate::base::{Broker, Symbol, Synced};
+
+/// Decides, inside a sync's transaction, what is written: it sees what stands there before and may
+/// mark the new rows. Runs on the writer; must be quick and pure.
+pub type Derive = Box<dyn FnOnce(&Before, &mut Synced) -> Derived + Send>;
+
+/// Durable storage. Every method may fail with [`StoreError`].
+pub trait Store: Send + Sync {
+    // Accounts.
+
+    /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
+    fn create_user(&self, user: NewUser) -> Result<User, StoreError>;
+    /// The user of a normalised e-mail, with what a login checks.
+    fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError>;
+    fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError>;
+    /// Stores a hash of the same password with better parameters, if the one it was made from still
+    /// stands.
+    fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool, StoreError>;
+    /// Changes the password, if `old_hash` still stands, and raises the token epoch, which it
+    /// returns; `None` where another change came first or the user is gone.
+    fn change_password(
+        &self,
+        id: AccountId,
+        old_hash: &str,
+        new_hash: &str,
+    ) -> Result<Option<i64>, StoreError>;
+    /// Erases the user and everything of theirs; keeps only the bare id until `forget_ms`, so that
+    /// tokens still out there stay refused.
+    fn erase_user(&self, id: AccountId, forget_ms: i64) -> Result<Erased, StoreError>;
+    /// Refuses one token from now on; the record may go after `expires_ms`.
+    fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError>;
+    /// Everything that is revoked and not past at `now_ms`, for memory; drops what is past.
+    fn revocations(&self, now_ms: i64) -> Result<Revocations, StoreError>;
+
+    // Portfolios.
+
+    /// Replaces what the store has of one broker for a user, in one transaction with the day's
+    /// point that `derive` computes. Everything or nothing.
+    fn replace_portfolio(
+        &self,
+        id: AccountId,
+        broker: Broker,
+        synced_ms: i64,
+        synced: Synced,
+        derive: Derive,
+    ) -> Result<Derived, StoreError>;
+    /// All of a user's holdings, positions and times of sync.
+    fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
+    /// Points from `since` on, oldest first.
+    fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError>;
+    /// Deletes holdings, positions and points; not the journal.
+    fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError>;
+
+    // The close of a trading day.
+
+    /// How far the day's revaluation has come.
+    fn close_run(&self, date: Date) -> Result<CloseRun, StoreError>;
+    /// Distinct symbols that stored holdings need, after `after`, in order, at most `limit`.
+    fn held_symbols(&self, after: Option<&Symbol>, limit: usize)
+    -> Result<Vec<Symbol>, StoreError>;
+    /// Keeps closing prices of a date.
+    fn keep_closes(&self, date: Date, prices: &[(Symbol, Decimal)]) -> Result<(), StoreError>;
+    /// All kept closing prices of a date.
+    fn closes(&self, date: Date) -> Result<Vec<(Symbol, Decimal)>, StoreError>;
+    /// Portfolios of the next users with holdings after `after`, in order of id, at most `limit`.
+    fn portfolios_after(
+        &self,
+        after: AccountId,
+        limit: usize,
+    ) -> Result<Vec<(AccountId, Portfolio)>, StoreError>;
+    /// Writes one page of points, and how far the run has come, in one transaction; `finished_ms`
+    /// ends the run. Of a date's points the one written last stands.
+    fn keep_points(
+        &self,
+        date: Date,
+        points: Vec<Valued>,
+        done_to: AccountId,
+        finished_ms: Option<i64>,
+    ) -> Result<(), StoreError>;
+
+    // The journal.
+
+    fn add_entry(
+        &self,
+        id: AccountId,
+        fields: JournalFields,
+        now_ms: i64,
+    ) -> Result<JournalEntry, StoreError>;
+    /// A page, newest trading date first, then newest entry.
+    fn entries(
+        &self,
+        id: AccountId,
+        after: Option<JournalCursor>,
+        limit: usize,
+    ) -> Result<Vec<JournalEntry>, StoreError>;
+    /// `None` where the user has no such entry, whoever else may.
+    fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError>;
+    fn replace_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        fields: JournalFields,
+        now_ms: i64,
+    ) -> Result<Option<JournalEntry>, StoreError>;
+    fn delete_entry(&self, id: AccountId, entry: i64) -> Result<bool, StoreError>;
+
+    // Its own state.
+
+    /// What the last operations and probes saw. Never waits.
+    fn health(&self) -> StoreHealth;
+    /// Tries the file: a read and, where writing was refused before, a write. Blocks.
+    fn probe(&self);
+}

@@ -1,0 +1,232 @@
+//! The typed records of the store. Plain values; nothing here knows SQL.
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use crate::base::{Broker, Holding, Position};
+
+/// A user's id: positive, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AccountId(pub i64);
+
+/// A registration.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Trimmed and in lower case.
+    pub email: String,
+    pub name: Option<String>,
+    /// PHC string.
+    pub password_hash: String,
+    pub created_ms: i64,
+}
+
+/// A user as others may see them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub id: AccountId,
+    pub email: String,
+    pub name: Option<String>,
+    pub created_ms: i64,
+}
+
+/// A user with what a login checks.
+#[derive(Clone, Debug)]
+pub struct UserSecrets {
+    pub user: User,
+    pub password_hash: String,
+    /// Tokens of a lower epoch are refused.
+    pub token_epoch: i64,
+}
+
+/// What was erased with an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// False where there was no such user.
+    pub user: bool,
+    pub portfolio: Deleted,
+    pub journal_entries: u64,
+}
+
+/// What is refused although its signature is good.
+#[derive(Clone, Debug, Default)]
+pub struct Revocations {
+    /// Token ids, with when they expire anyway (Unix milliseconds).
+    pub tokens: Vec<(String, i64)>,
+    /// Users whose epoch is above zero.
+    pub epochs: Vec<(AccountId, i64)>,
+    /// Users that are gone, with when their last token has expired (Unix milliseconds).
+    pub erased: Vec<(AccountId, i64)>,
+}
+
+/// When a broker was last synced for a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncState {
+    pub broker: Broker,
+    pub synced_ms: i64,
+    pub simulated: bool,
+}
+
+/// Everything synced for a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Portfolio {
+    /// Broker A's first, each broker's in its own order.
+    pub holdings: Vec<Holding>,
+    pub positions: Vec<Position>,
+    /// One per broker that was ever synced and not deleted since.
+    pub syncs: Vec<SyncState>,
+}
+
+/// What stands in the store when a sync begins to write.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    /// Of both brokers.
+    pub portfolio: Portfolio,
+}
+
+/// What a sync writes beside the rows, and tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Derived {
+    pub point: DayPoint,
+    pub counts: Counts,
+    /// What changed, as the API tells it: JSON text of the caller's making, not stored.
+    pub report: String,
+}
+
+/// Rows written by a sync.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub holdings: usize,
+    pub net_positions: usize,
+    pub day_positions: usize,
+}
+
+/// What made a point of the trend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointSource {
+    Sync,
+    Close,
+}
+
+impl PointSource {
+    /// `sync` or `close`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Close => "close",
+        }
+    }
+
+    /// The source of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Sync, Self::Close].into_iter().find(|source| source.as_str() == word)
+    }
+}
+
+/// One point of the trend: an IST date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DayPoint {
+    pub date: Date,
+    pub total_invested: Decimal,
+    pub total_current_value: Decimal,
+    pub total_pnl: Decimal,
+    pub source: PointSource,
+    /// Holdings left out of the totals: without cost or without any price.
+    pub left_out: u32,
+    /// Holdings valued at a price older than this date's.
+    pub carried: u32,
+    /// A split, bonus or unreliable average is suspected since the point before.
+    pub suspect: bool,
+}
+
+/// A user's point of a close run. It is written only if the portfolio that it was made of still
+/// stands: a sync or a deletion may have come between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Valued {
+    pub id: AccountId,
+    /// The latest `synced_ms` of the portfolio it was made of.
+    pub synced_ms: i64,
+    pub point: DayPoint,
+}
+
+/// Rows that a deletion removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    pub holdings: u64,
+    pub positions: u64,
+    pub pnl_snapshots: u64,
+}
+
+/// How far a trading day's revaluation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseRun {
+    NotBegun,
+    /// Users up to this id have their point.
+    Begun(AccountId),
+    Finished,
+}
+
+/// Bought or sold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Buy,
+    Sell,
+}
+
+impl Side {
+    /// `buy` or `sell`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Buy => "buy",
+            Self::Sell => "sell",
+        }
+    }
+
+    /// The side of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Buy, Self::Sell].into_iter().find(|side| side.as_str() == word)
+    }
+}
+
+/// What a user writes into the journal; checked before it comes here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalFields {
+    pub traded_on: Date,
+    pub symbol: String,
+    pub side: Side,
+    pub quantity: Decimal,
+    pub price: Decimal,
+    pub fees: Option<Decimal>,
+    pub strategy: Option<String>,
+    pub notes: Option<String>,
+    pub tags: Vec<String>,
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalEntry {
+    pub id: i64,
+    pub fields: JournalFields,
+    pub created_ms: i64,
+    pub updated_ms: i64,
+}
+
+/// Where a page ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalCursor {
+    pub traded_on: Date,
+    pub id: i64,
+}
+
+/// What is known of the store without asking it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreHealth {
+    /// `ok`, `read_only`, `full`, `corrupt`, `busy` or `unavailable`.
+    pub state: &'static str,
+    /// The cause, for the operator; empty while `ok`.
+    pub cause: String,
+    /// Writes acknowledged, and the commits that carried them.
+    pub writes: u64,
+    pub commits: u64,
+    /// Refused or given up, since start.
+    pub refused: u64,
+}
