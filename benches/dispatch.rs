@@ -14,8 +14,8 @@ use bhav::brokers::SharedToken;
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
 use bhav::config::{CacheSettings, HttpSettings};
+use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
-use bhav::market::negotiate::Coding;
 use bhav::market::{InstrumentList, PublishedSnapshot};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
