@@ -33,6 +33,7 @@ use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
 use crate::ops::{Exit, log};
 use crate::rt::{Lane, threads};
+use crate::store::Store;
 
 use scheduler::Scheduler;
 
@@ -108,6 +109,9 @@ pub struct Parts {
     pub cache_lane: Arc<Lane>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
+    pub store: Arc<dyn Store>,
+    /// For the store's probe alone, which may hang with the disk.
+    pub store_lane: Arc<Lane>,
     pub misses: Misses,
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
