@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan};
+use jiff::{Span, Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
@@ -152,11 +152,14 @@ impl Cursors {
         let mut bytes = [0; CURSOR_BYTES];
         let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
         let (days, rest) = bytes.split_first_chunk()?;
-        let (id, mark) = rest.split_first_chunk()?;
+        let (id, mark) = rest.split_first_chunk::<8>()?;
+        let mark: &[u8; 8] = mark.first_chunk()?;
         let (days, id) = (i32::from_be_bytes(*days), i64::from_be_bytes(*id));
-        let sealed = length == CURSOR_BYTES && mark == self.mark(user, days, id);
-        let traded_on = Date::ZERO.checked_add(days.days()).ok()?;
-        sealed.then_some(JournalCursor { traded_on, id })
+        if length != CURSOR_BYTES || *mark != self.mark(user, days, id) {
+            return None;
+        }
+        let traded_on = Date::ZERO.checked_add(Span::new().try_days(days).ok()?).ok()?;
+        Some(JournalCursor { traded_on, id })
     }
 
     /// The standard library's hash is keyed and made so that outputs do not tell the key.
