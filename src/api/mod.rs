@@ -7,8 +7,10 @@
 mod body;
 mod cors;
 mod health;
+mod journal;
 mod query;
 mod quotes;
+mod refusals;
 mod snapshot;
 mod tokens;
 
@@ -26,6 +28,7 @@ use crate::market::{InstrumentList, PublishedSnapshot};
 use crate::store::Store;
 
 pub use cors::Cors;
+pub use journal::Cursors;
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
@@ -46,6 +49,8 @@ pub struct State {
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: Cors,
+    /// Of the journal's pages.
+    pub cursors: Cursors,
 }
 
 /// A request with what the dispatch found out about it.
@@ -132,6 +137,46 @@ pub const ROUTES: &[Route] = &[
         hop: Hop::Never,
         run: tokens::broker_a_status,
         doc: "State of the server's shared broker A token",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/journal",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::list,
+        doc: "The journal, newest first, by pages",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/journal",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::add,
+        doc: "Write an entry into the journal",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/journal/{id}",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::show,
+        doc: "One entry of the journal",
+    },
+    Route {
+        method: Method::Put,
+        path: "/api/journal/{id}",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::replace,
+        doc: "Replace an entry of the journal",
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/journal/{id}",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::delete,
+        doc: "Delete an entry of the journal",
     },
 ];
 
@@ -231,11 +276,7 @@ fn unidentified(why: Unidentified) -> Problem {
             let problem = Problem::new(401, "token_missing", "This needs an access token.");
             problem.with("WWW-Authenticate", "Bearer")
         }
-        Unidentified::Invalid => {
-            let detail = "The access token is not valid, or not any more.";
-            let problem = Problem::new(401, "token_invalid", detail);
-            problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
-        }
+        Unidentified::Invalid => refusals::token_invalid(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::api::{Api, Cors, State};
+use crate::api::{Api, Cors, Cursors, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::transport::BadUrl;
@@ -198,6 +198,7 @@ fn state(config: &Config, parts: &Parts) -> State {
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
+        cursors: Cursors::default(),
     }
 }
 

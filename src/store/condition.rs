@@ -103,32 +103,32 @@ impl Condition {
     /// The file was opened, with the present schema; this forgets an earlier file's damage.
     pub(super) fn opened(&self) {
         self.readable.store(true, Ordering::Release);
-        self.set(State::Ok, String::new());
+        self.set(State::Ok, "");
     }
 
     /// A write is on disk. A damaged file is not healed by that.
     pub(super) fn worked(&self) {
         if !matches!(self.state(), State::Ok | State::Corrupt) {
-            self.set(State::Ok, String::new());
+            self.set(State::Ok, "");
         }
     }
 
     /// Something failed in a way that says `state` of the file.
-    pub(super) fn failed(&self, state: State, cause: String) {
+    pub(super) fn failed(&self, state: State, cause: &str) {
         if self.state() != State::Corrupt {
             self.set(state, cause);
         }
     }
 
-    fn set(&self, state: State, cause: String) {
+    fn set(&self, state: State, cause: &str) {
         let before =
-            std::mem::replace(&mut *self.seen.lock(), Seen { state, cause: cause.clone() });
+            std::mem::replace(&mut *self.seen.lock(), Seen { state, cause: cause.to_owned() });
         if before.state == state {
             return;
         }
         match state {
             State::Ok => tracing::info!(was = before.state.as_str(), "the store can be used"),
-            _ => tracing::error!(state = state.as_str(), %cause, "the store cannot be used fully"),
+            _ => tracing::error!(state = state.as_str(), cause, "the store cannot be used fully"),
         }
     }
 
@@ -147,7 +147,8 @@ impl Condition {
             // Not SQLite's: a column of another type than was asked for.
             None => return StoreError::Damaged("a column of another type"),
         }
-        self.failed(State::of(&error), error.to_string());
-        StoreError::Unavailable(error.to_string())
+        let cause = error.to_string();
+        self.failed(State::of(&error), &cause);
+        StoreError::Unavailable(cause)
     }
 }

@@ -38,7 +38,7 @@ impl SqliteLedger {
             Ok(connection) => {
                 self.condition.opened();
                 if connection.is_readonly("main").unwrap_or(false) {
-                    self.condition.failed(State::ReadOnly, "the file takes no writes".into());
+                    self.condition.failed(State::ReadOnly, "the file takes no writes");
                 }
                 self.connection = Some(connection);
                 Ok(())
@@ -48,7 +48,7 @@ impl SqliteLedger {
                     OpenError::Sqlite(error) => State::of(error),
                     _ => State::Unavailable,
                 };
-                self.condition.failed(state, error.to_string());
+                self.condition.failed(state, &error.to_string());
                 Err(error)
             }
         }

@@ -14,6 +14,7 @@ mod persist;
 mod policy;
 mod rounds;
 mod scheduler;
+mod store_probe;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,6 +55,8 @@ pub enum Event {
     Instruments(Result<InstrumentList, String>),
     /// A write to the second level ended.
     Persisted(Result<(), String>),
+    /// A probe of the store ended; what it saw, the store knows.
+    StoreProbed,
     Stop,
 }
 
