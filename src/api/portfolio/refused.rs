@@ -98,8 +98,7 @@ mod tests {
     #[test]
     fn each_refusal_has_its_answer_and_hides_the_brokers_words() {
         let said = || "SECRET-WORDS".to_owned();
-        let unavailable =
-            |retry_after| SyncError::Unavailable { detail: said(), retry_after };
+        let unavailable = |retry_after| SyncError::Unavailable { detail: said(), retry_after };
         let wait = Duration::from_millis(61_500);
         for (error, status, code, retry) in [
             (SyncError::CodeRefused(said()), 401, "broker_session_invalid", None),

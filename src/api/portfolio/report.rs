@@ -101,10 +101,8 @@ fn changes<'p>(
     });
     let of = |kind| stood.clone().filter(|row| row.kind == kind).count();
     object.object("positions", |object| {
-        let now = [
-            (PositionKind::Day, counts.day_positions),
-            (PositionKind::Net, counts.net_positions),
-        ];
+        let now =
+            [(PositionKind::Day, counts.day_positions), (PositionKind::Net, counts.net_positions)];
         for (kind, now) in now {
             object.list(kind.as_str(), [of(kind), now], |out, count| {
                 out.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
