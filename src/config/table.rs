@@ -192,7 +192,7 @@ pub const SETTINGS: &[Setting] = &[
         "The broker allows one a second and punishes more; the default leaves room for \
          jitter."),
     setting!(BrokerA "BHAV_BROKERA_LANE_THREADS", broker_a.lane_threads = number(1, 64), "threads",
-        "Calls to broker A that may run at once",
+        "Users' calls to broker A that may run at once",
         ""),
     setting!(BrokerB "BHAV_BROKERB_URL", broker_b.url = root_url, "url",
         "Root of broker B's API; documented paths are appended",
@@ -203,7 +203,7 @@ pub const SETTINGS: &[Setting] = &[
          at broker A too keep the short code and have no live price. Download it daily \
          after 08:00 IST."),
     setting!(BrokerB "BHAV_BROKERB_LANE_THREADS", broker_b.lane_threads = number(1, 64), "threads",
-        "Calls to broker B that may run at once",
+        "Users' calls to broker B that may run at once",
         ""),
     setting!(Public "BHAV_PUBLIC_ENABLED", public.enabled = switch, "true or false",
         "Whether the public quote provider is asked at all",
