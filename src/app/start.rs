@@ -11,6 +11,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use crate::api::{Api, Cors, Cursors, Desk, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
+use crate::brokers::broker_b::master;
 use crate::brokers::transport::BadUrl;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
@@ -231,11 +232,33 @@ fn desk(config: &Config, clock: &Clock) -> Result<Desk, StartError> {
     Ok(Desk::new(
         clock,
         config.cache.answers_bytes_max,
-        Securities::of(vec![embedded_shares()]),
+        Securities::of(vec![master_shares(config), embedded_shares()]),
         Arc::new(Lane::start(&spec, clock)?),
         config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
         config.broker_a.api_key.as_ref(),
     ))
+}
+
+/// The operator's security master; without a readable one the portfolio knows fewer codes.
+fn master_shares(config: &Config) -> Vec<Listed> {
+    let Some(path) = &config.broker_b.master_file else { return Vec::new() };
+    let read = std::fs::read(path).map_err(|error| error.to_string());
+    let master = match read.and_then(|file| master::parse(&file).map_err(|e| e.to_string())) {
+        Ok(master) => master,
+        Err(error) => {
+            tracing::error!(error, path = %path.display(), "running without security master");
+            return Vec::new();
+        }
+    };
+    let (rows, skipped) = (master.rows.len(), master.skipped);
+    tracing::info!(rows, skipped, "security master read");
+    let listed = master.rows.into_iter().map(|row| Listed {
+        exchange: row.exchange.into(),
+        ticker: row.ticker,
+        isin: row.isin,
+        short_code: Some(row.short_code),
+    });
+    listed.collect()
 }
 
 /// The compiled-in shares, as the portfolio wants to know them.
