@@ -1,5 +1,14 @@
 //! Row 5: who is calling.
 
+mod common;
+mod email;
+mod hs256;
+mod keys;
+mod passwords;
+mod revoked;
+mod throttle;
+mod tokens;
+
 use crate::http::Request;
 use crate::store::AccountId;
 
