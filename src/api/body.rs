@@ -3,8 +3,6 @@
 //! Runs on the edge; pure. Fields that carry credentials are read straight from the request's
 //! buffer into wiped memory, without a copy in between.
 
-#![allow(dead_code, reason = "until the first route with a body")]
-
 use secrecy::SecretString;
 use sonic_rs::LazyValue;
 use zeroize::Zeroizing;

@@ -16,6 +16,10 @@ use crate::store::{AccountId, Revocations};
 /// each addition little.
 const ADDITIONS_PER_SWEEP: usize = 1_024;
 
+/// A write that the store gave up has happened by then, or never will: its queue drops what is
+/// late, and a commit under way is a matter of a disk's worst second.
+const DOUBT_MS: u64 = 60_000;
+
 /// The sets.
 #[derive(Default)]
 pub struct Revoked {
@@ -25,6 +29,8 @@ pub struct Revoked {
     epochs: HashMap<AccountId, i64, RandomState>,
     /// When the user's last token has expired, Unix milliseconds.
     erased: HashMap<AccountId, i64, RandomState>,
+    /// Users of whom it is not known whether their epoch was raised, since when (monotonic).
+    doubts: HashMap<AccountId, u64, RandomState>,
     additions: AtomicUsize,
 }
 
@@ -56,6 +62,27 @@ impl Revoked {
     /// Refuses the user's tokens of lower epochs; never lowers.
     pub fn raise(&self, id: AccountId, epoch: i64) {
         self.epochs.pin().update_or_insert(id, |known| (*known).max(epoch), epoch);
+    }
+
+    /// Refuses tokens below `epoch`, though it may turn out that the user's epoch is lower.
+    pub fn doubt(&self, id: AccountId, epoch: i64, now_mono_ms: u64) {
+        self.raise(id, epoch);
+        self.doubts.pin().insert(id, now_mono_ms);
+    }
+
+    /// Takes the epoch that the store has for the truth, if there was a doubt and it is old enough.
+    /// False while it is too early to know.
+    pub fn settle(&self, id: AccountId, epoch: i64, now_mono_ms: u64) -> bool {
+        let doubts = self.doubts.pin();
+        match doubts.get(&id) {
+            None => true,
+            Some(since_ms) if now_mono_ms < since_ms + DOUBT_MS => false,
+            Some(_) => {
+                self.epochs.pin().insert(id, epoch);
+                doubts.remove(&id);
+                true
+            }
+        }
     }
 
     /// Refuses every token of a user that is gone.
@@ -114,6 +141,19 @@ mod tests {
         assert!(revoked.refuses(&token(2, 1, 3)));
         revoked.erased(AccountId(1), 100_000, 0);
         assert!(revoked.refuses(&token(1, 7, 0)));
+    }
+
+    #[test]
+    fn a_doubt_refuses_until_the_store_can_be_believed() {
+        let revoked = Revoked::default();
+        assert!(revoked.settle(AccountId(1), 0, 0));
+        revoked.doubt(AccountId(1), 1, 1_000);
+        assert!(revoked.refuses(&token(1, 1, 0)));
+        assert!(!revoked.settle(AccountId(1), 0, 1_000 + DOUBT_MS - 1));
+        assert!(revoked.refuses(&token(1, 1, 0)));
+        assert!(revoked.settle(AccountId(1), 0, 1_000 + DOUBT_MS));
+        assert!(!revoked.refuses(&token(1, 1, 0)), "the write never happened");
+        assert!(revoked.settle(AccountId(1), 0, 0));
     }
 
     #[test]

@@ -50,7 +50,10 @@ pub struct Verified {
 #[derive(Debug)]
 pub struct Signed {
     pub text: String,
+    /// For tests of what becomes of it.
+    #[cfg(test)]
     pub token_id: u128,
+    #[cfg(test)]
     pub expires_s: i64,
 }
 
@@ -117,7 +120,13 @@ impl Tokens {
         };
         let text = jsonwebtoken::encode(&self.header, &claims, &self.signing)
             .map_err(|error| Unsigned(error.to_string()))?;
-        Ok(Signed { text, token_id, expires_s: claims.exp })
+        Ok(Signed {
+            text,
+            #[cfg(test)]
+            token_id,
+            #[cfg(test)]
+            expires_s: claims.exp,
+        })
     }
 
     /// What the token says, if one of our keys signed it and it has not expired.

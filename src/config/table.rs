@@ -277,7 +277,6 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
         auth.login_attempts_per_minute = number(0, 10_000), "attempts",
         "Login attempts per account and per client address; 0 is no limit",
-<<<<<<< HEAD
         "Danger: without a limit passwords can be guessed at the speed of the machine. Clients \
          behind a proxy that is not in BHAV_TRUSTED_PROXIES share one address, as do all of a \
          Unix socket whose proxy sends no X-Forwarded-For."),
@@ -296,12 +295,9 @@ pub const SETTINGS: &[Setting] = &[
         auth.crypto_queue_max = number(1, 10_000), "hashes",
         "Password hashes that may wait for a thread",
         "One more is answered 503 at once."),
-=======
-        "Danger: without a limit passwords can be guessed at the speed of the machine."),
     setting!(Accounts "BHAV_STORE_READERS", store.readers = number(1, 64), "threads",
         "Threads that read the database, beside the one that writes",
         "More help only where reads come from a slow disk."),
->>>>>>> store
     setting!(Simulator "BHAV_SIM_LISTEN", sim.listen = address, "ip:port",
         "Where the simulator listens",
         "Port 0 takes a free port. It has no protection: keep it on loopback."),
