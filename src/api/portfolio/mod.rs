@@ -22,7 +22,6 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::query::{Decoded, values};
-use super::refusals::of_store;
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answer, Answers, View};
@@ -107,11 +106,8 @@ impl From<Overflow> for Unmade {
 impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
-            Unmade::Store(error) => of_store(error),
-            Unmade::Overflow(error) => {
-                tracing::error!(%error, "a stored portfolio cannot be valued");
-                refused::internal()
-            }
+            Unmade::Store(error) => error.into(),
+            Unmade::Overflow(error) => refused::internal().because(error),
         }
     }
 }
@@ -158,7 +154,7 @@ fn on_lane<T: Send + 'static>(
     match ticket.wait() {
         Ok(made) => Ok(made?),
         Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
-        Err(LaneError::Panicked) => Err(refused::internal()),
+        Err(error @ LaneError::Panicked) => Err(refused::internal().because(error)),
     }
 }
 
