@@ -8,16 +8,20 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Api, Cors, State};
+use bhav::api::{Api, Cors, Cursors, Desk, State};
 use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::SharedToken;
+use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::{AuthSettings, CacheSettings, HttpSettings};
+use bhav::config::{
+    AuthSettings, BrokerASettings, BrokerBSettings, CacheSettings, HttpSettings, UpstreamSettings,
+};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::portfolio::Securities;
+use bhav::rt::{Lane, LaneSpec};
 use bhav::store::{FILE_NAME, SqliteStore};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -53,9 +57,20 @@ fn state(clock: &Clock) -> State {
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
     snapshot.publish(body.into_bytes(), clock.now_ms());
     let (store, auth) = store_and_auth(clock);
+    let token = Arc::new(SharedToken::default());
+    let (a, b, upstream) = <(BrokerASettings, BrokerBSettings, UpstreamSettings)>::default();
+    let broker_a = BrokerA::new(&a, &upstream, clock.clone(), Arc::clone(&token)).unwrap();
+    let idle = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
+    let lane = Arc::new(Lane::start(&idle, clock).unwrap());
     State {
         store,
         auth,
+        broker_a: Arc::new(broker_a),
+        broker_a_lane: Arc::clone(&lane),
+        broker_b: Arc::new(BrokerB::new(&b, &upstream, clock).unwrap()),
+        broker_b_lane: Arc::clone(&lane),
+        portfolio: Desk::new(clock, 1 << 20, Securities::default(), lane, 1, None),
+        cursors: Cursors::default(),
         clock: clock.clone(),
         snapshot,
         l1,
@@ -63,7 +78,7 @@ fn state(clock: &Clock) -> State {
         probes: misses(),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::empty()),
-        broker_a_token: Arc::new(SharedToken::default()),
+        broker_a_token: token,
         answer_in_ms: Arc::default(),
         miss_wait_ms: 0,
         cors: Cors::default(),

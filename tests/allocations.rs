@@ -19,15 +19,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Api, Cors, State};
+use bhav::api::{Api, Cors, Cursors, Desk, State};
 use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::SharedToken;
+use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::{AuthSettings, HttpSettings};
+use bhav::config::{
+    AuthSettings, BrokerASettings, BrokerBSettings, HttpSettings, UpstreamSettings,
+};
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::portfolio::Securities;
+use bhav::rt::{Lane, LaneSpec};
 use bhav::store::{FILE_NAME, SqliteStore};
 
 /// Calls of the allocator by threads that are not the test's own.
@@ -122,9 +126,20 @@ fn state(clock: &Clock) -> State {
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
     let (store, auth) = store_and_auth(clock);
+    let token = Arc::new(SharedToken::default());
+    let (a, b, upstream) = <(BrokerASettings, BrokerBSettings, UpstreamSettings)>::default();
+    let broker_a = BrokerA::new(&a, &upstream, clock.clone(), Arc::clone(&token)).unwrap();
+    let idle = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
+    let lane = Arc::new(Lane::start(&idle, clock).unwrap());
     State {
         store,
         auth,
+        broker_a: Arc::new(broker_a),
+        broker_a_lane: Arc::clone(&lane),
+        broker_b: Arc::new(BrokerB::new(&b, &upstream, clock).unwrap()),
+        broker_b_lane: Arc::clone(&lane),
+        portfolio: Desk::new(clock, 1 << 20, Securities::default(), lane, 1, None),
+        cursors: Cursors::default(),
         clock: clock.clone(),
         snapshot: Arc::new(snapshot),
         l1: Arc::new(l1),
@@ -132,7 +147,7 @@ fn state(clock: &Clock) -> State {
         probes: misses(),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::from_pointee(health)),
-        broker_a_token: Arc::new(SharedToken::default()),
+        broker_a_token: token,
         answer_in_ms: Arc::default(),
         miss_wait_ms: 100,
         cors: Cors::new(&["https://app.example".to_owned()]),
