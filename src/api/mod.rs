@@ -19,11 +19,12 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
-use crate::brokers::SharedToken;
+use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedSnapshot};
 use crate::store::Store;
+use crate::rt::Lane;
 
 pub use cors::Cors;
 
@@ -40,7 +41,12 @@ pub struct State {
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
+    pub broker_a: Arc<BrokerA>,
+    /// Users' syncs and activations; the shared feed has threads of its own.
+    pub broker_a_lane: Arc<Lane>,
     pub broker_a_token: Arc<SharedToken>,
+    pub broker_b: Arc<BrokerB>,
+    pub broker_b_lane: Arc<Lane>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,

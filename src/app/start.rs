@@ -12,7 +12,7 @@ use crate::api::{Api, Cors, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::transport::BadUrl;
-use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
 use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
@@ -27,6 +27,12 @@ use crate::warm::{Mailbox, Parts, Warmers};
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
 const UPSTREAM_QUEUE_MAX: usize = 64;
+/// Calls of the shared feed that may run at once: a batch, a login, a daily list. Its own, so that
+/// users' syncs, which may hang by the dozen, never take them.
+const FEED_THREADS: usize = 3;
+/// Users' syncs that may wait per broker: what eight threads get through in twice a usual sync's
+/// time, so that who waits still has time left to be served.
+const SYNC_QUEUE_MAX: usize = 64;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
@@ -98,7 +104,7 @@ impl App {
             Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
         let parts = parts(config, clock, calendar, indices, store)?;
         let mailbox = parts.1;
-        let state = state(config, &parts.0);
+        let state = state(config, &parts.0)?;
         let warmers = Warmers::start(parts.0, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
@@ -160,7 +166,7 @@ fn parts(
         calendar,
         indices,
         broker_a: Arc::new(broker_a),
-        broker_a_lane: lane("broker-a", config.broker_a.lane_threads, UPSTREAM_QUEUE_MAX)?,
+        broker_a_lane: lane("broker-a-feed", FEED_THREADS, UPSTREAM_QUEUE_MAX)?,
         token,
         public: public.map(Arc::new),
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
@@ -183,8 +189,13 @@ fn parts(
     Ok((parts, mailbox))
 }
 
-fn state(config: &Config, parts: &Parts) -> State {
-    State {
+fn state(config: &Config, parts: &Parts) -> Result<State, StartError> {
+    let lane = |name, threads| {
+        let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
+        Lane::start(&spec, &parts.clock).map(Arc::new)
+    };
+    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &parts.clock)?;
+    Ok(State {
         clock: parts.clock.clone(),
         auth: Arc::new(Auth {}),
         store: Arc::clone(&parts.store),
@@ -194,11 +205,15 @@ fn state(config: &Config, parts: &Parts) -> State {
         probes: parts.probes.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
+        broker_a: Arc::clone(&parts.broker_a),
+        broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
         broker_a_token: Arc::clone(&parts.token),
+        broker_b: Arc::new(broker_b),
+        broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
-    }
+    })
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {
