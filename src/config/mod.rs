@@ -142,6 +142,10 @@ pub struct BrokerBSettings {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
     pub admin_secret: Option<SecretString>,
+    /// The broker's security master, which turns its short codes into tickers
+    /// (`BHAV_BROKERB_MASTER_FILE`).
+    pub master_file: Option<PathBuf>,
+    pub lane_threads: usize,
 }
 
 impl Default for BrokerBSettings {
@@ -151,6 +155,8 @@ impl Default for BrokerBSettings {
             api_key: None,
             api_secret: None,
             admin_secret: None,
+            master_file: None,
+            lane_threads: 8,
         }
     }
 }
@@ -187,6 +193,8 @@ pub struct UpstreamSettings {
     /// From the end of the request to the head of the answer, and for the body.
     pub read_timeout_ms: u64,
     pub total_timeout_ms: u64,
+    /// All calls of one user's sync together.
+    pub sync_timeout_ms: u64,
     pub response_bytes_max: u64,
     /// The daily instruments file is larger than any other answer.
     pub instruments_bytes_max: u64,
@@ -205,6 +213,7 @@ impl Default for UpstreamSettings {
             connect_timeout_ms: 2_000,
             read_timeout_ms: 5_000,
             total_timeout_ms: 7_000,
+            sync_timeout_ms: 15_000,
             response_bytes_max: 4 * 1024 * 1024,
             instruments_bytes_max: 32 * 1024 * 1024,
             redirects_max: 2,
