@@ -4,6 +4,7 @@
 //! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
+mod activation;
 mod body;
 mod cors;
 mod health;
@@ -21,12 +22,13 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
-use crate::brokers::SharedToken;
+use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedSnapshot};
 use crate::store::Store;
 
+pub use activation::Administration;
 pub use cors::Cors;
 pub use journal::Cursors;
 
@@ -43,7 +45,10 @@ pub struct State {
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
+    pub broker_a: Arc<BrokerA>,
     pub broker_a_token: Arc<SharedToken>,
+    pub broker_b: Arc<BrokerB>,
+    pub administration: Administration,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
@@ -137,6 +142,30 @@ pub const ROUTES: &[Route] = &[
         hop: Hop::Never,
         run: tokens::broker_a_status,
         doc: "State of the server's shared broker A token",
+    },
+    Route {
+        method: Method::Get,
+        path: "/brokerb/status",
+        access: Access::Public,
+        hop: Hop::Never,
+        run: tokens::broker_b_status,
+        doc: "State of the server's shared broker B session",
+    },
+    Route {
+        method: Method::Post,
+        path: "/brokera/activate",
+        access: Access::Admin,
+        hop: Hop::Always,
+        run: activation::broker_a,
+        doc: "Exchange a login's request_token for the shared broker A token",
+    },
+    Route {
+        method: Method::Post,
+        path: "/brokerb/activate",
+        access: Access::Admin,
+        hop: Hop::Always,
+        run: activation::broker_b,
+        doc: "Exchange a login's api_session for the shared broker B session",
     },
     Route {
         method: Method::Get,

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::api::{Api, Cors, Cursors, State};
+use crate::api::{Administration, Api, Cors, Cursors, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::transport::BadUrl;
-use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
 use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
@@ -98,7 +98,7 @@ impl App {
             Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
         let parts = parts(config, clock, calendar, indices, store)?;
         let mailbox = parts.1;
-        let state = state(config, &parts.0);
+        let state = state(config, &parts.0)?;
         let warmers = Warmers::start(parts.0, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
@@ -183,8 +183,11 @@ fn parts(
     Ok((parts, mailbox))
 }
 
-fn state(config: &Config, parts: &Parts) -> State {
-    State {
+fn state(config: &Config, parts: &Parts) -> Result<State, StartError> {
+    let clock = &parts.clock;
+    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, clock)?;
+    let lane = Arc::clone(&parts.broker_a_lane);
+    Ok(State {
         clock: parts.clock.clone(),
         auth: Arc::new(Auth {}),
         store: Arc::clone(&parts.store),
@@ -194,12 +197,15 @@ fn state(config: &Config, parts: &Parts) -> State {
         probes: parts.probes.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
+        broker_a: Arc::clone(&parts.broker_a),
         broker_a_token: Arc::clone(&parts.token),
+        broker_b: Arc::new(broker_b),
+        administration: Administration::new(config, lane, clock.clone()),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
         cursors: Cursors::default(),
-    }
+    })
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {

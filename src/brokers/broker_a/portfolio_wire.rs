@@ -113,9 +113,7 @@ fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
     }
     let data = members.iter().position(|(name, _)| *name == "data");
     match data {
-        Some(at) if status == "success" && (200..300).contains(&reply.status) => {
-            Ok(members[at].1)
-        }
+        Some(at) if status == "success" && (200..300).contains(&reply.status) => Ok(members[at].1),
         _ => Err(not_an_envelope(reply)),
     }
 }
