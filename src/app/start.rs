@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::api::{Api, Cors, State};
+use crate::api::{Administration, Api, Cors, Cursors, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::transport::BadUrl;
@@ -210,9 +210,15 @@ fn state(config: &Config, parts: &Parts) -> Result<State, StartError> {
         broker_a_token: Arc::clone(&parts.token),
         broker_b: Arc::new(broker_b),
         broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
+        administration: Administration::new(
+            config,
+            Arc::clone(&parts.broker_a_lane),
+            parts.clock.clone(),
+        ),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
+        cursors: Cursors::default(),
     })
 }
 
