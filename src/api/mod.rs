@@ -9,6 +9,8 @@ mod body;
 mod cors;
 mod health;
 mod journal;
+mod json;
+mod portfolio;
 mod query;
 mod quotes;
 mod refusals;
@@ -32,6 +34,7 @@ use crate::store::Store;
 pub use activation::Administration;
 pub use cors::Cors;
 pub use journal::Cursors;
+pub use portfolio::Desk;
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
@@ -58,6 +61,7 @@ pub struct State {
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: Cors,
+    pub portfolio: Desk,
     /// Of the journal's pages.
     pub cursors: Cursors,
 }
@@ -130,6 +134,62 @@ pub const ROUTES: &[Route] = &[
         hop: Hop::OnMiss,
         run: quotes::read,
         doc: "Quotes of up to 50 symbols",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/portfolio/sync",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::broker_a,
+        doc: "Replaces what is stored of broker A with what it says now",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/portfolio/brokerb-sync",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::broker_b,
+        doc: "Replaces what is stored of broker B with what it says now",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/holdings",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::holdings,
+        doc: "Holdings of the last sync, valued",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/positions",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::positions,
+        doc: "Positions of the last sync",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/pnl",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::pnl,
+        doc: "Profit and loss, and its trend of up to a year",
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/portfolio/data",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::delete,
+        doc: "Deletes what was synced; the journal stays",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/export",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::export,
+        doc: "Everything stored of the user, as one document",
     },
     Route {
         method: Method::Get,
