@@ -19,15 +19,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Api, Cors, Cursors, Desk, State};
+use bhav::api::{Administration, Api, Cors, Cursors, Desk, State};
 use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::{
-    AuthSettings, BrokerASettings, BrokerBSettings, HttpSettings, UpstreamSettings,
-};
+use bhav::config::{AuthSettings, Config, HttpSettings};
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
 use bhav::portfolio::Securities;
@@ -127,8 +125,10 @@ fn state(clock: &Clock) -> State {
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
     let (store, auth) = store_and_auth(clock);
     let token = Arc::new(SharedToken::default());
-    let (a, b, upstream) = <(BrokerASettings, BrokerBSettings, UpstreamSettings)>::default();
-    let broker_a = BrokerA::new(&a, &upstream, clock.clone(), Arc::clone(&token)).unwrap();
+    let config = Config::default();
+    let broker_a =
+        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))
+            .unwrap();
     let idle = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
     let lane = Arc::new(Lane::start(&idle, clock).unwrap());
     State {
@@ -136,8 +136,9 @@ fn state(clock: &Clock) -> State {
         auth,
         broker_a: Arc::new(broker_a),
         broker_a_lane: Arc::clone(&lane),
-        broker_b: Arc::new(BrokerB::new(&b, &upstream, clock).unwrap()),
+        broker_b: Arc::new(BrokerB::new(&config.broker_b, &config.upstream, clock).unwrap()),
         broker_b_lane: Arc::clone(&lane),
+        administration: Administration::new(&config, Arc::clone(&lane), clock.clone()),
         portfolio: Desk::new(clock, 1 << 20, Securities::default(), lane, 1, None),
         cursors: Cursors::default(),
         clock: clock.clone(),

@@ -5,6 +5,7 @@
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
 mod account;
+mod activation;
 mod body;
 mod cors;
 mod error;
@@ -32,6 +33,7 @@ use crate::market::{InstrumentList, PublishedSnapshot};
 use crate::rt::Lane;
 use crate::store::Store;
 
+pub use activation::Administration;
 pub use cors::Cors;
 pub use journal::Cursors;
 pub use portfolio::Desk;
@@ -55,6 +57,7 @@ pub struct State {
     pub broker_a_token: Arc<SharedToken>,
     pub broker_b: Arc<BrokerB>,
     pub broker_b_lane: Arc<Lane>,
+    pub administration: Administration,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
@@ -205,6 +208,30 @@ pub const ROUTES: &[Route] = &[
         hop: Hop::Never,
         run: tokens::broker_a_status,
         doc: "State of the server's shared broker A token",
+    },
+    Route {
+        method: Method::Get,
+        path: "/brokerb/status",
+        access: Access::Public,
+        hop: Hop::Never,
+        run: tokens::broker_b_status,
+        doc: "State of the server's shared broker B session",
+    },
+    Route {
+        method: Method::Post,
+        path: "/brokera/activate",
+        access: Access::Admin,
+        hop: Hop::Always,
+        run: activation::broker_a,
+        doc: "Exchange a login's request_token for the shared broker A token",
+    },
+    Route {
+        method: Method::Post,
+        path: "/brokerb/activate",
+        access: Access::Admin,
+        hop: Hop::Always,
+        run: activation::broker_b,
+        doc: "Exchange a login's api_session for the shared broker B session",
     },
     Route {
         method: Method::Get,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::api::{Api, Cors, Cursors, Desk, State};
+use crate::api::{Administration, Api, Cors, Cursors, Desk, State};
 use crate::auth::{Auth, AuthError, KeyError};
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
@@ -228,6 +228,11 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         broker_a_token: Arc::clone(&parts.token),
         broker_b: Arc::new(broker_b),
         broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
+        administration: Administration::new(
+            config,
+            Arc::clone(&parts.broker_a_lane),
+            parts.clock.clone(),
+        ),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),

@@ -12,7 +12,7 @@ mod hs256;
 mod keys;
 mod passwords;
 mod revoked;
-mod throttle;
+pub mod throttle;
 mod tokens;
 
 use std::io;

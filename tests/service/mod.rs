@@ -3,6 +3,7 @@
 mod accounts;
 mod accounts_limits;
 mod accounts_tokens;
+mod activation;
 mod coalescing;
 mod health;
 mod market;
