@@ -13,7 +13,7 @@ use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
-use bhav::cache::{L1, Misses};
+use bhav::cache::{Answers, L1, Misses};
 use bhav::config::{AuthSettings, CacheSettings, Config, HttpSettings};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
@@ -70,7 +70,14 @@ fn state(clock: &Clock) -> State {
         broker_b: Arc::new(BrokerB::new(&config.broker_b, &config.upstream, clock).unwrap()),
         broker_b_lane: Arc::clone(&lane),
         administration: Administration::new(&config, Arc::clone(&lane), clock.clone()),
-        portfolio: Desk::new(clock, 1 << 20, Securities::default(), lane, 1, None),
+        portfolio: Desk::new(
+            clock,
+            Arc::new(Answers::new(1 << 20)),
+            Securities::default(),
+            lane,
+            1,
+            None,
+        ),
         cursors: Cursors::default(),
         clock: clock.clone(),
         snapshot,

@@ -24,7 +24,7 @@ use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
-use bhav::cache::{L1, Misses};
+use bhav::cache::{Answers, L1, Misses};
 use bhav::config::{AuthSettings, Config, HttpSettings};
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
@@ -139,7 +139,14 @@ fn state(clock: &Clock) -> State {
         broker_b: Arc::new(BrokerB::new(&config.broker_b, &config.upstream, clock).unwrap()),
         broker_b_lane: Arc::clone(&lane),
         administration: Administration::new(&config, Arc::clone(&lane), clock.clone()),
-        portfolio: Desk::new(clock, 1 << 20, Securities::default(), lane, 1, None),
+        portfolio: Desk::new(
+            clock,
+            Arc::new(Answers::new(1 << 20)),
+            Securities::default(),
+            lane,
+            1,
+            None,
+        ),
         cursors: Cursors::default(),
         clock: clock.clone(),
         snapshot: Arc::new(snapshot),

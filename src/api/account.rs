@@ -108,6 +108,8 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<()
     fields.done()?;
     let client = call.request.client_address();
     let erased = state.auth.erase(call.caller(), password, client)?;
+    // Nobody can ask for them any more; they are not to stay all the same.
+    state.portfolio.answers.invalidate(call.caller().id.0);
     let deleted = Deleted {
         holdings: erased.portfolio.holdings,
         positions: erased.portfolio.positions,

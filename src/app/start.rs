@@ -16,7 +16,7 @@ use crate::brokers::transport::BadUrl;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
-use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
+use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::{ListenError, Listener, Server};
 use crate::market::instruments::{Kind, embedded_instruments};
@@ -189,6 +189,7 @@ fn parts(
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
+        answers: Arc::new(Answers::new(config.cache.answers_bytes_max)),
         l2: second_level(config),
         store,
         crypto_lane: Arc::clone(crypto_lane),
@@ -236,19 +237,19 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
-        portfolio: desk(config, &parts.clock)?,
+        portfolio: desk(config, parts)?,
         cursors: Cursors::default(),
     })
 }
 
-fn desk(config: &Config, clock: &Clock) -> Result<Desk, StartError> {
+fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
     let spec =
         LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
     Ok(Desk::new(
-        clock,
-        config.cache.answers_bytes_max,
+        &parts.clock,
+        Arc::clone(&parts.answers),
         Securities::of(vec![master_shares(config), embedded_shares()]),
-        Arc::new(Lane::start(&spec, clock)?),
+        Arc::new(Lane::start(&spec, &parts.clock)?),
         config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
         config.broker_a.api_key.as_ref(),
     ))

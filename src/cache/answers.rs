@@ -1,9 +1,9 @@
 //! Finished answers of users, so that what has not changed costs a look-up and a copy.
 //!
 //! The edge looks up; lane threads make and keep answers; whoever acknowledged a change invalidates
-//! first. An answer goes in only through a [`Place`] taken before its data was read: an invalidation
-//! in between makes the place worthless, so nothing old comes back. Locks are per shard and held for
-//! a look-up, never over a wait. Nothing here compresses on the edge.
+//! first. An answer goes in only through a [`Place`] taken before its data was read: an
+//! invalidation in between makes the place worthless, so nothing old comes back. Locks are per
+//! shard and held for a look-up, never over a wait. Nothing here compresses on the edge.
 
 use std::collections::HashMap;
 use std::sync::Arc;

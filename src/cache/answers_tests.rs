@@ -131,8 +131,8 @@ fn every_form_decodes_and_has_its_304() {
     assert_eq!(small.json(), b"{}");
 }
 
-/// Readers keep what they read of a number; the writer raises the number, invalidates, and only then
-/// says so. No reader may then find an older one.
+/// Readers keep what they read of a number; the writer raises the number, invalidates, and only
+/// then says so. No reader may then find an older one.
 #[test]
 fn nothing_older_than_what_was_acknowledged_is_found() {
     let answers = Arc::new(Answers::new(1 << 20));
@@ -174,7 +174,9 @@ fn nothing_older_than_what_was_acknowledged_is_found() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn sizes_add_up(steps in prop::collection::vec((0_i64..40, 0_u16..40, 0_usize..3_000, 0..8_u8), 1..300)) {
+    fn sizes_add_up(
+        steps in prop::collection::vec((0_i64..40, 0_u16..40, 0_usize..3_000, 0..8_u8), 1..300),
+    ) {
         let answers = Answers::new(256 * 1_024);
         for (user, day, bytes, step) in steps {
             match step {

@@ -29,6 +29,7 @@ pub struct L1 {
     map: HashMap<Symbol, Entry, RandomState>,
     writer: Mutex<Writer>,
     entries_max: usize,
+    /// By source.
     freshness: [Freshness; 2],
     reads: ReadCounters,
     evictions: AtomicU64,
@@ -179,14 +180,14 @@ impl L1 {
     /// From now on a quote of `source` is stale when it was received longer ago than this. The
     /// warmers call it when the market phase changes.
     pub fn set_stale_after(&self, source: Source, stale_after_ms: u64) {
-        self.freshness[index(source)].set_stale_after(stale_after_ms);
+        self.freshness[source as usize].set_stale_after(stale_after_ms);
     }
 
     /// From now on a quote of `source` that was received before `since_mono_ms` is stale as well.
     /// At the close, when a price may stand all night, this tells closing prices from those that a
     /// feed which died before the close left behind.
     pub fn set_fresh_since(&self, source: Source, since_mono_ms: u64) {
-        self.freshness[index(source)].set_since(since_mono_ms);
+        self.freshness[source as usize].set_since(since_mono_ms);
     }
 
     /// Takes a quote in, unless a better one is held (see `replaces`); says whether it did.
@@ -307,7 +308,7 @@ impl L1 {
     }
 
     fn is_stale(&self, known: &Known, now_mono_ms: u64) -> bool {
-        let freshness = &self.freshness[index(known.quote.source)];
+        let freshness = &self.freshness[known.quote.source as usize];
         known.aged || freshness.is_over(known.received_mono_ms, now_mono_ms)
     }
 
@@ -392,13 +393,6 @@ impl Entry {
 /// The second of a monotonic time, counted from 1; 136 years fit.
 fn second(mono_ms: u64) -> u32 {
     u32::try_from(mono_ms / 1_000 + 1).unwrap_or(u32::MAX)
-}
-
-fn index(source: Source) -> usize {
-    match source {
-        Source::BrokerA => 0,
-        Source::Public => 1,
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Content codings and tags of bodies that are made ahead of time. Pure; what costs a millisecond here
-//! is for OS threads, never for the edge.
+//! Content codings and tags of bodies that are made ahead of time. Pure; what costs a millisecond
+//! here is for OS threads, never for the edge.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! Splits, bonuses and consolidations, as they look from outside: shares that came (or went) without
-//! money. Pure. Nothing is adjusted; rows are marked.
+//! Splits, bonuses and consolidations, as they look from outside: shares that came (or went)
+//! without money. Pure. Nothing is adjusted; rows are marked.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;

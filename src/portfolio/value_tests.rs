@@ -111,38 +111,48 @@ fn valued(rows: &[Holding]) -> Vec<Valued<'_>> {
 
 proptest! {
     #[test]
-    fn the_parts_make_the_whole(rows in prop::collection::vec(any_holding(), 0..60), cut in 0_usize..60) {
-        let valuations: Vec<_> = rows.iter().map(|row| valuation(row).unwrap()).collect();
-        let whole = summary(&valuations).unwrap();
-        let (left, right) = valuations.split_at(cut.min(rows.len()));
+    fn the_parts_make_the_whole(
+        rows in prop::collection::vec(any_holding(), 0..60),
+        cut in 0_usize..60,
+    ) {
+        let rows: Vec<_> = rows.iter().map(|row| valuation(row).unwrap()).collect();
+        let whole = summary(&rows).unwrap();
+        let (left, right) = rows.split_at(cut.min(rows.len()));
         let (left, right) = (summary(left).unwrap(), summary(right).unwrap());
-        prop_assert_eq!(whole.total_invested, left.total_invested + right.total_invested);
-        prop_assert_eq!(whole.total_current_value, left.total_current_value + right.total_current_value);
-        prop_assert_eq!(whole.total_pnl, left.total_pnl + right.total_pnl);
+        let sums = |sum: &Summary| {
+            [
+                sum.total_invested,
+                sum.total_current_value,
+                sum.total_pnl,
+                sum.day_pnl,
+                sum.value_without_cost,
+                sum.left_out.into(),
+            ]
+        };
+        let parts = sums(&left).into_iter().zip(sums(&right)).map(|(left, right)| left + right);
+        prop_assert_eq!(sums(&whole).to_vec(), parts.collect::<Vec<_>>());
         prop_assert_eq!(whole.total_pnl, whole.total_current_value - whole.total_invested);
-        prop_assert_eq!(whole.day_pnl, left.day_pnl + right.day_pnl);
-        prop_assert_eq!(whole.left_out, left.left_out + right.left_out);
-        prop_assert_eq!(whole.value_without_cost, left.value_without_cost + right.value_without_cost);
     }
 
     #[test]
     fn merging_by_isin_loses_nothing(rows in prop::collection::vec(any_holding(), 0..40)) {
         let valued = valued(&rows);
         let groups: Vec<Merged<'_>> = merged(&valued).unwrap();
-        for group in &groups {
-            prop_assert!(group.parts.len() > 1);
-            let quantity: Decimal = group.parts.iter().map(|part| part.valuation.quantity).sum();
-            prop_assert_eq!(group.quantity, quantity);
-            let value: Option<Decimal> = group.parts.iter().map(|part| part.valuation.current_value).sum();
-            prop_assert_eq!(group.valuation.current_value, value);
-            let invested: Option<Decimal> = group.parts.iter().map(|part| part.valuation.invested).sum();
-            prop_assert_eq!(group.valuation.invested, invested);
-            if let (Some(average), Some(invested)) = (group.average_price, invested) {
+        for Merged { parts, quantity, valuation, average_price, .. } in &groups {
+            prop_assert!(parts.len() > 1);
+            let parts = || parts.iter().map(|part| part.valuation);
+            prop_assert_eq!(*quantity, parts().map(|part| part.quantity).sum::<Decimal>());
+            let value: Option<Decimal> = parts().map(|part| part.current_value).sum();
+            prop_assert_eq!(valuation.current_value, value);
+            let invested: Option<Decimal> = parts().map(|part| part.invested).sum();
+            prop_assert_eq!(valuation.invested, invested);
+            if let (Some(average), Some(invested)) = (average_price, invested) {
                 prop_assert_eq!(rounded(average * quantity), rounded(invested));
             }
         }
-        let alone = rows.iter().filter(|row| rows.iter().filter(|other| other.isin == row.isin).count() == 1);
+        let twins = |row: &Holding| rows.iter().filter(|other| other.isin == row.isin).count();
+        let alone = rows.iter().filter(|row| twins(row) == 1).count();
         let together: usize = groups.iter().map(|group| group.parts.len()).sum();
-        prop_assert_eq!(alone.count() + together, rows.len());
+        prop_assert_eq!(alone + together, rows.len());
     }
 }

@@ -19,6 +19,7 @@ struct Health {
     database: &'static str,
     store: StoreReport,
     cache_l1: CacheL1,
+    cache_answers: CacheAnswers,
     cache_l2: CacheL2,
     warmers: Warmers,
     feeds: Feeds,
@@ -41,6 +42,17 @@ struct CacheL1 {
     misses: u64,
     evictions: u64,
     waiting: usize,
+}
+
+/// Users' finished answers.
+#[derive(Serialize)]
+struct CacheAnswers {
+    users: usize,
+    bytes: usize,
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+    refused: u64,
 }
 
 #[derive(Serialize)]
@@ -119,6 +131,7 @@ pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> Prepared {
 fn report(scheduler: &Scheduler) -> Health {
     let parts = &scheduler.parts;
     let now_mono_ms = parts.clock.monotonic_ms();
+    let answers = parts.answers.stats();
     let l1 = parts.l1.stats();
     let l2 = parts.l2.stats();
     let store = parts.store.health();
@@ -148,6 +161,14 @@ fn report(scheduler: &Scheduler) -> Health {
             misses: l1.misses,
             evictions: l1.evictions,
             waiting: parts.misses.stats().waiters + parts.probes.stats().waiters,
+        },
+        cache_answers: CacheAnswers {
+            users: answers.users,
+            bytes: answers.bytes,
+            hits: answers.hits,
+            misses: answers.misses,
+            evictions: answers.evictions,
+            refused: answers.refused,
         },
         cache_l2: CacheL2 {
             backend: l2.backend,

@@ -28,7 +28,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::base::{Clock, Source};
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
-use crate::cache::{L1, Misses, SecondLevel};
+use crate::cache::{Answers, L1, Misses, SecondLevel};
 use crate::config::{CacheSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
@@ -112,6 +112,8 @@ pub struct Parts {
     pub public_lane: Arc<Lane>,
     pub cache_lane: Arc<Lane>,
     pub l1: Arc<L1>,
+    /// Users' finished answers, for their counters.
+    pub answers: Arc<Answers>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
     /// Hashes passwords; here for its counters.
