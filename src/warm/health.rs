@@ -7,6 +7,7 @@ use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use crate::base::{Source, ist};
 use crate::brokers::Readiness;
+use crate::cache::answers::AnswersStats;
 use crate::http::Prepared;
 use crate::ops::version;
 use crate::rt::{Lane, LaneStats};
@@ -53,6 +54,13 @@ struct CacheAnswers {
     misses: u64,
     evictions: u64,
     refused: u64,
+}
+
+impl From<AnswersStats> for CacheAnswers {
+    fn from(stats: AnswersStats) -> Self {
+        let AnswersStats { users, bytes, hits, misses, evictions, refused } = stats;
+        Self { users, bytes, hits, misses, evictions, refused }
+    }
 }
 
 #[derive(Serialize)]
@@ -131,7 +139,6 @@ pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> Prepared {
 fn report(scheduler: &Scheduler) -> Health {
     let parts = &scheduler.parts;
     let now_mono_ms = parts.clock.monotonic_ms();
-    let answers = parts.answers.stats();
     let l1 = parts.l1.stats();
     let l2 = parts.l2.stats();
     let store = parts.store.health();
@@ -162,14 +169,7 @@ fn report(scheduler: &Scheduler) -> Health {
             evictions: l1.evictions,
             waiting: parts.misses.stats().waiters + parts.probes.stats().waiters,
         },
-        cache_answers: CacheAnswers {
-            users: answers.users,
-            bytes: answers.bytes,
-            hits: answers.hits,
-            misses: answers.misses,
-            evictions: answers.evictions,
-            refused: answers.refused,
-        },
+        cache_answers: parts.answers.stats().into(),
         cache_l2: CacheL2 {
             backend: l2.backend,
             hits: l2.hits,

@@ -8,6 +8,7 @@ mod coalescing;
 mod health;
 mod market;
 mod portfolio;
+mod portfolio_turns;
 mod prices;
 mod prices_waiting;
 mod process;

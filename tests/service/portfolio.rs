@@ -1,8 +1,6 @@
 //! Portfolios over HTTP: syncs of both brokers, what is read afterwards, and that it is never older
 //! than what was acknowledged.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
@@ -10,22 +8,23 @@ use super::support::{
     Answer, Client, Scene, Service, TRADING, bearer, number, raw, shortest, until,
 };
 
-const HOLDINGS: &str = "/api/portfolio/holdings";
-const POSITIONS: &str = "/api/portfolio/positions";
+pub const HOLDINGS: &str = "/api/portfolio/holdings";
+pub const POSITIONS: &str = "/api/portfolio/positions";
 const PNL: &str = "/api/portfolio/pnl";
-const DATA: &str = "/api/portfolio/data";
+pub const DATA: &str = "/api/portfolio/data";
 /// The simulated account; both brokers know it, with the same shares.
 const ACCOUNT: &str = "PF0001";
 
 /// A started service and one user of it.
-struct User {
-    scene: Scene,
-    service: Service,
-    auth: String,
+pub struct User {
+    pub scene: Scene,
+    pub service: Service,
+    /// The header line with the token.
+    pub auth: String,
 }
 
 impl User {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(|_| {})
     }
 
@@ -39,7 +38,7 @@ impl User {
         Self { scene, service, auth }
     }
 
-    fn get(&self, target: &str) -> Answer {
+    pub fn get(&self, target: &str) -> Answer {
         self.service.client().send("GET", target, &self.auth)
     }
 
@@ -48,13 +47,13 @@ impl User {
         self.scene.control("POST", route, &body).json()[name].as_str().unwrap().to_owned()
     }
 
-    fn sync(&self, broker: &str) -> Answer {
+    pub fn sync(&self, broker: &str) -> Answer {
         let (route, body) = self.order(broker);
         self.service.post(route, &self.auth, &body)
     }
 
     /// Route and body of a sync that works.
-    fn order(&self, broker: &str) -> (&'static str, String) {
+    pub fn order(&self, broker: &str) -> (&'static str, String) {
         if broker == "a" {
             let token = self.minted("broker_a/request_token", "request_token");
             let body = format!(
@@ -69,7 +68,7 @@ impl User {
         ("/api/portfolio/brokerb-sync", body)
     }
 
-    fn synced(&self, broker: &str) -> Value {
+    pub fn synced(&self, broker: &str) -> Value {
         let answer = self.sync(broker);
         assert_eq!(answer.status, 200, "{}{}", answer.head, answer.text());
         answer.json()
@@ -86,7 +85,7 @@ fn written(value: &Value) -> String {
     sonic_rs::to_string(value).unwrap()
 }
 
-fn rows<'a>(json: &'a Value, name: &str) -> &'a [Value] {
+pub fn rows<'a>(json: &'a Value, name: &str) -> &'a [Value] {
     json[name].as_array().unwrap().as_slice()
 }
 
@@ -226,54 +225,6 @@ fn an_unchanged_answer_is_kept_and_a_304() {
     assert_eq!(user.service.client().send("DELETE", DATA, &user.auth).status, 200);
     let changed = ask(&mut client, &format!("If-None-Match: {etag}\r\n"));
     assert_eq!(changed.status, 200);
-}
-
-#[test]
-fn nothing_read_is_older_than_what_was_acknowledged() {
-    let user = User::new();
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        // Keeps the answers hot, so that an old one could come back at any moment.
-        for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
-            let (user, over) = (&user, &over);
-            scope.spawn(move || {
-                let mut client = user.service.client();
-                while !over.load(Ordering::Relaxed) {
-                    assert_eq!(client.send("GET", target, &user.auth).status, 200);
-                }
-            });
-        }
-        for _ in 0..12 {
-            user.synced("b");
-            for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
-                assert_eq!(rows(&user.get(target).json(), "holdings").len(), 12);
-            }
-            let deleted = user.service.client().send("DELETE", DATA, &user.auth);
-            assert_eq!(deleted.status, 200);
-            for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
-                assert_eq!(rows(&user.get(target).json(), "holdings").len(), 0);
-            }
-        }
-        over.store(true, Ordering::Relaxed);
-    });
-}
-
-#[test]
-fn two_syncs_at_once_take_turns() {
-    let user = User::new();
-    user.scene.fault("broker_a.holdings", r#"{"kind":"delay","delay_ms":400,"count":1}"#);
-    // A user's second login ends the first one's session, so the other broker is the second.
-    let orders = [user.order("a"), user.order("b")];
-    std::thread::scope(|scope| {
-        for (route, body) in orders {
-            let user = &user;
-            scope.spawn(move || {
-                let answer = user.service.post(route, &user.auth, &body);
-                assert_eq!(answer.status, 200, "{}", answer.text());
-            });
-        }
-    });
-    assert_eq!(rows(&user.get(HOLDINGS).json(), "holdings").len(), 24);
 }
 
 #[test]

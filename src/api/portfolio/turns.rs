@@ -1,7 +1,7 @@
 //! One change at a time per user: a sync or a deletion waits, parked, for the one before it.
 //!
-//! Runs on the edge. The lock is held for a look-up, never over a wait. A user may have few requests
-//! waiting, each until its deadline; whoever holds a turn gives it up when its handler ends.
+//! Runs on the edge. The lock is held for a look-up, never over a wait. A user may have few
+//! requests waiting, each until its deadline; a turn ends with the handler that holds it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
