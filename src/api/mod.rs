@@ -15,7 +15,6 @@ mod json;
 mod portfolio;
 mod query;
 mod quotes;
-mod refusals;
 mod snapshot;
 mod tokens;
 
