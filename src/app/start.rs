@@ -94,8 +94,7 @@ impl App {
         let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
         warn_of_calendar(&calendar, clock);
         let path = config.state_dir.join(store::FILE_NAME);
-        let store: Arc<dyn Store> =
-            Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&path, &config.store, clock)?);
         let parts = parts(config, clock, calendar, indices, store)?;
         let mailbox = parts.1;
         let state = state(config, &parts.0);

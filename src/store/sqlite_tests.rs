@@ -326,6 +326,50 @@ fn a_close_run_pages_through_holders_and_skips_what_changed_meanwhile() {
 }
 
 #[test]
+fn a_writer_that_stands_still_makes_writes_late_and_then_busy() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let (release, gate) = crossbeam_channel::unbounded::<()>();
+    let (started, running) = crossbeam_channel::unbounded::<()>();
+    let held = store
+        .writer
+        .submit(WRITE_DEADLINE_MS, move |_: &mut SqliteLedger| {
+            started.send(()).ok();
+            gate.recv().ok();
+            Ok(())
+        })
+        .unwrap();
+    running.recv().unwrap();
+    let count = |file: &Connection| columns::run(file, PROBE_WRITE, []);
+    assert_eq!(store.write(20, count), Err(StoreError::Late));
+    assert!(store.user_by_id(id).unwrap().is_some(), "readers do not wait for it");
+    let queued = |_| store.writer.submit(WRITE_DEADLINE_MS, |_: &mut SqliteLedger| Ok(()));
+    let waiting = (1..WRITES_WAITING_MAX).map(queued).collect::<Result<Vec<_>, _>>().unwrap();
+    assert_eq!(store.revoke_token("one", 5), Err(StoreError::Busy));
+    assert_eq!(store.health().refused, 2);
+    assert_eq!(store.health().state, "ok", "the file is not at fault");
+    drop(release);
+    assert_eq!(held.wait(), Ok(Ok(())));
+    assert!(waiting.into_iter().all(|ticket| ticket.wait() == Ok(Ok(()))));
+    store.revoke_token("one", 5).unwrap();
+}
+
+#[test]
+fn one_write_per_commit_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { writes_per_commit_max: 1, ..StoreSettings::default() };
+    let store = SqliteStore::open_with(&dir.path().join(FILE_NAME), &settings, &clock()).unwrap();
+    let shared = &store;
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            scope.spawn(move || shared.revoke_token(&n.to_string(), 5).unwrap());
+        }
+    });
+    let health = store.health();
+    assert_eq!((health.writes, health.commits), (8, 8));
+}
+
+#[test]
 fn many_writers_share_commits_and_every_answer_is_true() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
