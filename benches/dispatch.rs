@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bhav::api::{Api, Cors, State};
+use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::brokers::SharedToken;
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::{CacheSettings, HttpSettings};
+use bhav::config::{AuthSettings, CacheSettings, HttpSettings};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
 use bhav::market::{InstrumentList, PublishedSnapshot};
@@ -22,10 +23,12 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
 
-/// There because the handlers' state has one; nothing here asks it.
-fn store(clock: &Clock) -> Arc<SqliteStore> {
+/// There because the handlers' state has them; nothing here asks them.
+fn store_and_auth(clock: &Clock) -> (Arc<SqliteStore>, Arc<Auth>) {
     let dir = tempfile::tempdir().unwrap();
-    Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap())
+    let store = Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap());
+    let auth = Auth::start(&AuthSettings::default(), dir.path(), store.clone(), clock).unwrap();
+    (store, Arc::new(auth))
 }
 
 fn state(clock: &Clock) -> State {
@@ -49,9 +52,10 @@ fn state(clock: &Clock) -> State {
     let snapshot = Arc::new(PublishedSnapshot::new());
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
     snapshot.publish(body.into_bytes(), clock.now_ms());
+    let (store, auth) = store_and_auth(clock);
     State {
-        store: store(clock),
-        auth: Arc::new(bhav::auth::Auth {}),
+        store,
+        auth,
         clock: clock.clone(),
         snapshot,
         l1,

@@ -20,11 +20,12 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bhav::api::{Api, Cors, State};
+use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::brokers::SharedToken;
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::HttpSettings;
+use bhav::config::{AuthSettings, HttpSettings};
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
 use bhav::store::{FILE_NAME, SqliteStore};
@@ -87,10 +88,12 @@ fn symbols() -> Vec<Symbol> {
     (0..QUOTES).map(|at| Symbol::parse(&format!("NSE:SIM{at:03}")).unwrap()).collect()
 }
 
-/// There because the handlers' state has one; nothing here asks it.
-fn store(clock: &Clock) -> Arc<SqliteStore> {
+/// There because the handlers' state has them; nothing here asks them.
+fn store_and_auth(clock: &Clock) -> (Arc<SqliteStore>, Arc<Auth>) {
     let dir = tempfile::tempdir().unwrap();
-    Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap())
+    let store = Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap());
+    let auth = Auth::start(&AuthSettings::default(), dir.path(), store.clone(), clock).unwrap();
+    (store, Arc::new(auth))
 }
 
 /// The handlers' state with a snapshot published and fifty quotes cached.
@@ -118,9 +121,10 @@ fn state(clock: &Clock) -> State {
     };
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
+    let (store, auth) = store_and_auth(clock);
     State {
-        store: store(clock),
-        auth: Arc::new(bhav::auth::Auth {}),
+        store,
+        auth,
         clock: clock.clone(),
         snapshot: Arc::new(snapshot),
         l1: Arc::new(l1),

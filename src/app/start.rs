@@ -8,18 +8,21 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::api::{Api, Cors, State};
-use crate::auth::Auth;
+use crate::api::{Administration, Api, Cors, Cursors, Desk, State};
+use crate::auth::{Auth, AuthError, KeyError};
 use crate::base::{Clock, ist};
+use crate::brokers::broker_b::master;
 use crate::brokers::transport::BadUrl;
-use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
 use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::{ListenError, Listener, Server};
+use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{DataError, IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
 use crate::ops::Exit;
+use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec, edge};
 use crate::store::{self, OpenError, SqliteStore, Store};
 use crate::warm::{Mailbox, Parts, Warmers};
@@ -27,6 +30,17 @@ use crate::warm::{Mailbox, Parts, Warmers};
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
 const UPSTREAM_QUEUE_MAX: usize = 64;
+/// Calls of the shared feed that may run at once: a batch, a login, a daily list. Its own, so that
+/// users' syncs, which may hang by the dozen, never take them.
+const FEED_THREADS: usize = 3;
+/// Users' syncs that may wait per broker: what eight threads get through in twice a usual sync's
+/// time, so that who waits still has time left to be served.
+const SYNC_QUEUE_MAX: usize = 64;
+/// How long a user's sync may wait for a thread before its own time begins.
+const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
+/// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
+const PORTFOLIO_THREADS: usize = 2;
+const PORTFOLIO_QUEUE_MAX: usize = 512;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
@@ -50,6 +64,8 @@ pub enum StartError {
     /// A newer schema or a foreign file: only the operator can decide.
     #[error("{0}")]
     Store(#[from] OpenError),
+    #[error("{0}")]
+    Auth(#[from] AuthError),
     #[error("the system refuses a thread or a descriptor: {0}")]
     System(#[from] io::Error),
 }
@@ -66,6 +82,10 @@ impl StartError {
             Self::Store(_) => Exit::Usage,
             Self::Listen(_) | Self::StateInUse { .. } => Exit::Unavailable,
             Self::StateDir { .. } => Exit::StateDir,
+            Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
+                Exit::Internal
+            }
+            Self::Auth(AuthError::Key(_)) => Exit::StateDir,
             Self::System(_) => Exit::Internal,
         }
     }
@@ -95,9 +115,11 @@ impl App {
         warn_of_calendar(&calendar, clock);
         let path = config.state_dir.join(store::FILE_NAME);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&path, &config.store, clock)?);
-        let parts = parts(config, clock, calendar, indices, store)?;
+        let auth = Auth::start(&config.auth, &config.state_dir, Arc::clone(&store), clock)?;
+        let auth = Arc::new(auth);
+        let parts = parts(config, clock, calendar, indices, store, auth.lane())?;
         let mailbox = parts.1;
-        let state = state(config, &parts.0);
+        let state = state(config, &parts.0, auth)?;
         let warmers = Warmers::start(parts.0, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
@@ -135,6 +157,7 @@ fn parts(
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
     store: Arc<dyn Store>,
+    crypto_lane: &Arc<Lane>,
 ) -> Result<(Parts, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
         Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
@@ -159,7 +182,7 @@ fn parts(
         calendar,
         indices,
         broker_a: Arc::new(broker_a),
-        broker_a_lane: lane("broker-a", config.broker_a.lane_threads, UPSTREAM_QUEUE_MAX)?,
+        broker_a_lane: lane("broker-a-feed", FEED_THREADS, UPSTREAM_QUEUE_MAX)?,
         token,
         public: public.map(Arc::new),
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
@@ -167,6 +190,7 @@ fn parts(
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),
         store,
+        crypto_lane: Arc::clone(crypto_lane),
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(limits, clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
@@ -182,10 +206,15 @@ fn parts(
     Ok((parts, mailbox))
 }
 
-fn state(config: &Config, parts: &Parts) -> State {
-    State {
+fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, StartError> {
+    let lane = |name, threads| {
+        let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
+        Lane::start(&spec, &parts.clock).map(Arc::new)
+    };
+    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &parts.clock)?;
+    Ok(State {
         clock: parts.clock.clone(),
-        auth: Arc::new(Auth {}),
+        auth,
         store: Arc::clone(&parts.store),
         snapshot: Arc::clone(&parts.snapshot),
         l1: Arc::clone(&parts.l1),
@@ -193,11 +222,69 @@ fn state(config: &Config, parts: &Parts) -> State {
         probes: parts.probes.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
+        broker_a: Arc::clone(&parts.broker_a),
+        broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
         broker_a_token: Arc::clone(&parts.token),
+        broker_b: Arc::new(broker_b),
+        broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
+        administration: Administration::new(
+            config,
+            Arc::clone(&parts.broker_a_lane),
+            parts.clock.clone(),
+        ),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
-    }
+        portfolio: desk(config, &parts.clock)?,
+        cursors: Cursors::default(),
+    })
+}
+
+fn desk(config: &Config, clock: &Clock) -> Result<Desk, StartError> {
+    let spec =
+        LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
+    Ok(Desk::new(
+        clock,
+        config.cache.answers_bytes_max,
+        Securities::of(vec![master_shares(config), embedded_shares()]),
+        Arc::new(Lane::start(&spec, clock)?),
+        config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
+        config.broker_a.api_key.as_ref(),
+    ))
+}
+
+/// The operator's security master; without a readable one the portfolio knows fewer codes.
+fn master_shares(config: &Config) -> Vec<Listed> {
+    let Some(path) = &config.broker_b.master_file else { return Vec::new() };
+    let read = std::fs::read(path).map_err(|error| error.to_string());
+    let master = match read.and_then(|file| master::parse(&file).map_err(|e| e.to_string())) {
+        Ok(master) => master,
+        Err(error) => {
+            tracing::error!(error, path = %path.display(), "running without security master");
+            return Vec::new();
+        }
+    };
+    let (rows, skipped) = (master.rows.len(), master.skipped);
+    tracing::info!(rows, skipped, "security master read");
+    let listed = master.rows.into_iter().map(|row| Listed {
+        exchange: row.exchange.into(),
+        ticker: row.ticker,
+        isin: row.isin,
+        short_code: Some(row.short_code),
+    });
+    listed.collect()
+}
+
+/// The compiled-in shares, as the portfolio wants to know them.
+fn embedded_shares() -> Vec<Listed> {
+    let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
+    let listed = shares.map(|row| Listed {
+        exchange: row.symbol.exchange().as_str().into(),
+        ticker: row.symbol.ticker().into(),
+        isin: row.isin,
+        short_code: row.broker_b_code,
+    });
+    listed.collect()
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {

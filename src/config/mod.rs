@@ -142,6 +142,10 @@ pub struct BrokerBSettings {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
     pub admin_secret: Option<SecretString>,
+    /// The broker's security master, which turns its short codes into tickers
+    /// (`BHAV_BROKERB_MASTER_FILE`).
+    pub master_file: Option<PathBuf>,
+    pub lane_threads: usize,
 }
 
 impl Default for BrokerBSettings {
@@ -151,6 +155,8 @@ impl Default for BrokerBSettings {
             api_key: None,
             api_secret: None,
             admin_secret: None,
+            master_file: None,
+            lane_threads: 8,
         }
     }
 }
@@ -187,6 +193,8 @@ pub struct UpstreamSettings {
     /// From the end of the request to the head of the answer, and for the body.
     pub read_timeout_ms: u64,
     pub total_timeout_ms: u64,
+    /// All calls of one user's sync together.
+    pub sync_timeout_ms: u64,
     pub response_bytes_max: u64,
     /// The daily instruments file is larger than any other answer.
     pub instruments_bytes_max: u64,
@@ -205,6 +213,7 @@ impl Default for UpstreamSettings {
             connect_timeout_ms: 2_000,
             read_timeout_ms: 5_000,
             total_timeout_ms: 7_000,
+            sync_timeout_ms: 15_000,
             response_bytes_max: 4 * 1024 * 1024,
             instruments_bytes_max: 32 * 1024 * 1024,
             redirects_max: 2,
@@ -230,6 +239,8 @@ pub struct CacheSettings {
     pub demand_ttl_ms: u64,
     /// Records of one kind that the second level keeps on disk.
     pub l2_records_max: usize,
+    /// Users' finished answers held in memory.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for CacheSettings {
@@ -241,6 +252,7 @@ impl Default for CacheSettings {
             waiters_max: 2_000,
             demand_ttl_ms: 60_000,
             l2_records_max: 10_000,
+            answers_bytes_max: 64 * 1024 * 1024,
         }
     }
 }
@@ -274,13 +286,30 @@ pub struct MarketSettings {
 pub struct AuthSettings {
     /// Current signing key; without it one is made once and kept in the state directory.
     pub jwt_secret: Option<SecretString>,
+    /// Keys that verify but sign no more, separated by commas.
+    pub jwt_previous_secrets: Option<SecretString>,
     /// Per account and per client address; 0 switches the limit off.
     pub login_attempts_per_minute: u32,
+    /// Memory of one password hash. The default is the floor that OWASP gives for two passes.
+    pub argon2_memory_kib: u32,
+    pub argon2_passes: u32,
+    /// Threads that hash passwords; 0 is half of the cores, at least one.
+    pub crypto_threads: usize,
+    /// Hashes that may wait for a thread.
+    pub crypto_queue_max: usize,
 }
 
 impl Default for AuthSettings {
     fn default() -> Self {
-        Self { jwt_secret: None, login_attempts_per_minute: 10 }
+        Self {
+            jwt_secret: None,
+            jwt_previous_secrets: None,
+            login_attempts_per_minute: 10,
+            argon2_memory_kib: 19_456,
+            argon2_passes: 2,
+            crypto_threads: 0,
+            crypto_queue_max: 64,
+        }
     }
 }
 

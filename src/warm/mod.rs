@@ -104,6 +104,7 @@ pub struct Parts {
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
+    /// The shared feed's own; users' syncs have another.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,
     /// `None` when switched off.
@@ -113,6 +114,8 @@ pub struct Parts {
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
+    /// Hashes passwords; here for its counters.
+    pub crypto_lane: Arc<Lane>,
     /// For the store's probe alone, which may hang with the disk.
     pub store_lane: Arc<Lane>,
     pub misses: Misses,
