@@ -22,7 +22,6 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::query::{Decoded, values};
-use super::refusals::of_store;
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answer, Answers, View};
@@ -107,7 +106,7 @@ impl From<Overflow> for Unmade {
 impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
-            Unmade::Store(error) => of_store(error),
+            Unmade::Store(error) => error.into(),
             Unmade::Overflow(error) => {
                 tracing::error!(%error, "a stored portfolio cannot be valued");
                 refused::internal()
