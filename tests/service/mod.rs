@@ -13,6 +13,7 @@ mod process;
 mod restart;
 mod snapshot;
 mod stopping;
+mod store;
 mod support;
 mod surface;
 mod token;
