@@ -7,6 +7,7 @@ mod activation;
 mod coalescing;
 mod health;
 mod market;
+mod portfolio;
 mod prices;
 mod prices_waiting;
 mod process;
