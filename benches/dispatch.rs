@@ -10,13 +10,14 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bhav::api::{Api, Cors, State};
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::SharedToken;
+use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::{CacheSettings, HttpSettings};
+use bhav::config::{CacheSettings, Config, HttpSettings};
 use bhav::http::offline::Offline;
 use bhav::market::negotiate::Coding;
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::rt::{Lane, LaneSpec};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
@@ -42,6 +43,15 @@ fn state(clock: &Clock) -> State {
     let snapshot = Arc::new(PublishedSnapshot::new());
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
     snapshot.publish(body.into_bytes(), clock.now_ms());
+    let lane = |name| {
+        let spec = LaneSpec { name, threads: 1, queue_max: 1 };
+        Arc::new(Lane::start(&spec, clock).unwrap())
+    };
+    let config = Config::default();
+    let token = Arc::new(SharedToken::default());
+    let broker_a =
+        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token));
+    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, clock);
     State {
         auth: Arc::new(bhav::auth::Auth {}),
         clock: clock.clone(),
@@ -51,7 +61,11 @@ fn state(clock: &Clock) -> State {
         probes: misses(),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::empty()),
-        broker_a_token: Arc::new(SharedToken::default()),
+        broker_a: Arc::new(broker_a.unwrap()),
+        broker_a_lane: lane("broker-a"),
+        broker_a_token: token,
+        broker_b: Arc::new(broker_b.unwrap()),
+        broker_b_lane: lane("broker-b"),
         answer_in_ms: Arc::default(),
         miss_wait_ms: 0,
         cors: Cors::default(),

@@ -21,12 +21,13 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bhav::api::{Api, Cors, State};
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::SharedToken;
+use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::HttpSettings;
+use bhav::config::{Config, HttpSettings};
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::rt::{Lane, LaneSpec};
 
 /// Calls of the allocator by threads that are not the test's own.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -111,6 +112,15 @@ fn state(clock: &Clock) -> State {
     };
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
+    let lane = |name| {
+        let spec = LaneSpec { name, threads: 1, queue_max: 1 };
+        Arc::new(Lane::start(&spec, clock).unwrap())
+    };
+    let config = Config::default();
+    let token = Arc::new(SharedToken::default());
+    let broker_a =
+        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token));
+    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, clock);
     State {
         auth: Arc::new(bhav::auth::Auth {}),
         clock: clock.clone(),
@@ -120,7 +130,11 @@ fn state(clock: &Clock) -> State {
         probes: misses(),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::from_pointee(health)),
-        broker_a_token: Arc::new(SharedToken::default()),
+        broker_a: Arc::new(broker_a.unwrap()),
+        broker_a_lane: lane("broker-a"),
+        broker_a_token: token,
+        broker_b: Arc::new(broker_b.unwrap()),
+        broker_b_lane: lane("broker-b"),
         answer_in_ms: Arc::default(),
         miss_wait_ms: 100,
         cors: Cors::new(&["https://app.example".to_owned()]),
