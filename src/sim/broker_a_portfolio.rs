@@ -23,7 +23,8 @@ pub(super) struct Held<'a> {
     pub(super) undelivered: i64,
     /// 0 where the broker does not know it: a gift, shares moved in from elsewhere.
     pub(super) average_paise: i64,
-    /// Pledged as margin: broker A tells it beside the quantity, broker B's depository list shows 0.
+    /// Pledged as margin: broker A tells it beside the quantity, broker B's depository list lacks
+    /// it.
     pub(super) pledged: i64,
     /// Margin-funded, at broker A.
     pub(super) funded: i64,

@@ -9,7 +9,7 @@ use crate::brokers::SyncErrorKind;
 use crate::brokers::testing::{Seen, answer, serve};
 
 const SESSION: &[u8] =
-    br#"{"Success":{"session_token":"c2Vzc2lvbg==","idirect_userid":"X"},"Status":200,"Error":null}"#;
+    br#"{"Success":{"session_token":"c2Vzc2lvbg==","idirect_userid":"X"},"Status":200}"#;
 const DEMAT: &[u8] = br#"{"Success":[{"stock_code":"RELIND","stock_ISIN":"INE002A01018",
     "quantity":"3"}],"Status":200,"Error":null}"#;
 const PORTFOLIO: &[u8] = br#"{"Success":[{"stock_code":"RELIND","exchange_code":"NSE",

@@ -118,7 +118,10 @@ proptest::proptest! {
     }
 
     #[test]
-    fn nothing_panics_on_any_bytes(body in proptest::prelude::any::<String>(), http in 100_u16..600) {
+    fn nothing_panics_on_any_text(
+        body in proptest::prelude::any::<String>(),
+        http in 100_u16..600,
+    ) {
         proptest::prop_assert!(demat(http, &body).is_err());
     }
 }
