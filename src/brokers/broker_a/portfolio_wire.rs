@@ -20,8 +20,6 @@ use crate::brokers::transport::Reply;
 
 /// The broker's error names have less than this; more is not repeated in our words.
 const ERROR_TYPE_BYTES_MAX: usize = 32;
-/// Members of an envelope or a session; real ones have 4 and 17.
-const MEMBERS_MAX: usize = 64;
 /// Rows of one list. Accounts with a thousand are unheard of.
 const ROWS_MAX: usize = 5_000;
 /// Longest ticker, exchange, ISIN or product; real ones have up to 30 bytes.
@@ -44,12 +42,11 @@ pub(super) enum Call {
 /// As [`data`], and [`SyncError::Malformed`] without an access token.
 pub(super) fn access_token(reply: &Reply) -> Result<SecretString, SyncError> {
     let data = data(Call::Session, reply)?;
-    let raw = data.as_raw_str();
-    let members = json::members(raw.as_bytes(), MEMBERS_MAX).unwrap_or_default();
+    let members = json::members(data.as_bytes()).unwrap_or_default();
     // Decoded here, because the parser would leave copies behind.
     let token = members.iter().find(|(name, _)| *name == "access_token");
     token
-        .and_then(|(_, raw)| json::unescaped(raw.as_raw_str()))
+        .and_then(|(_, raw)| json::unescaped(raw))
         .filter(|token| !token.is_empty())
         .map(|token| SecretString::from(token.as_str()))
         .ok_or_else(|| malformed("session without an access token"))
@@ -60,7 +57,7 @@ pub(super) fn access_token(reply: &Reply) -> Result<SecretString, SyncError> {
 /// # Errors
 /// As [`data`], and [`SyncError::Malformed`] when a row cannot be read.
 pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, SyncError> {
-    let rows: Vec<WireHolding> = rows(data(Call::Read, reply)?.as_raw_str())?;
+    let rows: Vec<WireHolding> = rows(data(Call::Read, reply)?)?;
     let holdings: Option<Vec<Option<Holding>>> =
         rows.into_iter().map(|row| holding(row, as_of_ms)).collect();
     let holdings = holdings.ok_or_else(|| malformed("holding without a name or a quantity"))?;
@@ -80,7 +77,7 @@ pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, SyncError> {
         day: LazyValue<'a>,
     }
     let data = data(Call::Read, reply)?;
-    let raw = data.as_raw_str();
+    let raw = data;
     if raw == "null" {
         return Ok(Vec::new());
     }
@@ -98,13 +95,13 @@ pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, SyncError> {
 }
 
 /// `data` of a success.
-fn data(call: Call, reply: &Reply) -> Result<LazyValue<'_>, SyncError> {
-    let Some(mut members) = json::members(&reply.body, MEMBERS_MAX) else {
+fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
+    let Some(mut members) = json::members(&reply.body) else {
         return Err(not_an_envelope(reply));
     };
     let text = |wanted: &str| {
         let found = members.iter().find(|(name, _)| *name == wanted);
-        found.and_then(|(_, raw)| json::unescaped(raw.as_raw_str()))
+        found.and_then(|(_, raw)| json::unescaped(raw))
     };
     let (status, error_type) = (text("status"), text("error_type"));
     let status = status.as_deref().map_or("", String::as_str);

@@ -9,7 +9,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use secrecy::SecretString;
 use serde::Deserialize;
-use sonic_rs::LazyValue;
 
 use crate::base::{ist, json};
 use crate::brokers::SyncError;
@@ -17,8 +16,6 @@ use crate::brokers::limiter::RETRY_AFTER_MAX;
 use crate::brokers::number::{self, Number};
 use crate::brokers::transport::Reply;
 
-/// Members of an envelope or a session; real ones have 3 and 12.
-const MEMBERS_MAX: usize = 64;
 /// Rows of one list. Accounts with a thousand are unheard of.
 const ROWS_MAX: usize = 5_000;
 /// The limit that is hit first counts by the minute.
@@ -45,11 +42,10 @@ impl From<SyncError> for Refusal {
 pub fn session_token(reply: &Reply, now: Timestamp) -> Result<SecretString, Refusal> {
     let missing = || Refusal::from(SyncError::Malformed("session without its token".into()));
     let success = success(reply, now)?.ok_or_else(missing)?;
-    let raw = success.as_raw_str();
-    let members = json::members(raw.as_bytes(), MEMBERS_MAX).ok_or_else(missing)?;
+    let members = json::members(success.as_bytes()).ok_or_else(missing)?;
     let token = members.iter().find(|(name, _)| *name == "session_token");
     token
-        .and_then(|(_, raw)| json::unescaped(raw.as_raw_str()))
+        .and_then(|(_, raw)| json::unescaped(raw))
         .filter(|token| !token.is_empty())
         .map(|token| SecretString::from(token.as_str()))
         .ok_or_else(missing)
@@ -61,7 +57,7 @@ pub fn session_token(reply: &Reply, now: Timestamp) -> Result<SecretString, Refu
 /// What the answer says, or [`SyncError::Malformed`] when a row cannot be read.
 pub fn rows<T: for<'a> Deserialize<'a>>(reply: &Reply, now: Timestamp) -> Result<Vec<T>, Refusal> {
     let Some(success) = success(reply, now)? else { return Ok(Vec::new()) };
-    let rows: Option<Vec<T>> = json::parse(success.as_raw_str().as_bytes());
+    let rows: Option<Vec<T>> = json::parse(success.as_bytes());
     let rows = rows.ok_or_else(|| malformed("a row that cannot be read"))?;
     if rows.len() > ROWS_MAX {
         return Err(SyncError::Malformed(format!("more than {ROWS_MAX} rows")).into());
@@ -70,12 +66,12 @@ pub fn rows<T: for<'a> Deserialize<'a>>(reply: &Reply, now: Timestamp) -> Result
 }
 
 /// `Success`, or `None` where the answer says that there is nothing.
-fn success(reply: &Reply, now: Timestamp) -> Result<Option<LazyValue<'_>>, Refusal> {
-    let Some(mut members) = json::members(&reply.body, MEMBERS_MAX) else {
+fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
+    let Some(mut members) = json::members(&reply.body) else {
         return Err(not_an_envelope(reply).into());
     };
     let at = |wanted: &str| members.iter().position(|(name, _)| *name == wanted);
-    let raw = |wanted: &str| at(wanted).map_or("null", |at| members[at].1.as_raw_str().trim());
+    let raw = |wanted: &str| at(wanted).map_or("null", |at| members[at].1.trim());
     let (success, error) = (raw("Success"), raw("Error"));
     let absent = matches!(success, "null" | "\"\"");
     let bare = absent || (success.starts_with('[') && success[1..].trim_start().starts_with(']'));
