@@ -95,8 +95,8 @@ impl SyncError {
     }
 }
 
-/// Something a broker may answer, and what we make of it: the rows of the table "broker replies, our
-/// answers".
+/// Something a broker may answer, and what we make of it: the rows of the table "broker replies,
+/// our answers".
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentedReply {
     /// The broker's call, as in `POST /session/token`.
