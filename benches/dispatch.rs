@@ -8,24 +8,28 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Api, Cors, State};
+use bhav::api::{Administration, Api, Cors, Cursors, State};
+use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::SharedToken;
+use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::{CacheSettings, HttpSettings};
+use bhav::config::{AuthSettings, CacheSettings, Config, HttpSettings};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::rt::{Lane, LaneSpec};
 use bhav::store::{FILE_NAME, SqliteStore};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
 
-/// There because the handlers' state has one; nothing here asks it.
-fn store(clock: &Clock) -> Arc<SqliteStore> {
+/// There because the handlers' state has them; nothing here asks them.
+fn store_and_auth(clock: &Clock) -> (Arc<SqliteStore>, Arc<Auth>) {
     let dir = tempfile::tempdir().unwrap();
-    Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap())
+    let store = Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap());
+    let auth = Auth::start(&AuthSettings::default(), dir.path(), store.clone(), clock).unwrap();
+    (store, Arc::new(auth))
 }
 
 fn state(clock: &Clock) -> State {
@@ -49,9 +53,18 @@ fn state(clock: &Clock) -> State {
     let snapshot = Arc::new(PublishedSnapshot::new());
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
     snapshot.publish(body.into_bytes(), clock.now_ms());
+    let (store, auth) = store_and_auth(clock);
+    let config = Config::default();
+    let token = Arc::new(SharedToken::default());
+    let (a, upstream) = (&config.broker_a, &config.upstream);
+    let broker_a = BrokerA::new(a, upstream, clock.clone(), Arc::clone(&token)).unwrap();
+    let broker_b = BrokerB::new(&config.broker_b, upstream, clock).unwrap();
+    let lane = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
+    let lane = Arc::new(Lane::start(&lane, clock).unwrap());
+    let administration = Administration::new(&config, lane, clock.clone());
     State {
-        store: store(clock),
-        auth: Arc::new(bhav::auth::Auth {}),
+        store,
+        auth,
         clock: clock.clone(),
         snapshot,
         l1,
@@ -59,7 +72,11 @@ fn state(clock: &Clock) -> State {
         probes: misses(),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::empty()),
-        broker_a_token: Arc::new(SharedToken::default()),
+        broker_a: Arc::new(broker_a),
+        broker_a_token: token,
+        broker_b: Arc::new(broker_b),
+        administration,
+        cursors: Cursors::default(),
         answer_in_ms: Arc::default(),
         miss_wait_ms: 0,
         cors: Cors::default(),

@@ -19,14 +19,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Api, Cors, State};
+use bhav::api::{Administration, Api, Cors, Cursors, State};
+use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::SharedToken;
+use bhav::brokers::{BrokerA, BrokerB, SharedToken};
 use bhav::cache::misses::Limits;
 use bhav::cache::{L1, Misses};
-use bhav::config::HttpSettings;
+use bhav::config::{AuthSettings, Config, HttpSettings};
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::rt::{Lane, LaneSpec};
 use bhav::store::{FILE_NAME, SqliteStore};
 
 /// Calls of the allocator by threads that are not the test's own.
@@ -87,10 +89,12 @@ fn symbols() -> Vec<Symbol> {
     (0..QUOTES).map(|at| Symbol::parse(&format!("NSE:SIM{at:03}")).unwrap()).collect()
 }
 
-/// There because the handlers' state has one; nothing here asks it.
-fn store(clock: &Clock) -> Arc<SqliteStore> {
+/// There because the handlers' state has them; nothing here asks them.
+fn store_and_auth(clock: &Clock) -> (Arc<SqliteStore>, Arc<Auth>) {
     let dir = tempfile::tempdir().unwrap();
-    Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap())
+    let store = Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap());
+    let auth = Auth::start(&AuthSettings::default(), dir.path(), store.clone(), clock).unwrap();
+    (store, Arc::new(auth))
 }
 
 /// The handlers' state with a snapshot published and fifty quotes cached.
@@ -118,9 +122,18 @@ fn state(clock: &Clock) -> State {
     };
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
+    let (store, auth) = store_and_auth(clock);
+    let config = Config::default();
+    let token = Arc::new(SharedToken::default());
+    let (a, upstream) = (&config.broker_a, &config.upstream);
+    let broker_a = BrokerA::new(a, upstream, clock.clone(), Arc::clone(&token)).unwrap();
+    let broker_b = BrokerB::new(&config.broker_b, upstream, clock).unwrap();
+    let lane = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
+    let lane = Arc::new(Lane::start(&lane, clock).unwrap());
+    let administration = Administration::new(&config, lane, clock.clone());
     State {
-        store: store(clock),
-        auth: Arc::new(bhav::auth::Auth {}),
+        store,
+        auth,
         clock: clock.clone(),
         snapshot: Arc::new(snapshot),
         l1: Arc::new(l1),
@@ -128,7 +141,11 @@ fn state(clock: &Clock) -> State {
         probes: misses(),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::from_pointee(health)),
-        broker_a_token: Arc::new(SharedToken::default()),
+        broker_a: Arc::new(broker_a),
+        broker_a_token: token,
+        broker_b: Arc::new(broker_b),
+        administration,
+        cursors: Cursors::default(),
         answer_in_ms: Arc::default(),
         miss_wait_ms: 100,
         cors: Cors::new(&["https://app.example".to_owned()]),

@@ -98,8 +98,8 @@ impl Administration {
             Ok(result) => result,
             Err(LaneError::Late) => Err(timed_out()),
             Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
-                tracing::error!(%error, "activation");
-                Err(Problem::new(500, "internal_error", "The request could not be answered."))
+                let detail = "The request could not be answered.";
+                Err(Problem::new(500, "internal_error", detail).because(error))
             }
         }
     }
@@ -193,8 +193,7 @@ fn after(problem: Problem, wait: Option<Duration>) -> Problem {
 
 /// Broker A's failure; neither it nor [`of_sync`]'s repeats what was sent.
 fn of_feed(error: &FeedError) -> Problem {
-    tracing::warn!(%error, "broker A was not activated");
-    match error {
+    let problem = match error {
         FeedError::Refused { .. } | FeedError::TokenDead { .. } => code_refused(),
         FeedError::NotReady(Readiness::Off) => not_configured(),
         FeedError::NotReady(Readiness::Paced(wait)) => rate_limited(*wait),
@@ -206,12 +205,12 @@ fn of_feed(error: &FeedError) -> Problem {
         FeedError::NotReady(Readiness::Ready | Readiness::NoToken | Readiness::NoPermission)
         | FeedError::Unreachable { .. }
         | FeedError::Upstream { .. } => unavailable(None),
-    }
+    };
+    problem.because(error)
 }
 
 fn of_sync(error: &SyncError) -> Problem {
-    tracing::warn!(%error, "broker B was not activated");
-    match error {
+    let problem = match error {
         SyncError::CodeRefused(_) => code_refused(),
         SyncError::KeyRefused(_) | SyncError::NotPermitted(_) | SyncError::AddressRefused(_) => {
             not_permitted()
@@ -220,5 +219,6 @@ fn of_sync(error: &SyncError) -> Problem {
         SyncError::TimedOut => timed_out(),
         SyncError::Unavailable { retry_after, .. } => unavailable(*retry_after),
         SyncError::Malformed(_) => nonsense(),
-    }
+    };
+    problem.because(error)
 }

@@ -4,14 +4,15 @@
 //! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
+mod account;
 mod activation;
 mod body;
 mod cors;
+mod error;
 mod health;
 mod journal;
 mod query;
 mod quotes;
-mod refusals;
 mod snapshot;
 mod tokens;
 
@@ -144,6 +145,46 @@ pub const ROUTES: &[Route] = &[
         doc: "State of the server's shared broker A token",
     },
     Route {
+        method: Method::Post,
+        path: "/api/auth/register",
+        access: Access::Public,
+        hop: Hop::Always,
+        run: account::register,
+        doc: "A new account, logged in",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/auth/login",
+        access: Access::Public,
+        hop: Hop::Always,
+        run: account::login,
+        doc: "An access token for e-mail and password",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/auth/logout",
+        access: Access::User,
+        hop: Hop::Always,
+        run: account::logout,
+        doc: "Revokes the presented token",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/auth/password",
+        access: Access::User,
+        hop: Hop::Always,
+        run: account::password,
+        doc: "Changes the password and revokes every older token",
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/auth/account",
+        access: Access::User,
+        hop: Hop::Always,
+        run: account::erase,
+        doc: "Erases the account and everything stored for it",
+    },
+    Route {
         method: Method::Get,
         path: "/brokerb/status",
         access: Access::Public,
@@ -253,7 +294,16 @@ impl Api {
         if route.access != Access::User {
             return Ok(None);
         }
-        let caller = self.state.auth.identify(request).map_err(unidentified)?;
+        let auth = &self.state.auth;
+        let caller = match auth.identify(request) {
+            Err(Unidentified::Unready) if auth.recover() => auth.identify(request),
+            settled => settled,
+        };
+        let caller = caller.map_err(error::unidentified)?;
+        if caller.by_cookie && !self.state.cors.trusts(request) {
+            let detail = "A request by cookie must come from a page of this site.";
+            return Err(Problem::new(403, "cross_site_request", detail));
+        }
         Ok(Some(caller))
     }
 
@@ -291,21 +341,11 @@ fn refuse(problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
     let method = request.method().as_str();
     let path = String::from_utf8_lossy(request.path());
     let (status, code) = (problem.status, problem.code);
+    let cause = problem.cause.as_deref();
     if status >= 500 {
-        tracing::warn!(request_id, method, %path, status, code, "request failed");
+        tracing::warn!(request_id, method, %path, status, code, cause, "request failed");
     } else {
-        tracing::info!(request_id, method, %path, status, code, "request refused");
-    }
-}
-
-/// RFC 6750 3: the error is named only where a token was sent.
-fn unidentified(why: Unidentified) -> Problem {
-    match why {
-        Unidentified::Missing => {
-            let problem = Problem::new(401, "token_missing", "This needs an access token.");
-            problem.with("WWW-Authenticate", "Bearer")
-        }
-        Unidentified::Invalid => refusals::token_invalid(),
+        tracing::info!(request_id, method, %path, status, code, cause, "request refused");
     }
 }
 

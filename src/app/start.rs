@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::api::{Administration, Api, Cors, Cursors, State};
-use crate::auth::Auth;
+use crate::auth::{Auth, AuthError, KeyError};
 use crate::base::{Clock, ist};
 use crate::brokers::transport::BadUrl;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
@@ -50,6 +50,8 @@ pub enum StartError {
     /// A newer schema or a foreign file: only the operator can decide.
     #[error("{0}")]
     Store(#[from] OpenError),
+    #[error("{0}")]
+    Auth(#[from] AuthError),
     #[error("the system refuses a thread or a descriptor: {0}")]
     System(#[from] io::Error),
 }
@@ -66,6 +68,10 @@ impl StartError {
             Self::Store(_) => Exit::Usage,
             Self::Listen(_) | Self::StateInUse { .. } => Exit::Unavailable,
             Self::StateDir { .. } => Exit::StateDir,
+            Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
+                Exit::Internal
+            }
+            Self::Auth(AuthError::Key(_)) => Exit::StateDir,
             Self::System(_) => Exit::Internal,
         }
     }
@@ -96,9 +102,11 @@ impl App {
         let path = config.state_dir.join(store::FILE_NAME);
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
-        let parts = parts(config, clock, calendar, indices, store)?;
+        let auth = Auth::start(&config.auth, &config.state_dir, Arc::clone(&store), clock)?;
+        let auth = Arc::new(auth);
+        let parts = parts(config, clock, calendar, indices, store, auth.lane())?;
         let mailbox = parts.1;
-        let state = state(config, &parts.0)?;
+        let state = state(config, &parts.0, auth)?;
         let warmers = Warmers::start(parts.0, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
@@ -136,6 +144,7 @@ fn parts(
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
     store: Arc<dyn Store>,
+    crypto_lane: &Arc<Lane>,
 ) -> Result<(Parts, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
         Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
@@ -168,6 +177,7 @@ fn parts(
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),
         store,
+        crypto_lane: Arc::clone(crypto_lane),
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(limits, clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
@@ -183,13 +193,13 @@ fn parts(
     Ok((parts, mailbox))
 }
 
-fn state(config: &Config, parts: &Parts) -> Result<State, StartError> {
+fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, StartError> {
     let clock = &parts.clock;
     let broker_b = BrokerB::new(&config.broker_b, &config.upstream, clock)?;
     let lane = Arc::clone(&parts.broker_a_lane);
     Ok(State {
         clock: parts.clock.clone(),
-        auth: Arc::new(Auth {}),
+        auth,
         store: Arc::clone(&parts.store),
         snapshot: Arc::clone(&parts.snapshot),
         l1: Arc::clone(&parts.l1),

@@ -73,7 +73,8 @@ mod tests {
         let quoted = std::hint::black_box("hunter2".to_owned());
         for _ in 0..2 {
             let text = quoted.clone();
-            assert!(std::thread::spawn(move || panic!("cannot use {text}")).join().is_err());
+            let thread = std::thread::Builder::new().spawn(move || panic!("cannot use {text}"));
+            assert!(thread.unwrap().join().is_err());
             super::privacy::allow_debugging();
         }
         super::log::flush(Duration::from_secs(30));

@@ -169,9 +169,15 @@ fn report(scheduler: &Scheduler) -> Health {
             instruments_origin: instruments.origin().as_str(),
         },
         feeds: Feeds { broker_a, public },
-        lanes: [&parts.broker_a_lane, &parts.public_lane, &parts.cache_lane, &parts.store_lane]
-            .map(|lane| lane_report(lane))
-            .into(),
+        lanes: [
+            &parts.broker_a_lane,
+            &parts.public_lane,
+            &parts.cache_lane,
+            &parts.store_lane,
+            &parts.crypto_lane,
+        ]
+        .map(|lane| lane_report(lane))
+        .into(),
         disclaimer: DISCLAIMER,
     }
 }
