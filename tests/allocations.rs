@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Administration, Api, Cors, Cursors, State};
+use bhav::api::{Administration, Api, Cors, Cursors, Desk, State};
 use bhav::auth::Auth;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::brokers::{BrokerA, BrokerB, SharedToken};
@@ -28,6 +28,7 @@ use bhav::cache::{L1, Misses};
 use bhav::config::{AuthSettings, Config, HttpSettings};
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::portfolio::Securities;
 use bhav::rt::{Lane, LaneSpec};
 use bhav::store::{FILE_NAME, SqliteStore};
 
@@ -128,9 +129,8 @@ fn state(clock: &Clock) -> State {
     let (a, upstream) = (&config.broker_a, &config.upstream);
     let broker_a = BrokerA::new(a, upstream, clock.clone(), Arc::clone(&token)).unwrap();
     let broker_b = BrokerB::new(&config.broker_b, upstream, clock).unwrap();
-    let lane = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
-    let lane = Arc::new(Lane::start(&lane, clock).unwrap());
-    let administration = Administration::new(&config, lane, clock.clone());
+    let spec = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
+    let lane = Arc::new(Lane::start(&spec, clock).unwrap());
     State {
         store,
         auth,
@@ -142,9 +142,12 @@ fn state(clock: &Clock) -> State {
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         health: Arc::new(ArcSwapOption::from_pointee(health)),
         broker_a: Arc::new(broker_a),
+        broker_a_lane: Arc::clone(&lane),
         broker_a_token: token,
         broker_b: Arc::new(broker_b),
-        administration,
+        broker_b_lane: Arc::clone(&lane),
+        administration: Administration::new(&config, clock.clone()),
+        portfolio: Desk::new(clock, 0, Securities::of(Vec::new()), lane, 0, None),
         cursors: Cursors::default(),
         answer_in_ms: Arc::default(),
         miss_wait_ms: 100,

@@ -11,6 +11,8 @@ mod cors;
 mod error;
 mod health;
 mod journal;
+mod json;
+mod portfolio;
 mod query;
 mod quotes;
 mod snapshot;
@@ -27,11 +29,13 @@ use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedSnapshot};
+use crate::rt::Lane;
 use crate::store::Store;
 
 pub use activation::Administration;
 pub use cors::Cors;
 pub use journal::Cursors;
+pub use portfolio::Desk;
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
@@ -47,14 +51,18 @@ pub struct State {
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub broker_a: Arc<BrokerA>,
+    /// Users' syncs and activations; the shared feed has threads of its own.
+    pub broker_a_lane: Arc<Lane>,
     pub broker_a_token: Arc<SharedToken>,
     pub broker_b: Arc<BrokerB>,
+    pub broker_b_lane: Arc<Lane>,
     pub administration: Administration,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: Cors,
+    pub portfolio: Desk,
     /// Of the journal's pages.
     pub cursors: Cursors,
 }
@@ -129,6 +137,62 @@ pub const ROUTES: &[Route] = &[
         doc: "Quotes of up to 50 symbols",
     },
     Route {
+        method: Method::Post,
+        path: "/api/portfolio/sync",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::broker_a,
+        doc: "Replaces what is stored of broker A with what it says now",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/portfolio/brokerb-sync",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::broker_b,
+        doc: "Replaces what is stored of broker B with what it says now",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/holdings",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::holdings,
+        doc: "Holdings of the last sync, valued",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/positions",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::positions,
+        doc: "Positions of the last sync",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/pnl",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::pnl,
+        doc: "Profit and loss, and its trend of up to a year",
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/portfolio/data",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::delete,
+        doc: "Deletes what was synced; the journal stays",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/export",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::export,
+        doc: "Everything stored of the user, as one document",
+    },
+    Route {
         method: Method::Get,
         path: "/api/health",
         access: Access::Public,
@@ -143,46 +207,6 @@ pub const ROUTES: &[Route] = &[
         hop: Hop::Never,
         run: tokens::broker_a_status,
         doc: "State of the server's shared broker A token",
-    },
-    Route {
-        method: Method::Post,
-        path: "/api/auth/register",
-        access: Access::Public,
-        hop: Hop::Always,
-        run: account::register,
-        doc: "A new account, logged in",
-    },
-    Route {
-        method: Method::Post,
-        path: "/api/auth/login",
-        access: Access::Public,
-        hop: Hop::Always,
-        run: account::login,
-        doc: "An access token for e-mail and password",
-    },
-    Route {
-        method: Method::Post,
-        path: "/api/auth/logout",
-        access: Access::User,
-        hop: Hop::Always,
-        run: account::logout,
-        doc: "Revokes the presented token",
-    },
-    Route {
-        method: Method::Post,
-        path: "/api/auth/password",
-        access: Access::User,
-        hop: Hop::Always,
-        run: account::password,
-        doc: "Changes the password and revokes every older token",
-    },
-    Route {
-        method: Method::Delete,
-        path: "/api/auth/account",
-        access: Access::User,
-        hop: Hop::Always,
-        run: account::erase,
-        doc: "Erases the account and everything stored for it",
     },
     Route {
         method: Method::Get,
@@ -247,6 +271,46 @@ pub const ROUTES: &[Route] = &[
         hop: Hop::Always,
         run: journal::delete,
         doc: "Delete an entry of the journal",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/auth/register",
+        access: Access::Public,
+        hop: Hop::Always,
+        run: account::register,
+        doc: "A new account, logged in",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/auth/login",
+        access: Access::Public,
+        hop: Hop::Always,
+        run: account::login,
+        doc: "An access token for e-mail and password",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/auth/logout",
+        access: Access::User,
+        hop: Hop::Always,
+        run: account::logout,
+        doc: "Revokes the presented token",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/auth/password",
+        access: Access::User,
+        hop: Hop::Always,
+        run: account::password,
+        doc: "Changes the password and revokes every older token",
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/auth/account",
+        access: Access::User,
+        hop: Hop::Always,
+        run: account::erase,
+        doc: "Erases the account and everything stored for it",
     },
 ];
 

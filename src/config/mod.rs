@@ -239,6 +239,8 @@ pub struct CacheSettings {
     pub demand_ttl_ms: u64,
     /// Records of one kind that the second level keeps on disk.
     pub l2_records_max: usize,
+    /// Users' finished answers held in memory.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for CacheSettings {
@@ -250,6 +252,7 @@ impl Default for CacheSettings {
             waiters_max: 2_000,
             demand_ttl_ms: 60_000,
             l2_records_max: 10_000,
+            answers_bytes_max: 64 * 1024 * 1024,
         }
     }
 }

@@ -194,7 +194,7 @@ pub const SETTINGS: &[Setting] = &[
         "The broker allows one a second and punishes more; the default leaves room for \
          jitter."),
     setting!(BrokerA "BHAV_BROKERA_LANE_THREADS", broker_a.lane_threads = number(1, 64), "threads",
-        "Calls to broker A that may run at once",
+        "Users' calls to broker A that may run at once",
         ""),
     setting!(BrokerB "BHAV_BROKERB_URL", broker_b.url = root_url, "url",
         "Root of broker B's API; documented paths are appended",
@@ -205,7 +205,7 @@ pub const SETTINGS: &[Setting] = &[
          at broker A too keep the short code and have no live price. Download it daily \
          after 08:00 IST."),
     setting!(BrokerB "BHAV_BROKERB_LANE_THREADS", broker_b.lane_threads = number(1, 64), "threads",
-        "Calls to broker B that may run at once",
+        "Users' calls to broker B that may run at once",
         ""),
     setting!(Public "BHAV_PUBLIC_ENABLED", public.enabled = switch, "true or false",
         "Whether the public quote provider is asked at all",
@@ -284,6 +284,10 @@ pub const SETTINGS: &[Setting] = &[
         cache.l2_records_max = number(100, 10_000_000), "records",
         "Records of one kind kept in the cache file on disk",
         ""),
+    setting!(Cache "BHAV_ANSWERS_BYTES_MAX",
+        cache.answers_bytes_max = number(4 * MIB, 4_096 * MIB), "bytes",
+        "Users' finished portfolio answers held in memory",
+        "Those asked for longest ago make room. About 50 KiB for 100 holdings."),
     setting!(Market "BHAV_CALENDAR_FILE", market.calendar_file = path_if_any, "path",
         "Your entries to the trading calendar; they win over the built-in ones",
         "For holidays and special sessions announced after this release."),

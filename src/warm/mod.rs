@@ -104,6 +104,7 @@ pub struct Parts {
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
+    /// The shared feed's own; users' syncs have another.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,
     /// `None` when switched off.

@@ -250,7 +250,7 @@ fn an_erased_account_is_gone_with_its_tokens() {
     let gone = service.register("a@b.example", PASSWORD);
     let erase = |token: &str, password: &str| {
         let body = format!(r#"{{"password":"{password}"}}"#);
-        service.client().send_body("DELETE", "/api/auth/account", &bearer(token), &body)
+        service.client().send_json("DELETE", "/api/auth/account", &bearer(token), &body)
     };
     erase(&gone, "wrong horse").expect_problem(401, "invalid_credentials");
     let answer = erase(&gone, PASSWORD);

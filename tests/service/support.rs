@@ -131,7 +131,7 @@ impl Service {
     }
 
     pub fn post(&self, target: &str, headers: &str, body: &str) -> Answer {
-        self.client().send_body("POST", target, headers, body)
+        self.client().send_json("POST", target, headers, body)
     }
 
     /// A new user's token.
@@ -201,8 +201,12 @@ impl Client {
         self.exchange(&text, method != "HEAD")
     }
 
-    /// With a JSON body; `headers` are whole lines.
-    pub fn send_body(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+    /// A JSON body; `headers` are whole lines.
+    pub fn post(&mut self, target: &str, headers: &str, body: &str) -> Answer {
+        self.send_json("POST", target, headers, body)
+    }
+
+    pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();
         let text = format!(
             "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\

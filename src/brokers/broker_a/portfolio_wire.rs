@@ -42,8 +42,7 @@ pub(super) enum Call {
 /// As [`data`], and [`SyncError::Malformed`] without an access token.
 pub(super) fn access_token(reply: &Reply) -> Result<SecretString, SyncError> {
     let data = data(Call::Session, reply)?;
-    let raw = data;
-    let members = json::members(raw.as_bytes()).unwrap_or_default();
+    let members = json::members(data.as_bytes()).unwrap_or_default();
     // Decoded here, because the parser would leave copies behind.
     let token = members.iter().find(|(name, _)| *name == "access_token");
     token
@@ -97,7 +96,7 @@ pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, SyncError> {
 
 /// `data` of a success.
 fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
-    let Some(members) = json::members(&reply.body) else {
+    let Some(mut members) = json::members(&reply.body) else {
         return Err(not_an_envelope(reply));
     };
     let text = |wanted: &str| {
@@ -113,7 +112,9 @@ fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
     }
     let data = members.iter().position(|(name, _)| *name == "data");
     match data {
-        Some(at) if status == "success" && (200..300).contains(&reply.status) => Ok(members[at].1),
+        Some(at) if status == "success" && (200..300).contains(&reply.status) => {
+            Ok(members.swap_remove(at).1)
+        }
         _ => Err(not_an_envelope(reply)),
     }
 }

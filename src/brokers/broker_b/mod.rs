@@ -6,6 +6,7 @@
 
 mod client;
 mod combine;
+pub mod master;
 mod session;
 pub mod wire;
 

@@ -42,8 +42,7 @@ impl From<SyncError> for Refusal {
 pub fn session_token(reply: &Reply, now: Timestamp) -> Result<SecretString, Refusal> {
     let missing = || Refusal::from(SyncError::Malformed("session without its token".into()));
     let success = success(reply, now)?.ok_or_else(missing)?;
-    let raw = success;
-    let members = json::members(raw.as_bytes()).ok_or_else(missing)?;
+    let members = json::members(success.as_bytes()).ok_or_else(missing)?;
     let token = members.iter().find(|(name, _)| *name == "session_token");
     token
         .and_then(|(_, raw)| json::unescaped(raw))
@@ -68,7 +67,7 @@ pub fn rows<T: for<'a> Deserialize<'a>>(reply: &Reply, now: Timestamp) -> Result
 
 /// `Success`, or `None` where the answer says that there is nothing.
 fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
-    let Some(members) = json::members(&reply.body) else {
+    let Some(mut members) = json::members(&reply.body) else {
         return Err(not_an_envelope(reply).into());
     };
     let at = |wanted: &str| members.iter().position(|(name, _)| *name == wanted);
@@ -97,7 +96,7 @@ fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
         return Err(not_an_envelope(reply).into());
     }
     let at = at("Success");
-    Ok(at.map(|at| members[at].1))
+    Ok(at.map(|at| members.swap_remove(at).1))
 }
 
 /// Lower case, with each run of white space as one space.
