@@ -1,9 +1,9 @@
 //! `POST /brokera/activate`, `POST /brokerb/activate`: the administrator exchanges the code of a
 //! login for the server's shared token.
 //!
-//! The exchange runs on the lane of that broker's user calls, apart from the feed's;
-//! the handler parks. The code and the secret live in wiped memory for the length of the call. The feed takes the new token with its next call:
-//! both read the same slot.
+//! The exchange runs on the lane of users' calls to that broker, apart from the feed's; the handler
+//! parks. The code and the secret live in wiped memory for the length of the call. The feed takes
+//! the new token with its next call: both read the same slot.
 
 use std::sync::Arc;
 use std::time::Duration;

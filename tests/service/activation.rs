@@ -30,7 +30,7 @@ fn api_session(scene: &Scene) -> String {
 }
 
 fn post(service: &Service, path: &str, body: &str) -> Answer {
-    service.client().send_body("POST", path, "", body)
+    service.client().send_json("POST", path, "", body)
 }
 
 fn code(name: &str, value: &str) -> String {
@@ -95,7 +95,7 @@ fn without_a_secret_only_a_direct_local_client_may() {
         "Origin: https://evil.example\r\n",
     ] {
         for path in [A, B] {
-            let answer = service.client().send_body("POST", path, line, "{}");
+            let answer = service.client().send_json("POST", path, line, "{}");
             answer.expect_problem(403, "admin_local_only");
         }
     }
@@ -129,7 +129,7 @@ fn with_a_secret_it_is_demanded_of_everybody() {
     // From behind a proxy too, for who has the secret.
     let session = request_token(&scene);
     let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
-    let answer = service.client().send_body("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
+    let answer = service.client().send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
     assert_eq!(answer.status, 200);
     service.0.stop();
 }
@@ -143,7 +143,7 @@ fn guesses_are_limited_by_address() {
     let service = scene.start_with(&config);
     let from = |address: &str, secret: &str| {
         let body = format!("{{\"api_session\":\"x\",\"secret\":\"{secret}\"}}");
-        service.client().send_body("POST", B, &format!("X-Forwarded-For: {address}\r\n"), &body)
+        service.client().send_json("POST", B, &format!("X-Forwarded-For: {address}\r\n"), &body)
     };
     let refused = until("the limit", || {
         let answer = from("203.0.113.7", "guess");
@@ -203,11 +203,11 @@ fn bodies_are_json_of_the_right_shape() {
     let mut client: Client = service.client();
     let plain = "POST /brokerb/activate HTTP/1.1\r\nHost: bhav\r\nContent-Length: 2\r\n\r\n{}";
     client.exchange(plain, true).expect_problem(415, "unsupported_media_type");
-    client.send_body("POST", B, "", "{").expect_problem(400, "malformed_json");
+    client.send_json("POST", B, "", "{").expect_problem(400, "malformed_json");
     let long = code("api_session", &"x".repeat(257));
-    client.send_body("POST", B, "", &long).expect_problem(400, "validation_failed");
+    client.send_json("POST", B, "", &long).expect_problem(400, "validation_failed");
     let huge = code("api_session", &"x".repeat(70_000));
-    client.send_body("POST", B, "", &huge).expect_problem(413, "body_too_large");
+    client.send_json("POST", B, "", &huge).expect_problem(413, "body_too_large");
     assert_eq!(service.client().get(B).header("allow"), Some("OPTIONS, POST"));
     service.0.stop();
 }

@@ -28,7 +28,7 @@ impl User {
     }
 
     fn send(&mut self, method: &str, target: &str, body: &str) -> Answer {
-        self.client.send_body(method, target, &self.headers, body)
+        self.client.send_json(method, target, &self.headers, body)
     }
 
     /// Writes an entry and gives its id.
@@ -229,7 +229,7 @@ fn nobody_comes_in_without_a_token() {
         ("PUT", "/api/journal/1"),
         ("DELETE", "/api/journal/1"),
     ] {
-        let answer = client.send_body(method, path, "", ENTRY);
+        let answer = client.send_json(method, path, "", ENTRY);
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }

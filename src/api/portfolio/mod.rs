@@ -106,7 +106,7 @@ impl From<Overflow> for Unmade {
 impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
-            Unmade::Store(error) => Problem::from(error),
+            Unmade::Store(error) => error.into(),
             Unmade::Overflow(error) => {
                 tracing::error!(%error, "a stored portfolio cannot be valued");
                 refused::internal()
