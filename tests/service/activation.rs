@@ -8,6 +8,8 @@ use super::support::{Answer, Client, Scene, Service, TRADING, members, until};
 const A: &str = "/brokera/activate";
 const B: &str = "/brokerb/activate";
 
+type Mint = fn(&Scene) -> String;
+
 /// Both brokers' apps are known; nobody has logged in.
 fn config(scene: &Scene) -> Config {
     let mut config = scene.config();
@@ -165,18 +167,20 @@ fn what_the_broker_does_has_its_answer() {
     config.upstream.read_timeout_ms = 300;
     config.upstream.total_timeout_ms = 400;
     config.upstream.sync_timeout_ms = 400;
-    for (route, path, name) in
-        [("broker_a.session", A, "request_token"), ("broker_b.customerdetails", B, "api_session")]
-    {
+    for (route, path, name, mint) in [
+        ("broker_a.session", A, "request_token", request_token as Mint),
+        ("broker_b.customerdetails", B, "api_session", api_session as Mint),
+    ] {
         for (fault, status, problem) in [
             (r#"{"kind":"refuse"}"#, 502, "broker_unavailable"),
             (r#"{"kind":"delay","delay_ms":5000}"#, 504, "broker_timeout"),
             (r#"{"kind":"rate_limit"}"#, 429, "broker_rate_limited"),
+            (r#"{"kind":"html_5xx"}"#, 502, "broker_unavailable"),
             (r#"{"kind":"missing_fields"}"#, 502, "broker_answer_invalid"),
         ] {
             let service = scene.start_with(&config);
             scene.fault(route, fault);
-            let answer = post(&service, path, &code(name, "some-code"));
+            let answer = post(&service, path, &code(name, &mint(&scene)));
             answer.expect_problem(status, problem);
             assert_eq!(scene.control("DELETE", "faults", "").status, 200);
             service.0.stop();
