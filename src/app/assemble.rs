@@ -141,11 +141,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         broker_a_token: Arc::clone(&parts.token),
         broker_b: Arc::new(broker_b),
         broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
-        administration: Administration::new(
-            config,
-            Arc::clone(&parts.broker_a_lane),
-            parts.clock.clone(),
-        ),
+        administration: Administration::new(config, parts.clock.clone()),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),

@@ -6,6 +6,7 @@ mod accounts_tokens;
 mod activation;
 mod coalescing;
 mod health;
+mod journal;
 mod market;
 mod portfolio;
 mod prices;
