@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use crate::base::{Source, ist};
@@ -22,6 +23,7 @@ struct Health {
     warmers: Warmers,
     feeds: Feeds,
     market: Market,
+    close: Close,
     lanes: Vec<LaneReport>,
     disclaimer: &'static str,
 }
@@ -49,6 +51,7 @@ struct Warmers {
     quotes: &'static str,
     instruments: &'static str,
     persist: &'static str,
+    close: &'static str,
 }
 
 #[derive(Serialize)]
@@ -75,6 +78,19 @@ struct Market {
     as_of_ist: Option<String>,
     instruments: usize,
     instruments_origin: &'static str,
+}
+
+/// The last revaluation at the close that this process took part in.
+#[derive(Serialize)]
+struct Close {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    priced: usize,
+    missing: usize,
+    cut_off: bool,
+    pages: u64,
+    points: u64,
+    carried: u64,
 }
 
 #[derive(Serialize)]
@@ -155,6 +171,7 @@ fn report(scheduler: &Scheduler) -> Health {
             quotes: quotes_state(scheduler, now_mono_ms),
             instruments: instruments_state(scheduler),
             persist,
+            close: scheduler.close.state(now_mono_ms),
         },
         market: Market {
             phase: scheduler.status().phase.as_str(),
@@ -164,7 +181,8 @@ fn report(scheduler: &Scheduler) -> Health {
             instruments_origin: instruments.origin().as_str(),
         },
         feeds: Feeds { broker_a, public },
-        lanes: [&parts.broker_a_lane, &parts.public_lane, &parts.cache_lane]
+        close: close(scheduler.close.counts),
+        lanes: [&parts.broker_a_lane, &parts.public_lane, &parts.cache_lane, &parts.close_lane]
             .map(|lane| lane_report(lane))
             .into(),
         disclaimer: DISCLAIMER,
@@ -200,6 +218,12 @@ fn instruments_state(scheduler: &Scheduler) -> &'static str {
         // The embedded list serves until a token brings the day's.
         (None, false) => "paused",
     }
+}
+
+fn close(counts: Counts) -> Close {
+    let Counts { date, priced, missing, cut_off, pages, points, carried } = counts;
+    let date = date.map(|date| date.to_string());
+    Close { date, priced, missing, cut_off, pages, points, carried }
 }
 
 fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {

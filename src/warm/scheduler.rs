@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 
+use super::close::CloseWarmer;
 use super::feeds::FeedSlot;
 use super::index;
 use super::instruments::InstrumentsWarmer;
@@ -41,6 +42,7 @@ pub struct Scheduler {
     pub broker_a: FeedSlot,
     pub public: Option<FeedSlot>,
     pub instruments: InstrumentsWarmer,
+    pub close: CloseWarmer,
     pub unstored: Unstored,
     status: MarketStatus,
     /// Monotonic time of the last phase change; the limits in force lag behind it a little.
@@ -72,6 +74,7 @@ impl Scheduler {
             broker_a,
             public,
             instruments: InstrumentsWarmer::default(),
+            close: CloseWarmer::default(),
             unstored: Unstored::default(),
             status,
             phase_since_mono_ms: now_mono_ms,
@@ -137,6 +140,17 @@ impl Scheduler {
                 self.unstored.in_flight = false;
                 self.persist_failure = done.err();
             }
+            Event::ClosePrices(round) => {
+                let now_mono_ms = self.parts.clock.monotonic_ms();
+                let slot = match round.source {
+                    Source::BrokerA => Some(&self.broker_a),
+                    Source::Public => self.public.as_ref(),
+                };
+                self.close.take_prices(*round, slot, now_mono_ms);
+            }
+            Event::Close(outcome) => {
+                self.close.ended(*outcome, self.parts.clock.monotonic_ms());
+            }
             Event::Stop => return false,
         }
         true
@@ -149,6 +163,7 @@ impl Scheduler {
         self.watch_feeds(now_mono_ms);
         self.ask_feeds(now_mono_ms);
         self.instruments.poll(&self.parts, now_mono_ms, &self.events);
+        self.revalue(now_mono_ms);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
         let now_ms = self.parts.clock.now_ms();
@@ -236,6 +251,12 @@ impl Scheduler {
             self.parts.misses.dismiss();
             self.parts.probes.dismiss();
         }
+    }
+
+    fn revalue(&mut self, now_mono_ms: u64) {
+        let waits = self.somebody_waits();
+        let feeds: Vec<&FeedSlot> = std::iter::once(&self.broker_a).chain(&self.public).collect();
+        self.close.poll(&self.parts, &feeds, waits, now_mono_ms, &self.events);
     }
 
     /// Until some feed may be asked again, as far as is known now.
