@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 
 use super::due::Due;
 use crate::base::Symbol;
-use crate::portfolio::close::at_close;
+use crate::portfolio::{Point, point_at_close};
 use crate::store::{
     AccountId, CloseRun, DayPoint, PointSource, Portfolio, Store, StoreError, Valued,
 };
@@ -91,7 +91,7 @@ pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
     let is_last = portfolios.len() < order.users_max;
     let done_to = portfolios.last().map_or(order.after, |(id, _)| *id);
     let points: Vec<Valued> =
-        portfolios.into_iter().filter_map(|(id, held)| valued(id, &held, order)).collect();
+        portfolios.into_iter().filter_map(|(id, held)| valued(id, held, order)).collect();
     let users = points.iter().map(|valued| valued.id).collect();
     let carried = points.iter().map(|valued| u64::from(valued.point.carried)).sum();
     let finished_ms = is_last.then_some(order.now_ms);
@@ -100,23 +100,33 @@ pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
 }
 
 /// `None` for users who were never synced, or have nothing.
-fn valued(id: AccountId, portfolio: &Portfolio, order: &PageOrder) -> Option<Valued> {
+fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valued> {
     let synced_ms = portfolio.syncs.iter().map(|sync| sync.synced_ms).max()?;
     if portfolio.holdings.is_empty() {
         return None;
     }
-    let close_ms = order.due.close.as_millisecond();
     let close_of = |symbol: &Symbol| order.closes.get(symbol).copied();
-    let totals = at_close(&portfolio.holdings, close_ms, close_of);
-    let point = DayPoint {
-        date: order.due.date,
-        total_invested: totals.invested,
-        total_current_value: totals.current_value,
-        total_pnl: totals.pnl(),
-        source: PointSource::Close,
-        left_out: totals.left_out,
-        carried: totals.carried,
-        suspect: totals.suspect,
-    };
-    Some(Valued { id, synced_ms, point })
+    match point_at_close(portfolio.holdings, order.due.close, close_of) {
+        Ok(point) => {
+            let source = PointSource::Close;
+            let Point { total_invested, total_current_value, total_pnl, .. } = point;
+            let Point { date, left_out, carried, suspect, .. } = point;
+            let totals = DayPoint {
+                date,
+                total_invested,
+                total_current_value,
+                total_pnl,
+                source,
+                left_out,
+                carried,
+                suspect,
+            };
+            Some(Valued { id, synced_ms, point: totals })
+        }
+        Err(error) => {
+            // Syncs refuse such amounts, so this run must not stand still for one user.
+            tracing::warn!(user = id.0, %error, "no point at the close");
+            None
+        }
+    }
 }
