@@ -17,9 +17,16 @@ use bhav::config::{CacheSettings, HttpSettings};
 use bhav::http::offline::Offline;
 use bhav::market::negotiate::Coding;
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::store::{FILE_NAME, SqliteStore};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
+
+/// There because the handlers' state has one; nothing here asks it.
+fn store(clock: &Clock) -> Arc<SqliteStore> {
+    let dir = tempfile::tempdir().unwrap();
+    Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap())
+}
 
 fn state(clock: &Clock) -> State {
     let misses = || {
@@ -43,6 +50,7 @@ fn state(clock: &Clock) -> State {
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
     snapshot.publish(body.into_bytes(), clock.now_ms());
     State {
+        store: store(clock),
         auth: Arc::new(bhav::auth::Auth {}),
         clock: clock.clone(),
         snapshot,

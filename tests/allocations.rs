@@ -27,6 +27,7 @@ use bhav::cache::{L1, Misses};
 use bhav::config::HttpSettings;
 use bhav::http::{Listener, Prepared, Server};
 use bhav::market::{InstrumentList, PublishedSnapshot};
+use bhav::store::{FILE_NAME, SqliteStore};
 
 /// Calls of the allocator by threads that are not the test's own.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -86,6 +87,12 @@ fn symbols() -> Vec<Symbol> {
     (0..QUOTES).map(|at| Symbol::parse(&format!("NSE:SIM{at:03}")).unwrap()).collect()
 }
 
+/// There because the handlers' state has one; nothing here asks it.
+fn store(clock: &Clock) -> Arc<SqliteStore> {
+    let dir = tempfile::tempdir().unwrap();
+    Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap())
+}
+
 /// The handlers' state with a snapshot published and fifty quotes cached.
 fn state(clock: &Clock) -> State {
     let snapshot = PublishedSnapshot::new();
@@ -112,6 +119,7 @@ fn state(clock: &Clock) -> State {
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
     State {
+        store: store(clock),
         auth: Arc::new(bhav::auth::Auth {}),
         clock: clock.clone(),
         snapshot: Arc::new(snapshot),

@@ -23,6 +23,7 @@ use crate::brokers::SharedToken;
 use crate::cache::{L1, Misses};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedSnapshot};
+use crate::store::Store;
 
 pub use cors::Cors;
 
@@ -30,6 +31,7 @@ pub use cors::Cors;
 pub struct State {
     pub clock: Clock,
     pub auth: Arc<Auth>,
+    pub store: Arc<dyn Store>,
     pub snapshot: Arc<PublishedSnapshot>,
     pub l1: Arc<L1>,
     /// Requests that wait for listed symbols, and for well-formed ones that the embedded list

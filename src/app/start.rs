@@ -21,6 +21,7 @@ use crate::http::{ListenError, Listener, Server};
 use crate::market::{DataError, IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
 use crate::ops::Exit;
 use crate::rt::{Lane, LaneSpec, edge};
+use crate::store::{self, OpenError, SqliteStore, Store};
 use crate::warm::{Mailbox, Parts, Warmers};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
@@ -46,6 +47,9 @@ pub enum StartError {
     MarketData(#[from] DataError),
     #[error("{0}")]
     Url(#[from] BadUrl),
+    /// A newer schema or a foreign file: only the operator can decide.
+    #[error("{0}")]
+    Store(#[from] OpenError),
     #[error("the system refuses a thread or a descriptor: {0}")]
     System(#[from] io::Error),
 }
@@ -58,6 +62,8 @@ impl StartError {
                 Exit::Usage
             }
             Self::MarketData(_) | Self::Url(_) => Exit::Usage,
+            Self::Store(OpenError::System(_)) => Exit::Internal,
+            Self::Store(_) => Exit::Usage,
             Self::Listen(_) | Self::StateInUse { .. } => Exit::Unavailable,
             Self::StateDir { .. } => Exit::StateDir,
             Self::System(_) => Exit::Internal,
@@ -87,7 +93,10 @@ impl App {
         let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
         let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
         warn_of_calendar(&calendar, clock);
-        let parts = parts(config, clock, calendar, indices)?;
+        let path = config.state_dir.join(store::FILE_NAME);
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
+        let parts = parts(config, clock, calendar, indices, store)?;
         let mailbox = parts.1;
         let state = state(config, &parts.0);
         let warmers = Warmers::start(parts.0, mailbox)?;
@@ -126,6 +135,7 @@ fn parts(
     clock: &Clock,
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
+    store: Arc<dyn Store>,
 ) -> Result<(Parts, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
         Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
@@ -157,6 +167,8 @@ fn parts(
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),
+        store,
+        store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(limits, clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
@@ -175,6 +187,7 @@ fn state(config: &Config, parts: &Parts) -> State {
     State {
         clock: parts.clock.clone(),
         auth: Arc::new(Auth {}),
+        store: Arc::clone(&parts.store),
         snapshot: Arc::clone(&parts.snapshot),
         l1: Arc::clone(&parts.l1),
         misses: parts.misses.clone(),

@@ -28,6 +28,7 @@ pub struct Config {
     pub public: PublicSettings,
     pub upstream: UpstreamSettings,
     pub cache: CacheSettings,
+    pub store: StoreSettings,
     pub market: MarketSettings,
     pub close: CloseSettings,
     pub auth: AuthSettings,
@@ -48,6 +49,7 @@ impl Default for Config {
             public: PublicSettings::default(),
             upstream: UpstreamSettings::default(),
             cache: CacheSettings::default(),
+            store: StoreSettings::default(),
             market: MarketSettings::default(),
             close: CloseSettings::default(),
             auth: AuthSettings::default(),
@@ -239,6 +241,19 @@ impl Default for CacheSettings {
             demand_ttl_ms: 60_000,
             l2_records_max: 10_000,
         }
+    }
+}
+
+/// Accounts, portfolios and the journal on disk.
+#[derive(Debug, Clone)]
+pub struct StoreSettings {
+    /// Threads that read, beside the one that writes.
+    pub readers: usize,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self { readers: 2 }
     }
 }
 

@@ -117,6 +117,9 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
+    pub store: Arc<dyn Store>,
+    /// For the store's probe alone, which may hang with the disk.
+    pub store_lane: Arc<Lane>,
     pub misses: Misses,
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,

@@ -1,0 +1,6 @@
+-- Newest first: after the cursor means older.
+SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
+    updated_ms
+FROM journal
+WHERE user_id = ?1 AND (traded_on, id) < (?3, ?4)
+ORDER BY traded_on DESC, id DESC LIMIT ?2

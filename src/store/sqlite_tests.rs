@@ -1,0 +1,223 @@
+//! Every method on a real file.
+
+use std::path::PathBuf;
+
+use jiff::civil::date;
+use tempfile::TempDir;
+
+use super::super::{Before, Counts, PointSource, Side, SyncState};
+use super::*;
+use crate::base::{Holding, Position, PositionKind};
+
+fn clock() -> Clock {
+    Clock::system()
+}
+
+fn fresh() -> (TempDir, PathBuf, SqliteStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    let store = SqliteStore::open(&path, 2, &clock()).unwrap();
+    (dir, path, store)
+}
+
+fn user(store: &SqliteStore, email: &str) -> AccountId {
+    let user = NewUser {
+        email: email.to_owned(),
+        name: Some("A. Person".to_owned()),
+        password_hash: "hash one".to_owned(),
+        created_ms: 5,
+    };
+    store.create_user(user).unwrap().id
+}
+
+fn dec(text: &str) -> Decimal {
+    text.parse().unwrap()
+}
+
+fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
+    Holding {
+        broker,
+        exchange: "NSE".to_owned(),
+        tradingsymbol: ticker.to_owned(),
+        isin: Some("INE009A01021".to_owned()),
+        settled_quantity: dec(quantity),
+        t1_quantity: dec("1"),
+        pledged_quantity: dec("0"),
+        mtf_quantity: dec("0"),
+        disputed_quantity: dec("2"),
+        average_price: Some(dec("1412.9500")),
+        last_price: None,
+        close_price: Some(dec("0.10")),
+        as_of_ms: 77,
+        broker_pnl: Some(dec("-12.345")),
+        discrepancy: true,
+        unresolved: false,
+        corporate_action: false,
+    }
+}
+
+fn position(broker: Broker, kind: PositionKind, ticker: &str) -> Position {
+    Position {
+        broker,
+        kind,
+        exchange: "NFO".to_owned(),
+        tradingsymbol: ticker.to_owned(),
+        product: "NRML".to_owned(),
+        quantity: dec("-75"),
+        multiplier: dec("1"),
+        average_price: Some(dec("101.05")),
+        last_price: Some(dec("99.9")),
+        close_price: None,
+        pnl: Some(dec("86.25")),
+        realised: None,
+        unrealised: Some(dec("86.25")),
+        unresolved: true,
+    }
+}
+
+fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
+    DayPoint {
+        date: on,
+        total_invested: dec("100.00"),
+        total_current_value: dec(value),
+        total_pnl: dec(value) - dec("100.00"),
+        source,
+        left_out: 1,
+        carried: 2,
+        suspect: true,
+    }
+}
+
+fn derived(point: DayPoint) -> Derived {
+    Derived { point, counts: Counts::default(), report: "{}".to_owned() }
+}
+
+const DAY: Date = date(2026, 11, 20);
+
+fn sync(store: &SqliteStore, id: AccountId, broker: Broker, at_ms: i64, tickers: &[&str]) {
+    let synced = Synced {
+        holdings: tickers.iter().map(|ticker| holding(broker, ticker, "10.50")).collect(),
+        positions: vec![
+            position(broker, PositionKind::Net, "NIFTY26NOVFUT"),
+            position(broker, PositionKind::Day, "NIFTY26NOVFUT"),
+        ],
+        simulated: true,
+    };
+    let derive =
+        Box::new(|_: &Before, _: &mut Synced| derived(point(DAY, "120.5", PointSource::Sync)));
+    store.replace_portfolio(id, broker, at_ms, synced, derive).unwrap();
+}
+
+fn fields(on: Date, symbol: &str) -> JournalFields {
+    JournalFields {
+        traded_on: on,
+        symbol: symbol.to_owned(),
+        side: Side::Buy,
+        quantity: dec("10"),
+        price: dec("99.50"),
+        fees: None,
+        strategy: Some("swing".to_owned()),
+        notes: None,
+        tags: vec!["a \"quoted\" tag".to_owned(), "b".to_owned()],
+    }
+}
+
+#[test]
+fn a_user_is_created_once_changed_and_erased() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let again = NewUser {
+        email: "a@example.com".to_owned(),
+        name: None,
+        password_hash: String::new(),
+        created_ms: 6,
+    };
+    assert_eq!(store.create_user(again), Err(StoreError::EmailTaken));
+    let found = store.user_by_email("a@example.com").unwrap().unwrap();
+    assert_eq!(
+        (found.user.id, found.password_hash.as_str(), found.token_epoch),
+        (id, "hash one", 0)
+    );
+    assert_eq!(store.user_by_id(id).unwrap().unwrap().user, found.user);
+    assert!(!store.replace_hash(id, "another", "x").unwrap());
+    assert!(store.replace_hash(id, "hash one", "hash two").unwrap());
+    assert_eq!(store.change_password(id, "hash one", "x").unwrap(), None);
+    assert_eq!(store.change_password(id, "hash two", "hash three").unwrap(), Some(1));
+    sync(&store, id, Broker::A, 9, &["INFY"]);
+    store.add_entry(id, fields(DAY, "NSE:INFY"), 9).unwrap();
+    store.revoke_token("one", 50).unwrap();
+    store.revoke_token("two", 70).unwrap();
+    let gone = store.erase_user(id, 60).unwrap();
+    assert!(gone.user);
+    assert_eq!((gone.portfolio.holdings, gone.portfolio.positions), (1, 2));
+    assert_eq!((gone.portfolio.pnl_snapshots, gone.journal_entries), (1, 1));
+    assert_eq!(store.erase_user(id, 60).unwrap(), Erased::default());
+    assert!(store.user_by_id(id).unwrap().is_none());
+    assert_ne!(user(&store, "a@example.com"), id, "an id is never used twice");
+    let revoked = store.revocations(55).unwrap();
+    assert_eq!(revoked.tokens, [("two".to_owned(), 70)]);
+    assert_eq!(revoked.erased, [(id, 60)]);
+    let none = store.revocations(70).unwrap();
+    assert!(none.tokens.is_empty() && none.erased.is_empty());
+}
+
+#[test]
+fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    sync(&store, id, Broker::B, 10, &["ZEEL", "INFY"]);
+    sync(&store, id, Broker::A, 20, &["TCS", "INFY", "ABB"]);
+    sync(&store, id, Broker::A, 30, &["WIPRO", "INFY"]);
+    drop(store);
+    let store = SqliteStore::open(&path, 2, &clock()).unwrap();
+    let found = store.portfolio(id).unwrap();
+    let expected: Vec<Holding> =
+        [(Broker::A, "WIPRO"), (Broker::A, "INFY"), (Broker::B, "ZEEL"), (Broker::B, "INFY")]
+            .map(|(broker, ticker)| holding(broker, ticker, "10.50"))
+            .into();
+    assert_eq!(found.holdings, expected);
+    assert_eq!(found.holdings[0].average_price.unwrap().to_string(), "1412.9500");
+    assert_eq!(found.positions[0], position(Broker::A, PositionKind::Net, "NIFTY26NOVFUT"));
+    assert_eq!(found.positions[1].kind, PositionKind::Day);
+    let at = |broker, synced_ms| SyncState { broker, synced_ms, simulated: true };
+    assert_eq!(found.syncs, [at(Broker::A, 30), at(Broker::B, 10)]);
+    assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "120.5", PointSource::Sync)]);
+    assert_eq!(store.points(id, DAY.tomorrow().unwrap()).unwrap(), []);
+    let deleted = store.delete_portfolio(id).unwrap();
+    assert_eq!(deleted, Deleted { holdings: 4, positions: 4, pnl_snapshots: 1 });
+    assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
+}
+
+#[test]
+fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
+    let (_dir, _, store) = fresh();
+    let (one, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let mut expected = Vec::new();
+    for (day, symbol) in [(3, "C"), (1, "A"), (3, "D"), (2, "B")] {
+        let entry = store.add_entry(one, fields(date(2026, 11, day), symbol), 7).unwrap();
+        store.add_entry(other, fields(date(2026, 11, day), "not theirs"), 7).unwrap();
+        expected.push(entry);
+    }
+    expected.sort_by_key(|entry| std::cmp::Reverse((entry.fields.traded_on, entry.id)));
+    assert_eq!(store.entries(one, None, 100).unwrap(), expected);
+    let mut paged = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.entries(one, after, 1).unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(JournalCursor { traded_on: last.fields.traded_on, id: last.id });
+        paged.extend(page);
+    }
+    assert_eq!(paged, expected);
+    let entry = expected[0].clone();
+    assert_eq!(store.entry(one, entry.id).unwrap(), Some(entry.clone()));
+    assert_eq!(store.entry(other, entry.id).unwrap(), None);
+    assert_eq!(store.replace_entry(other, entry.id, fields(DAY, "X"), 9).unwrap(), None);
+    assert!(!store.delete_entry(other, entry.id).unwrap());
+    let replaced = store.replace_entry(one, entry.id, fields(DAY, "X"), 9).unwrap().unwrap();
+    assert_eq!((replaced.created_ms, replaced.updated_ms), (7, 9));
+    assert_eq!(store.entry(one, entry.id).unwrap(), Some(replaced));
+    assert!(store.delete_entry(one, entry.id).unwrap());
+    assert_eq!(store.entries(one, None, 100).unwrap().len(), 3);
+    assert_eq!(store.add_entry(AccountId(99), fields(DAY, "X"), 1), Err(StoreError::NoSuchUser));
+}
