@@ -29,6 +29,8 @@ use crate::warm::{Mailbox, Parts, Warmers};
 const UPSTREAM_QUEUE_MAX: usize = 64;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
+/// Steps of the evening's revaluation: one at a time.
+const CLOSE_QUEUE_MAX: usize = 1;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
 const PROBES_MAX: usize = 64;
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
@@ -165,6 +167,7 @@ fn parts(
         public: public.map(Arc::new),
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
+        close_lane: lane("close", 1, CLOSE_QUEUE_MAX)?,
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),
         store,
@@ -176,6 +179,7 @@ fn parts(
         health: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),
+        close: config.close.clone(),
         upstream: config.upstream.clone(),
         public_interval_ms: config.public.batch_interval_ms,
         broker_a_interval_ms: config.broker_a.quote_interval_ms,

@@ -114,7 +114,6 @@ pub struct Parts {
     pub cache_lane: Arc<Lane>,
     /// The evening's revaluation asks the store here.
     pub close_lane: Arc<Lane>,
-    pub store: Arc<dyn Store>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
