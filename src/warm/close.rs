@@ -88,7 +88,8 @@ pub struct Counts {
 #[derive(Default)]
 struct Call {
     in_flight: bool,
-    /// Monotonic time before which the next is not made.
+    /// Monotonic times: of the last one, and before which the next is not made.
+    asked_mono_ms: Option<u64>,
     rests_until_mono_ms: u64,
 }
 
@@ -176,10 +177,7 @@ impl CloseWarmer {
     ) {
         let source = slot.feed.source();
         let Some(work) = self.work.as_ref().filter(|work| work.step == Step::Price) else { return };
-        let call = match source {
-            Source::BrokerA => &self.broker_a,
-            Source::Public => &self.public,
-        };
+        let call = self.call(source);
         if call.in_flight
             || now_mono_ms < call.rests_until_mono_ms
             || slot.is_asking()
@@ -203,8 +201,11 @@ impl CloseWarmer {
             symbols.extend(slot.witness().cloned());
         }
         let rest_ms = parts.interval_ms(source) * SLOTS_PER_CALL;
-        *self.call_mut(source) =
-            Call { in_flight: true, rests_until_mono_ms: now_mono_ms + rest_ms };
+        *self.call_mut(source) = Call {
+            in_flight: true,
+            asked_mono_ms: Some(now_mono_ms),
+            rests_until_mono_ms: now_mono_ms + rest_ms,
+        };
         let as_event: fn(Option<_>) -> Event = match source {
             Source::BrokerA => |outcome| closes_event(Source::BrokerA, outcome),
             Source::Public => |outcome| closes_event(Source::Public, outcome),
@@ -387,6 +388,19 @@ impl CloseWarmer {
     fn settle(&mut self) {
         self.settled = self.work.take().map(|work| work.due.date);
         self.gave_up = false;
+    }
+
+    /// Whether a call of this very tick takes the feed's slot.
+    pub fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
+        let call = self.call(source);
+        call.in_flight && call.asked_mono_ms == Some(now_mono_ms)
+    }
+
+    fn call(&self, source: Source) -> &Call {
+        match source {
+            Source::BrokerA => &self.broker_a,
+            Source::Public => &self.public,
+        }
     }
 
     fn call_mut(&mut self, source: Source) -> &mut Call {

@@ -161,9 +161,9 @@ impl Scheduler {
         let now_mono_ms = self.parts.clock.monotonic_ms();
         self.follow_market(now_mono_ms);
         self.watch_feeds(now_mono_ms);
+        self.revalue(now_mono_ms);
         self.ask_feeds(now_mono_ms);
         self.instruments.poll(&self.parts, now_mono_ms, &self.events);
-        self.revalue(now_mono_ms);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
         let now_ms = self.parts.clock.now_ms();
@@ -223,7 +223,8 @@ impl Scheduler {
         self.offer_spare(now_mono_ms);
         let waits = self.somebody_waits();
         let pace = self.policy.broker_a;
-        if self.broker_a.is_due(now_mono_ms, pace, waits) {
+        let in_turn = !self.close.asks_now(Source::BrokerA, now_mono_ms);
+        if in_turn && self.broker_a.is_due(now_mono_ms, pace, waits) {
             rounds::ask(&mut self.broker_a, &self.parts, now_mono_ms, &self.events);
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
@@ -235,6 +236,7 @@ impl Scheduler {
             && !self.broker_a.falters(pace, now_mono_ms, urgent);
         if let Some(public) = &mut self.public
             && !broker_a_serves
+            && !self.close.asks_now(Source::Public, now_mono_ms)
             && public.is_due(now_mono_ms, self.policy.public, waits)
         {
             rounds::ask(public, &self.parts, now_mono_ms, &self.events);
@@ -253,8 +255,10 @@ impl Scheduler {
         }
     }
 
+    /// Comes before the rounds, which after the close would else take every slot of a feed; leaves
+    /// them every other one, and all while somebody waits.
     fn revalue(&mut self, now_mono_ms: u64) {
-        let waits = self.somebody_waits();
+        let waits = self.somebody_waits() || self.snapshot.is_none() || self.restored;
         let feeds: Vec<&FeedSlot> = std::iter::once(&self.broker_a).chain(&self.public).collect();
         self.close.poll(&self.parts, &feeds, waits, now_mono_ms, &self.events);
     }
