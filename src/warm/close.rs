@@ -39,6 +39,9 @@ const PAGES_NEED: SignedDuration = SignedDuration::from_mins(10);
 /// After a failure of the store or a feed.
 const RETRY_MS: u64 = 30_000;
 
+/// Enough to come down from the largest batch to one symbol.
+const HALVINGS_MAX: u32 = 9;
+
 /// Slots of a feed's budget per call made here: every other one is left to requests.
 const SLOTS_PER_CALL: u64 = 2;
 
@@ -91,6 +94,12 @@ struct Call {
     /// Monotonic times: of the last one, and before which the next is not made.
     asked_mono_ms: Option<u64>,
     rests_until_mono_ms: u64,
+    /// The last one failed.
+    failed: bool,
+    /// What it asks for, and how often the batch was halved because the feed refused the request:
+    /// one symbol may be to blame.
+    asked: Vec<Symbol>,
+    halvings: u32,
 }
 
 /// A run under way.
@@ -186,31 +195,35 @@ impl CloseWarmer {
         {
             return;
         }
-        let usable = |slot: &&&FeedSlot| slot.askable_within(PATIENCE_MS);
-        let broker_a_usable =
-            feeds.iter().filter(usable).any(|slot| slot.feed.source() == Source::BrokerA);
+        let broker_a_usable = !self.broker_a.failed
+            && feeds.iter().any(|slot| {
+                slot.feed.source() == Source::BrokerA
+                    && slot.failure.is_none()
+                    && slot.askable_within(PATIENCE_MS)
+            });
         // Every call carries an index, to see whether the feed has closed; where it carries only
         // one symbol, the rounds say so.
         let batch_max = slot.feed.batch_max();
-        let room = batch_max.saturating_sub(1).max(1);
-        let mut symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
+        let room = (batch_max.saturating_sub(1) >> call.halvings).max(1);
+        let symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
         if symbols.is_empty() {
             return;
         }
-        if symbols.len() < batch_max {
-            symbols.extend(slot.witness().cloned());
-        }
         let rest_ms = parts.interval_ms(source) * SLOTS_PER_CALL;
-        *self.call_mut(source) = Call {
-            in_flight: true,
-            asked_mono_ms: Some(now_mono_ms),
-            rests_until_mono_ms: now_mono_ms + rest_ms,
-        };
+        let call = self.call_mut(source);
+        call.in_flight = true;
+        call.asked_mono_ms = Some(now_mono_ms);
+        call.rests_until_mono_ms = now_mono_ms + rest_ms;
+        call.asked.clone_from(&symbols);
         let as_event: fn(Option<_>) -> Event = match source {
             Source::BrokerA => |outcome| closes_event(Source::BrokerA, outcome),
             Source::Public => |outcome| closes_event(Source::Public, outcome),
         };
         let mut report = JobReport { events: events.clone(), outcome: None, as_event };
+        let mut symbols = symbols;
+        if symbols.len() < batch_max {
+            symbols.extend(slot.witness().cloned());
+        }
         let feed = Arc::clone(&slot.feed);
         let deadline_ms = parts.upstream.total_timeout_ms + LANE_SLACK_MS;
         // A refusal is reported and logged like any other failure.
@@ -226,10 +239,27 @@ impl CloseWarmer {
         let call = self.call_mut(source);
         call.in_flight = false;
         match round.outcome {
-            Some(Ok(batch)) => self.keep_prices(source, &batch, slot, now_mono_ms),
+            Some(Ok(batch)) => {
+                call.failed = false;
+                call.halvings = call.halvings.saturating_sub(1);
+                self.keep_prices(source, &batch, slot, now_mono_ms);
+            }
             // Pace, circuit or token: asked again when it is ready.
             Some(Err(FeedError::NotReady(_))) => {}
+            Some(Err(FeedError::Refused { .. })) if call.asked.len() > 1 => {
+                call.failed = true;
+                call.halvings = (call.halvings + 1).min(HALVINGS_MAX);
+            }
+            Some(Err(error @ FeedError::Refused { .. })) => {
+                tracing::warn!(source = source.as_str(), %error, symbols = ?call.asked);
+                let asked = std::mem::take(&mut call.asked);
+                let missing = self.work.as_mut().map(|work| &mut work.missing);
+                missing.into_iter().for_each(|missing| {
+                    asked.iter().for_each(|symbol| missing.answered(source, symbol, now_mono_ms));
+                });
+            }
             failed => {
+                call.failed = true;
                 call.rests_until_mono_ms = now_mono_ms + RETRY_MS;
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
                 let failure = failure.unwrap_or_else(|| "the call was lost".to_owned());

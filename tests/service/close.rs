@@ -130,7 +130,7 @@ fn await_finish(scene: &Scene, service: &Service, step_ms: i64) {
 /// The first report of health with this state of the warmer.
 fn health_when(scene: &Scene, service: &Service, state: &str) -> sonic_rs::Value {
     until(state, || {
-        scene.clock.advance_ms(1_000);
+        scene.clock.advance_ms(5_000);
         Some(service.health()).filter(|json| json["warmers"]["close"] == state)
     })
 }
@@ -262,7 +262,7 @@ fn prices_come_late_and_who_left_gets_no_point() {
 
 #[test]
 fn the_public_provider_says_the_close_when_broker_a_cannot() {
-    let scene = scene_by_hand(EVENING);
+    let scene = scene_by_hand("2026-11-20T16:03:30+05:30");
     let users = seed(&scene, vec![infy("1")]);
     scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     let service = scene.start();
