@@ -12,18 +12,20 @@ use super::start::App;
 use crate::base::{Clock, ist};
 use crate::config::{Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
-use crate::ops::{Exit, notify};
+use crate::ops::{Exit, notify, privacy};
 use crate::rt::signals::Termination;
 use crate::sim;
 
 /// Serves the real feeds until SIGTERM or SIGINT.
 pub fn serve(config: &Config) -> ExitCode {
+    guard_memory(config);
     let clock = clock_of(config.now);
     run(config, &clock, "")
 }
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
 pub fn demo(config: &Config) -> ExitCode {
+    guard_memory(config);
     let mut config = config.clone();
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => Arc::new(calendar),
@@ -112,6 +114,17 @@ fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
     }
     tracing::info!("stopped");
     Exit::Ok.into()
+}
+
+/// Before anything starts and any secret arrives. A system that refuses is told of and served on:
+/// the credentials still pass only through wiped memory.
+fn guard_memory(config: &Config) {
+    if config.debuggable {
+        privacy::allow_debugging();
+        tracing::warn!("debuggable: credentials in flight can be read by this user's programs");
+    } else if let Err(error) = privacy::close_memory() {
+        tracing::error!(%error, "core files and debuggers cannot be switched off");
+    }
 }
 
 fn clock_of(start: Option<Timestamp>) -> Clock {

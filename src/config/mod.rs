@@ -36,6 +36,8 @@ pub struct Config {
     pub log: LogSettings,
     /// Databases and keys live here (`BHAV_STATE_DIR`).
     pub state_dir: PathBuf,
+    /// Leave core files and debuggers on (`BHAV_DEBUGGABLE`).
+    pub debuggable: bool,
     /// Start the clock here instead of now (`BHAV_NOW`).
     pub now: Option<Timestamp>,
 }
@@ -56,6 +58,7 @@ impl Default for Config {
             sim: SimSettings::default(),
             log: LogSettings::default(),
             state_dir: PathBuf::from("./bhav-state"),
+            debuggable: false,
             now: None,
         }
     }

@@ -141,6 +141,10 @@ pub const SETTINGS: &[Setting] = &[
         "Open connections at which accepting pauses",
         "Each needs a file descriptor: keep the descriptor limit (LimitNOFILE) some \
          hundreds above."),
+    setting!(Service "BHAV_DEBUGGABLE", debuggable = switch, "true or false",
+        "Leave core files and debuggers on, and quote data in the log of a panic",
+        "For gdb, perf and memory tests. Danger: credentials in flight can then be read by \
+         the same user, and may land in a core file."),
     setting!(Service "BHAV_NOW", now = instant, "ISO 8601 instant",
         "Start the clock here instead of now; it then runs on",
         "For demos and tests. Example: 2026-11-20T10:00:00+05:30. Danger: with live feeds \

@@ -167,6 +167,19 @@ fn parse_address(text: &[u8]) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
+/// Shows `read` a request with this head and body, as tests of other layers need one.
+#[cfg(test)]
+pub(crate) fn with_request<T>(
+    head: &str,
+    body: &[u8],
+    peer: IpAddr,
+    read: impl FnOnce(&Request<'_>) -> T,
+) -> T {
+    let mut parsed = Head::default();
+    parsed.parse(head.as_bytes(), 100, 16_384);
+    read(&Request::new(head.as_bytes(), &parsed, body, Peer::Ip(peer), &[]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
