@@ -15,7 +15,7 @@ use crate::brokers::transport::BadUrl;
 use crate::brokers::{BrokerA, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
-use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
+use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::{ListenError, Listener, Server};
 use crate::market::{DataError, IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
@@ -29,6 +29,8 @@ use crate::warm::{Mailbox, Parts, Warmers};
 const UPSTREAM_QUEUE_MAX: usize = 64;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
+/// Users' finished answers in memory: some thousand users' views.
+const ANSWERS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
@@ -167,6 +169,7 @@ fn parts(
         public: public.map(Arc::new),
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
+        answers: Arc::new(Answers::new(ANSWERS_BYTES_MAX)),
         close_lane: lane("close", 1, CLOSE_QUEUE_MAX)?,
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),

@@ -1,3 +1,5 @@
+//! The point of a close: sums, what is carried, what is suspect.
+
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
 use super::*;

@@ -9,6 +9,7 @@
 mod due;
 mod jobs;
 mod missing;
+mod prices;
 
 use std::sync::Arc;
 
@@ -18,16 +19,15 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::feeds::FeedSlot;
-use super::rounds::LANE_SLACK_MS;
-use super::{Event, JobReport, Parts, Round};
-use crate::base::{Source, Symbol};
-use crate::brokers::{Batch, FeedError, Readiness};
+use super::{Event, JobReport, Parts};
+use crate::base::Symbol;
 use crate::store::{AccountId, CloseRun, Store, StoreError};
 
 pub use due::Due;
 pub use jobs::Done;
 use jobs::{Closes, Looked, PageOrder, Paged};
 use missing::Missing;
+use prices::Call;
 
 /// How long missing prices are waited for before the rest is valued without them: an evening's
 /// outage passes, a symbol that no feed knows does not.
@@ -38,12 +38,6 @@ const PAGES_NEED: SignedDuration = SignedDuration::from_mins(10);
 
 /// After a failure of the store or a feed.
 const RETRY_MS: u64 = 30_000;
-
-/// Enough to come down from the largest batch to one symbol.
-const HALVINGS_MAX: u32 = 9;
-
-/// Slots of a feed's budget per call made here: every other one is left to requests.
-const SLOTS_PER_CALL: u64 = 2;
 
 /// Prices that do not come for this long are worth telling.
 const UNHEARD_MS: u64 = 5 * 60_000;
@@ -85,21 +79,6 @@ pub struct Counts {
     pub points: u64,
     /// Holdings in them valued at an older price.
     pub carried: u64,
-}
-
-/// The calls to one feed.
-#[derive(Default)]
-struct Call {
-    in_flight: bool,
-    /// Monotonic times: of the last one, and before which the next is not made.
-    asked_mono_ms: Option<u64>,
-    rests_until_mono_ms: u64,
-    /// The last one failed.
-    failed: bool,
-    /// What it asks for, and how often the batch was halved because the feed refused the request:
-    /// one symbol may be to blame.
-    asked: Vec<Symbol>,
-    halvings: u32,
 }
 
 /// A run under way.
@@ -175,124 +154,6 @@ impl CloseWarmer {
         self.work.is_some()
     }
 
-    /// Asks one feed for some of the prices that are missing, if it may be asked now.
-    fn ask(
-        &mut self,
-        parts: &Parts,
-        slot: &FeedSlot,
-        feeds: &[&FeedSlot],
-        now_mono_ms: u64,
-        events: &Sender<Event>,
-    ) {
-        let source = slot.feed.source();
-        let Some(work) = self.work.as_ref().filter(|work| work.step == Step::Price) else { return };
-        let call = self.call(source);
-        if call.in_flight
-            || now_mono_ms < call.rests_until_mono_ms
-            || slot.is_asking()
-            || !work.due.has_settled(source, parts.clock.now())
-            || slot.feed.readiness() != Readiness::Ready
-        {
-            return;
-        }
-        let broker_a_usable = !self.broker_a.failed
-            && feeds.iter().any(|slot| {
-                slot.feed.source() == Source::BrokerA
-                    && slot.failure.is_none()
-                    && slot.askable_within(PATIENCE_MS)
-            });
-        // Every call carries an index, to see whether the feed has closed; where it carries only
-        // one symbol, the rounds say so.
-        let batch_max = slot.feed.batch_max();
-        let room = (batch_max.saturating_sub(1) >> call.halvings).max(1);
-        let symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
-        if symbols.is_empty() {
-            return;
-        }
-        let rest_ms = parts.interval_ms(source) * SLOTS_PER_CALL;
-        let call = self.call_mut(source);
-        call.in_flight = true;
-        call.asked_mono_ms = Some(now_mono_ms);
-        call.rests_until_mono_ms = now_mono_ms + rest_ms;
-        call.asked.clone_from(&symbols);
-        let as_event: fn(Option<_>) -> Event = match source {
-            Source::BrokerA => |outcome| closes_event(Source::BrokerA, outcome),
-            Source::Public => |outcome| closes_event(Source::Public, outcome),
-        };
-        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
-        let mut symbols = symbols;
-        if symbols.len() < batch_max {
-            symbols.extend(slot.witness().cloned());
-        }
-        let feed = Arc::clone(&slot.feed);
-        let deadline_ms = parts.upstream.total_timeout_ms + LANE_SLACK_MS;
-        // A refusal is reported and logged like any other failure.
-        let _ = slot.lane.submit(deadline_ms, move || {
-            report.outcome = Some(feed.quotes(&symbols));
-            drop(report);
-        });
-    }
-
-    /// Takes in what a feed said of closing prices.
-    pub fn take_prices(&mut self, round: Round, slot: Option<&FeedSlot>, now_mono_ms: u64) {
-        let source = round.source;
-        let call = self.call_mut(source);
-        call.in_flight = false;
-        match round.outcome {
-            Some(Ok(batch)) => {
-                call.failed = false;
-                call.halvings = call.halvings.saturating_sub(1);
-                self.keep_prices(source, &batch, slot, now_mono_ms);
-            }
-            // Pace, circuit or token: asked again when it is ready.
-            Some(Err(FeedError::NotReady(_))) => {}
-            Some(Err(FeedError::Refused { .. })) if call.asked.len() > 1 => {
-                call.failed = true;
-                call.halvings = (call.halvings + 1).min(HALVINGS_MAX);
-            }
-            Some(Err(error @ FeedError::Refused { .. })) => {
-                tracing::warn!(source = source.as_str(), %error, symbols = ?call.asked);
-                let asked = std::mem::take(&mut call.asked);
-                let missing = self.work.as_mut().map(|work| &mut work.missing);
-                missing.into_iter().for_each(|missing| {
-                    asked.iter().for_each(|symbol| missing.answered(source, symbol, now_mono_ms));
-                });
-            }
-            failed => {
-                call.failed = true;
-                call.rests_until_mono_ms = now_mono_ms + RETRY_MS;
-                let failure = failed.and_then(Result::err).map(|error| error.to_string());
-                let failure = failure.unwrap_or_else(|| "the call was lost".to_owned());
-                tracing::warn!(source = source.as_str(), failure, "no closing prices");
-            }
-        }
-    }
-
-    fn keep_prices(
-        &mut self,
-        source: Source,
-        batch: &Batch,
-        slot: Option<&FeedSlot>,
-        now_mono_ms: u64,
-    ) {
-        let Some(work) = &mut self.work else { return };
-        let index = slot.and_then(FeedSlot::witness);
-        let witness = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
-        let witness = witness.or_else(|| slot?.index_quotes.get(index?));
-        for quote in &batch.quotes {
-            work.missing.answered(source, &quote.symbol, now_mono_ms);
-            let Some((symbol, price)) = work.due.closing_price(quote, witness) else { continue };
-            if work.missing.found(&symbol) {
-                work.unkept.push((symbol, price));
-                work.heard_mono_ms = now_mono_ms;
-            }
-        }
-        for symbol in batch.unknown.iter().chain(&batch.implausible) {
-            work.missing.answered(source, symbol, now_mono_ms);
-        }
-        self.counts.missing = work.missing.len();
-    }
-
     /// Sends the next job to the store.
     fn use_store(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
         let Some(work) = &mut self.work else { return };
@@ -323,6 +184,7 @@ impl CloseWarmer {
                     users_max: parts.close.page_users,
                     closes: Arc::clone(&work.closes),
                     now_ms: parts.clock.now_ms(),
+                    answers: Arc::clone(&parts.answers),
                 };
                 self.submit(parts, events, move |store| jobs::page(store, &order).map(Done::Paged));
             }
@@ -403,7 +265,7 @@ impl CloseWarmer {
 
     fn paged(&mut self, paged: &Paged) {
         self.counts.pages += 1;
-        self.counts.points += paged.users.len() as u64;
+        self.counts.points += paged.users as u64;
         self.counts.carried += paged.carried;
         let Some(work) = &mut self.work else { return };
         work.step = Step::Pages(paged.done_to);
@@ -418,26 +280,6 @@ impl CloseWarmer {
     fn settle(&mut self) {
         self.settled = self.work.take().map(|work| work.due.date);
         self.gave_up = false;
-    }
-
-    /// Whether a call of this very tick takes the feed's slot.
-    pub fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
-        let call = self.call(source);
-        call.in_flight && call.asked_mono_ms == Some(now_mono_ms)
-    }
-
-    fn call(&self, source: Source) -> &Call {
-        match source {
-            Source::BrokerA => &self.broker_a,
-            Source::Public => &self.public,
-        }
-    }
-
-    fn call_mut(&mut self, source: Source) -> &mut Call {
-        match source {
-            Source::BrokerA => &mut self.broker_a,
-            Source::Public => &mut self.public,
-        }
     }
 
     /// The word for health: `paused` while no close is due, `starting` until the store has said how
@@ -485,6 +327,6 @@ impl Work {
     }
 }
 
-fn closes_event(source: Source, outcome: Option<Result<Batch, FeedError>>) -> Event {
-    Event::ClosePrices(Box::new(Round { source, outcome }))
-}
+#[cfg(test)]
+#[path = "close_tests.rs"]
+mod tests;

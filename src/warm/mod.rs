@@ -28,7 +28,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::base::{Clock, Source};
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
-use crate::cache::{L1, Misses, SecondLevel};
+use crate::cache::{Answers, L1, Misses, SecondLevel};
 use crate::config::{CacheSettings, CloseSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
@@ -114,6 +114,8 @@ pub struct Parts {
     pub cache_lane: Arc<Lane>,
     /// The evening's revaluation asks the store here.
     pub close_lane: Arc<Lane>,
+    /// Users' finished answers, of which new points make some old.
+    pub answers: Arc<Answers>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,

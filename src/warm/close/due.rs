@@ -3,7 +3,7 @@
 //! A price is a date's closing price if its own time lies on that date, after the end of continuous
 //! trading. A share that did not trade until the end has an older time; its last trade is its
 //! close, as at the exchange, and is taken where the same feed's index has reached its close: a
-//! feed that stands still since the afternoon proves nothing. A price of an earlier date is nobody's
+//! feed that stands still since the afternoon proves nothing. A price of an earlier date is no
 //! close of this one. From the first phase of the next trading date on nothing is valued any more:
 //! prices and holdings may be that date's.
 
@@ -65,7 +65,7 @@ impl Due {
         now < self.until && now.duration_since(self.close) >= margin
     }
 
-    /// The closing price in `quote`, if it is one. `witness` is what the same feed says of an index.
+    /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index.
     pub fn closing_price(
         &self,
         quote: &Quote,

@@ -10,6 +10,7 @@ use rust_decimal::Decimal;
 
 use super::due::Due;
 use crate::base::Symbol;
+use crate::cache::Answers;
 use crate::portfolio::{Point, point_at_close};
 use crate::store::{
     AccountId, CloseRun, DayPoint, PointSource, Portfolio, Store, StoreError, Valued,
@@ -43,7 +44,7 @@ pub struct Looked {
 pub struct Paged {
     pub done_to: AccountId,
     /// Users that have a point now, unless their portfolio changed meanwhile.
-    pub users: Vec<AccountId>,
+    pub users: usize,
     /// Holdings in it that had no closing price.
     pub carried: u64,
     /// It was the last one, and the run is finished.
@@ -57,6 +58,8 @@ pub struct PageOrder {
     pub users_max: usize,
     pub closes: Arc<Closes>,
     pub now_ms: i64,
+    /// Told whose points are new.
+    pub answers: Arc<Answers>,
 }
 
 /// Reads how far the run of `date` has come, and what it lacks: at most `symbols_max` symbols in
@@ -92,11 +95,12 @@ pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
     let done_to = portfolios.last().map_or(order.after, |(id, _)| *id);
     let points: Vec<Valued> =
         portfolios.into_iter().filter_map(|(id, held)| valued(id, held, order)).collect();
-    let users = points.iter().map(|valued| valued.id).collect();
+    let users: Vec<AccountId> = points.iter().map(|valued| valued.id).collect();
     let carried = points.iter().map(|valued| u64::from(valued.point.carried)).sum();
     let finished_ms = is_last.then_some(order.now_ms);
     store.keep_points(order.due.date, points, done_to, finished_ms)?;
-    Ok(Paged { done_to, users, carried, is_last })
+    users.iter().for_each(|user| order.answers.invalidate(user.0));
+    Ok(Paged { done_to, users: users.len(), carried, is_last })
 }
 
 /// `None` for users who were never synced, or have nothing.
