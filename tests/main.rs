@@ -12,4 +12,5 @@ mod service;
 mod settings;
 mod source;
 mod support;
+mod sync;
 mod tidy;

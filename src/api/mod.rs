@@ -4,11 +4,16 @@
 //! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
+mod activation;
 mod body;
 mod cors;
 mod health;
+mod journal;
+mod json;
+mod portfolio;
 mod query;
 mod quotes;
+mod refusals;
 mod snapshot;
 mod tokens;
 
@@ -19,13 +24,17 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
-use crate::brokers::SharedToken;
+use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedSnapshot};
+use crate::rt::Lane;
 use crate::store::Store;
 
+pub use activation::Administration;
 pub use cors::Cors;
+pub use journal::Cursors;
+pub use portfolio::Desk;
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
@@ -40,12 +49,21 @@ pub struct State {
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
+    pub broker_a: Arc<BrokerA>,
+    /// Users' syncs and activations; the shared feed has threads of its own.
+    pub broker_a_lane: Arc<Lane>,
     pub broker_a_token: Arc<SharedToken>,
+    pub broker_b: Arc<BrokerB>,
+    pub broker_b_lane: Arc<Lane>,
+    pub administration: Administration,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: Cors,
+    pub portfolio: Desk,
+    /// Of the journal's pages.
+    pub cursors: Cursors,
 }
 
 /// A request with what the dispatch found out about it.
@@ -118,6 +136,62 @@ pub const ROUTES: &[Route] = &[
         doc: "Quotes of up to 50 symbols",
     },
     Route {
+        method: Method::Post,
+        path: "/api/portfolio/sync",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::broker_a,
+        doc: "Replaces what is stored of broker A with what it says now",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/portfolio/brokerb-sync",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::broker_b,
+        doc: "Replaces what is stored of broker B with what it says now",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/holdings",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::holdings,
+        doc: "Holdings of the last sync, valued",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/positions",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::positions,
+        doc: "Positions of the last sync",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/pnl",
+        access: Access::User,
+        hop: Hop::OnMiss,
+        run: portfolio::pnl,
+        doc: "Profit and loss, and its trend of up to a year",
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/portfolio/data",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::delete,
+        doc: "Deletes what was synced; the journal stays",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/portfolio/export",
+        access: Access::User,
+        hop: Hop::Always,
+        run: portfolio::export,
+        doc: "Everything stored of the user, as one document",
+    },
+    Route {
         method: Method::Get,
         path: "/api/health",
         access: Access::Public,
@@ -132,6 +206,70 @@ pub const ROUTES: &[Route] = &[
         hop: Hop::Never,
         run: tokens::broker_a_status,
         doc: "State of the server's shared broker A token",
+    },
+    Route {
+        method: Method::Get,
+        path: "/brokerb/status",
+        access: Access::Public,
+        hop: Hop::Never,
+        run: tokens::broker_b_status,
+        doc: "State of the server's shared broker B session",
+    },
+    Route {
+        method: Method::Post,
+        path: "/brokera/activate",
+        access: Access::Admin,
+        hop: Hop::Always,
+        run: activation::broker_a,
+        doc: "Exchange a login's request_token for the shared broker A token",
+    },
+    Route {
+        method: Method::Post,
+        path: "/brokerb/activate",
+        access: Access::Admin,
+        hop: Hop::Always,
+        run: activation::broker_b,
+        doc: "Exchange a login's api_session for the shared broker B session",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/journal",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::list,
+        doc: "The journal, newest first, by pages",
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/journal",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::add,
+        doc: "Write an entry into the journal",
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/journal/{id}",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::show,
+        doc: "One entry of the journal",
+    },
+    Route {
+        method: Method::Put,
+        path: "/api/journal/{id}",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::replace,
+        doc: "Replace an entry of the journal",
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/journal/{id}",
+        access: Access::User,
+        hop: Hop::Always,
+        run: journal::delete,
+        doc: "Delete an entry of the journal",
     },
 ];
 
@@ -231,11 +369,7 @@ fn unidentified(why: Unidentified) -> Problem {
             let problem = Problem::new(401, "token_missing", "This needs an access token.");
             problem.with("WWW-Authenticate", "Bearer")
         }
-        Unidentified::Invalid => {
-            let detail = "The access token is not valid, or not any more.";
-            let problem = Problem::new(401, "token_invalid", detail);
-            problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
-        }
+        Unidentified::Invalid => refusals::token_invalid(),
     }
 }
 

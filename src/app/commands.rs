@@ -34,7 +34,7 @@ pub fn demo(config: &Config) -> ExitCode {
     let now = config.now.unwrap_or_else(|| lively_instant(&calendar, Clock::system().now()));
     let clock = Clock::starting_at(now);
     let settings = sim_settings(&config.sim, &calendar);
-    let app = settings.broker_a.clone();
+    let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
     let sim = match sim::start(settings, clock.clone()) {
         Ok(sim) => sim,
         Err(error) => return fail(&error, Exit::Unavailable),
@@ -44,6 +44,8 @@ pub fn demo(config: &Config) -> ExitCode {
     config.broker_a.api_secret = Some(app.api_secret.into());
     config.broker_a.access_token = Some(app.access_token.into());
     config.broker_b.url = sim.broker_b_url();
+    config.broker_b.api_key = Some(app_b.api_key.into());
+    config.broker_b.api_secret = Some(app_b.secret_key.into());
     config.public.url = sim.public_url();
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");

@@ -8,18 +8,21 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::api::{Api, Cors, State};
+use crate::api::{Administration, Api, Cors, Cursors, Desk, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
+use crate::brokers::broker_b::master;
 use crate::brokers::transport::BadUrl;
-use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
 use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::{ListenError, Listener, Server};
+use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{DataError, IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
 use crate::ops::Exit;
+use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec, edge};
 use crate::store::{self, OpenError, SqliteStore, Store};
 use crate::warm::{Mailbox, Parts, Warmers};
@@ -27,6 +30,17 @@ use crate::warm::{Mailbox, Parts, Warmers};
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
 const UPSTREAM_QUEUE_MAX: usize = 64;
+/// Calls of the shared feed that may run at once: a batch, a login, a daily list. Its own, so that
+/// users' syncs, which may hang by the dozen, never take them.
+const FEED_THREADS: usize = 3;
+/// Users' syncs that may wait per broker: what eight threads get through in twice a usual sync's
+/// time, so that who waits still has time left to be served.
+const SYNC_QUEUE_MAX: usize = 64;
+/// How long a user's sync may wait for a thread before its own time begins.
+const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
+/// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
+const PORTFOLIO_THREADS: usize = 2;
+const PORTFOLIO_QUEUE_MAX: usize = 512;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
 /// Users' finished answers in memory: some thousand users' views.
@@ -102,7 +116,7 @@ impl App {
             Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
         let parts = parts(config, clock, calendar, indices, store)?;
         let mailbox = parts.1;
-        let state = state(config, &parts.0);
+        let state = state(config, &parts.0)?;
         let warmers = Warmers::start(parts.0, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
@@ -164,7 +178,7 @@ fn parts(
         calendar,
         indices,
         broker_a: Arc::new(broker_a),
-        broker_a_lane: lane("broker-a", config.broker_a.lane_threads, UPSTREAM_QUEUE_MAX)?,
+        broker_a_lane: lane("broker-a-feed", FEED_THREADS, UPSTREAM_QUEUE_MAX)?,
         token,
         public: public.map(Arc::new),
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
@@ -190,8 +204,13 @@ fn parts(
     Ok((parts, mailbox))
 }
 
-fn state(config: &Config, parts: &Parts) -> State {
-    State {
+fn state(config: &Config, parts: &Parts) -> Result<State, StartError> {
+    let lane = |name, threads| {
+        let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
+        Lane::start(&spec, &parts.clock).map(Arc::new)
+    };
+    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &parts.clock)?;
+    Ok(State {
         clock: parts.clock.clone(),
         auth: Arc::new(Auth {}),
         store: Arc::clone(&parts.store),
@@ -201,11 +220,69 @@ fn state(config: &Config, parts: &Parts) -> State {
         probes: parts.probes.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
+        broker_a: Arc::clone(&parts.broker_a),
+        broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
         broker_a_token: Arc::clone(&parts.token),
+        broker_b: Arc::new(broker_b),
+        broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
+        administration: Administration::new(
+            config,
+            Arc::clone(&parts.broker_a_lane),
+            parts.clock.clone(),
+        ),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
-    }
+        portfolio: desk(config, &parts.clock)?,
+        cursors: Cursors::default(),
+    })
+}
+
+fn desk(config: &Config, clock: &Clock) -> Result<Desk, StartError> {
+    let spec =
+        LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
+    Ok(Desk::new(
+        clock,
+        config.cache.answers_bytes_max,
+        Securities::of(vec![master_shares(config), embedded_shares()]),
+        Arc::new(Lane::start(&spec, clock)?),
+        config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
+        config.broker_a.api_key.as_ref(),
+    ))
+}
+
+/// The operator's security master; without a readable one the portfolio knows fewer codes.
+fn master_shares(config: &Config) -> Vec<Listed> {
+    let Some(path) = &config.broker_b.master_file else { return Vec::new() };
+    let read = std::fs::read(path).map_err(|error| error.to_string());
+    let master = match read.and_then(|file| master::parse(&file).map_err(|e| e.to_string())) {
+        Ok(master) => master,
+        Err(error) => {
+            tracing::error!(error, path = %path.display(), "running without security master");
+            return Vec::new();
+        }
+    };
+    let (rows, skipped) = (master.rows.len(), master.skipped);
+    tracing::info!(rows, skipped, "security master read");
+    let listed = master.rows.into_iter().map(|row| Listed {
+        exchange: row.exchange.into(),
+        ticker: row.ticker,
+        isin: row.isin,
+        short_code: Some(row.short_code),
+    });
+    listed.collect()
+}
+
+/// The compiled-in shares, as the portfolio wants to know them.
+fn embedded_shares() -> Vec<Listed> {
+    let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
+    let listed = shares.map(|row| Listed {
+        exchange: row.symbol.exchange().as_str().into(),
+        ticker: row.symbol.ticker().into(),
+        isin: row.isin,
+        short_code: row.broker_b_code,
+    });
+    listed.collect()
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {

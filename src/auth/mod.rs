@@ -1,5 +1,7 @@
 //! Row 5: who is calling.
 
+pub mod throttle;
+
 use crate::http::Request;
 use crate::store::AccountId;
 

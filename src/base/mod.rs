@@ -10,10 +10,12 @@ pub mod ist;
 pub mod json;
 pub mod quote;
 pub mod rng;
+pub mod security;
 pub mod symbol;
 
 pub use broker::Broker;
 pub use clock::Clock;
 pub use holding::{Holding, Position, PositionKind, Synced};
 pub use quote::{Quote, Source};
+pub use security::MasterRow;
 pub use symbol::{Exchange, Symbol};

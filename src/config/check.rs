@@ -98,10 +98,11 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let files = [
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
         ("BHAV_INDICES_FILE", &config.market.indices_file),
+        ("BHAV_BROKERB_MASTER_FILE", &config.broker_b.master_file),
     ];
     for (name, path) in files {
         if let Some((path, problem)) = path.as_deref().and_then(unusable_file) {
-            let cure = "name a readable file, or unset it to use the built-in data".to_owned();
+            let cure = "name a readable file, or unset it to do without".to_owned();
             found.push((vec![name], fault(name, path, problem, cure)));
         }
     }

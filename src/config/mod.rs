@@ -144,6 +144,10 @@ pub struct BrokerBSettings {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
     pub admin_secret: Option<SecretString>,
+    /// The broker's security master, which turns its short codes into tickers
+    /// (`BHAV_BROKERB_MASTER_FILE`).
+    pub master_file: Option<PathBuf>,
+    pub lane_threads: usize,
 }
 
 impl Default for BrokerBSettings {
@@ -153,6 +157,8 @@ impl Default for BrokerBSettings {
             api_key: None,
             api_secret: None,
             admin_secret: None,
+            master_file: None,
+            lane_threads: 8,
         }
     }
 }
@@ -189,6 +195,8 @@ pub struct UpstreamSettings {
     /// From the end of the request to the head of the answer, and for the body.
     pub read_timeout_ms: u64,
     pub total_timeout_ms: u64,
+    /// All calls of one user's sync together.
+    pub sync_timeout_ms: u64,
     pub response_bytes_max: u64,
     /// The daily instruments file is larger than any other answer.
     pub instruments_bytes_max: u64,
@@ -207,6 +215,7 @@ impl Default for UpstreamSettings {
             connect_timeout_ms: 2_000,
             read_timeout_ms: 5_000,
             total_timeout_ms: 7_000,
+            sync_timeout_ms: 15_000,
             response_bytes_max: 4 * 1024 * 1024,
             instruments_bytes_max: 32 * 1024 * 1024,
             redirects_max: 2,
@@ -232,6 +241,8 @@ pub struct CacheSettings {
     pub demand_ttl_ms: u64,
     /// Records of one kind that the second level keeps on disk.
     pub l2_records_max: usize,
+    /// Users' finished answers held in memory.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for CacheSettings {
@@ -243,6 +254,7 @@ impl Default for CacheSettings {
             waiters_max: 2_000,
             demand_ttl_ms: 60_000,
             l2_records_max: 10_000,
+            answers_bytes_max: 64 * 1024 * 1024,
         }
     }
 }

@@ -2,7 +2,11 @@
 //!
 //! Any thread may look and judge; the lock is held for a copy only.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
 
 use parking_lot::Mutex;
 use rusqlite::{ErrorCode, ffi};
@@ -35,14 +39,20 @@ impl State {
         }
     }
 
-    /// What an error says about the file.
-    pub(super) fn of(error: &rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::ReadOnly) => Self::ReadOnly,
-            Some(ErrorCode::DiskFull) => Self::Full,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
-            _ => Self::Unavailable,
+    /// What an error says about the file; `None` for errors that are about the work alone.
+    pub(super) fn of(error: &rusqlite::Error) -> Option<Self> {
+        match error.sqlite_error_code()? {
+            ErrorCode::ReadOnly => Some(Self::ReadOnly),
+            ErrorCode::DiskFull => Some(Self::Full),
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Some(Self::Corrupt),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(Self::Busy),
+            ErrorCode::ConstraintViolation
+            | ErrorCode::TypeMismatch
+            | ErrorCode::TooBig
+            | ErrorCode::ApiMisuse
+            | ErrorCode::ParameterOutOfRange
+            | ErrorCode::Unknown => None,
+            _ => Some(Self::Unavailable),
         }
     }
 }
@@ -62,22 +72,43 @@ struct Seen {
     cause: String,
 }
 
+/// The file behind a path: a name may come to stand for another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
+}
+
 /// Shared by the writer, the readers and whoever asks.
 pub(super) struct Condition {
+    path: PathBuf,
     seen: Mutex<Seen>,
-    /// The file was opened and has the present schema: readers may open it too.
-    readable: AtomicBool,
+    /// Of the file that was opened first and had or got the present schema; no other is opened by
+    /// this process, and none is made any more.
+    opened: OnceLock<Identity>,
     refused: AtomicU64,
 }
 
 impl Condition {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(path: &Path) -> Self {
         let seen = Seen { state: State::Unavailable, cause: "not opened yet".into() };
         Self {
+            path: path.to_owned(),
             seen: Mutex::new(seen),
-            readable: AtomicBool::new(false),
+            opened: OnceLock::new(),
             refused: AtomicU64::new(0),
         }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn state(&self) -> State {
@@ -88,8 +119,22 @@ impl Condition {
         self.seen.lock().cause.clone()
     }
 
-    pub(super) fn is_readable(&self) -> bool {
-        self.readable.load(Ordering::Acquire)
+    /// Whether the file was opened once.
+    pub(super) fn was_opened(&self) -> bool {
+        self.opened.get().is_some()
+    }
+
+    /// Refuses to go on where the path stands for another file than the one opened first, or for
+    /// none: what is written to a removed file is lost.
+    pub(super) fn expect_in_place(&self) -> Result<(), StoreError> {
+        let Some(opened) = self.opened.get() else { return Ok(()) };
+        if Identity::of(&self.path).is_ok_and(|found| found == *opened) {
+            return Ok(());
+        }
+        let cause = "the file was moved, removed or replaced while in use: put it back, or stop \
+                     the service, put a good copy in place and start it";
+        self.failed(State::Unavailable, cause);
+        Err(StoreError::Unavailable(cause.to_owned()))
     }
 
     pub(super) fn refused(&self) -> u64 {
@@ -100,35 +145,45 @@ impl Condition {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The file was opened, with the present schema; this forgets an earlier file's damage.
-    pub(super) fn opened(&self) {
-        self.readable.store(true, Ordering::Release);
-        self.set(State::Ok, String::new());
+    /// The file was opened, with the present schema. Only the first time is that good news: after
+    /// that, a write has to show it.
+    pub(super) fn opened(&self, takes_writes: bool) -> io::Result<()> {
+        if self.was_opened() {
+            return Ok(());
+        }
+        let identity = Identity::of(&self.path)?;
+        if self.opened.set(identity).is_ok() {
+            match takes_writes {
+                true => self.set(State::Ok, ""),
+                false => self.set(State::ReadOnly, "the file takes no writes"),
+            }
+        }
+        Ok(())
     }
 
     /// A write is on disk. A damaged file is not healed by that.
     pub(super) fn worked(&self) {
         if !matches!(self.state(), State::Ok | State::Corrupt) {
-            self.set(State::Ok, String::new());
+            self.set(State::Ok, "");
         }
     }
 
     /// Something failed in a way that says `state` of the file.
-    pub(super) fn failed(&self, state: State, cause: String) {
+    pub(super) fn failed(&self, state: State, cause: &str) {
         if self.state() != State::Corrupt {
             self.set(state, cause);
         }
     }
 
-    fn set(&self, state: State, cause: String) {
+    fn set(&self, state: State, cause: &str) {
         let before =
-            std::mem::replace(&mut *self.seen.lock(), Seen { state, cause: cause.clone() });
+            std::mem::replace(&mut *self.seen.lock(), Seen { state, cause: cause.to_owned() });
         if before.state == state {
             return;
         }
         match state {
             State::Ok => tracing::info!(was = before.state.as_str(), "the store can be used"),
-            _ => tracing::error!(state = state.as_str(), %cause, "the store cannot be used fully"),
+            _ => tracing::error!(state = state.as_str(), cause, "the store cannot be used fully"),
         }
     }
 
@@ -147,7 +202,10 @@ impl Condition {
             // Not SQLite's: a column of another type than was asked for.
             None => return StoreError::Damaged("a column of another type"),
         }
-        self.failed(State::of(&error), error.to_string());
-        StoreError::Unavailable(error.to_string())
+        let cause = error.to_string();
+        if let Some(state) = State::of(&error) {
+            self.failed(state, &cause);
+        }
+        StoreError::Unavailable(cause)
     }
 }

@@ -64,12 +64,12 @@ fn known_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
-/// Opens for writing; makes the file with mode 0600 where there is none, and migrates.
-pub(super) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
+/// Opens for writing, and migrates. Where there is no file it makes one with mode 0600, if `make`.
+pub(super) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, OpenError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(OpenError::OldSqlite(rusqlite::version()));
     }
-    make_private(path)?;
+    make_private(path, make)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     configure(&connection)?;
@@ -88,7 +88,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
         if version > 0 {
             keep_copy(&connection, path)?;
         }
-        migrate(&mut connection)?;
+        migrate(&mut connection, MIGRATIONS)?;
     }
     Ok(connection)
 }
@@ -118,11 +118,12 @@ fn no_row(error: rusqlite::Error) -> rusqlite::Result<()> {
 }
 
 /// SQLite gives the log and the shared-memory file the mode of this one.
-fn make_private(path: &Path) -> io::Result<()> {
+fn make_private(path: &Path, make: bool) -> io::Result<()> {
     match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is not a file")),
         Ok(found) if found.permissions().mode() & 0o077 == 0 => Ok(()),
         Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
             match path.parent() {
                 Some(parent) => File::open(parent)?.sync_all(),
@@ -165,17 +166,17 @@ fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been first.
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    for migration in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
+    for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", known_version())?;
+    transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
     transaction.commit()?;
-    tracing::info!(from, to = known_version(), "the store has its present schema");
+    tracing::info!(from, to = migrations.len(), "the store has its present schema");
     Ok(())
 }
 

@@ -18,7 +18,8 @@ const COUNT_ENTRY: &str = include_str!("../../sql/store/count_entry.sql");
 const UNCOUNT_ENTRY: &str = include_str!("../../sql/store/uncount_entry.sql");
 const ADD_ENTRY: &str = include_str!("../../sql/store/add_entry.sql");
 const ENTRIES: &str = include_str!("../../sql/store/entries.sql");
-const ENTRIES_AFTER: &str = include_str!("../../sql/store/entries_after.sql");
+const ENTRIES_SAME_DAY: &str = include_str!("../../sql/store/entries_same_day.sql");
+const ENTRIES_BEFORE: &str = include_str!("../../sql/store/entries_before.sql");
 const ENTRY: &str = include_str!("../../sql/store/entry.sql");
 const REPLACE_ENTRY: &str = include_str!("../../sql/store/replace_entry.sql");
 const DELETE_ENTRY: &str = include_str!("../../sql/store/delete_entry.sql");
@@ -58,14 +59,19 @@ pub(super) fn page(
     after: Option<JournalCursor>,
     limit: usize,
 ) -> Result<Vec<JournalEntry>, Failure> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    match after {
-        None => all(connection, ENTRIES, [id.0, limit], entry),
-        Some(JournalCursor { traded_on, id: last }) => {
-            let range = params![id.0, limit, traded_on.to_string(), last];
-            all(connection, ENTRIES_AFTER, range, entry)
-        }
+    let rows = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let Some(JournalCursor { traded_on, id: last }) = after else {
+        return all(connection, ENTRIES, [id.0, rows(limit)], entry);
+    };
+    // In two steps: SQLite ends an index range by a pair of columns at the first of them, and a day
+    // may have many entries.
+    let day = traded_on.to_string();
+    let mut page = all(connection, ENTRIES_SAME_DAY, params![id.0, rows(limit), day, last], entry)?;
+    if page.len() < limit {
+        let range = params![id.0, rows(limit - page.len()), day];
+        page.extend(all(connection, ENTRIES_BEFORE, range, entry)?);
     }
+    Ok(page)
 }
 
 pub(super) fn one(

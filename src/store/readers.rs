@@ -1,7 +1,6 @@
 //! The readers' side of the file: a few connections that cannot write. Used by the threads of the
 //! lane `store-reader`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,14 +12,13 @@ use super::file::open_for_reading;
 
 /// At most one connection per thread of the lane.
 pub(super) struct Readers {
-    path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     condition: Arc<Condition>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, condition: Arc<Condition>) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()), condition }
+    pub(super) fn new(condition: Arc<Condition>) -> Self {
+        Self { idle: Mutex::new(Vec::new()), condition }
     }
 
     /// Runs `work` on one state of the file. A connection that met an error is not used again.
@@ -28,15 +26,15 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        if !self.condition.is_readable() {
+        if !self.condition.was_opened() {
             return Err(StoreError::Unavailable(self.condition.cause()));
         }
         let pooled = self.idle.lock().pop();
         let connection = match pooled {
             Some(connection) => Ok(connection),
-            None => open_for_reading(&self.path),
+            None => self.open(),
         };
-        let attempt = connection.map_err(Failure::from).and_then(|mut connection| {
+        let attempt = connection.and_then(|mut connection| {
             let transaction = connection.transaction()?;
             let done = work(&transaction)?;
             transaction.finish()?;
@@ -44,5 +42,10 @@ impl Readers {
             Ok(done)
         });
         attempt.map_err(|failure| self.condition.judge(failure))
+    }
+
+    fn open(&self) -> Result<Connection, Failure> {
+        self.condition.expect_in_place()?;
+        Ok(open_for_reading(self.condition.path())?)
     }
 }

@@ -56,13 +56,12 @@ impl SqliteStore {
     /// # Errors
     /// A newer schema, a foreign file, or no thread to be had.
     pub fn open(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
-        let condition = Arc::new(Condition::new());
-        let ledger = SqliteLedger::open(path.to_owned(), Arc::clone(&condition))?;
-        Self::start(path, readers, clock, ledger, condition).map_err(OpenError::System)
+        let condition = Arc::new(Condition::new(path));
+        let ledger = SqliteLedger::open(Arc::clone(&condition))?;
+        Self::start(readers, clock, ledger, condition).map_err(OpenError::System)
     }
 
     fn start(
-        path: &Path,
         readers: usize,
         clock: &Clock,
         ledger: SqliteLedger,
@@ -78,7 +77,7 @@ impl SqliteStore {
         Ok(Self {
             writer: Batch::start(&writer, clock, ledger)?,
             reader_lane: Lane::start(&lane, clock)?,
-            readers: Arc::new(Readers::new(path.to_owned(), Arc::clone(&condition))),
+            readers: Arc::new(Readers::new(Arc::clone(&condition))),
             condition,
         })
     }
@@ -289,10 +288,11 @@ impl Store for SqliteStore {
 
     fn probe(&self) {
         // Failures are noted where they happen.
+        let in_place = self.condition.expect_in_place().is_ok();
         let read = self.read(READ_DEADLINE_MS, |file| {
             columns::first(file, PROBE_READ, [], |row| Ok(row.get::<_, i64>(0)?))
         });
-        if self.condition.state() == State::Ok && read.is_ok() {
+        if in_place && self.condition.state() == State::Ok && read.is_ok() {
             return;
         }
         let written = self.write(WRITE_DEADLINE_MS, |file| columns::run(file, PROBE_WRITE, []));

@@ -221,3 +221,137 @@ fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
     assert_eq!(store.entries(one, None, 100).unwrap().len(), 3);
     assert_eq!(store.add_entry(AccountId(99), fields(DAY, "X"), 1), Err(StoreError::NoSuchUser));
 }
+
+#[test]
+fn bounds_are_kept() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let derive = || -> Derive { Box::new(|_, _| derived(point(DAY, "1", PointSource::Sync))) };
+    let rows = vec![holding(Broker::A, "INFY", "1"); portfolios::ROWS_MAX + 1];
+    let synced = Synced { holdings: rows, ..Synced::default() };
+    let limit = portfolios::ROWS_MAX;
+    assert_eq!(
+        store.replace_portfolio(id, Broker::A, 1, synced, derive()),
+        Err(StoreError::TooMany { what: "holdings", limit })
+    );
+    let rows = vec![position(Broker::A, PositionKind::Net, "X"); portfolios::ROWS_MAX + 1];
+    let synced = Synced { positions: rows, ..Synced::default() };
+    assert_eq!(
+        store.replace_portfolio(id, Broker::A, 1, synced, derive()),
+        Err(StoreError::TooMany { what: "positions", limit })
+    );
+    let limit = journal::ENTRIES_MAX;
+    store
+        .write(WRITE_DEADLINE_MS, move |file| {
+            Ok(file.execute("UPDATE users SET journal_entries = ?1", [limit as i64 - 1])?)
+        })
+        .unwrap();
+    let last = store.add_entry(id, fields(DAY, "X"), 1).unwrap();
+    let full = Err(StoreError::TooMany { what: "journal entries", limit });
+    assert_eq!(store.add_entry(id, fields(DAY, "X"), 1), full);
+    assert!(store.delete_entry(id, last.id).unwrap());
+    store.add_entry(id, fields(DAY, "X"), 1).unwrap();
+}
+
+#[test]
+fn a_sync_of_nobody_is_refused_and_derives_nothing() {
+    let (_dir, _, store) = fresh();
+    let derive: Derive = Box::new(|_, _| panic!("must not be asked"));
+    let result = store.replace_portfolio(AccountId(7), Broker::A, 1, Synced::default(), derive);
+    assert_eq!(result, Err(StoreError::NoSuchUser));
+}
+
+#[test]
+fn deriving_sees_what_stood_before_and_may_mark_what_comes() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    sync(&store, id, Broker::B, 1, &["INFY"]);
+    let derive: Derive = Box::new(|before, synced| {
+        assert_eq!(before.portfolio.holdings.len(), 1);
+        synced.holdings[0].corporate_action = true;
+        derived(point(DAY, "99", PointSource::Sync))
+    });
+    let synced = Synced { holdings: vec![holding(Broker::A, "TCS", "3")], ..Synced::default() };
+    let told = store.replace_portfolio(id, Broker::A, 2, synced, derive).unwrap();
+    assert_eq!(told, derived(point(DAY, "99", PointSource::Sync)));
+    let found = store.portfolio(id).unwrap();
+    assert!(found.holdings[0].corporate_action && found.holdings.len() == 2);
+    assert_eq!(store.points(id, DAY).unwrap()[0].total_current_value, dec("99"));
+}
+
+#[test]
+fn a_close_run_pages_through_holders_and_skips_what_changed_meanwhile() {
+    let (_dir, _, store) = fresh();
+    let ids: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
+    for (id, tickers) in
+        [(0, &["TCS", "INFY"][..]), (2, &["INFY"][..]), (3, &["ABB"][..]), (4, &["ZEEL"][..])]
+    {
+        sync(&store, ids[id], Broker::A, 10, tickers);
+    }
+    let symbols = |after: Option<&Symbol>, limit| {
+        let found = store.held_symbols(after, limit).unwrap();
+        found.iter().map(|symbol| symbol.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(symbols(None, 10), ["NSE:ABB", "NSE:INFY", "NSE:TCS", "NSE:ZEEL"]);
+    assert_eq!(symbols(None, 2), ["NSE:ABB", "NSE:INFY"]);
+    assert_eq!(symbols(Symbol::parse("NSE:INFY").as_ref(), 10), ["NSE:TCS", "NSE:ZEEL"]);
+
+    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::NotBegun);
+    let symbol = Symbol::parse("NSE:INFY").unwrap();
+    store.keep_closes(DAY, &[(symbol.clone(), dec("1.10"))]).unwrap();
+    store.keep_closes(DAY, &[(symbol.clone(), dec("1.20"))]).unwrap();
+    assert_eq!(store.closes(DAY).unwrap(), [(symbol.clone(), dec("1.20"))]);
+
+    let page = store.portfolios_after(AccountId(0), 2).unwrap();
+    assert_eq!(page.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ids[0], ids[2]]);
+    assert_eq!(page[0].1, store.portfolio(ids[0]).unwrap());
+    let valued =
+        |id: AccountId| Valued { id, synced_ms: 10, point: point(DAY, "7", PointSource::Close) };
+    let points = ids.iter().map(|id| valued(*id)).collect();
+    sync(&store, ids[2], Broker::B, 11, &["INFY"]);
+    store.delete_portfolio(ids[3]).unwrap();
+    store.erase_user(ids[4], 1).unwrap();
+    store.keep_points(DAY, points, ids[2], None).unwrap();
+    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::Begun(ids[2]));
+    let source = |at: usize| store.points(ids[at], DAY).unwrap().first().map(|p| p.source);
+    assert_eq!(source(0), Some(PointSource::Close));
+    assert_eq!(source(2), Some(PointSource::Sync), "synced meanwhile");
+    assert_eq!((source(1), source(3), source(4)), (None, None, None));
+    let next = DAY.tomorrow().unwrap();
+    store.keep_points(DAY, Vec::new(), ids[4], Some(1)).unwrap();
+    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::Finished);
+    assert_eq!(store.closes(DAY).unwrap().len(), 1);
+    store.keep_points(next, Vec::new(), ids[4], Some(2)).unwrap();
+    assert_eq!(store.closes(DAY).unwrap(), [], "the day after, nobody needs them");
+}
+
+#[test]
+fn many_writers_share_commits_and_every_answer_is_true() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let before = store.health();
+    let shared = &store;
+    let ids: Vec<i64> = std::thread::scope(|scope| {
+        let write = |n: i64| {
+            let add = move |m| shared.add_entry(id, fields(DAY, "X"), n * 100 + m).unwrap().id;
+            scope.spawn(move || (0..20).map(add).collect::<Vec<_>>())
+        };
+        let writers: Vec<_> = (0..16).map(write).collect();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+    });
+    let health = store.health();
+    assert_eq!(health.writes - before.writes, 320);
+    assert!(health.commits - before.commits < 320, "commits are shared: {health:?}");
+    drop(store);
+    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    let stored = store.entries(id, None, 1_000).unwrap();
+    assert_eq!(stored.len(), 320);
+    assert!(ids.iter().all(|id| stored.iter().any(|entry| entry.id == *id)));
+}
+
+#[path = "faults_tests.rs"]
+mod faults;
+#[path = "model_tests.rs"]
+mod model;
+#[path = "statements_tests.rs"]
+mod statements;

@@ -1,6 +1,5 @@
 //! The writer's side of the file. Runs on the thread `store-writer` alone.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -12,10 +11,13 @@ use crate::rt::Ledger;
 
 /// The one connection that writes.
 pub(super) struct SqliteLedger {
-    path: PathBuf,
     /// `None` where the file could not be opened, or after an error that a new connection may not
     /// have; the next transaction tries again.
     connection: Option<Connection>,
+    /// Rows changed on this connection when the job began.
+    changes_before: u64,
+    /// A job that is kept changed something.
+    wrote: bool,
     condition: Arc<Condition>,
 }
 
@@ -24,8 +26,8 @@ impl SqliteLedger {
     ///
     /// # Errors
     /// Those that end the start: a newer schema, a foreign file.
-    pub(super) fn open(path: PathBuf, condition: Arc<Condition>) -> Result<Self, OpenError> {
-        let mut ledger = Self { path, connection: None, condition };
+    pub(super) fn open(condition: Arc<Condition>) -> Result<Self, OpenError> {
+        let mut ledger = Self { connection: None, changes_before: 0, wrote: false, condition };
         match ledger.connect() {
             Err(error) if error.ends_the_start() => Err(error),
             // The condition has it.
@@ -34,21 +36,22 @@ impl SqliteLedger {
     }
 
     fn connect(&mut self) -> Result<(), OpenError> {
-        match open_for_writing(&self.path) {
+        let make = !self.condition.was_opened();
+        let opened = open_for_writing(self.condition.path(), make).and_then(|connection| {
+            self.condition.opened(!connection.is_readonly("main")?)?;
+            Ok(connection)
+        });
+        match opened {
             Ok(connection) => {
-                self.condition.opened();
-                if connection.is_readonly("main").unwrap_or(false) {
-                    self.condition.failed(State::ReadOnly, "the file takes no writes".into());
-                }
                 self.connection = Some(connection);
                 Ok(())
             }
             Err(error) => {
                 let state = match &error {
                     OpenError::Sqlite(error) => State::of(error),
-                    _ => State::Unavailable,
+                    _ => None,
                 };
-                self.condition.failed(state, error.to_string());
+                self.condition.failed(state.unwrap_or(State::Unavailable), &error.to_string());
                 Err(error)
             }
         }
@@ -63,6 +66,10 @@ impl SqliteLedger {
         work(connection).map_err(|failure| self.condition.judge(failure))
     }
 
+    fn changes(&self) -> u64 {
+        self.connection.as_ref().map_or(0, Connection::total_changes)
+    }
+
     fn control(&mut self, sql: &str) -> Result<(), StoreError> {
         let Some(connection) = &self.connection else { return Err(self.closed()) };
         let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
@@ -70,7 +77,7 @@ impl SqliteLedger {
     }
 
     fn closed(&self) -> StoreError {
-        StoreError::Unavailable(self.condition.cause())
+        StoreError::Unavailable(format!("no transaction: {}", self.condition.cause()))
     }
 }
 
@@ -78,16 +85,24 @@ impl Ledger for SqliteLedger {
     type Error = StoreError;
 
     fn begin(&mut self) -> Result<(), StoreError> {
+        self.condition.expect_in_place()?;
+        // A read-only connection stays so when the file no longer is, and one that met an I/O error
+        // may go on meeting it.
+        if matches!(self.condition.state(), State::ReadOnly | State::Unavailable) {
+            self.connection = None;
+        }
         if self.connection.is_none() && self.connect().is_err() {
             return Err(self.closed());
         }
         if self.condition.state() == State::Corrupt {
             return Err(self.closed());
         }
+        self.wrote = false;
         self.control("BEGIN IMMEDIATE")
     }
 
     fn mark(&mut self) -> Result<(), StoreError> {
+        self.changes_before = self.changes();
         self.control("SAVEPOINT job")
     }
 
@@ -96,7 +111,9 @@ impl Ledger for SqliteLedger {
         if self.connection.as_ref().is_none_or(Connection::is_autocommit) {
             return Err(self.closed());
         }
-        if !keep {
+        if keep {
+            self.wrote |= self.changes() != self.changes_before;
+        } else {
             self.control("ROLLBACK TO job")?;
         }
         self.control("RELEASE job")
@@ -107,7 +124,10 @@ impl Ledger for SqliteLedger {
             return Err(self.closed());
         }
         self.control("COMMIT")?;
-        self.condition.worked();
+        // Ending a transaction that changed nothing shows nothing.
+        if self.wrote {
+            self.condition.worked();
+        }
         Ok(())
     }
 
@@ -115,11 +135,6 @@ impl Ledger for SqliteLedger {
         if self.connection.as_ref().is_some_and(|connection| !connection.is_autocommit()) {
             // What it says is about a transaction that is lost anyway.
             let _ = self.control("ROLLBACK");
-        }
-        // A read-only connection stays so when the file no longer is; and one that met an I/O error
-        // may hold on to a file that is not there any more. A corrupt file is left as it is.
-        if matches!(self.condition.state(), State::ReadOnly | State::Unavailable) {
-            self.connection = None;
         }
     }
 }

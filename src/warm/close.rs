@@ -115,10 +115,8 @@ impl CloseWarmer {
         if !self.follow(parts, now_mono_ms) {
             return;
         }
-        if !somebody_waits {
-            for slot in feeds {
-                self.ask(parts, slot, feeds, now_mono_ms, events);
-            }
+        for slot in feeds {
+            self.ask(parts, slot, feeds, somebody_waits, now_mono_ms, events);
         }
         if !self.store_in_flight && now_mono_ms >= self.store_retry_mono_ms {
             self.use_store(parts, now_mono_ms, events);
@@ -147,7 +145,6 @@ impl CloseWarmer {
                 "the next session begins and the close was not revalued: gave up"
             );
         } else if let Some(due) = due {
-            tracing::info!(date = %due.date, "revaluing portfolios at the close");
             self.counts = Counts { date: Some(due.date), ..Counts::default() };
             self.work = Some(Work::of(due, now_mono_ms));
         }
@@ -246,6 +243,8 @@ impl CloseWarmer {
             CloseRun::Begun(after) => Step::Pages(after),
             CloseRun::NotBegun => Step::Price,
         };
+        let (date, missing) = (work.due.date, looked.missing.len());
+        tracing::info!(%date, missing, "revaluing portfolios at the close");
         if looked.cut_off {
             tracing::error!("more symbols are held than BHAV_CLOSE_SYMBOLS_MAX");
         }

@@ -18,6 +18,7 @@ struct Health {
     version: &'static str,
     uptime_s: u64,
     database: &'static str,
+    store: StoreReport,
     cache_l1: CacheL1,
     cache_l2: CacheL2,
     warmers: Warmers,
@@ -26,6 +27,13 @@ struct Health {
     close: Close,
     lanes: Vec<LaneReport>,
     disclaimer: &'static str,
+}
+
+#[derive(Serialize)]
+struct StoreReport {
+    writes: u64,
+    commits: u64,
+    refused: u64,
 }
 
 #[derive(Serialize)]
@@ -129,6 +137,7 @@ fn report(scheduler: &Scheduler) -> Health {
     let now_mono_ms = parts.clock.monotonic_ms();
     let l1 = parts.l1.stats();
     let l2 = parts.l2.stats();
+    let store = parts.store.health();
     let index = index_state(scheduler);
     let persist = match (&scheduler.persist_failure, l2.backend) {
         (_, "none") => "paused",
@@ -137,22 +146,22 @@ fn report(scheduler: &Scheduler) -> Health {
     };
     let broker_a = feed(scheduler, Some(&scheduler.broker_a), now_mono_ms);
     let public = feed(scheduler, scheduler.public.as_ref(), now_mono_ms);
-    let instruments = parts.instruments.load();
+    let close_state = scheduler.close.state(now_mono_ms);
     let status = match (index, broker_a.state, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        ("ok", "ok", "ok") if l2.backend != "none" => "ok",
+        ("ok", "ok", "ok")
+            if l2.backend != "none" && store.state == "ok" && close_state != "failing" =>
+        {
+            "ok"
+        }
         _ => "degraded",
     };
     Health {
         status,
         version: version::VERSION,
         uptime_s: scheduler.uptime_ms() / 1_000,
-        // The second level's file is the only database until accounts have one.
-        database: match (l2.backend, persist) {
-            ("none", _) => "unavailable",
-            (_, "ok") => "ok",
-            _ => "failing",
-        },
+        database: store.state,
+        store: StoreReport { writes: store.writes, commits: store.commits, refused: store.refused },
         cache_l1: CacheL1 {
             size: l1.size,
             hits: l1.hits,
@@ -171,20 +180,20 @@ fn report(scheduler: &Scheduler) -> Health {
             quotes: quotes_state(scheduler, now_mono_ms),
             instruments: instruments_state(scheduler),
             persist,
-            close: scheduler.close.state(now_mono_ms),
+            close: close_state,
         },
-        market: Market {
-            phase: scheduler.status().phase.as_str(),
-            calendar_known: scheduler.status().calendar_known,
-            as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
-            instruments: instruments.len(),
-            instruments_origin: instruments.origin().as_str(),
-        },
+        market: market(scheduler),
         feeds: Feeds { broker_a, public },
         close: close(scheduler.close.counts),
-        lanes: [&parts.broker_a_lane, &parts.public_lane, &parts.cache_lane, &parts.close_lane]
-            .map(|lane| lane_report(lane))
-            .into(),
+        lanes: [
+            &parts.broker_a_lane,
+            &parts.public_lane,
+            &parts.cache_lane,
+            &parts.store_lane,
+            &parts.close_lane,
+        ]
+        .map(|lane| lane_report(lane))
+        .into(),
         disclaimer: DISCLAIMER,
     }
 }
@@ -217,6 +226,17 @@ fn instruments_state(scheduler: &Scheduler) -> &'static str {
         (None, true) => "ok",
         // The embedded list serves until a token brings the day's.
         (None, false) => "paused",
+    }
+}
+
+fn market(scheduler: &Scheduler) -> Market {
+    let instruments = scheduler.parts.instruments.load();
+    Market {
+        phase: scheduler.status().phase.as_str(),
+        calendar_known: scheduler.status().calendar_known,
+        as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
+        instruments: instruments.len(),
+        instruments_origin: instruments.origin().as_str(),
     }
 }
 

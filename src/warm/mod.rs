@@ -15,6 +15,7 @@ mod persist;
 mod policy;
 mod rounds;
 mod scheduler;
+mod store_probe;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,6 +60,8 @@ pub enum Event {
     ClosePrices(Box<Round>),
     /// A job of the evening's revaluation ended; `None` when it was lost.
     Close(Box<close::Outcome>),
+    /// A probe of the store ended; what it saw, the store knows.
+    StoreProbed,
     Stop,
 }
 
@@ -106,6 +109,7 @@ pub struct Parts {
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
+    /// The shared feed's own; users' syncs have another.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,
     /// `None` when switched off.

@@ -12,6 +12,7 @@ use super::index;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
+use super::store_probe::StoreProbe;
 use super::{Event, Parts, health, rounds};
 use crate::base::{Source, ist};
 use crate::brokers::MarketFeed;
@@ -44,6 +45,7 @@ pub struct Scheduler {
     pub instruments: InstrumentsWarmer,
     pub close: CloseWarmer,
     pub unstored: Unstored,
+    store_probe: StoreProbe,
     status: MarketStatus,
     /// Monotonic time of the last phase change; the limits in force lag behind it a little.
     phase_since_mono_ms: u64,
@@ -76,6 +78,7 @@ impl Scheduler {
             instruments: InstrumentsWarmer::default(),
             close: CloseWarmer::default(),
             unstored: Unstored::default(),
+            store_probe: StoreProbe::default(),
             status,
             phase_since_mono_ms: now_mono_ms,
             policy,
@@ -151,6 +154,7 @@ impl Scheduler {
             Event::Close(outcome) => {
                 self.close.ended(*outcome, self.parts.clock.monotonic_ms());
             }
+            Event::StoreProbed => self.store_probe.ended(),
             Event::Stop => return false,
         }
         true
@@ -166,6 +170,7 @@ impl Scheduler {
         self.instruments.poll(&self.parts, now_mono_ms, &self.events);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
+        self.store_probe.poll(&self.parts, now_mono_ms, &self.events);
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
             self.second = now_ms / 1_000;

@@ -1,5 +1,6 @@
 //! The whole service over real sockets: an application against a simulator, one scenario a test.
 
+mod activation;
 mod close;
 mod coalescing;
 mod health;

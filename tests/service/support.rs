@@ -187,7 +187,21 @@ impl Client {
         self.exchange(&text, method != "HEAD")
     }
 
-    fn exchange(&mut self, request: &str, body: bool) -> Answer {
+    /// A JSON body; `headers` are whole lines.
+    pub fn post(&mut self, target: &str, headers: &str, body: &str) -> Answer {
+        self.send_json("POST", target, headers, body)
+    }
+
+    pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+        let length = body.len();
+        let text = format!(
+            "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n{headers}\r\n{body}"
+        );
+        self.exchange(&text, true)
+    }
+
+    pub fn exchange(&mut self, request: &str, body: bool) -> Answer {
         self.0.get_mut().write_all(request.as_bytes()).unwrap();
         self.answer(body).expect("the connection ended before an answer")
     }

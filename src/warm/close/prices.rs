@@ -1,5 +1,5 @@
-//! Asking the feeds for closing prices: when, for what, and what an answer means. On the scheduler's
-//! thread, but for the calls themselves, which are jobs of the feeds' lanes.
+//! Asking the feeds for closing prices: when, for what, and what an answer means. Runs on the
+//! scheduler's thread, but for the calls themselves, which are jobs of the feeds' lanes.
 
 use std::sync::Arc;
 
@@ -14,6 +14,10 @@ use crate::warm::{Event, JobReport, Parts, Round};
 
 /// Enough to come down from the largest batch to one symbol.
 const HALVINGS_MAX: u32 = 9;
+
+/// Requests go first, but where somebody waits all evening one slot in this time is taken all the
+/// same, or there would be no close.
+const STARVED_MS: u64 = 60_000;
 
 /// Slots of a feed's budget per call made here: every other one is left to rounds.
 const SLOTS_PER_CALL: u64 = 2;
@@ -40,14 +44,18 @@ impl CloseWarmer {
         parts: &Parts,
         slot: &FeedSlot,
         feeds: &[&FeedSlot],
+        somebody_waits: bool,
         now_mono_ms: u64,
         events: &Sender<Event>,
     ) {
         let source = slot.feed.source();
         let Some(work) = self.work.as_ref().filter(|work| work.step == Step::Price) else { return };
         let call = self.call(source);
+        let idle_since_mono_ms = call.asked_mono_ms.unwrap_or(0).max(work.began_mono_ms);
+        let starves = now_mono_ms.saturating_sub(idle_since_mono_ms) >= STARVED_MS;
         if call.in_flight
             || now_mono_ms < call.rests_until_mono_ms
+            || (somebody_waits && !starves)
             || slot.is_asking()
             || !work.due.has_settled(source, parts.clock.now())
             || slot.feed.readiness() != Readiness::Ready
