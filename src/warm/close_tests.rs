@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::jobs::{look, page};
+use super::prices::STARVED_MS;
 use super::*;
 use crate::base::{Broker, Clock, Holding, Quote, Source, Synced};
 use crate::brokers::{Batch, FeedError};
@@ -170,6 +171,24 @@ fn a_refused_batch_is_halved_down_to_the_symbol_to_blame() {
     assert_eq!(missing.batch(Source::BrokerA, true, 9, 0), both[1..], "not again for a while");
     answer(&mut warmer, Some(Ok(Batch::default())), 0);
     assert_eq!((warmer.broker_a.halvings, warmer.broker_a.failed), (1, false));
+}
+
+#[test]
+fn requests_go_first_but_not_for_ever() {
+    let call = Call { asked_mono_ms: Some(10), rests_until_mono_ms: 20, ..Call::default() };
+    for (began_mono_ms, waits, now_mono_ms, expected) in [
+        (5, false, 19, false),
+        (5, false, 20, true),
+        (5, true, 20, false),
+        (5, true, 9 + STARVED_MS, false),
+        (5, true, 10 + STARVED_MS, true),
+        // A run that has only begun has not starved.
+        (90, true, 10 + STARVED_MS, false),
+    ] {
+        let got = call.is_in_turn(began_mono_ms, waits, now_mono_ms);
+        assert_eq!(got, expected, "{began_mono_ms} {waits} {now_mono_ms}");
+    }
+    assert!(!Call { in_flight: true, ..call }.is_in_turn(5, false, 10 + STARVED_MS));
 }
 
 #[test]

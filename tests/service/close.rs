@@ -19,6 +19,8 @@ const EVENING: &str = "2026-11-20T15:50:00+05:30";
 const FRIDAY: &str = "2026-11-20";
 /// When everybody had synced last: the day before, in the evening.
 const SYNCED: &str = "2026-11-19T18:00:00+05:30";
+/// Threads that write the users of a test.
+const SEEDERS: usize = 16;
 
 fn friday() -> Date {
     FRIDAY.parse().unwrap()
@@ -95,15 +97,25 @@ fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
     store.replace_portfolio(id, Broker::A, at_ms, synced, Box::new(move |_, _| derived)).unwrap();
 }
 
-/// Users with these holdings, written before the service starts.
+/// Users with these holdings, in order, written before the service starts.
 fn seed(scene: &Scene, portfolios: Vec<Vec<Holding>>) -> Vec<AccountId> {
     let store = open(scene);
-    let users = portfolios.into_iter().enumerate().map(|(number, holdings)| {
-        let id = register(&store, number);
-        sync(&store, id, synced_ms(), holdings);
-        id
+    let users: Vec<AccountId> =
+        (0..portfolios.len()).map(|number| register(&store, number)).collect();
+    let pairs: Vec<(AccountId, Vec<Holding>)> = users.iter().copied().zip(portfolios).collect();
+    seed_together(&store, &pairs);
+    users
+}
+
+/// By several at once: what waits for the disk together is written together.
+fn seed_together(store: &SqliteStore, pairs: &[(AccountId, Vec<Holding>)]) {
+    std::thread::scope(|scope| {
+        for part in pairs.chunks(pairs.len().div_ceil(SEEDERS).max(1)) {
+            scope.spawn(move || {
+                part.iter().for_each(|(id, held)| sync(store, *id, synced_ms(), held.clone()));
+            });
+        }
     });
-    users.collect()
 }
 
 fn open(scene: &Scene) -> SqliteStore {
@@ -207,7 +219,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
 
 #[test]
 fn a_run_that_was_cut_off_goes_on_where_it_was() {
-    const USERS: usize = 300;
+    const USERS: usize = 500;
     let scene = Scene::at(EVENING);
     let users = seed(&scene, vec![infy("10"); USERS]);
     let mut config = scene.config();

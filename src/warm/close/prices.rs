@@ -17,7 +17,7 @@ const HALVINGS_MAX: u32 = 9;
 
 /// Requests go first, but where somebody waits all evening one slot in this time is taken all the
 /// same, or there would be no close.
-const STARVED_MS: u64 = 60_000;
+pub(super) const STARVED_MS: u64 = 60_000;
 
 /// Slots of a feed's budget per call made here: every other one is left to rounds.
 const SLOTS_PER_CALL: u64 = 2;
@@ -37,6 +37,20 @@ pub(super) struct Call {
     pub(super) halvings: u32,
 }
 
+impl Call {
+    /// Whether another may go out, as far as pace and those who wait are concerned.
+    pub(super) fn is_in_turn(
+        &self,
+        began_mono_ms: u64,
+        somebody_waits: bool,
+        now_mono_ms: u64,
+    ) -> bool {
+        let idle_since_mono_ms = self.asked_mono_ms.unwrap_or(0).max(began_mono_ms);
+        let starves = now_mono_ms.saturating_sub(idle_since_mono_ms) >= STARVED_MS;
+        !self.in_flight && now_mono_ms >= self.rests_until_mono_ms && (!somebody_waits || starves)
+    }
+}
+
 impl CloseWarmer {
     /// Asks one feed for some of the prices that are missing, if it may be asked now.
     pub(super) fn ask(
@@ -51,11 +65,7 @@ impl CloseWarmer {
         let source = slot.feed.source();
         let Some(work) = self.work.as_ref().filter(|work| work.step == Step::Price) else { return };
         let call = self.call(source);
-        let idle_since_mono_ms = call.asked_mono_ms.unwrap_or(0).max(work.began_mono_ms);
-        let starves = now_mono_ms.saturating_sub(idle_since_mono_ms) >= STARVED_MS;
-        if call.in_flight
-            || now_mono_ms < call.rests_until_mono_ms
-            || (somebody_waits && !starves)
+        if !call.is_in_turn(work.began_mono_ms, somebody_waits, now_mono_ms)
             || slot.is_asking()
             || !work.due.has_settled(source, parts.clock.now())
             || slot.feed.readiness() != Readiness::Ready
