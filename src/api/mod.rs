@@ -4,16 +4,18 @@
 //! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
+mod account;
 mod activation;
 mod body;
 mod cors;
+mod error;
 mod health;
 mod journal;
 mod json;
 mod portfolio;
 mod query;
 mod quotes;
-mod refusals;
+mod routes;
 mod snapshot;
 mod tokens;
 
@@ -35,6 +37,7 @@ pub use activation::Administration;
 pub use cors::Cors;
 pub use journal::Cursors;
 pub use portfolio::Desk;
+pub use routes::{ROUTES, Route};
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
@@ -105,174 +108,6 @@ pub enum Hop {
     Always,
 }
 
-/// One entry of the surface.
-pub struct Route {
-    pub method: Method,
-    /// `{id}` as a whole segment stands for a positive number.
-    pub path: &'static str,
-    pub access: Access,
-    pub hop: Hop,
-    pub run: Handler,
-    /// One line for a person.
-    pub doc: &'static str,
-}
-
-/// Every route. A GET route answers HEAD too.
-pub const ROUTES: &[Route] = &[
-    Route {
-        method: Method::Get,
-        path: "/api/index/snapshot",
-        access: Access::Public,
-        hop: Hop::Never,
-        run: snapshot::read,
-        doc: "Indices, sectors, signals and the market's phase",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/portfolio/live-prices",
-        access: Access::Public,
-        hop: Hop::OnMiss,
-        run: quotes::read,
-        doc: "Quotes of up to 50 symbols",
-    },
-    Route {
-        method: Method::Post,
-        path: "/api/portfolio/sync",
-        access: Access::User,
-        hop: Hop::Always,
-        run: portfolio::broker_a,
-        doc: "Replaces what is stored of broker A with what it says now",
-    },
-    Route {
-        method: Method::Post,
-        path: "/api/portfolio/brokerb-sync",
-        access: Access::User,
-        hop: Hop::Always,
-        run: portfolio::broker_b,
-        doc: "Replaces what is stored of broker B with what it says now",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/portfolio/holdings",
-        access: Access::User,
-        hop: Hop::OnMiss,
-        run: portfolio::holdings,
-        doc: "Holdings of the last sync, valued",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/portfolio/positions",
-        access: Access::User,
-        hop: Hop::OnMiss,
-        run: portfolio::positions,
-        doc: "Positions of the last sync",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/portfolio/pnl",
-        access: Access::User,
-        hop: Hop::OnMiss,
-        run: portfolio::pnl,
-        doc: "Profit and loss, and its trend of up to a year",
-    },
-    Route {
-        method: Method::Delete,
-        path: "/api/portfolio/data",
-        access: Access::User,
-        hop: Hop::Always,
-        run: portfolio::delete,
-        doc: "Deletes what was synced; the journal stays",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/portfolio/export",
-        access: Access::User,
-        hop: Hop::Always,
-        run: portfolio::export,
-        doc: "Everything stored of the user, as one document",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/health",
-        access: Access::Public,
-        hop: Hop::Never,
-        run: health::read,
-        doc: "State of feeds, caches and warmers",
-    },
-    Route {
-        method: Method::Get,
-        path: "/brokera/status",
-        access: Access::Public,
-        hop: Hop::Never,
-        run: tokens::broker_a_status,
-        doc: "State of the server's shared broker A token",
-    },
-    Route {
-        method: Method::Get,
-        path: "/brokerb/status",
-        access: Access::Public,
-        hop: Hop::Never,
-        run: tokens::broker_b_status,
-        doc: "State of the server's shared broker B session",
-    },
-    Route {
-        method: Method::Post,
-        path: "/brokera/activate",
-        access: Access::Admin,
-        hop: Hop::Always,
-        run: activation::broker_a,
-        doc: "Exchange a login's request_token for the shared broker A token",
-    },
-    Route {
-        method: Method::Post,
-        path: "/brokerb/activate",
-        access: Access::Admin,
-        hop: Hop::Always,
-        run: activation::broker_b,
-        doc: "Exchange a login's api_session for the shared broker B session",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/journal",
-        access: Access::User,
-        hop: Hop::Always,
-        run: journal::list,
-        doc: "The journal, newest first, by pages",
-    },
-    Route {
-        method: Method::Post,
-        path: "/api/journal",
-        access: Access::User,
-        hop: Hop::Always,
-        run: journal::add,
-        doc: "Write an entry into the journal",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/journal/{id}",
-        access: Access::User,
-        hop: Hop::Always,
-        run: journal::show,
-        doc: "One entry of the journal",
-    },
-    Route {
-        method: Method::Put,
-        path: "/api/journal/{id}",
-        access: Access::User,
-        hop: Hop::Always,
-        run: journal::replace,
-        doc: "Replace an entry of the journal",
-    },
-    Route {
-        method: Method::Delete,
-        path: "/api/journal/{id}",
-        access: Access::User,
-        hop: Hop::Always,
-        run: journal::delete,
-        doc: "Delete an entry of the journal",
-    },
-];
-
 /// The service that the HTTP layer calls.
 pub struct Api {
     state: State,
@@ -317,7 +152,16 @@ impl Api {
         if route.access != Access::User {
             return Ok(None);
         }
-        let caller = self.state.auth.identify(request).map_err(unidentified)?;
+        let auth = &self.state.auth;
+        let caller = match auth.identify(request) {
+            Err(Unidentified::Unready) if auth.recover() => auth.identify(request),
+            settled => settled,
+        };
+        let caller = caller.map_err(error::unidentified)?;
+        if caller.by_cookie && !self.state.cors.trusts(request) {
+            let detail = "A request by cookie must come from a page of this site.";
+            return Err(Problem::new(403, "cross_site_request", detail));
+        }
         Ok(Some(caller))
     }
 
@@ -355,21 +199,11 @@ fn refuse(problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
     let method = request.method().as_str();
     let path = String::from_utf8_lossy(request.path());
     let (status, code) = (problem.status, problem.code);
+    let cause = problem.cause.as_deref();
     if status >= 500 {
-        tracing::warn!(request_id, method, %path, status, code, "request failed");
+        tracing::warn!(request_id, method, %path, status, code, cause, "request failed");
     } else {
-        tracing::info!(request_id, method, %path, status, code, "request refused");
-    }
-}
-
-/// RFC 6750 3: the error is named only where a token was sent.
-fn unidentified(why: Unidentified) -> Problem {
-    match why {
-        Unidentified::Missing => {
-            let problem = Problem::new(401, "token_missing", "This needs an access token.");
-            problem.with("WWW-Authenticate", "Bearer")
-        }
-        Unidentified::Invalid => refusals::token_invalid(),
+        tracing::info!(request_id, method, %path, status, code, cause, "request refused");
     }
 }
 

@@ -3,8 +3,10 @@
 //! Main thread. [`App::start`] builds the service from settings and a clock; the commands around it
 //! wait for the end. Nothing here serves requests.
 
+mod assemble;
 mod commands;
 mod start;
 
+pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
 pub use start::{App, StartError};

@@ -232,7 +232,6 @@ mod tests {
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
             ("BROKERA_ACESS_TOKEN", "k", "BROKERA_ACESS_TOKEN is read by nobody"),
-            ("JWT_SECRET", "short", "shorter than 32"),
         ] {
             let warnings = load_env(&[(name, value)]).unwrap().warnings.join("\n");
             assert!(warnings.contains(said), "{name}={value}: {warnings}");

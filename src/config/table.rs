@@ -12,6 +12,8 @@ const MIB: u64 = 1024 * KIB;
 const HEADERS_HARD_MAX: u64 = 128;
 /// Positions in a head are kept in sixteen bits (`http::head::Span`).
 const HEAD_BYTES_HARD_MAX: u64 = 64 * KIB;
+/// The least that OWASP recommends for argon2id with two passes and one lane.
+const ARGON2_MEMORY_KIB_MIN: u64 = 19_456;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
@@ -303,7 +305,24 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
         auth.login_attempts_per_minute = number(0, 10_000), "attempts",
         "Login attempts per account and per client address; 0 is no limit",
-        "Danger: without a limit passwords can be guessed at the speed of the machine."),
+        "Danger: without a limit passwords can be guessed at the speed of the machine. Clients \
+         behind a proxy that is not in BHAV_TRUSTED_PROXIES share one address, as do all of a \
+         Unix socket whose proxy sends no X-Forwarded-For."),
+    setting!(Accounts "BHAV_ARGON2_MEMORY_KIB",
+        auth.argon2_memory_kib = number(ARGON2_MEMORY_KIB_MIN, 1_048_576), "KiB",
+        "Memory of one password hash (argon2id)",
+        "Each hashing thread keeps this much. Raising it makes stolen hashes dearer to guess and \
+         logins slower; stored hashes follow at each user's next login."),
+    setting!(Accounts "BHAV_ARGON2_PASSES", auth.argon2_passes = number(2, 16), "passes",
+        "Passes over that memory",
+        ""),
+    setting!(Accounts "BHAV_CRYPTO_THREADS", auth.crypto_threads = number(0, 256), "threads",
+        "Threads that hash passwords; 0 is half of the cores",
+        "They run at the lowest priority, so that logins do not slow down the market routes."),
+    setting!(Accounts "BHAV_CRYPTO_QUEUE_MAX",
+        auth.crypto_queue_max = number(1, 10_000), "hashes",
+        "Password hashes that may wait for a thread",
+        "One more is answered 503 at once."),
     setting!(Accounts "BHAV_STORE_READERS", store.readers = number(1, 64), "threads",
         "Threads that read the database, beside the one that writes",
         "More help only where reads come from a slow disk."),

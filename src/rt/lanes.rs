@@ -97,13 +97,31 @@ impl Lane {
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
+        Self::start_at(spec, clock, false)
+    }
+
+    /// As [`start`](Self::start), with threads of the lowest priority: for work that fills cores
+    /// and must not keep the edge from one.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start_lowered(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
+        Self::start_at(spec, clock, true)
+    }
+
+    fn start_at(spec: &LaneSpec, clock: &Clock, lowered: bool) -> io::Result<Self> {
         let (queue, jobs) = bounded(spec.queue_max);
         let counters = Arc::new(Counters::default());
         let mut handles = Vec::with_capacity(spec.threads);
         for number in 0..spec.threads.max(1) {
             let (jobs, counters, clock) = (jobs.clone(), Arc::clone(&counters), clock.clone());
             let name = format!("{}-{number}", spec.name);
-            handles.push(threads::spawn(&name, move || work(&jobs, &counters, &clock))?);
+            handles.push(threads::spawn(&name, move || {
+                if lowered && let Err(error) = threads::lower_own_priority() {
+                    tracing::warn!(%error, "a thread keeps its ordinary priority");
+                }
+                work(&jobs, &counters, &clock);
+            })?);
         }
         Ok(Self {
             name: spec.name,

@@ -191,6 +191,7 @@ fn report(scheduler: &Scheduler) -> Health {
             &parts.cache_lane,
             &parts.store_lane,
             &parts.close_lane,
+            &parts.crypto_lane,
         ]
         .map(|lane| lane_report(lane))
         .into(),

@@ -123,6 +123,8 @@ pub struct Parts {
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
+    /// Hashes passwords; here for its counters.
+    pub crypto_lane: Arc<Lane>,
     /// For the store's probe alone, which may hang with the disk.
     pub store_lane: Arc<Lane>,
     pub misses: Misses,

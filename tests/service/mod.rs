@@ -1,5 +1,8 @@
 //! The whole service over real sockets: an application against a simulator, one scenario a test.
 
+mod accounts;
+mod accounts_limits;
+mod accounts_tokens;
 mod activation;
 mod close;
 mod coalescing;

@@ -2,7 +2,6 @@
 
 use super::refused::in_progress;
 use crate::api::json::write_object;
-use crate::api::refusals::of_store;
 use crate::api::{Call, State};
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
@@ -16,7 +15,7 @@ pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(
     let deleted = state.store.delete_portfolio(id);
     // Whatever became of it: a write that was given up may have happened.
     desk.answers.invalidate(id.0);
-    let deleted = deleted.map_err(of_store)?;
+    let deleted = deleted?;
     write_object(reply.body(), |object| {
         object.text("message", "All portfolio data has been deleted.");
         object.object("deleted", |object| {

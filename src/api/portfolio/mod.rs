@@ -22,7 +22,6 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::query::{Decoded, values};
-use super::refusals::of_store;
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answer, Answers, View};
@@ -59,14 +58,14 @@ impl Desk {
     /// `own_key` is the key of the server's shared broker A token.
     pub fn new(
         clock: &Clock,
-        answers_bytes_max: usize,
+        answers: Arc<Answers>,
         securities: Securities,
         lane: Arc<Lane>,
         sync_deadline_ms: u64,
         own_key: Option<&SecretString>,
     ) -> Self {
         Self {
-            answers: Arc::new(Answers::new(answers_bytes_max)),
+            answers,
             securities: Arc::new(securities),
             lane,
             turns: Turns::new(clock.clone()),
@@ -107,7 +106,7 @@ impl From<Overflow> for Unmade {
 impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
-            Unmade::Store(error) => of_store(error),
+            Unmade::Store(error) => error.into(),
             Unmade::Overflow(error) => {
                 tracing::error!(%error, "a stored portfolio cannot be valued");
                 refused::internal()

@@ -12,7 +12,6 @@ use super::refused::{in_progress, internal, of_sync, sync_busy, timed_out};
 use super::{iso, report};
 use crate::api::body::Fields;
 use crate::api::json::write_object;
-use crate::api::refusals::of_store;
 use crate::api::{Call, State};
 use crate::base::{Broker, Synced, ist};
 use crate::brokers::{Credentials, SyncError};
@@ -58,7 +57,7 @@ fn sync(
     let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, derive(broker, now));
     // Whatever became of it: a write that was given up may have happened.
     desk.answers.invalidate(id.0);
-    let derived = stored.map_err(of_store)?;
+    let derived = stored?;
     let warnings = if own_key { &[SHARED_TOKEN][..] } else { &[] };
     write_object(reply.body(), |object| {
         let Derived { counts, report, .. } = &derived;
