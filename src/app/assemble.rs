@@ -13,7 +13,7 @@ use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
-use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
+use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
@@ -40,6 +40,9 @@ const PORTFOLIO_QUEUE_MAX: usize = 512;
 const CACHE_QUEUE_MAX: usize = 8;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
 const PROBES_MAX: usize = 64;
+/// Steps of the evening's revaluation: one at a time.
+const CLOSE_QUEUE_MAX: usize = 1;
+
 /// What the edge works with, what the warmers work with, and the way to reach these.
 pub struct Assembled {
     pub state: State,
@@ -101,6 +104,8 @@ fn parts(
         public: public.map(Arc::new),
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
+        close_lane: lane("close", 1, CLOSE_QUEUE_MAX)?,
+        answers: Arc::new(Answers::new(config.cache.answers_bytes_max)),
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),
         store,
@@ -113,6 +118,7 @@ fn parts(
         health: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),
+        close: config.close.clone(),
         upstream: config.upstream.clone(),
         public_interval_ms: config.public.batch_interval_ms,
         broker_a_interval_ms: config.broker_a.quote_interval_ms,
@@ -145,19 +151,19 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: Cors::new(&config.http.allowed_origins),
-        portfolio: desk(config, &parts.clock)?,
+        portfolio: desk(config, parts)?,
         cursors: Cursors::default(),
     })
 }
 
-fn desk(config: &Config, clock: &Clock) -> Result<Desk, StartError> {
+fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
     let spec =
         LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
     Ok(Desk::new(
-        clock,
-        config.cache.answers_bytes_max,
+        &parts.clock,
+        Arc::clone(&parts.answers),
         Securities::of(vec![master_shares(config), embedded_shares()]),
-        Arc::new(Lane::start(&spec, clock)?),
+        Arc::new(Lane::start(&spec, &parts.clock)?),
         config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
         config.broker_a.api_key.as_ref(),
     ))

@@ -58,14 +58,14 @@ impl Desk {
     /// `own_key` is the key of the server's shared broker A token.
     pub fn new(
         clock: &Clock,
-        answers_bytes_max: usize,
+        answers: Arc<Answers>,
         securities: Securities,
         lane: Arc<Lane>,
         sync_deadline_ms: u64,
         own_key: Option<&SecretString>,
     ) -> Self {
         Self {
-            answers: Arc::new(Answers::new(answers_bytes_max)),
+            answers,
             securities: Arc::new(securities),
             lane,
             turns: Turns::new(clock.clone()),
