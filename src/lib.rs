@@ -12,6 +12,7 @@ pub mod http;
 pub mod market;
 pub mod ops;
 pub mod rt;
+pub mod signals;
 pub mod sim;
 pub mod store;
 pub mod warm;
