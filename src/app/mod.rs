@@ -4,7 +4,9 @@
 //! wait for the end. Nothing here serves requests.
 
 mod commands;
+mod evaluate;
 mod start;
 
 pub use commands::{demo, serve, sim};
+pub use evaluate::evaluate;
 pub use start::{App, StartError};

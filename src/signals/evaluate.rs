@@ -15,10 +15,11 @@ use crate::base::Candle;
 /// Upper edges of the reliability table's bins; one more bin lies above the last.
 pub const BIN_EDGES: [f64; 12] =
     [0.44, 0.45, 0.46, 0.47, 0.48, 0.49, 0.50, 0.51, 0.52, 0.53, 0.54, 0.55];
-/// Bins of equal size for the calibration error.
+/// Bins of equal size for the calibration error, or fewer where many confidences are equal.
 const CALIBRATION_BINS: usize = 10;
 
 /// One symbol's history, oldest first, without two candles of one date.
+#[derive(Debug, Clone)]
 pub struct History {
     pub symbol: String,
     pub candles: Vec<Candle>,
@@ -44,6 +45,8 @@ pub struct Judged {
     pub date: Date,
     pub key: Key,
     pub confidence: f64,
+    /// Of its direction, as it was known on the date.
+    pub base_rate: f64,
     pub hit: bool,
 }
 
@@ -83,6 +86,11 @@ impl Universe {
         self.record.weigh(key, date)
     }
 
+    /// Number of symbols.
+    pub fn symbols(&self) -> usize {
+        self.symbols.len()
+    }
+
     /// Every signal from the first date with a full window on whose outcome is known, symbol by
     /// symbol.
     pub fn judged(&self) -> Vec<Judged> {
@@ -92,8 +100,9 @@ impl Universe {
                 let date = symbol.bars[*at].date;
                 let outcome = hit(&symbol.bars, *at, *key).filter(|_| date >= WINDOW_DATES);
                 let Some(hit) = outcome else { continue };
-                let confidence = self.record.weigh(*key, date).confidence;
-                judged.push(Judged { date: self.dates[date], key: *key, confidence, hit });
+                let Weight { confidence, base_rate, .. } = self.record.weigh(*key, date);
+                let date = self.dates[date];
+                judged.push(Judged { date, key: *key, confidence, base_rate, hit });
             }
         }
         judged
@@ -143,8 +152,25 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
 pub struct Bin {
     pub signals: u64,
     pub hits: u64,
-    pub confidence_sum: f64,
+    confidence_sum: f64,
     pub bullish: u64,
+}
+
+impl Bin {
+    /// Mean of what was printed.
+    pub fn mean_confidence(&self) -> f64 {
+        mean(self.confidence_sum, self.signals)
+    }
+
+    /// Share of hits.
+    pub fn hit_rate(&self) -> f64 {
+        mean(self.hits as f64, self.signals)
+    }
+
+    /// Share of signals that claimed a rise.
+    pub fn bullish_share(&self) -> f64 {
+        mean(self.bullish as f64, self.signals)
+    }
 }
 
 /// How printed confidences compare with what came.
@@ -163,34 +189,35 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The scores of `judged`.
-    pub fn of(judged: &[Judged]) -> Self {
+    /// The scores of what `model` would have said of `judged`.
+    pub fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
         let mut scores = Self { lowest: f64::INFINITY, highest: 0.0, ..Self::default() };
         for signal in judged {
-            scores.count(signal);
+            scores.count(signal, model(signal));
         }
         if judged.is_empty() {
             scores.lowest = 0.0;
         }
-        scores.calibration_error = calibration_error(judged);
+        let said = judged.iter().map(|signal| (model(signal), signal.hit)).collect();
+        scores.calibration_error = calibration_error(said);
         scores
     }
 
-    fn count(&mut self, signal: &Judged) {
+    fn count(&mut self, signal: &Judged, confidence: f64) {
         let outcome = if signal.hit { 1.0 } else { 0.0 };
-        let miss = signal.confidence - outcome;
+        let miss = confidence - outcome;
         self.signals += 1;
         self.hits += u64::from(signal.hit);
-        self.confidence_sum += signal.confidence;
+        self.confidence_sum += confidence;
         self.brier_sum += miss * miss;
-        let said = if signal.hit { signal.confidence } else { 1.0 - signal.confidence };
+        let said = if signal.hit { confidence } else { 1.0 - confidence };
         self.log_loss_sum -= said.ln();
-        self.lowest = self.lowest.min(signal.confidence);
-        self.highest = self.highest.max(signal.confidence);
-        let bin = &mut self.bins[bin_of(signal.confidence)];
+        self.lowest = self.lowest.min(confidence);
+        self.highest = self.highest.max(confidence);
+        let bin = &mut self.bins[bin_of(confidence)];
         bin.signals += 1;
         bin.hits += u64::from(signal.hit);
-        bin.confidence_sum += signal.confidence;
+        bin.confidence_sum += confidence;
         bin.bullish += u64::from(signal.key.direction() == super::Direction::Bullish);
     }
 
@@ -224,16 +251,21 @@ pub fn bin_of(confidence: f64) -> usize {
     BIN_EDGES.partition_point(|edge| *edge < confidence)
 }
 
-fn calibration_error(judged: &[Judged]) -> f64 {
-    let mut sorted: Vec<(f64, bool)> = judged.iter().map(|s| (s.confidence, s.hit)).collect();
-    sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let size = sorted.len().div_ceil(CALIBRATION_BINS).max(1);
-    let apart = sorted.chunks(size).map(|bin| {
-        let said: f64 = bin.iter().map(|(confidence, _)| confidence).sum();
-        let came = bin.iter().filter(|(_, hit)| *hit).count() as f64;
-        (said - came).abs()
-    });
-    mean(apart.sum(), sorted.len() as u64)
+/// Equal confidences stay in one bin, so that the order of the signals cannot matter.
+fn calibration_error(mut said: Vec<(f64, bool)>) -> f64 {
+    said.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let size = said.len().div_ceil(CALIBRATION_BINS).max(1);
+    let mut apart = 0.0;
+    let mut rest = said.as_slice();
+    while let Some((edge, _)) = rest.get(size - 1).or(rest.last()) {
+        let (bin, after) =
+            rest.split_at(rest.partition_point(|(confidence, _)| confidence <= edge));
+        let sum: f64 = bin.iter().map(|(confidence, _)| confidence).sum();
+        let hits = bin.iter().filter(|(_, hit)| *hit).count() as f64;
+        apart += (sum - hits).abs();
+        rest = after;
+    }
+    mean(apart, said.len() as u64)
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ impl Key {
 
     /// What it claims.
     pub fn direction(self) -> Direction {
-        if self.0 % 2 == 0 { Direction::Bullish } else { Direction::Bearish }
+        if self.0.is_multiple_of(2) { Direction::Bullish } else { Direction::Bearish }
     }
 
     /// As the API names it: `bullish_engulfing`, `morning_star`.
@@ -214,14 +214,9 @@ impl Key {
 }
 
 /// Runs the functions. Cheap to make, shareable.
+#[derive(Default)]
 pub struct Detector {
     core: Core,
-}
-
-impl Default for Detector {
-    fn default() -> Self {
-        Self { core: Core::default() }
-    }
 }
 
 impl Detector {
@@ -267,3 +262,7 @@ impl Detector {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "patterns_tests.rs"]
+mod tests;

@@ -105,6 +105,11 @@ impl Outcomes {
     }
 }
 
+/// What a key never seen is given: the base rate, half believed.
+pub fn prior(base_rate: f64) -> f64 {
+    0.5 + BASE_WEIGHT * (base_rate - 0.5)
+}
+
 fn sums(tallies: &[Tally]) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); usize::from(!tallies.is_empty())];
     for tally in tallies {
@@ -139,7 +144,7 @@ impl Record {
         // Outcomes of the last dates are not known yet.
         let until = (date + 1).saturating_sub(HORIZON_SESSIONS).max(from);
         let base_rate = self.base_rate(key.direction(), from, until);
-        let prior = 0.5 + BASE_WEIGHT * (base_rate - 0.5);
+        let prior = prior(base_rate);
         let (first, last) = match self.sums[key.index()].as_slice() {
             [] => (Sums::default(), Sums::default()),
             sums => (sums[from], sums[until]),

@@ -1,3 +1,5 @@
+//! Confidence by its definition.
+
 use proptest::prelude::*;
 
 use super::*;
