@@ -5,28 +5,22 @@
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
-use std::sync::Arc;
+use std::path::Path;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Api, Cors, State};
+use bhav::api::{Api, State};
+use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::SharedToken;
-use bhav::cache::misses::Limits;
-use bhav::cache::{L1, Misses};
-use bhav::config::{CacheSettings, HttpSettings};
+use bhav::config::{Config, HttpSettings};
+use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
-use bhav::market::negotiate::Coding;
-use bhav::market::{InstrumentList, PublishedSnapshot};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
 
-fn state(clock: &Clock) -> State {
-    let misses = || {
-        let limits = Limits::from(&CacheSettings::default());
-        Misses::new(limits, clock.clone(), Box::new(|| {}))
-    };
-    let l1 = Arc::new(L1::new(10_000));
+/// The real parts, with what requests ask for put in by hand.
+fn state(clock: &Clock, state_dir: &Path) -> State {
+    let config = Config { state_dir: state_dir.into(), ..Config::default() };
+    let state = assemble(&config, clock).unwrap().state;
     for number in 0..SYMBOLS {
         let quote = Quote {
             symbol: Symbol::parse(&format!("NSE:SIM{number:03}")).unwrap(),
@@ -37,30 +31,17 @@ fn state(clock: &Clock) -> State {
             source: Source::BrokerA,
             simulated: true,
         };
-        assert!(l1.insert(quote, clock.monotonic_ms(), false));
+        assert!(state.l1.insert(quote, clock.monotonic_ms(), false));
     }
-    let snapshot = Arc::new(PublishedSnapshot::new());
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
-    snapshot.publish(body.into_bytes(), clock.now_ms());
-    State {
-        auth: Arc::new(bhav::auth::Auth {}),
-        clock: clock.clone(),
-        snapshot,
-        l1,
-        misses: misses(),
-        probes: misses(),
-        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
-        health: Arc::new(ArcSwapOption::empty()),
-        broker_a_token: Arc::new(SharedToken::default()),
-        answer_in_ms: Arc::default(),
-        miss_wait_ms: 0,
-        cors: Cors::default(),
-    }
+    state.snapshot.publish(body.into_bytes(), clock.now_ms());
+    state
 }
 
 fn answers(criterion: &mut Criterion) {
     let clock = Clock::manual("2026-11-20T05:30:00Z".parse().unwrap());
-    let state = state(&clock);
+    let dir = tempfile::tempdir().unwrap();
+    let state = state(&clock, dir.path());
     let etag = {
         let published = state.snapshot.load();
         published.as_deref().unwrap().etag(Coding::Identity).to_owned()

@@ -11,6 +11,7 @@ pub mod config;
 pub mod http;
 pub mod market;
 pub mod ops;
+pub mod portfolio;
 pub mod rt;
 pub mod signals;
 pub mod sim;

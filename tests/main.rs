@@ -13,4 +13,5 @@ mod settings;
 mod signals;
 mod source;
 mod support;
+mod sync;
 mod tidy;

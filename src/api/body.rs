@@ -2,46 +2,62 @@
 //!
 //! Runs on the edge; pure. Fields that carry credentials are read straight from the request's
 //! buffer into wiped memory, without a copy in between.
+//!
+//! `null` counts as absent. Unknown members are passed over, so that clients may send more than we
+//! know. A name that comes twice is refused: readers differ in which one they believe.
 
-#![allow(dead_code, reason = "until the first route with a body")]
-
+use jiff::civil::Date;
+use rust_decimal::Decimal;
 use secrecy::SecretString;
-use sonic_rs::LazyValue;
 use zeroize::Zeroizing;
 
-use crate::base::json;
+use crate::base::{decimal, json};
 use crate::http::{Problem, Request};
 
-/// Members of one body; the largest route has nine.
-const MEMBERS_MAX: usize = 64;
+/// Longest number in its JSON form; what we keep has at most 18 digits.
+const NUMBER_BYTES_MAX: usize = 40;
 
 /// The members of a body, and what was wrong with those read so far.
 pub struct Fields<'a> {
-    members: Vec<(&'a str, LazyValue<'a>)>,
+    members: Vec<(&'a str, &'a str)>,
     problem: Option<Problem>,
+}
+
+/// What a number may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Amount {
+    pub zero: bool,
+    /// Digits before and after the point; trailing zeros do not count.
+    pub whole_digits: u32,
+    pub places: u32,
 }
 
 impl<'a> Fields<'a> {
     /// Reads the body's members.
     ///
     /// # Errors
-    /// 415 for another type than JSON, 400 for what is not one JSON object.
+    /// 415 for another type than JSON, 400 for what is not one JSON object with distinct names.
     pub fn of(request: &Request<'a>) -> Result<Self, Problem> {
         if !request.header("content-type").is_some_and(is_json) {
             let detail = "Send the body as application/json.";
             return Err(Problem::new(415, "unsupported_media_type", detail));
         }
-        let members = json::members(request.body, MEMBERS_MAX).ok_or_else(|| {
+        let members = json::members(request.body).ok_or_else(|| {
             let detail = "The body is not a JSON object in UTF-8.";
             Problem::new(400, "malformed_json", detail)
         })?;
+        let twice = |at: usize| members[..at].iter().any(|(name, _)| *name == members[at].0);
+        if (1..members.len()).any(twice) {
+            let detail = "A member of the body is there twice.";
+            return Err(Problem::new(400, "malformed_json", detail));
+        }
         Ok(Self { members, problem: None })
     }
 
-    /// The member's JSON text; the last of several, none for `null`.
-    pub fn raw(&self, name: &str) -> Option<&str> {
-        let found = self.members.iter().rev().find(|(key, _)| *key == name);
-        found.map(|(_, value)| value.as_raw_str()).filter(|raw| *raw != "null")
+    /// The member's JSON text; none for `null`.
+    fn raw(&self, name: &str) -> Option<&'a str> {
+        let found = self.members.iter().find(|(key, _)| *key == name);
+        found.map(|(_, raw)| *raw).filter(|raw| *raw != "null")
     }
 
     /// Notes that a field is wrong; all of them are told together.
@@ -82,6 +98,54 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// What `read` finds, which has to be there.
+    pub fn required<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Self, &'static str) -> Option<T>,
+    ) -> Option<T> {
+        let faults = self.faults();
+        let found = read(self, name);
+        if found.is_none() && self.faults() == faults {
+            self.fault(name, "This field is required.");
+        }
+        found
+    }
+
+    /// An exact number that is not negative, if it is there.
+    pub fn optional_decimal(&mut self, name: &'static str, amount: Amount) -> Option<Decimal> {
+        let read = read_decimal(self.raw(name)?, amount);
+        read.map_err(|message| self.fault(name, message)).ok()
+    }
+
+    /// A date as `YYYY-MM-DD`, if it is there.
+    pub fn optional_date(&mut self, name: &'static str) -> Option<Date> {
+        let date = json::unescaped(self.raw(name)?).and_then(|text| parse_date(&text));
+        if date.is_none() {
+            self.fault(name, "This field must be a date as a string, YYYY-MM-DD.");
+        }
+        date
+    }
+
+    /// A list of texts, each of 1 to `chars_max` characters; empty if it is not there.
+    pub fn texts(&mut self, name: &'static str, count_max: usize, chars_max: usize) -> Vec<String> {
+        let Some(raw) = self.raw(name) else { return Vec::new() };
+        let texts = json::elements(raw).and_then(|elements| {
+            elements.into_iter().map(json::unescaped).collect::<Option<Vec<_>>>()
+        });
+        let Some(texts) = texts else {
+            self.fault(name, "This field must be a short list of strings.");
+            return Vec::new();
+        };
+        if texts.len() > count_max {
+            self.fault(name, format!("At most {count_max} of them."));
+        }
+        if texts.iter().any(|text| text.is_empty() || text.chars().count() > chars_max) {
+            self.fault(name, format!("Each has 1 to {chars_max} characters."));
+        }
+        texts.into_iter().map(|text| text.as_str().to_owned()).collect()
+    }
+
     /// A text in wiped memory, if it is there.
     pub fn optional_secret(
         &mut self,
@@ -113,6 +177,43 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The number of a JSON text. Its digits are counted first: the decimal type would round silently
+/// what it cannot hold.
+fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
+    if !raw.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return Err("This field must be a number.".into());
+    }
+    let Amount { zero, whole_digits, places } = amount;
+    let digits =
+        || format!("At most {whole_digits} digits before the point and {places} after it.");
+    let mantissa = raw.split(['e', 'E']).next().unwrap_or_default();
+    let significant = mantissa.bytes().filter(u8::is_ascii_digit).skip_while(|d| *d == b'0');
+    if raw.len() > NUMBER_BYTES_MAX || significant.count() > 28 {
+        return Err(digits());
+    }
+    let value = decimal::parse(raw).ok_or_else(digits)?.normalize();
+    if value.is_sign_negative() && !value.is_zero() {
+        return Err("This field must not be negative.".into());
+    }
+    if value.is_zero() && !zero {
+        return Err("This field must be above zero.".into());
+    }
+    let whole_max = 10_i128.pow(whole_digits);
+    if value.scale() > places || value.trunc() >= Decimal::from_i128_with_scale(whole_max, 0) {
+        return Err(digits());
+    }
+    Ok(value)
+}
+
+fn parse_date(text: &str) -> Option<Date> {
+    // The parser takes other spellings of ISO 8601 too.
+    let shape = text.bytes().enumerate().all(|(at, byte)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    (shape && text.len() == 10).then(|| text.parse().ok())?
+}
+
 /// `application/json`, with parameters or without; a charset other than UTF-8 is refused.
 fn is_json(value: &[u8]) -> bool {
     let Ok(value) = std::str::from_utf8(value) else { return false };
@@ -126,3 +227,7 @@ fn is_json(value: &[u8]) -> bool {
             _ => true,
         })
 }
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Cross-origin access: an allow-list, empty by default (contract, section 2).
 
-use crate::http::Request;
+use crate::http::{Method, Request};
 
 /// Header values of a preflight answer stay good for this long in a browser.
 const PREFLIGHT_MAX_AGE_S: &str = "600";
@@ -46,6 +46,28 @@ impl Cors {
         Some(found.map_or(b"Vary: Origin\r\n".as_slice(), |allowed| &allowed.lines))
     }
 
+    /// Whether a request that a browser may have sent with the user's cookie was meant by the user:
+    /// it cannot change anything, or it came from this site or an allowed origin. A request without
+    /// any word on where it came from is not believed; clients that are no browsers send the header
+    /// `Authorization`.
+    pub fn trusts(&self, request: &Request<'_>) -> bool {
+        if matches!(request.method(), Method::Get | Method::Head | Method::Options) {
+            return true;
+        }
+        let mut sites = request.headers("sec-fetch-site");
+        let (site, another) = (sites.next(), sites.next());
+        if another.is_some() {
+            return false;
+        }
+        let origin = request.origin();
+        match site {
+            Some(b"same-origin" | b"none") => true,
+            // Older browsers say only this. No page can choose what a browser calls the host.
+            None if origin.is_some_and(|origin| is_own(origin, request)) => true,
+            _ => origin.is_some_and(|origin| self.find(origin).is_some()),
+        }
+    }
+
     fn find(&self, origin: &[u8]) -> Option<&Allowed> {
         self.allowed.iter().find(|allowed| *allowed.origin == *origin)
     }
@@ -66,4 +88,13 @@ impl Cors {
             ("Access-Control-Max-Age", PREFLIGHT_MAX_AGE_S),
         ])
     }
+}
+
+/// Whether the origin is that of the host that the request names.
+fn is_own(origin: &[u8], request: &Request<'_>) -> bool {
+    let authority = origin.strip_prefix(b"https://").or_else(|| origin.strip_prefix(b"http://"));
+    let host = request.header("host");
+    authority.is_some_and(|authority| {
+        !authority.is_empty() && host.is_some_and(|host| host.eq_ignore_ascii_case(authority))
+    })
 }

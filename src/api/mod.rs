@@ -4,11 +4,18 @@
 //! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
+mod account;
+mod activation;
 mod body;
 mod cors;
+mod error;
 mod health;
+mod journal;
+mod json;
+mod portfolio;
 mod query;
 mod quotes;
+mod routes;
 mod snapshot;
 mod tokens;
 
@@ -19,17 +26,24 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
-use crate::brokers::SharedToken;
+use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedSnapshot};
+use crate::rt::Lane;
+use crate::store::Store;
 
+pub use activation::Administration;
 pub use cors::Cors;
+pub use journal::Cursors;
+pub use portfolio::Desk;
+pub use routes::{ROUTES, Route};
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
     pub clock: Clock,
     pub auth: Arc<Auth>,
+    pub store: Arc<dyn Store>,
     pub snapshot: Arc<PublishedSnapshot>,
     pub l1: Arc<L1>,
     /// Requests that wait for listed symbols, and for well-formed ones that the embedded list
@@ -38,12 +52,21 @@ pub struct State {
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
+    pub broker_a: Arc<BrokerA>,
+    /// Users' syncs and activations; the shared feed has threads of its own.
+    pub broker_a_lane: Arc<Lane>,
     pub broker_a_token: Arc<SharedToken>,
+    pub broker_b: Arc<BrokerB>,
+    pub broker_b_lane: Arc<Lane>,
+    pub administration: Administration,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: Cors,
+    pub portfolio: Desk,
+    /// Of the journal's pages.
+    pub cursors: Cursors,
 }
 
 /// A request with what the dispatch found out about it.
@@ -84,54 +107,6 @@ pub enum Hop {
     /// For a lane, each time, up to the lane's deadline.
     Always,
 }
-
-/// One entry of the surface.
-pub struct Route {
-    pub method: Method,
-    /// `{id}` as a whole segment stands for a positive number.
-    pub path: &'static str,
-    pub access: Access,
-    pub hop: Hop,
-    pub run: Handler,
-    /// One line for a person.
-    pub doc: &'static str,
-}
-
-/// Every route. A GET route answers HEAD too.
-pub const ROUTES: &[Route] = &[
-    Route {
-        method: Method::Get,
-        path: "/api/index/snapshot",
-        access: Access::Public,
-        hop: Hop::Never,
-        run: snapshot::read,
-        doc: "Indices, sectors, signals and the market's phase",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/portfolio/live-prices",
-        access: Access::Public,
-        hop: Hop::OnMiss,
-        run: quotes::read,
-        doc: "Quotes of up to 50 symbols",
-    },
-    Route {
-        method: Method::Get,
-        path: "/api/health",
-        access: Access::Public,
-        hop: Hop::Never,
-        run: health::read,
-        doc: "State of feeds, caches and warmers",
-    },
-    Route {
-        method: Method::Get,
-        path: "/brokera/status",
-        access: Access::Public,
-        hop: Hop::Never,
-        run: tokens::broker_a_status,
-        doc: "State of the server's shared broker A token",
-    },
-];
 
 /// The service that the HTTP layer calls.
 pub struct Api {
@@ -177,7 +152,16 @@ impl Api {
         if route.access != Access::User {
             return Ok(None);
         }
-        let caller = self.state.auth.identify(request).map_err(unidentified)?;
+        let auth = &self.state.auth;
+        let caller = match auth.identify(request) {
+            Err(Unidentified::Unready) if auth.recover() => auth.identify(request),
+            settled => settled,
+        };
+        let caller = caller.map_err(error::unidentified)?;
+        if caller.by_cookie && !self.state.cors.trusts(request) {
+            let detail = "A request by cookie must come from a page of this site.";
+            return Err(Problem::new(403, "cross_site_request", detail));
+        }
         Ok(Some(caller))
     }
 
@@ -215,25 +199,11 @@ fn refuse(problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
     let method = request.method().as_str();
     let path = String::from_utf8_lossy(request.path());
     let (status, code) = (problem.status, problem.code);
+    let cause = problem.cause.as_deref();
     if status >= 500 {
-        tracing::warn!(request_id, method, %path, status, code, "request failed");
+        tracing::warn!(request_id, method, %path, status, code, cause, "request failed");
     } else {
-        tracing::info!(request_id, method, %path, status, code, "request refused");
-    }
-}
-
-/// RFC 6750 3: the error is named only where a token was sent.
-fn unidentified(why: Unidentified) -> Problem {
-    match why {
-        Unidentified::Missing => {
-            let problem = Problem::new(401, "token_missing", "This needs an access token.");
-            problem.with("WWW-Authenticate", "Bearer")
-        }
-        Unidentified::Invalid => {
-            let detail = "The access token is not valid, or not any more.";
-            let problem = Problem::new(401, "token_invalid", detail);
-            problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
-        }
+        tracing::info!(request_id, method, %path, status, code, cause, "request refused");
     }
 }
 

@@ -12,18 +12,20 @@ use super::start::App;
 use crate::base::{Clock, ist};
 use crate::config::{Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
-use crate::ops::{Exit, notify};
+use crate::ops::{Exit, notify, privacy};
 use crate::rt::signals::Termination;
 use crate::sim;
 
 /// Serves the real feeds until SIGTERM or SIGINT.
 pub fn serve(config: &Config) -> ExitCode {
+    guard_memory(config);
     let clock = clock_of(config.now);
     run(config, &clock, "")
 }
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
 pub fn demo(config: &Config) -> ExitCode {
+    guard_memory(config);
     let mut config = config.clone();
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => Arc::new(calendar),
@@ -32,7 +34,7 @@ pub fn demo(config: &Config) -> ExitCode {
     let now = config.now.unwrap_or_else(|| lively_instant(&calendar, Clock::system().now()));
     let clock = Clock::starting_at(now);
     let settings = sim_settings(&config.sim, &calendar);
-    let app = settings.broker_a.clone();
+    let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
     let sim = match sim::start(settings, clock.clone()) {
         Ok(sim) => sim,
         Err(error) => return fail(&error, Exit::Unavailable),
@@ -42,6 +44,8 @@ pub fn demo(config: &Config) -> ExitCode {
     config.broker_a.api_secret = Some(app.api_secret.into());
     config.broker_a.access_token = Some(app.access_token.into());
     config.broker_b.url = sim.broker_b_url();
+    config.broker_b.api_key = Some(app_b.api_key.into());
+    config.broker_b.api_secret = Some(app_b.secret_key.into());
     config.public.url = sim.public_url();
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");
@@ -112,6 +116,17 @@ fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
     }
     tracing::info!("stopped");
     Exit::Ok.into()
+}
+
+/// Before anything starts and any secret arrives. A system that refuses is told of and served on:
+/// the credentials still pass only through wiped memory.
+fn guard_memory(config: &Config) {
+    if config.debuggable {
+        privacy::allow_debugging();
+        tracing::warn!("debuggable: credentials in flight can be read by this user's programs");
+    } else if let Err(error) = privacy::close_memory() {
+        tracing::error!(%error, "core files and debuggers cannot be switched off");
+    }
 }
 
 fn clock_of(start: Option<Timestamp>) -> Clock {

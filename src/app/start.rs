@@ -4,32 +4,20 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-
-use crate::api::{Api, Cors, State};
-use crate::auth::Auth;
-use crate::base::{Clock, ist};
+use super::assemble::{Assembled, assemble};
+use crate::api::Api;
+use crate::auth::{AuthError, KeyError};
+use crate::base::Clock;
 use crate::brokers::transport::BadUrl;
-use crate::brokers::{BrokerA, Public, SharedToken};
-use crate::cache::l2::Absent;
-use crate::cache::misses::Limits;
-use crate::cache::{L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::{ListenError, Listener, Server};
-use crate::market::{DataError, IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
+use crate::market::DataError;
 use crate::ops::Exit;
-use crate::rt::{Lane, LaneSpec, edge};
-use crate::warm::{Mailbox, Parts, Warmers};
+use crate::rt::edge;
+use crate::store::OpenError;
+use crate::warm::Warmers;
 
-/// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
-/// list.
-const UPSTREAM_QUEUE_MAX: usize = 64;
-/// Writes to the second level: one in flight at a time.
-const CACHE_QUEUE_MAX: usize = 8;
-/// Unlisted symbols being tried, and requests waiting for them, at once.
-const PROBES_MAX: usize = 64;
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
@@ -46,6 +34,11 @@ pub enum StartError {
     MarketData(#[from] DataError),
     #[error("{0}")]
     Url(#[from] BadUrl),
+    /// A newer schema or a foreign file: only the operator can decide.
+    #[error("{0}")]
+    Store(#[from] OpenError),
+    #[error("{0}")]
+    Auth(#[from] AuthError),
     #[error("the system refuses a thread or a descriptor: {0}")]
     System(#[from] io::Error),
 }
@@ -58,8 +51,14 @@ impl StartError {
                 Exit::Usage
             }
             Self::MarketData(_) | Self::Url(_) => Exit::Usage,
+            Self::Store(OpenError::System(_)) => Exit::Internal,
+            Self::Store(_) => Exit::Usage,
             Self::Listen(_) | Self::StateInUse { .. } => Exit::Unavailable,
             Self::StateDir { .. } => Exit::StateDir,
+            Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
+                Exit::Internal
+            }
+            Self::Auth(AuthError::Key(_)) => Exit::StateDir,
             Self::System(_) => Exit::Internal,
         }
     }
@@ -84,13 +83,8 @@ impl App {
         let listener = Listener::open(&config.http.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
-        let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
-        warn_of_calendar(&calendar, clock);
-        let parts = parts(config, clock, calendar, indices)?;
-        let mailbox = parts.1;
-        let state = state(config, &parts.0);
-        let warmers = Warmers::start(parts.0, mailbox)?;
+        let Assembled { state, parts, mailbox } = assemble(config, clock)?;
+        let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         match Server::start(listener, &http, clock, Api::new(state)) {
@@ -121,73 +115,6 @@ impl App {
     }
 }
 
-fn parts(
-    config: &Config,
-    clock: &Clock,
-    calendar: Arc<MarketCalendar>,
-    indices: Arc<IndexList>,
-) -> Result<(Parts, Mailbox), StartError> {
-    let lane = |name, threads, queue_max| {
-        Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
-    };
-    let token = Arc::new(SharedToken::from_settings(&config.broker_a, clock.now()));
-    let broker_a =
-        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
-    let spelled = |index: &crate::market::Index| {
-        index.public.clone().map(|public| (index.symbol.clone(), public))
-    };
-    let public = if config.public.enabled {
-        let spellings = indices.all().filter_map(spelled).collect();
-        Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings)?)
-    } else {
-        None
-    };
-    let mailbox = Mailbox::new();
-    let limits = Limits::from(&config.cache);
-    let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
-    let parts = Parts {
-        clock: clock.clone(),
-        calendar,
-        indices,
-        broker_a: Arc::new(broker_a),
-        broker_a_lane: lane("broker-a", config.broker_a.lane_threads, UPSTREAM_QUEUE_MAX)?,
-        token,
-        public: public.map(Arc::new),
-        public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
-        cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
-        l1: Arc::new(L1::new(config.cache.l1_entries_max)),
-        l2: second_level(config),
-        misses: Misses::new(limits, clock.clone(), mailbox.kick()),
-        probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
-        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
-        snapshot: Arc::new(PublishedSnapshot::new()),
-        health: Arc::new(ArcSwapOption::empty()),
-        answer_in_ms: Arc::default(),
-        cache_settings: config.cache.clone(),
-        upstream: config.upstream.clone(),
-        public_interval_ms: config.public.batch_interval_ms,
-        broker_a_interval_ms: config.broker_a.quote_interval_ms,
-    };
-    Ok((parts, mailbox))
-}
-
-fn state(config: &Config, parts: &Parts) -> State {
-    State {
-        clock: parts.clock.clone(),
-        auth: Arc::new(Auth {}),
-        snapshot: Arc::clone(&parts.snapshot),
-        l1: Arc::clone(&parts.l1),
-        misses: parts.misses.clone(),
-        probes: parts.probes.clone(),
-        instruments: Arc::clone(&parts.instruments),
-        health: Arc::clone(&parts.health),
-        broker_a_token: Arc::clone(&parts.token),
-        answer_in_ms: Arc::clone(&parts.answer_in_ms),
-        miss_wait_ms: config.cache.miss_wait_ms,
-        cors: Cors::new(&config.http.allowed_origins),
-    }
-}
-
 fn make_state_dir(path: &Path) -> Result<(), StartError> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -215,32 +142,6 @@ fn lock_state_dir(path: &Path) -> Result<Option<File>, StartError> {
             tracing::warn!(%error, path = %path.display(), "state directory cannot be locked");
             Ok(None)
         }
-    }
-}
-
-/// The file, or nothing: prices are served without it, but not over a restart.
-fn second_level(config: &Config) -> Arc<dyn SecondLevel> {
-    let path = config.state_dir.join("l2.sqlite");
-    match SqliteL2::open(&path, config.cache.l2_records_max) {
-        Ok(l2) => Arc::new(l2),
-        Err(error) => {
-            tracing::error!(%error, path = %path.display(), "running without second cache level");
-            Arc::new(Absent)
-        }
-    }
-}
-
-fn warn_of_calendar(calendar: &MarketCalendar, clock: &Clock) {
-    let today = ist::zoned(clock.now()).date();
-    match calendar.covered_until(today) {
-        Some(last) => tracing::info!(%last, "calendar known to the end of this date"),
-        None => tracing::error!(
-            %today,
-            "no calendar for this year: the market counts as closed; give BHAV_CALENDAR_FILE"
-        ),
-    }
-    for (date, session) in calendar.unconfirmed_sessions(today) {
-        tracing::warn!(%date, session = session.name, "hours not confirmed by the exchange");
     }
 }
 

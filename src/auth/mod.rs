@@ -1,7 +1,47 @@
-//! Row 5: who is calling.
+//! Row 5: who is calling, and how one becomes somebody.
+//!
+//! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone, never
+//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. What is revoked is
+//! loaded from the store at start; until that has worked nobody is identified, because a token that
+//! was revoked must not come back to life with a broken disk.
 
+mod accounts;
+mod common;
+mod email;
+mod hs256;
+mod keys;
+mod passwords;
+mod revoked;
+pub mod throttle;
+mod tokens;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub use accounts::{AccountError, Session};
+pub use email::{EMAIL_BYTES_MAX, normalised};
+pub use keys::KeyError;
+pub use passwords::CryptoError;
+pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
+
+use passwords::Passwords;
+use revoked::Revoked;
+use throttle::Throttle;
+use tokens::Tokens;
+
+use crate::base::Clock;
+use crate::config::AuthSettings;
 use crate::http::Request;
-use crate::store::AccountId;
+use crate::rt::Lane;
+use crate::store::{AccountId, Store, StoreError};
+
+/// The cookie that may carry a token (contract, section 3). The service never sets one.
+const COOKIE: &[u8] = b"access_token_cookie";
+
+/// Between two attempts to load what is revoked, where the first failed.
+const LOAD_INTERVAL_MS: u64 = 1_000;
 
 /// The user behind a request, as its token says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,17 +62,150 @@ pub enum Unidentified {
     Missing,
     /// Malformed, expired, revoked, or signed by nobody we know.
     Invalid,
+    /// What is revoked is not known, because the store could not be read yet.
+    Unready,
+}
+
+/// Why accounts could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    #[error("{0}")]
+    Key(#[from] KeyError),
+    #[error("{0}")]
+    System(#[from] io::Error),
 }
 
 /// Tokens, passwords and their limits.
-pub struct Auth {}
+pub struct Auth {
+    clock: Clock,
+    store: Arc<dyn Store>,
+    tokens: Tokens,
+    passwords: Passwords,
+    throttle: Throttle,
+    revoked: Revoked,
+    /// What is revoked has been loaded.
+    ready: AtomicBool,
+    next_load_mono_ms: AtomicU64,
+}
 
 impl Auth {
+    /// Loads or makes the signing key, starts the hashing lane, and asks the store what is revoked.
+    /// Blocks; for the main thread.
+    ///
+    /// # Errors
+    /// [`AuthError`]. A store that cannot be read is none.
+    pub fn start(
+        settings: &AuthSettings,
+        state_dir: &Path,
+        store: Arc<dyn Store>,
+        clock: &Clock,
+    ) -> Result<Self, AuthError> {
+        let auth = Self {
+            clock: clock.clone(),
+            store,
+            tokens: Tokens::new(&keys::load(settings, state_dir)?),
+            passwords: Passwords::start(settings, clock)?,
+            throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
+            revoked: Revoked::default(),
+            ready: AtomicBool::new(false),
+            next_load_mono_ms: AtomicU64::new(0),
+        };
+        auth.load_revocations();
+        Ok(auth)
+    }
+
+    /// The lane that hashes, for its counters.
+    pub fn lane(&self) -> &Arc<Lane> {
+        self.passwords.lane()
+    }
+
     /// The caller, from memory alone.
     ///
     /// # Errors
     /// [`Unidentified`].
-    pub fn identify(&self, _request: &Request<'_>) -> Result<Caller, Unidentified> {
-        Err(Unidentified::Missing)
+    pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
+        let (token, by_cookie) = presented(request)?;
+        let token = self.tokens.verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
+        if !self.ready.load(Ordering::Acquire) {
+            return Err(Unidentified::Unready);
+        }
+        if self.revoked.refuses(&token) {
+            return Err(Unidentified::Invalid);
+        }
+        Ok(Caller {
+            id: token.id,
+            token_id: tokens::spelled(token.token_id),
+            expires_s: token.expires_s,
+            by_cookie,
+        })
     }
+
+    /// After [`Unidentified::Unready`]: loads what is revoked if no attempt was made lately. Parks.
+    /// True if the caller may be looked for again.
+    pub fn recover(&self) -> bool {
+        let now_ms = self.clock.monotonic_ms();
+        let next = self.next_load_mono_ms.load(Ordering::Relaxed);
+        let mine = now_ms >= next
+            && self
+                .next_load_mono_ms
+                .compare_exchange(
+                    next,
+                    now_ms + LOAD_INTERVAL_MS,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                )
+                .is_ok();
+        if mine {
+            self.load_revocations();
+        }
+        self.ready.load(Ordering::Acquire)
+    }
+
+    fn load_revocations(&self) {
+        let loaded: Result<_, StoreError> = self.store.revocations(self.clock.now_ms());
+        match loaded {
+            Ok(stored) => {
+                self.revoked.load(&stored);
+                self.ready.store(true, Ordering::Release);
+                let (tokens, changed, erased) = self.revoked.sizes();
+                tracing::info!(tokens, changed, erased, "know what is revoked");
+            }
+            Err(error) => tracing::error!(
+                %error,
+                "what is revoked cannot be read, so no token is accepted until it can"
+            ),
+        }
+    }
+}
+
+/// The token that was sent, and whether by cookie. The header wins; a header that is not one bearer
+/// token is no excuse to look at the cookie.
+fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
+    let mut headers = request.headers("authorization");
+    match (headers.next(), headers.next()) {
+        (Some(header), None) => return bearer(header).ok_or(Unidentified::Invalid).map(by_header),
+        (Some(_), Some(_)) => return Err(Unidentified::Invalid),
+        (None, _) => {}
+    }
+    let pairs = request.headers("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
+    let mut found = pairs.filter_map(|pair| {
+        let at = memchr::memchr(b'=', pair)?;
+        (pair[..at].trim_ascii() == COOKIE).then(|| pair[at + 1..].trim_ascii())
+    });
+    match (found.next(), found.next()) {
+        (Some(token), None) => Ok((token, true)),
+        // A page of a neighbouring host can add a cookie, not replace ours: which is meant?
+        (Some(_), Some(_)) => Err(Unidentified::Invalid),
+        (None, _) => Err(Unidentified::Missing),
+    }
+}
+
+fn by_header(token: &[u8]) -> (&[u8], bool) {
+    (token, false)
+}
+
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"Bearer ";
+    let (scheme, token) = header.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
 }

@@ -1,9 +1,11 @@
 //! Indian Standard Time: a fixed offset of +05:30 with no daylight saving, so no zone database is
 //! needed.
 
+use std::time::Duration;
+
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ToSpan, Zoned};
 
 /// Seconds that IST is ahead of UTC.
 pub const OFFSET_S: i32 = 19_800;
@@ -32,9 +34,33 @@ pub fn iso(at: Timestamp) -> String {
     zoned(at).strftime("%Y-%m-%dT%H:%M:%S+05:30").to_string()
 }
 
+/// The first midnight after `at`.
+pub fn next_midnight(at: Timestamp) -> Timestamp {
+    let tomorrow = zoned(at).date().saturating_add(1.day());
+    instant(tomorrow.at(0, 0, 0, 0))
+}
+
+/// How long until then.
+pub fn until_midnight(at: Timestamp) -> Duration {
+    Duration::try_from(next_midnight(at).duration_since(at)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn midnight_is_at_half_past_six_utc() {
+        for (at, midnight) in [
+            ("2026-11-20T18:29:59Z", "2026-11-20T18:30:00Z"),
+            ("2026-11-20T18:30:00Z", "2026-11-21T18:30:00Z"),
+        ] {
+            let at = at.parse().unwrap();
+            assert_eq!(next_midnight(at), midnight.parse().unwrap());
+        }
+        let at = "2026-11-20T18:29:30Z".parse().unwrap();
+        assert_eq!(until_midnight(at), Duration::from_secs(30));
+    }
 
     #[test]
     fn the_offset_is_half_past_five() {

@@ -1,11 +1,14 @@
-//! Reading JSON of strangers, upstreams and clients: the checks that the parser lacks, then the parser.
-//! Pure.
+//! Reading JSON of strangers: the checks that a parser lacks, then the parser. Pure.
+//!
+//! Upstreams' large answers are read by sonic-rs ([`parse`]). Clients' small bodies, which carry
+//! secrets, are split by serde_json ([`members`]): sonic-rs copies a piece of the input into each
+//! error, where nothing wipes it.
 
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use sonic_rs::LazyValue;
+use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 /// Deepest nesting in any known answer is 8 (the chart's events); the rest is room.
@@ -24,19 +27,37 @@ pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     sonic_rs::from_str(text).ok()
 }
 
-/// The members of the one object in `body`, in order, undecoded. Names with escapes are left out:
-/// no field of ours has one. `None` if it is not an object, is nested too deeply, or has more than
-/// `members_max` members.
-pub fn members(body: &[u8], members_max: usize) -> Option<Vec<(&str, LazyValue<'_>)>> {
-    let members: Members<'_> = parse(body)?;
-    (members.count <= members_max).then_some(members.named)
+/// Members of an object, or elements of an array, in what a client sends; the largest route has
+/// nine, and no list more than twenty. Bounds the memory for them.
+const COUNT_MAX: usize = 256;
+
+/// The members of the one object in `body`, in order, undecoded: names and JSON texts. Names with
+/// escapes are left out: no field of ours has one. `None` if it is not an object, is nested too
+/// deeply, or has more than [`COUNT_MAX`] members. Copies nothing of the values.
+pub fn members(body: &[u8]) -> Option<Vec<(&str, &str)>> {
+    // An error about another kind of value would quote it.
+    let members: Members<'_> = split(body, b'{')?;
+    Some(members.0)
 }
 
-#[derive(Default)]
-struct Members<'a> {
-    named: Vec<(&'a str, LazyValue<'a>)>,
-    count: usize,
+/// The elements of the one array in `raw`, in order, undecoded; `None` as for [`members`].
+pub fn elements(raw: &str) -> Option<Vec<&str>> {
+    let elements: Elements<'_> = split(raw.as_bytes(), b'[')?;
+    Some(elements.0)
 }
+
+fn split<'a, T: Deserialize<'a>>(json: &'a [u8], opening: u8) -> Option<T> {
+    let text = std::str::from_utf8(json).ok()?;
+    let opens = json.trim_ascii_start().first() == Some(&opening);
+    if !opens || !shallow(json) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+struct Members<'a>(Vec<(&'a str, &'a str)>);
+
+struct Elements<'a>(Vec<&'a str>);
 
 /// A member's name, if it stands in the input as it is.
 struct Name<'a>(Option<&'a str>);
@@ -74,16 +95,44 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Members::default();
+                let (mut named, mut count) = (Vec::new(), 0);
                 while let Some(Name(name)) = map.next_key()? {
-                    let value: LazyValue<'de> = map.next_value()?;
-                    members.named.extend(name.map(|name| (name, value)));
-                    members.count += 1;
+                    let value: &'de RawValue = map.next_value()?;
+                    named.extend(name.map(|name| (name, value.get())));
+                    count += 1;
+                    if count > COUNT_MAX {
+                        return Err(A::Error::custom("too many members"));
+                    }
                 }
-                Ok(members)
+                Ok(Members(named))
             }
         }
         deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Elements<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ElementsVisitor;
+        impl<'de> Visitor<'de> for ElementsVisitor {
+            type Value = Elements<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(value) = seq.next_element::<&'de RawValue>()? {
+                    elements.push(value.get());
+                    if elements.len() > COUNT_MAX {
+                        return Err(A::Error::custom("too many elements"));
+                    }
+                }
+                Ok(Elements(elements))
+            }
+        }
+        deserializer.deserialize_seq(ElementsVisitor)
     }
 }
 
@@ -120,7 +169,12 @@ pub fn unescaped(raw: &str) -> Option<Zeroizing<String>> {
 
 /// The character of what follows `\u`, with its second half if it has one.
 fn unicode_escape(rest: &str) -> Option<(char, &str)> {
-    let unit = |text: &str| u32::from_str_radix(text.get(..4)?, 16).ok();
+    let unit = |text: &str| {
+        let digits = text.get(..4)?;
+        // The library's own parser would take a sign.
+        let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        hex.then(|| u32::from_str_radix(digits, 16).ok())?
+    };
     let first = unit(rest)?;
     let rest = &rest[4..];
     if !(0xd800..0xdc00).contains(&first) {
@@ -158,6 +212,8 @@ fn shallow(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sonic_rs::LazyValue;
+
     use super::*;
 
     #[test]
@@ -178,15 +234,37 @@ mod tests {
     #[test]
     fn members_are_read_in_order_and_bounded() {
         let body = br#"{"a":"x\"y","b":[1,{"c":2}],"a":null,"d":1e2}"#;
-        let read = members(body, 4).unwrap();
-        let read: Vec<_> = read.iter().map(|(name, raw)| (*name, raw.as_raw_str())).collect();
+        let read = members(body).unwrap();
         let expected = [("a", r#""x\"y""#), ("b", r#"[1,{"c":2}]"#), ("a", "null"), ("d", "1e2")];
         assert_eq!(read, expected);
-        assert!(members(body, 3).is_none());
+        assert_eq!(members(br#" {"\u0061":1,"b":2} "#).unwrap(), [("b", "2")]);
         for bad in ["", "[]", "\"a\"", "{\"a\":1}x", "{\"a\":1,}", "{\"a\"}", "{'a':1}", "{", "nul"]
         {
-            assert!(members(bad.as_bytes(), 4).is_none(), "{bad}");
+            assert!(members(bad.as_bytes()).is_none(), "{bad}");
         }
+        for number in ["01", "1.", ".5", "+1", "1e", "-", "NaN", "0x1"] {
+            assert!(members(format!("{{\"a\":{number}}}").as_bytes()).is_none(), "{number}");
+        }
+        let many = |count: usize| {
+            let members: Vec<String> = (0..count).map(|n| format!("\"a{n}\":0")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert_eq!(members(many(COUNT_MAX).as_bytes()).unwrap().len(), COUNT_MAX);
+        assert!(members(many(COUNT_MAX + 1).as_bytes()).is_none());
+    }
+
+    #[test]
+    fn elements_are_read_in_order_and_bounded() {
+        assert_eq!(
+            elements(r#"["a", [1], {"b":"]"} ]"#).unwrap(),
+            ["\"a\"", "[1]", r#"{"b":"]"}"#]
+        );
+        assert!(elements("[]").unwrap().is_empty());
+        for bad in ["", "{}", "[1,]", "[1", "\"[]\"", "[1] 2", "null"] {
+            assert!(elements(bad).is_none(), "{bad}");
+        }
+        assert!(elements(&format!("[{}0]", "0,".repeat(COUNT_MAX))).is_none());
+        assert!(elements(&"[".repeat(1_000_000)).is_none());
     }
 
     #[test]
@@ -202,6 +280,8 @@ mod tests {
             (r#""\u12""#, None),
             ("12", None),
             ("null", None),
+            ("\"", None),
+            (r#""\u+041""#, None),
         ] {
             let decoded = unescaped(raw);
             assert_eq!(decoded.as_ref().map(|text| text.as_str()), text, "{raw}");
@@ -213,6 +293,7 @@ mod tests {
         for bracket in ["[", "{\"a\":"] {
             let body = bracket.repeat(1_000_000);
             assert!(parse::<LazyValue<'_>>(body.as_bytes()).is_none());
+            assert!(members(body.as_bytes()).is_none());
         }
     }
 }

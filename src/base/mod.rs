@@ -11,6 +11,7 @@ pub mod ist;
 pub mod json;
 pub mod quote;
 pub mod rng;
+pub mod security;
 pub mod symbol;
 
 pub use broker::Broker;
@@ -18,4 +19,5 @@ pub use candle::Candle;
 pub use clock::Clock;
 pub use holding::{Holding, Position, PositionKind, Synced};
 pub use quote::{Quote, Source};
+pub use security::MasterRow;
 pub use symbol::{Exchange, Symbol};

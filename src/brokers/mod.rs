@@ -1,4 +1,4 @@
-//! Row 4: the outside world's quote sources, spoken to in their own wire formats.
+//! Row 4: the outside world, brokers and quote sources, spoken to in their own wire formats.
 //!
 //! Everything here blocks and runs on an upstream lane, never on the edge. Per source: `wire`
 //! (bytes to typed values, pure), `client` (HTTP, limits, breaker). What is common to all stands
@@ -8,22 +8,28 @@ use std::time::Duration;
 
 pub mod breaker;
 pub mod broker_a;
+pub mod broker_b;
 pub mod counters;
+mod errand;
 mod gate;
-
+mod keyed;
 pub mod limiter;
+mod number;
 pub mod plausible;
 pub mod portfolio;
 pub mod public;
 mod route;
+mod signing;
 #[cfg(test)]
 mod testing;
 pub mod token;
 pub mod transport;
 
 pub use broker_a::BrokerA;
+pub use broker_b::BrokerB;
 pub use counters::CallCounts;
-pub use portfolio::{Credentials, SyncError};
+pub use errand::SyncCounts;
+pub use portfolio::{Credentials, DocumentedReply, SyncError, SyncErrorKind};
 pub use public::Public;
 pub use token::SharedToken;
 

@@ -2,11 +2,11 @@
 //! for failing.
 //!
 //! Credentials are owned by one call, wiped when it ends and never kept: no field of a client has
-//! room for them. Errors name no value of theirs.
+//! room for them. Errors are made of our own words alone: a broker's text may repeat what was sent.
 
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 /// What a user sends for one sync. Shows nothing when printed, is wiped when dropped, and cannot be
 /// serialised.
@@ -16,6 +16,26 @@ pub struct Credentials {
     pub api_secret: SecretString,
     /// Broker A's `request_token`, broker B's `api_session`.
     pub one_time_code: SecretString,
+}
+
+/// Longest key, secret or one-time code that is passed on; real ones have some tens of characters.
+pub const CREDENTIAL_BYTES_MAX: usize = 512;
+
+impl Credentials {
+    /// # Errors
+    /// One of them is empty or longer than any broker makes them.
+    pub(super) fn check(&self) -> Result<(), SyncError> {
+        let fits = |value: &SecretString| {
+            (1..=CREDENTIAL_BYTES_MAX).contains(&value.expose_secret().len())
+        };
+        if !fits(&self.api_key) || !fits(&self.api_secret) {
+            return Err(SyncError::KeyRefused("wrong length".into()));
+        }
+        if !fits(&self.one_time_code) {
+            return Err(SyncError::CodeRefused("wrong length".into()));
+        }
+        Ok(())
+    }
 }
 
 /// Why a sync brought nothing. Each is one documented answer of the API; an answer of the broker
@@ -44,4 +64,48 @@ pub enum SyncError {
     /// An answer that the documentation does not have.
     #[error("the broker answered nonsense: {0}")]
     Malformed(String),
+}
+
+/// [`SyncError`] without its particulars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncErrorKind {
+    CodeRefused,
+    KeyRefused,
+    NotPermitted,
+    AddressRefused,
+    RateLimited,
+    TimedOut,
+    Unavailable,
+    Malformed,
+}
+
+impl SyncError {
+    /// Which one it is.
+    pub fn kind(&self) -> SyncErrorKind {
+        match self {
+            Self::CodeRefused(_) => SyncErrorKind::CodeRefused,
+            Self::KeyRefused(_) => SyncErrorKind::KeyRefused,
+            Self::NotPermitted(_) => SyncErrorKind::NotPermitted,
+            Self::AddressRefused(_) => SyncErrorKind::AddressRefused,
+            Self::RateLimited(_) => SyncErrorKind::RateLimited,
+            Self::TimedOut => SyncErrorKind::TimedOut,
+            Self::Unavailable { .. } => SyncErrorKind::Unavailable,
+            Self::Malformed(_) => SyncErrorKind::Malformed,
+        }
+    }
+}
+
+/// Something a broker may answer, and what we make of it: the list behind the table "broker replies,
+/// our answers".
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentedReply {
+    /// The broker's call, as in `POST /session/token`.
+    pub call: &'static str,
+    /// What it means, for a person.
+    pub meaning: &'static str,
+    pub http_status: u16,
+    pub content_type: &'static str,
+    pub body: &'static str,
+    /// `None` is success with zero rows.
+    pub answer: Option<SyncErrorKind>,
 }

@@ -1,6 +1,7 @@
-//! The server's shared broker A token, and what is known about it.
+//! The server's shared session at a broker, and what is known about it.
 //!
-//! Set by the settings or by activation, read by every broker A call and by `/brokera/status`.
+//! Set by the settings or by activation; broker A's is read by every broker A call and by
+//! `/brokera/status`, broker B's by `/brokerb/status`. They differ in when they expire.
 //! Reads are lock-free; nothing here blocks, logs the token or talks to the broker.
 //!
 //! A verdict ("dead", "no market data") is written onto the very token that the refused call used,
@@ -26,9 +27,21 @@ const FLUSH_HOUR_IST: i8 = 6;
 /// one, who then looks whether it works; and a refusal may have been the broker's mistake.
 const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(1);
 
-/// The slot for the one current token.
-#[derive(Debug, Default)]
-pub struct SharedToken(ArcSwapOption<Token>);
+/// Broker B's sessions end after this long at the latest (`wire` documentation, 2.4).
+const BROKER_B_LIFE: SignedDuration = SignedDuration::from_hours(24);
+
+/// The slot for the one current token. The default is broker A's.
+#[derive(Debug)]
+pub struct SharedToken {
+    slot: ArcSwapOption<Token>,
+    expiry: fn(Timestamp) -> Timestamp,
+}
+
+impl Default for SharedToken {
+    fn default() -> Self {
+        Self { slot: ArcSwapOption::empty(), expiry }
+    }
+}
 
 /// One token, from the moment it was set. Its `Debug` shows no secret.
 #[derive(Debug)]
@@ -43,13 +56,14 @@ pub struct Token {
     no_permission_ms: AtomicI64,
 }
 
-/// What `/brokera/status` and health tell.
+/// What the status routes and health tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenStatus {
     /// A token was set since the start.
     pub initialized: bool,
     /// It has neither expired nor been refused.
     pub valid: bool,
+    /// Broker A's word for it; broker B's status leaves it out.
     pub token_type: &'static str,
     pub set_at: Option<Timestamp>,
     pub expires_at: Option<Timestamp>,
@@ -58,6 +72,11 @@ pub struct TokenStatus {
 }
 
 impl SharedToken {
+    /// Broker B's.
+    pub fn of_broker_b() -> Self {
+        Self { slot: ArcSwapOption::empty(), expiry: broker_b_expiry }
+    }
+
     /// With the token of the settings, if there is one; it counts as set at `now`, the start of the
     /// process, because nothing tells when it was made.
     pub fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
@@ -70,11 +89,11 @@ impl SharedToken {
 
     /// Replaces the token. `set_at` is the broker's login time where it is known.
     pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
-        self.0.store(Some(Arc::new(Token {
+        self.slot.store(Some(Arc::new(Token {
             access_token,
             api_key,
             set_at,
-            expires_at: expiry(set_at),
+            expires_at: (self.expiry)(set_at),
             refused: AtomicBool::new(false),
             no_permission_ms: AtomicI64::new(0),
         })));
@@ -82,12 +101,12 @@ impl SharedToken {
 
     /// Forgets the token.
     pub fn clear(&self) {
-        self.0.store(None);
+        self.slot.store(None);
     }
 
     /// The token for a call that needs no market data: set, not expired, not refused.
     pub fn valid(&self, now: Timestamp) -> Option<Arc<Token>> {
-        self.0.load_full().filter(|token| token.valid(now))
+        self.slot.load_full().filter(|token| token.valid(now))
     }
 
     /// The token for a quote call.
@@ -106,7 +125,7 @@ impl SharedToken {
 
     /// What is known now.
     pub fn status(&self, now: Timestamp) -> TokenStatus {
-        let token = self.0.load();
+        let token = self.slot.load();
         let token = token.as_deref();
         TokenStatus {
             initialized: token.is_some(),
@@ -137,8 +156,7 @@ impl Token {
 
     /// The value of the `Authorization` header.
     pub fn authorization(&self) -> Zeroizing<String> {
-        let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
-        Zeroizing::new(format!("token {key}:{token}"))
+        authorization(&self.api_key, &self.access_token)
     }
 
     fn valid(&self, now: Timestamp) -> bool {
@@ -151,6 +169,23 @@ impl Token {
             ms => Timestamp::from_millisecond(ms).ok(),
         }
     }
+}
+
+/// Broker A's `Authorization`, in memory that never grew by copying.
+pub(super) fn authorization(
+    api_key: &SecretString,
+    access_token: &SecretString,
+) -> Zeroizing<String> {
+    let parts = ["token ", api_key.expose_secret(), ":", access_token.expose_secret()];
+    let bytes = parts.iter().map(|part| part.len()).sum();
+    let mut value = Zeroizing::new(String::with_capacity(bytes));
+    parts.iter().for_each(|part| value.push_str(part));
+    value
+}
+
+/// 24 hours after `login`, or midnight IST if that is sooner.
+pub fn broker_b_expiry(login: Timestamp) -> Timestamp {
+    ist::next_midnight(login).min(login.saturating_add(BROKER_B_LIFE).unwrap_or(login))
 }
 
 /// The first 06:00 IST after `login`: a token of 05:50 lives ten minutes.
@@ -182,6 +217,19 @@ mod tests {
             ("2026-12-31T23:59:59", "2027-01-01T06:00:00"),
         ] {
             assert_eq!(expiry(ist_time(login)), ist_time(expected), "{login}");
+        }
+    }
+
+    #[test]
+    fn broker_b_expires_at_midnight() {
+        let shared = SharedToken::of_broker_b();
+        for (login, expected) in [
+            ("2026-11-20T00:00:00", "2026-11-21T00:00:00"),
+            ("2026-11-20T23:59:59", "2026-11-21T00:00:00"),
+        ] {
+            set(&shared, "t", ist_time(login));
+            assert_eq!(shared.status(ist_time(login)).expires_at, Some(ist_time(expected)));
+            assert!(!shared.status(ist_time(expected)).valid);
         }
     }
 

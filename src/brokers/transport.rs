@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ureq::http::{HeaderValue, Response};
 use ureq::{Agent, Body, RequestBuilder, Timeout};
+use zeroize::Zeroizing;
 
 use super::FeedError;
 use crate::config::UpstreamSettings;
@@ -187,7 +188,9 @@ impl Transport {
         limits: CallLimits,
     ) -> Result<Reply, TransportError> {
         let request = limited(with_headers(self.agent.post(url), headers)?, limits);
-        self.finish(request.send_form(fields.iter().copied()), limits)
+        let form = form(fields);
+        let request = request.content_type("application/x-www-form-urlencoded");
+        self.finish(request.send(form.as_bytes()), limits)
     }
 
     fn finish(
@@ -261,7 +264,7 @@ fn with_headers<B>(
     for (name, value) in headers {
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| TransportError::BadRequest("header has a bad character"))?;
-        value.set_sensitive(*name == "authorization");
+        value.set_sensitive(matches!(*name, "authorization" | "x-appkey" | "x-sessiontoken"));
         request = request.header(*name, value);
     }
     Ok(request)
@@ -288,6 +291,22 @@ pub fn push_query(url: &mut String, key: &str, value: &str) {
     url.push_str(key);
     url.push('=');
     push_encoded(url, value);
+}
+
+/// Fields as a form's body, in memory that is wiped and never grew by copying.
+fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
+    // A percent-encoded byte takes three.
+    let bytes = fields.iter().map(|(name, value)| name.len() + 3 * value.len() + 2).sum();
+    let mut form = Zeroizing::new(String::with_capacity(bytes));
+    for (name, value) in fields {
+        if !form.is_empty() {
+            form.push('&');
+        }
+        form.push_str(name);
+        form.push('=');
+        push_encoded(&mut form, value);
+    }
+    form
 }
 
 /// Appends `text` percent-encoded (RFC 3986 unreserved characters stay).

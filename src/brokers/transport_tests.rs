@@ -186,7 +186,7 @@ fn sends_forms_json_bodies_and_headers() {
             transport.post_form(url, &headers, &[("k", "a b&c")], limits).unwrap();
             transport.fetch_with_json(url, &headers, b"{\"a\":1}", limits).unwrap();
             let seen = seen();
-            assert_eq!((seen[0].method.as_str(), seen[0].body.as_str()), ("POST", "k=a+b%26c"));
+            assert_eq!((seen[0].method.as_str(), seen[0].body.as_str()), ("POST", "k=a%20b%26c"));
             assert_eq!((seen[1].method.as_str(), seen[1].body.as_str()), ("GET", "{\"a\":1}"));
             assert_eq!(seen[1].header("content-type"), Some("application/json"));
             assert_eq!(seen[0].header("authorization"), Some("token a:b"));

@@ -285,6 +285,16 @@ impl L1 {
         }
     }
 
+    /// The same, with whether it is stale, and counted as asked for.
+    #[inline(never)]
+    pub fn asked(&self, symbol: &str, now_mono_ms: u64) -> Option<(Quote, bool)> {
+        let guard = self.map.guard();
+        let entry = self.map.get(symbol, &guard)?;
+        let State::Known(known) = &entry.state else { return None };
+        entry.touch(now_mono_ms);
+        Some((known.quote.clone(), self.is_stale(known, now_mono_ms)))
+    }
+
     /// Sizes and counters, each exact, not all of one instant.
     pub fn stats(&self) -> L1Stats {
         L1Stats {

@@ -2,8 +2,10 @@
 //!
 //! [`l1`] is memory and is read on the edge; [`misses`] lets requests wait there for symbols that
 //! are not cached yet; [`l2`] survives a restart and is only touched by lane threads and at start.
+//! [`answers`] holds users' finished answers until they change.
 //! None of them calls an upstream: they hold what the warmers bring.
 
+pub mod answers;
 mod board;
 pub mod codec;
 mod freshness;
@@ -13,6 +15,7 @@ pub mod misses;
 mod quote_json;
 pub mod sqlite_l2;
 
+pub use answers::{Answer, Answers, View};
 pub use l1::{Hit, L1};
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};

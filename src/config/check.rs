@@ -98,10 +98,11 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let files = [
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
         ("BHAV_INDICES_FILE", &config.market.indices_file),
+        ("BHAV_BROKERB_MASTER_FILE", &config.broker_b.master_file),
     ];
     for (name, path) in files {
         if let Some((path, problem)) = path.as_deref().and_then(unusable_file) {
-            let cure = "name a readable file, or unset it to use the built-in data".to_owned();
+            let cure = "name a readable file, or unset it to do without".to_owned();
             found.push((vec![name], fault(name, path, problem, cure)));
         }
     }
@@ -231,7 +232,6 @@ mod tests {
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
             ("BROKERA_ACESS_TOKEN", "k", "BROKERA_ACESS_TOKEN is read by nobody"),
-            ("JWT_SECRET", "short", "shorter than 32"),
         ] {
             let warnings = load_env(&[(name, value)]).unwrap().warnings.join("\n");
             assert!(warnings.contains(said), "{name}={value}: {warnings}");

@@ -28,12 +28,15 @@ pub struct Config {
     pub public: PublicSettings,
     pub upstream: UpstreamSettings,
     pub cache: CacheSettings,
+    pub store: StoreSettings,
     pub market: MarketSettings,
     pub auth: AuthSettings,
     pub sim: SimSettings,
     pub log: LogSettings,
     /// Databases and keys live here (`BHAV_STATE_DIR`).
     pub state_dir: PathBuf,
+    /// Leave core files and debuggers on (`BHAV_DEBUGGABLE`).
+    pub debuggable: bool,
     /// Start the clock here instead of now (`BHAV_NOW`).
     pub now: Option<Timestamp>,
 }
@@ -47,11 +50,13 @@ impl Default for Config {
             public: PublicSettings::default(),
             upstream: UpstreamSettings::default(),
             cache: CacheSettings::default(),
+            store: StoreSettings::default(),
             market: MarketSettings::default(),
             auth: AuthSettings::default(),
             sim: SimSettings::default(),
             log: LogSettings::default(),
             state_dir: PathBuf::from("./bhav-state"),
+            debuggable: false,
             now: None,
         }
     }
@@ -137,6 +142,10 @@ pub struct BrokerBSettings {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
     pub admin_secret: Option<SecretString>,
+    /// The broker's security master, which turns its short codes into tickers
+    /// (`BHAV_BROKERB_MASTER_FILE`).
+    pub master_file: Option<PathBuf>,
+    pub lane_threads: usize,
 }
 
 impl Default for BrokerBSettings {
@@ -146,6 +155,8 @@ impl Default for BrokerBSettings {
             api_key: None,
             api_secret: None,
             admin_secret: None,
+            master_file: None,
+            lane_threads: 8,
         }
     }
 }
@@ -182,6 +193,8 @@ pub struct UpstreamSettings {
     /// From the end of the request to the head of the answer, and for the body.
     pub read_timeout_ms: u64,
     pub total_timeout_ms: u64,
+    /// All calls of one user's sync together.
+    pub sync_timeout_ms: u64,
     pub response_bytes_max: u64,
     /// The daily instruments file is larger than any other answer.
     pub instruments_bytes_max: u64,
@@ -200,6 +213,7 @@ impl Default for UpstreamSettings {
             connect_timeout_ms: 2_000,
             read_timeout_ms: 5_000,
             total_timeout_ms: 7_000,
+            sync_timeout_ms: 15_000,
             response_bytes_max: 4 * 1024 * 1024,
             instruments_bytes_max: 32 * 1024 * 1024,
             redirects_max: 2,
@@ -225,6 +239,8 @@ pub struct CacheSettings {
     pub demand_ttl_ms: u64,
     /// Records of one kind that the second level keeps on disk.
     pub l2_records_max: usize,
+    /// Users' finished answers held in memory.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for CacheSettings {
@@ -236,7 +252,21 @@ impl Default for CacheSettings {
             waiters_max: 2_000,
             demand_ttl_ms: 60_000,
             l2_records_max: 10_000,
+            answers_bytes_max: 64 * 1024 * 1024,
         }
+    }
+}
+
+/// Accounts, portfolios and the journal on disk.
+#[derive(Debug, Clone)]
+pub struct StoreSettings {
+    /// Threads that read, beside the one that writes.
+    pub readers: usize,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self { readers: 2 }
     }
 }
 
@@ -254,13 +284,30 @@ pub struct MarketSettings {
 pub struct AuthSettings {
     /// Current signing key; without it one is made once and kept in the state directory.
     pub jwt_secret: Option<SecretString>,
+    /// Keys that verify but sign no more, separated by commas.
+    pub jwt_previous_secrets: Option<SecretString>,
     /// Per account and per client address; 0 switches the limit off.
     pub login_attempts_per_minute: u32,
+    /// Memory of one password hash. The default is the floor that OWASP gives for two passes.
+    pub argon2_memory_kib: u32,
+    pub argon2_passes: u32,
+    /// Threads that hash passwords; 0 is half of the cores, at least one.
+    pub crypto_threads: usize,
+    /// Hashes that may wait for a thread.
+    pub crypto_queue_max: usize,
 }
 
 impl Default for AuthSettings {
     fn default() -> Self {
-        Self { jwt_secret: None, login_attempts_per_minute: 10 }
+        Self {
+            jwt_secret: None,
+            jwt_previous_secrets: None,
+            login_attempts_per_minute: 10,
+            argon2_memory_kib: 19_456,
+            argon2_passes: 2,
+            crypto_threads: 0,
+            crypto_queue_max: 64,
+        }
     }
 }
 

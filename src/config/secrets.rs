@@ -75,6 +75,11 @@ pub const SECRETS: &[Secret] = &[
         about: "Signs access tokens, 32 bytes or more; made once if not given",
         slot: |c| &mut c.auth.jwt_secret,
     },
+    Secret {
+        name: "JWT_PREVIOUS_SECRETS",
+        about: "Earlier signing keys, comma-separated, whose tokens stay good until they expire",
+        slot: |c| &mut c.auth.jwt_previous_secrets,
+    },
 ];
 
 /// Fills every secret that is given; faults and warnings join those of the caller.
@@ -89,15 +94,28 @@ pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>)
             }
         };
         let (text, origin) = found;
-        if secret.name == "JWT_SECRET" && text.expose_secret().len() < JWT_SECRET_BYTES_MIN {
-            loaded.warnings.push(format!(
-                "JWT_SECRET is shorter than {JWT_SECRET_BYTES_MIN} bytes, so tokens signed with it \
-                 can be forged by trying keys; make one with `openssl rand -base64 48`"
-            ));
+        if let Some(fault) = weak_key(secret.name, text.expose_secret()) {
+            faults.push(fault);
         }
         *(secret.slot)(&mut loaded.config) = Some(text);
         loaded.origins.insert(secret.name, origin);
     }
+}
+
+/// A signing key that could be found by trying.
+fn weak_key(name: &str, text: &str) -> Option<Fault> {
+    let keys = match name {
+        "JWT_SECRET" => vec![text],
+        "JWT_PREVIOUS_SECRETS" => text.split(',').collect(),
+        _ => return None,
+    };
+    keys.iter().any(|key| key.trim().len() < JWT_SECRET_BYTES_MIN).then(|| {
+        let problem = format!(
+            "has a key shorter than {JWT_SECRET_BYTES_MIN} bytes, so that tokens can be forged by \
+             trying keys"
+        );
+        Fault::of_secret(name, problem, "make one with `openssl rand -base64 48`")
+    })
 }
 
 type Found = Option<(SecretString, Origin)>;
@@ -231,6 +249,19 @@ mod tests {
     }
 
     #[test]
+    fn a_signing_key_has_32_bytes_or_more() {
+        let enough = "0123456789abcdef0123456789abcdef";
+        for (name, text, good) in [
+            ("JWT_SECRET", enough.to_owned(), true),
+            ("JWT_SECRET", enough[1..].to_owned(), false),
+            ("JWT_PREVIOUS_SECRETS", format!("{enough}, {enough}"), true),
+            ("JWT_PREVIOUS_SECRETS", format!("{enough},"), false),
+        ] {
+            assert_eq!(load_env(&[(name, &text)]).is_ok(), good, "{name}={text}");
+        }
+    }
+
+    #[test]
     fn a_variable_wins_over_a_credential() {
         let directory = directory_with("BROKERA_ACCESS_TOKEN", b"old");
         let path = directory.path().to_str().unwrap();
@@ -249,9 +280,10 @@ mod tests {
             ("BROKERA_API_SECRET_FILE", "nowhere"),
             ("BROKERB_API_KEY_FILE", "nowhere/at/all"),
             ("JWT_SECRET_FILE", big.to_str().unwrap()),
+            ("JWT_PREVIOUS_SECRETS", "s3cr3t-but-more-than-thirty-two-bytes,s3cr3t"),
         ])
         .unwrap_err();
-        assert_eq!(faults.len(), 4, "{faults:?}");
+        assert_eq!(faults.len(), 5, "{faults:?}");
         for fault in &faults {
             assert!(!format!("{fault} {fault:?}").contains("s3cr3t"), "{fault:?}");
         }

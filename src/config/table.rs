@@ -12,6 +12,8 @@ const MIB: u64 = 1024 * KIB;
 const HEADERS_HARD_MAX: u64 = 128;
 /// Positions in a head are kept in sixteen bits (`http::head::Span`).
 const HEAD_BYTES_HARD_MAX: u64 = 64 * KIB;
+/// The least that OWASP recommends for argon2id with two passes and one lane.
+const ARGON2_MEMORY_KIB_MIN: u64 = 19_456;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
@@ -139,6 +141,10 @@ pub const SETTINGS: &[Setting] = &[
         "Open connections at which accepting pauses",
         "Each needs a file descriptor: keep the descriptor limit (LimitNOFILE) some \
          hundreds above."),
+    setting!(Service "BHAV_DEBUGGABLE", debuggable = switch, "true or false",
+        "Leave core files and debuggers on, and quote data in the log of a panic",
+        "For gdb, perf and memory tests. Danger: credentials in flight can then be read by \
+         the same user, and may land in a core file."),
     setting!(Service "BHAV_NOW", now = instant, "ISO 8601 instant",
         "Start the clock here instead of now; it then runs on",
         "For demos and tests. Example: 2026-11-20T10:00:00+05:30. Danger: with live feeds \
@@ -188,11 +194,19 @@ pub const SETTINGS: &[Setting] = &[
         "The broker allows one a second and punishes more; the default leaves room for \
          jitter."),
     setting!(BrokerA "BHAV_BROKERA_LANE_THREADS", broker_a.lane_threads = number(1, 64), "threads",
-        "Calls to broker A that may run at once",
+        "Users' calls to broker A that may run at once",
         ""),
     setting!(BrokerB "BHAV_BROKERB_URL", broker_b.url = root_url, "url",
         "Root of broker B's API; documented paths are appended",
         "Danger: session tokens go there. Point it elsewhere only for the simulator."),
+    setting!(BrokerB "BHAV_BROKERB_MASTER_FILE", broker_b.master_file = path_if_any, "path",
+        "Broker B's security master: its zip, or the NSE or BSE list out of it",
+        "Turns the broker's short codes into tickers. Without it, shares that are not held \
+         at broker A too keep the short code and have no live price. Download it daily \
+         after 08:00 IST."),
+    setting!(BrokerB "BHAV_BROKERB_LANE_THREADS", broker_b.lane_threads = number(1, 64), "threads",
+        "Users' calls to broker B that may run at once",
+        ""),
     setting!(Public "BHAV_PUBLIC_ENABLED", public.enabled = switch, "true or false",
         "Whether the public quote provider is asked at all",
         "When false and broker A has no token, no fresh prices come."),
@@ -221,6 +235,10 @@ pub const SETTINGS: &[Setting] = &[
         upstream.total_timeout_ms = number(100, 120_000), "ms",
         "Longest call, redirects included",
         "A hanging upstream holds one lane thread this long."),
+    setting!(Upstream "BHAV_SYNC_TIMEOUT_MS",
+        upstream.sync_timeout_ms = number(100, 120_000), "ms",
+        "Longest sync of one user at one broker, all its calls together",
+        "A hanging broker holds one lane thread this long."),
     setting!(Upstream "BHAV_UPSTREAM_RESPONSE_BYTES_MAX",
         upstream.response_bytes_max = number(64 * KIB, 256 * MIB), "bytes",
         "Largest answer that is read",
@@ -266,6 +284,10 @@ pub const SETTINGS: &[Setting] = &[
         cache.l2_records_max = number(100, 10_000_000), "records",
         "Records of one kind kept in the cache file on disk",
         ""),
+    setting!(Cache "BHAV_ANSWERS_BYTES_MAX",
+        cache.answers_bytes_max = number(4 * MIB, 4_096 * MIB), "bytes",
+        "Users' finished portfolio answers held in memory",
+        "Those asked for longest ago make room. About 50 KiB for 100 holdings."),
     setting!(Market "BHAV_CALENDAR_FILE", market.calendar_file = path_if_any, "path",
         "Your entries to the trading calendar; they win over the built-in ones",
         "For holidays and special sessions announced after this release."),
@@ -275,7 +297,27 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
         auth.login_attempts_per_minute = number(0, 10_000), "attempts",
         "Login attempts per account and per client address; 0 is no limit",
-        "Danger: without a limit passwords can be guessed at the speed of the machine."),
+        "Danger: without a limit passwords can be guessed at the speed of the machine. Clients \
+         behind a proxy that is not in BHAV_TRUSTED_PROXIES share one address, as do all of a \
+         Unix socket whose proxy sends no X-Forwarded-For."),
+    setting!(Accounts "BHAV_ARGON2_MEMORY_KIB",
+        auth.argon2_memory_kib = number(ARGON2_MEMORY_KIB_MIN, 1_048_576), "KiB",
+        "Memory of one password hash (argon2id)",
+        "Each hashing thread keeps this much. Raising it makes stolen hashes dearer to guess and \
+         logins slower; stored hashes follow at each user's next login."),
+    setting!(Accounts "BHAV_ARGON2_PASSES", auth.argon2_passes = number(2, 16), "passes",
+        "Passes over that memory",
+        ""),
+    setting!(Accounts "BHAV_CRYPTO_THREADS", auth.crypto_threads = number(0, 256), "threads",
+        "Threads that hash passwords; 0 is half of the cores",
+        "They run at the lowest priority, so that logins do not slow down the market routes."),
+    setting!(Accounts "BHAV_CRYPTO_QUEUE_MAX",
+        auth.crypto_queue_max = number(1, 10_000), "hashes",
+        "Password hashes that may wait for a thread",
+        "One more is answered 503 at once."),
+    setting!(Accounts "BHAV_STORE_READERS", store.readers = number(1, 64), "threads",
+        "Threads that read the database, beside the one that writes",
+        "More help only where reads come from a slow disk."),
     setting!(Simulator "BHAV_SIM_LISTEN", sim.listen = address, "ip:port",
         "Where the simulator listens",
         "Port 0 takes a free port. It has no protection: keep it on loopback."),

@@ -131,7 +131,9 @@ impl<S: Serve> Connection<S> {
         let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
         let carried = self.carry.len();
         scratch.input[..carried].copy_from_slice(&self.carry);
-        scratch.input_bytes = carried;
+        scratch.arrived(carried);
+        // Not looked at yet, or not whole.
+        scratch.holds_body = carried > 0;
         self.carry = Zeroizing::default();
         if need_input {
             match self.read(&mut scratch) {
@@ -237,7 +239,7 @@ impl<S: Serve> Connection<S> {
                 Ok(count) => {
                     // A short read has drained the socket; the next byte brings a new edge.
                     self.readable = count == room_bytes || self.hung_up;
-                    scratch.input_bytes += count;
+                    scratch.arrived(count);
                     return Read::Some;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -345,6 +347,8 @@ impl<S: Serve> Connection<S> {
         let mut dropped = 0;
         while dropped < LINGER_BYTES {
             scratch.input_bytes = 0;
+            // What a refused client goes on sending is its body, as likely as not.
+            scratch.holds_body = true;
             match self.read(&mut scratch) {
                 Read::Some => dropped += scratch.input_bytes,
                 Read::End => break,

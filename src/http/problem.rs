@@ -24,6 +24,8 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
     /// Further headers, such as `Allow` or `Retry-After`.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
+    /// For the log alone; never sent.
+    pub cause: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -40,13 +42,21 @@ struct Document<'a> {
 impl Problem {
     /// A problem without field errors or further headers.
     pub fn new(status: u16, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, detail: detail.into(), errors: Vec::new(), headers: Vec::new() }
+        let detail = detail.into();
+        Self { status, code, detail, errors: Vec::new(), headers: Vec::new(), cause: None }
     }
 
     /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Adds what the log should know.
+    #[must_use]
+    pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
         self
     }
 

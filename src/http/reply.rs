@@ -64,6 +64,20 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// Sends a response made some time ago, which has no `Date` of its own. No allocation.
+    pub fn kept(&mut self, prepared: &Prepared) {
+        self.open(prepared.status());
+        self.out.extend_from_slice(prepared.status_line());
+        self.out.extend_from_slice(self.extra_lines);
+        self.out.extend_from_slice(self.connection.bytes());
+        let date = self.date;
+        self.line("Date", &date);
+        self.out.extend_from_slice(prepared.headers());
+        if !self.head_only {
+            self.out.extend_from_slice(prepared.body());
+        }
+    }
+
     /// The buffer for a body made now; empty, with the capacity of earlier answers. Send it with
     /// [`send`](Self::send).
     pub fn body(&mut self) -> &mut Vec<u8> {

@@ -3,8 +3,13 @@
 //! One or two per worker serve any number of connections, so an idle connection costs its
 //! coroutine's stack and nothing else. A set is taken out of the worker's pool by value: it may
 //! travel with the coroutine to another thread, and is given back wherever that ends up.
+//!
+//! Bodies carry credentials, so a set that may have held one is wiped before it is given back or
+//! dropped, as far as it was used: once a turn, and not at all for requests without a body.
 
 use std::cell::RefCell;
+
+use zeroize::Zeroize;
 
 use super::head::Head;
 
@@ -22,6 +27,10 @@ pub struct Scratch {
     /// Unconsumed input stands in `input[..input_bytes]`; its length is the head limit plus a read.
     pub input: Box<[u8]>,
     pub input_bytes: usize,
+    /// How far `input` was written to since the set was taken.
+    input_used: usize,
+    /// A body, or what may be one, stands or stood in `input`.
+    pub holds_body: bool,
     pub out: Vec<u8>,
     pub body: Vec<u8>,
     pub head: Head,
@@ -43,6 +52,8 @@ impl Scratch {
             Box::new(Self {
                 input: vec![0; head_bytes_max + READ_BYTES].into_boxed_slice(),
                 input_bytes: 0,
+                input_used: 0,
+                holds_body: false,
                 out: Vec::with_capacity(16 * 1024),
                 body: Vec::with_capacity(16 * 1024),
                 head: Head::default(),
@@ -50,9 +61,16 @@ impl Scratch {
         })
     }
 
-    /// Gives the set back to the pool of the thread that runs now.
+    /// Notes that `count` bytes have arrived behind the input that stands there.
+    pub fn arrived(&mut self, count: usize) {
+        self.input_bytes += count;
+        self.input_used = self.input_used.max(self.input_bytes);
+    }
+
+    /// Gives the set back to the pool of the thread that runs now, wiped if it held a body.
     #[inline(never)]
     pub fn give_back(mut self: Box<Self>) {
+        self.wipe_body();
         if self.out.capacity() > OUT_BYTES_KEPT || self.body.capacity() > OUT_BYTES_KEPT {
             return;
         }
@@ -66,4 +84,28 @@ impl Scratch {
             }
         });
     }
+    /// Overwrites what a body, or an answer to it such as an access token, may have left. Beyond the
+    /// mark there is nothing, or something of requests without a body.
+    fn wipe_body(&mut self) {
+        if self.holds_body {
+            self.input[..self.input_used].zeroize();
+            self.out.as_mut_slice().zeroize();
+            self.body.as_mut_slice().zeroize();
+            self.holds_body = false;
+        }
+        self.input_used = 0;
+        #[cfg(test)]
+        tests::look_into(self);
+    }
 }
+
+/// Where a set does not come back: its coroutine unwinds, or its pool is full or ends.
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.wipe_body();
+    }
+}
+
+#[cfg(test)]
+#[path = "scratch_tests.rs"]
+mod tests;

@@ -106,12 +106,14 @@ impl<S: Serve> Exchange<'_, S> {
         };
         scratch.input.copy_within(at..scratch.input_bytes, 0);
         scratch.input_bytes -= at;
+        // What is left has not been looked at: it may be a request with its body.
+        scratch.holds_body |= scratch.input_bytes > 0;
         turn
     }
 
     fn head(&mut self, scratch: &mut Scratch, at: &mut usize) -> Step {
         let settings = &self.shared.settings;
-        let Scratch { input, input_bytes, head, .. } = scratch;
+        let Scratch { input, input_bytes, head, holds_body, .. } = scratch;
         let arrived = &input[*at..*input_bytes];
         if arrived.is_empty() {
             return Step::End(Turn::NeedInput);
@@ -127,6 +129,8 @@ impl<S: Serve> Exchange<'_, S> {
         let (head_start, body_start) = (*at, *at + head.bytes);
         *at = body_start;
         let available = *input_bytes - body_start;
+        // Before anything can go wrong with it.
+        *holds_body |= head.framing != Framing::None;
         let reader = match head.framing {
             Framing::None => {
                 return self.serve(scratch, head_start..body_start, &[]);
@@ -156,6 +160,7 @@ impl<S: Serve> Exchange<'_, S> {
     }
 
     fn body(&mut self, scratch: &mut Scratch, at: &mut usize, mut inbound: Box<Inbound>) -> Step {
+        scratch.holds_body = true;
         let arrived = &scratch.input[*at..scratch.input_bytes];
         let complete = match &mut inbound.reader {
             BodyReader::Length(left) => {
@@ -271,6 +276,8 @@ impl<S: Serve> Exchange<'_, S> {
         status: u16,
         detail: &'static str,
     ) -> Step {
+        // Behind bytes that were not understood anything may stand.
+        scratch.holds_body = true;
         let mut reply = Reply {
             out: &mut scratch.out,
             body: &mut scratch.body,

@@ -9,7 +9,6 @@ mod calendar_file;
 mod entries;
 pub mod indices;
 pub mod instruments;
-pub mod negotiate;
 pub mod phase;
 pub mod publish;
 pub mod snapshot;

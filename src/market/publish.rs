@@ -3,29 +3,16 @@
 //! The index warmer publishes on its own thread; the edge loads and picks without allocating,
 //! locking, formatting or compressing. Must never compress JSON that has not changed.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 
-use super::negotiate::{Coding, none_match_hits, preferred_coding};
 use crate::http::Prepared;
+use crate::http::coding::{brotli, content_tag, gzip};
 use crate::http::date::imf_fixdate;
-
-/// The snapshot changes each second: near the best ratio of brotli on 1 to 2 KiB, without the
-/// search of the two highest settings.
-const BROTLI_QUALITY: i32 = 5;
-
-/// Base 2 logarithm of brotli's window; covers 64 KiB, and the snapshot is far smaller.
-const BROTLI_WINDOW_BITS: i32 = 16;
-
-const GZIP_LEVEL: u32 = 6;
-
-/// Bytes of the content's SHA-256 that stand in an ETag.
-const ETAG_HASH_BYTES: usize = 12;
+use crate::http::negotiate::{Coding, none_match_hits, preferred_coding};
 
 /// One coding of the body, with its two answers.
 #[derive(Debug)]
@@ -73,7 +60,7 @@ pub struct Published {
 
 impl Published {
     fn new(json: &[u8], date: [u8; 29]) -> Self {
-        let hash = hex(&Sha256::digest(json)[..ETAG_HASH_BYTES]);
+        let hash = content_tag(json);
         let shown = date_text(&date);
         let variant = |coding, suffix: &str, body: &[u8]| {
             Variant::new(coding, format!("\"{hash}{suffix}\""), body, shown)
@@ -191,40 +178,12 @@ fn date_text(date: &[u8; 29]) -> &str {
     std::str::from_utf8(date).expect("an HTTP date is ASCII")
 }
 
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-fn gzip(body: &[u8]) -> Vec<u8> {
-    let mut encoder =
-        flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
-    encoder
-        .write_all(body)
-        .and_then(|()| encoder.finish())
-        .expect("writing to memory does not fail")
-}
-
-fn brotli(body: &[u8]) -> Vec<u8> {
-    let params = brotli::enc::BrotliEncoderParams {
-        quality: BROTLI_QUALITY,
-        lgwin: BROTLI_WINDOW_BITS,
-        mode: brotli::enc::backward_references::BrotliEncoderMode::BROTLI_MODE_TEXT,
-        size_hint: body.len(),
-        ..Default::default()
-    };
-    let mut compressed = Vec::new();
-    brotli::BrotliCompress(&mut &body[..], &mut compressed, &params)
-        .expect("writing to memory does not fail");
-    compressed
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::http::coding::ETAG_HASH_BYTES;
 
     const NOW_MS: i64 = 784_111_777_000;
     const BODY: &[u8] = br#"{"index1_price":24321.88,"signals":[],"sectors":[]}"#;

@@ -1,6 +1,6 @@
 //! Row 1: what runs the process rather than serves the market.
 //!
-//! Log, counters, the panic hook, systemd's notifications, exit codes, version. Any thread may call
+//! Log, counters, the panic hook, closing the memory to debuggers, systemd's notifications, exit codes, version. Any thread may call
 //! in here and none of it blocks the caller. It knows no settings struct: `cli` hands it plain
 //! values.
 
@@ -9,6 +9,7 @@ pub mod exit;
 pub mod log;
 pub mod notify;
 pub mod panic;
+pub mod privacy;
 pub mod version;
 
 pub use counter::{Counter, Gauge, Sharded};

@@ -4,17 +4,24 @@
 //! which are no faults, away from it. The hook runs on the stack that panicked, which may be a
 //! coroutine's with little left (printing a backtrace takes 20 KB), so it only hands over where and
 //! what.
+//!
+//! A text made at run time may quote what it failed on (slicing a string does, so does `expect` of an
+//! error), and that may be a credential of the request. Only texts that stand in the source are
+//! logged, with the place; the others only where `BHAV_DEBUGGABLE` has opened the memory anyway.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 
-use super::Counter;
 use super::log::{self, PanicNote};
+use super::{Counter, privacy};
 
 /// Panics since start. Anything above zero is a bug to report.
 pub static PANICS: Counter = Counter::new();
 
 /// Longest panic text that is logged.
 const MESSAGE_CHARS_MAX: usize = 1000;
+
+/// In place of a text that may quote a secret.
+const WITHHELD: &str = "(its text may quote a request; BHAV_DEBUGGABLE=true shows it)";
 
 /// Replaces the hook that prints to standard error.
 pub fn install() {
@@ -24,7 +31,8 @@ pub fn install() {
         let payload = info.payload();
         let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
             (Some(text), _) => text,
-            (None, Some(text)) => text.as_str(),
+            (None, Some(text)) if privacy::is_debuggable() => text.as_str(),
+            (None, Some(_)) => WITHHELD,
             (None, None) => "(no text)",
         };
         log::panicked(PanicNote {
@@ -62,6 +70,12 @@ mod tests {
         unsafe_cancel(&waiting);
         assert!(waiting.join().is_err());
         assert_eq!(super::PANICS.value(), 2);
+        let quoted = std::hint::black_box("hunter2".to_owned());
+        for _ in 0..2 {
+            let text = quoted.clone();
+            assert!(std::thread::spawn(move || panic!("cannot use {text}")).join().is_err());
+            super::privacy::allow_debugging();
+        }
         super::log::flush(Duration::from_secs(30));
     }
 
@@ -85,9 +99,11 @@ mod tests {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{text}");
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines.len(), 4, "{text}");
         assert!(lines.iter().all(|line| line.contains("panic.rs:")), "{text}");
         assert!(lines[0].contains("in a thread") && lines[0].contains("lane-x"), "{text}");
         assert!(lines[1].contains("in a coroutine") && lines[1].contains("in_coroutine=true"));
+        assert!(lines[2].contains("BHAV_DEBUGGABLE") && !lines[2].contains("hunter2"), "{text}");
+        assert!(lines[3].contains("cannot use hunter2"), "{text}");
     }
 }

@@ -97,13 +97,31 @@ impl Lane {
     /// # Errors
     /// When a thread cannot be started.
     pub fn start(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
+        Self::start_at(spec, clock, false)
+    }
+
+    /// As [`start`](Self::start), with threads of the lowest priority: for work that fills cores
+    /// and must not keep the edge from one.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start_lowered(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
+        Self::start_at(spec, clock, true)
+    }
+
+    fn start_at(spec: &LaneSpec, clock: &Clock, lowered: bool) -> io::Result<Self> {
         let (queue, jobs) = bounded(spec.queue_max);
         let counters = Arc::new(Counters::default());
         let mut handles = Vec::with_capacity(spec.threads);
         for number in 0..spec.threads.max(1) {
             let (jobs, counters, clock) = (jobs.clone(), Arc::clone(&counters), clock.clone());
             let name = format!("{}-{number}", spec.name);
-            handles.push(threads::spawn(&name, move || work(&jobs, &counters, &clock))?);
+            handles.push(threads::spawn(&name, move || {
+                if lowered && let Err(error) = threads::lower_own_priority() {
+                    tracing::warn!(%error, "a thread keeps its ordinary priority");
+                }
+                work(&jobs, &counters, &clock);
+            })?);
         }
         Ok(Self {
             name: spec.name,
@@ -123,8 +141,7 @@ impl Lane {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let slot = Arc::new(Slot { outcome: Mutex::new(Outcome::Waiting(None)) });
-        let answer = Answer(Arc::clone(&slot));
+        let (answer, ticket) = promise(deadline_ms);
         let counters = Arc::clone(&self.counters);
         let queued_at_ms = self.clock.monotonic_ms();
         let body = Box::new(move |run: bool| {
@@ -146,7 +163,7 @@ impl Lane {
         let job = Job { queued_at_ms, deadline_ms: queued_at_ms + deadline_ms, body };
         let refused = Refused { lane: self.name };
         match self.queue.as_ref().ok_or(refused)?.try_send(job) {
-            Ok(()) => Ok(Ticket { slot, deadline_ms }),
+            Ok(()) => Ok(ticket),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.counters.refused.fetch_add(1, Ordering::Relaxed);
                 Err(refused)
@@ -181,17 +198,22 @@ impl Drop for Lane {
     /// stops must not wait for an upstream that hangs.
     fn drop(&mut self) {
         self.queue = None;
-        let parker = Parker::current();
-        for _ in 0..CLOSE_GRACE_MS / CLOSE_POLL_MS {
-            if self.threads.iter().all(JoinHandle::is_finished) {
-                break;
-            }
-            parker.park(CLOSE_POLL_MS);
+        join_soon(&mut self.threads);
+    }
+}
+
+/// Joins threads whose queue is closed; those still at work after the grace are left alone.
+pub(super) fn join_soon(handles: &mut Vec<JoinHandle<()>>) {
+    let parker = Parker::current();
+    for _ in 0..CLOSE_GRACE_MS / CLOSE_POLL_MS {
+        if handles.iter().all(JoinHandle::is_finished) {
+            break;
         }
-        for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
-            // A lane thread only ends by its queue closing; its jobs' panics were caught.
-            let _ = thread.join();
-        }
+        parker.park(CLOSE_POLL_MS);
+    }
+    for thread in handles.drain(..).filter(JoinHandle::is_finished) {
+        // Such a thread only ends by its queue closing; its jobs' panics were caught.
+        let _ = thread.join();
     }
 }
 
@@ -222,11 +244,17 @@ struct Slot<T> {
     outcome: Mutex<Outcome<T>>,
 }
 
+/// The two ends of one answer: the worker's and the waiter's.
+pub(super) fn promise<T>(deadline_ms: u64) -> (Answer<T>, Ticket<T>) {
+    let slot = Arc::new(Slot { outcome: Mutex::new(Outcome::Waiting(None)) });
+    (Answer(Arc::clone(&slot)), Ticket { slot, deadline_ms })
+}
+
 /// The lane's end of a slot; dropped without an answer it says that the lane closed.
-struct Answer<T>(Arc<Slot<T>>);
+pub(super) struct Answer<T>(Arc<Slot<T>>);
 
 impl<T> Answer<T> {
-    fn give(&self, result: Result<T, LaneError>) {
+    pub(super) fn give(&self, result: Result<T, LaneError>) {
         let mut outcome = self.0.outcome.lock();
         let Outcome::Waiting(parker) = &mut *outcome else {
             return; // already answered, or nobody listens any more

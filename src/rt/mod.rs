@@ -9,9 +9,11 @@
 //! nothing thread-bound (a lock guard, a thread-local borrow, a cache view) is held over a call
 //! that parks.
 
+pub mod batch;
 pub mod edge;
 pub mod lanes;
 pub mod signals;
 pub mod threads;
 
+pub use batch::{Batch, BatchSpec, BatchStats, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket};

@@ -5,15 +5,27 @@
 //! `Ok` of a write means that it is on disk. Must never hold a broker credential: no type here has
 //! room for one.
 
+mod accounts;
+mod closes;
+mod columns;
+mod condition;
 mod error;
+mod file;
+mod journal;
+mod portfolios;
+mod readers;
 mod rows;
+mod sqlite;
+mod writer;
 
 pub use error::StoreError;
+pub use file::OpenError;
 pub use rows::{
     AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
     JournalEntry, JournalFields, NewUser, PointSource, Portfolio, Revocations, Side, StoreHealth,
     SyncState, User, UserSecrets, Valued,
 };
+pub use sqlite::{FILE_NAME, SqliteStore};
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;

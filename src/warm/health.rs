@@ -17,6 +17,7 @@ struct Health {
     version: &'static str,
     uptime_s: u64,
     database: &'static str,
+    store: StoreReport,
     cache_l1: CacheL1,
     cache_l2: CacheL2,
     warmers: Warmers,
@@ -24,6 +25,13 @@ struct Health {
     market: Market,
     lanes: Vec<LaneReport>,
     disclaimer: &'static str,
+}
+
+#[derive(Serialize)]
+struct StoreReport {
+    writes: u64,
+    commits: u64,
+    refused: u64,
 }
 
 #[derive(Serialize)]
@@ -113,6 +121,7 @@ fn report(scheduler: &Scheduler) -> Health {
     let now_mono_ms = parts.clock.monotonic_ms();
     let l1 = parts.l1.stats();
     let l2 = parts.l2.stats();
+    let store = parts.store.health();
     let index = index_state(scheduler);
     let persist = match (&scheduler.persist_failure, l2.backend) {
         (_, "none") => "paused",
@@ -124,19 +133,15 @@ fn report(scheduler: &Scheduler) -> Health {
     let instruments = parts.instruments.load();
     let status = match (index, broker_a.state, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        ("ok", "ok", "ok") if l2.backend != "none" => "ok",
+        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" => "ok",
         _ => "degraded",
     };
     Health {
         status,
         version: version::VERSION,
         uptime_s: scheduler.uptime_ms() / 1_000,
-        // The second level's file is the only database until accounts have one.
-        database: match (l2.backend, persist) {
-            ("none", _) => "unavailable",
-            (_, "ok") => "ok",
-            _ => "failing",
-        },
+        database: store.state,
+        store: StoreReport { writes: store.writes, commits: store.commits, refused: store.refused },
         cache_l1: CacheL1 {
             size: l1.size,
             hits: l1.hits,
@@ -164,9 +169,15 @@ fn report(scheduler: &Scheduler) -> Health {
             instruments_origin: instruments.origin().as_str(),
         },
         feeds: Feeds { broker_a, public },
-        lanes: [&parts.broker_a_lane, &parts.public_lane, &parts.cache_lane]
-            .map(|lane| lane_report(lane))
-            .into(),
+        lanes: [
+            &parts.broker_a_lane,
+            &parts.public_lane,
+            &parts.cache_lane,
+            &parts.store_lane,
+            &parts.crypto_lane,
+        ]
+        .map(|lane| lane_report(lane))
+        .into(),
         disclaimer: DISCLAIMER,
     }
 }

@@ -14,6 +14,7 @@ mod persist;
 mod policy;
 mod rounds;
 mod scheduler;
+mod store_probe;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +34,7 @@ use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
 use crate::ops::{Exit, log};
 use crate::rt::{Lane, threads};
+use crate::store::Store;
 
 use scheduler::Scheduler;
 
@@ -53,6 +55,8 @@ pub enum Event {
     Instruments(Result<InstrumentList, String>),
     /// A write to the second level ended.
     Persisted(Result<(), String>),
+    /// A probe of the store ended; what it saw, the store knows.
+    StoreProbed,
     Stop,
 }
 
@@ -100,6 +104,7 @@ pub struct Parts {
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
+    /// The shared feed's own; users' syncs have another.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,
     /// `None` when switched off.
@@ -108,6 +113,11 @@ pub struct Parts {
     pub cache_lane: Arc<Lane>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
+    pub store: Arc<dyn Store>,
+    /// Hashes passwords; here for its counters.
+    pub crypto_lane: Arc<Lane>,
+    /// For the store's probe alone, which may hang with the disk.
+    pub store_lane: Arc<Lane>,
     pub misses: Misses,
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,

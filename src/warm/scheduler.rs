@@ -11,6 +11,7 @@ use super::index;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
+use super::store_probe::StoreProbe;
 use super::{Event, Parts, health, rounds};
 use crate::base::{Source, ist};
 use crate::brokers::MarketFeed;
@@ -42,6 +43,7 @@ pub struct Scheduler {
     pub public: Option<FeedSlot>,
     pub instruments: InstrumentsWarmer,
     pub unstored: Unstored,
+    store_probe: StoreProbe,
     status: MarketStatus,
     /// Monotonic time of the last phase change; the limits in force lag behind it a little.
     phase_since_mono_ms: u64,
@@ -73,6 +75,7 @@ impl Scheduler {
             public,
             instruments: InstrumentsWarmer::default(),
             unstored: Unstored::default(),
+            store_probe: StoreProbe::default(),
             status,
             phase_since_mono_ms: now_mono_ms,
             policy,
@@ -137,6 +140,7 @@ impl Scheduler {
                 self.unstored.in_flight = false;
                 self.persist_failure = done.err();
             }
+            Event::StoreProbed => self.store_probe.ended(),
             Event::Stop => return false,
         }
         true
@@ -151,6 +155,7 @@ impl Scheduler {
         self.instruments.poll(&self.parts, now_mono_ms, &self.events);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
+        self.store_probe.poll(&self.parts, now_mono_ms, &self.events);
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
             self.second = now_ms / 1_000;

@@ -66,6 +66,7 @@ fn a_state_directory_that_breaks_is_reported_and_prices_go_on() {
     let mut config = scene.config();
     config.state_dir = scene.state.path().join("state");
     std::fs::create_dir_all(config.state_dir.join("l2.sqlite")).unwrap();
+    std::fs::create_dir_all(config.state_dir.join("bhav.sqlite")).unwrap();
     let service = scene.start_with(&config);
     service.fresh_snapshot();
     let json = until("a report", || {

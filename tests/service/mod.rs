@@ -1,5 +1,9 @@
 //! The whole service over real sockets: an application against a simulator, one scenario a test.
 
+mod accounts;
+mod accounts_limits;
+mod accounts_tokens;
+mod activation;
 mod coalescing;
 mod health;
 mod market;

@@ -162,6 +162,26 @@ fn sigterm_loses_no_answer_and_exits_0() {
     assert_eq!(status.code(), Some(0));
 }
 
+#[test]
+fn core_files_are_off_unless_asked_for() {
+    let limit = |program: &Program| {
+        let limits = format!("/proc/{}/limits", program.child.id());
+        let limits = std::fs::read_to_string(limits).unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        line.split_whitespace().skip(4).take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let state = tempfile::tempdir().unwrap();
+    assert_eq!(limit(&demo(state.path())), ["0", "0"]);
+    let listen = "--listen=127.0.0.1:0";
+    let other = tempfile::tempdir().unwrap();
+    let other = format!("--state-dir={}", other.path().display());
+    let open = Program::start(&["demo", listen, &other, "--debuggable=true"]);
+    let own = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let own = own.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    let own: Vec<_> = own.split_whitespace().skip(4).take(2).map(str::to_owned).collect();
+    assert_eq!(limit(&open), own);
+}
+
 /// A `serve` that is expected to end by itself: its exit code and what it said.
 fn refused(args: &[&str]) -> (Option<i32>, String) {
     let mut second = bhav(&[&["serve"], args].concat())

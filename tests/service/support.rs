@@ -62,6 +62,8 @@ impl Scene {
         config.public.batch_interval_ms = 250;
         config.upstream.breaker_open_ms = 200;
         config.upstream.breaker_open_max_ms = 400;
+        // Tests register many users from one address; those of the limit set it.
+        config.auth.login_attempts_per_minute = 0;
         config
     }
 
@@ -128,6 +130,18 @@ impl Service {
         self.get(&format!("{PRICES}{symbols}"))
     }
 
+    pub fn post(&self, target: &str, headers: &str, body: &str) -> Answer {
+        self.client().send_json("POST", target, headers, body)
+    }
+
+    /// A new user's token.
+    pub fn register(&self, email: &str, password: &str) -> String {
+        let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
+        let answer = self.post("/api/auth/register", "", &body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["access_token"].as_str().unwrap().to_owned()
+    }
+
     pub fn health(&self) -> Value {
         self.get("/api/health").json()
     }
@@ -187,7 +201,21 @@ impl Client {
         self.exchange(&text, method != "HEAD")
     }
 
-    fn exchange(&mut self, request: &str, body: bool) -> Answer {
+    /// A JSON body; `headers` are whole lines.
+    pub fn post(&mut self, target: &str, headers: &str, body: &str) -> Answer {
+        self.send_json("POST", target, headers, body)
+    }
+
+    pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+        let length = body.len();
+        let text = format!(
+            "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n{headers}\r\n{body}"
+        );
+        self.exchange(&text, true)
+    }
+
+    pub fn exchange(&mut self, request: &str, body: bool) -> Answer {
         self.0.get_mut().write_all(request.as_bytes()).unwrap();
         self.answer(body).expect("the connection ended before an answer")
     }
@@ -265,6 +293,11 @@ impl Answer {
         assert!(json["title"].is_str() && json["detail"].is_str());
         json
     }
+}
+
+/// The header line that carries a token.
+pub fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\n")
 }
 
 /// The names of an object's members, in order.

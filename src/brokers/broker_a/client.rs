@@ -16,9 +16,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::NAME;
 use super::instruments::{self, InstrumentList};
+use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
 use super::wire::{self, QuoteRow};
-use crate::base::{Clock, Exchange, Quote, Source, Symbol};
+use crate::base::{Clock, Exchange, Quote, Source, Symbol, Synced};
 use crate::brokers::counters::CallCounts;
 use crate::brokers::gate::Gate;
 use crate::brokers::limiter::Penalty;
@@ -26,7 +27,7 @@ use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
 use crate::brokers::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_query};
-use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
+use crate::brokers::{Batch, Credentials, FeedError, MarketFeed, Readiness, SyncCounts, SyncError};
 use crate::config::{BrokerASettings, UpstreamSettings};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
@@ -59,6 +60,7 @@ pub struct BrokerA {
     quotes: Gate,
     other: Gate,
     route: RouteChoice,
+    portfolios: Portfolios,
 }
 
 impl BrokerA {
@@ -75,6 +77,7 @@ impl BrokerA {
         let url = BadUrl::checked("broker_a.url", &settings.url)?;
         let user_agent = concat!("bhav/", env!("CARGO_PKG_VERSION"));
         let gate = |name, interval_ms| Gate::new(name, &clock, upstream, interval_ms, PENALTY);
+        let portfolios = Portfolios::new(&url, upstream, &clock);
         Ok(Self {
             transport: Transport::new(upstream, &url, user_agent),
             url,
@@ -89,6 +92,7 @@ impl BrokerA {
             quotes: gate("broker A quotes", settings.quote_interval_ms),
             other: gate("broker A", OTHER_INTERVAL_MS),
             route: RouteChoice::new("broker A /quote", clock.clone()),
+            portfolios,
             clock,
         })
     }
@@ -101,6 +105,20 @@ impl BrokerA {
     /// Counts of all other calls.
     pub fn other_counts(&self) -> CallCounts {
         self.other.counts()
+    }
+
+    /// Counts of users' syncs.
+    pub fn sync_counts(&self) -> SyncCounts {
+        self.portfolios.counts()
+    }
+
+    /// One user's holdings and positions, with that user's own credentials. Blocks for at most the
+    /// settings' `sync_timeout_ms`.
+    ///
+    /// # Errors
+    /// [`SyncError`]; nothing of a sync that failed half-way is returned.
+    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
+        self.portfolios.sync(credentials)
     }
 
     /// Exchanges a one-time request token for the day's access token and makes it the shared one.

@@ -1,10 +1,9 @@
 //! The checksum of the daily login. Pure.
 
-use std::fmt::Write;
-
 use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
+
+use crate::brokers::signing;
 
 /// Longest request token that is passed on; real ones have 32 characters.
 pub(super) const REQUEST_TOKEN_BYTES_MAX: usize = 256;
@@ -16,16 +15,8 @@ pub(super) fn checksum(
     request_token: &str,
     api_secret: &SecretString,
 ) -> Zeroizing<String> {
-    let mut hasher = Sha256::new();
-    hasher.update(api_key.expose_secret());
-    hasher.update(request_token);
-    hasher.update(api_secret.expose_secret());
-    let mut hex = Zeroizing::new(String::with_capacity(64));
-    for byte in hasher.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    let parts = [api_key.expose_secret(), request_token, api_secret.expose_secret()];
+    signing::checksum("", &parts.map(str::as_bytes))
 }
 
 #[cfg(test)]

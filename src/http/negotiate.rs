@@ -1,6 +1,6 @@
 //! Which variant a client takes, and whether it has it already.
 //!
-//! Pure functions on header bytes, run by the edge for every snapshot request. Must never allocate
+//! Pure functions on header bytes, run by the edge for every prepared answer. Must never allocate
 //! or panic, whatever the bytes are; the time is linear in a head that is bounded before it gets
 //! here.
 

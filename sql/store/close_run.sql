@@ -1,0 +1,1 @@
+SELECT done_to, finished_ms FROM close_runs WHERE date = ?1

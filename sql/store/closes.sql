@@ -1,0 +1,1 @@
+SELECT symbol, price FROM closes WHERE date = ?1 ORDER BY symbol

@@ -1,0 +1,1 @@
+DELETE FROM journal WHERE id = ?2 AND user_id = ?1

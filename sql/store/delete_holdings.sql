@@ -1,0 +1,1 @@
+DELETE FROM holdings WHERE user_id = ?1

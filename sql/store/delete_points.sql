@@ -1,0 +1,1 @@
+DELETE FROM points WHERE user_id = ?1

@@ -1,0 +1,1 @@
+DELETE FROM syncs WHERE user_id = ?1

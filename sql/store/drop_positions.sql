@@ -1,0 +1,1 @@
+DELETE FROM positions WHERE user_id = ?1 AND broker = ?2

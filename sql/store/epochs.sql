@@ -1,0 +1,1 @@
+SELECT id, token_epoch FROM users WHERE token_epoch > 0

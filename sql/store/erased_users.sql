@@ -1,0 +1,1 @@
+SELECT id, forget_ms FROM erased_users WHERE forget_ms > ?1

@@ -1,0 +1,1 @@
+DELETE FROM closes WHERE date < ?1

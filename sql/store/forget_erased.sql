@@ -1,0 +1,1 @@
+DELETE FROM erased_users WHERE forget_ms <= ?1

@@ -1,0 +1,2 @@
+SELECT date, total_invested, total_current_value, total_pnl, source, left_out, carried, suspect
+FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date

@@ -1,0 +1,1 @@
+SELECT written FROM probe WHERE id = 1

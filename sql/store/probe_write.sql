@@ -1,0 +1,1 @@
+UPDATE probe SET written = written + 1 WHERE id = 1

@@ -1,0 +1,1 @@
+INSERT INTO erased_users (id, forget_ms) VALUES (?1, ?2)

@@ -1,0 +1,155 @@
+//! The account's routes: register, log in and out, change the password, go away.
+//!
+//! Runs on the edge; parks for hashes and the store. Passwords go from the request's buffer into
+//! wiped memory and from there to the hashing lane.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+
+use super::body::Fields;
+use super::{Call, State};
+use crate::auth::{EMAIL_BYTES_MAX, Session, TOKEN_LIFE_S, normalised};
+use crate::http::reply::JSON;
+use crate::http::{Problem, Reply};
+
+/// Contract, sections 3 and 8.
+const PASSWORD_CHARS_MIN: usize = 8;
+const PASSWORD_CHARS_MAX: usize = 256;
+const NAME_CHARS_MAX: usize = 100;
+
+#[derive(Serialize)]
+struct LoggedIn<'a> {
+    access_token: &'a str,
+    token_type: &'static str,
+    expires_in: i64,
+    user: Person<'a>,
+}
+
+#[derive(Serialize)]
+struct Person<'a> {
+    id: i64,
+    email: &'a str,
+    name: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Done {
+    message: &'static str,
+}
+
+#[derive(Serialize)]
+struct Gone {
+    message: &'static str,
+    deleted: Deleted,
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    holdings: u64,
+    positions: u64,
+    pnl_snapshots: u64,
+    journal_entries: u64,
+}
+
+/// `POST /api/auth/register`.
+pub fn register(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let mut fields = Fields::of(&call.request)?;
+    let email = fields.text("email", EMAIL_BYTES_MAX * 2);
+    let normal = normalised(&email);
+    if normal.is_none() && !email.is_empty() {
+        fields.fault("email", "This is not an e-mail address.");
+    }
+    let password = new_password(&mut fields, "password");
+    let name = name(&mut fields);
+    fields.done()?;
+    let email = normal.unwrap_or_default();
+    let client = call.request.client_address();
+    let session = state.auth.register(email, name, password, client)?;
+    logged_in(201, &session, reply);
+    Ok(())
+}
+
+/// `POST /api/auth/login`.
+pub fn login(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let mut fields = Fields::of(&call.request)?;
+    let email = fields.text("email", EMAIL_BYTES_MAX * 2);
+    let password = fields.secret("password", PASSWORD_CHARS_MAX);
+    fields.done()?;
+    // What is no address is nobody's: told no differently from an unknown one.
+    let email = normalised(&email).unwrap_or(email);
+    let session = state.auth.login(&email, password, call.request.client_address())?;
+    logged_in(200, &session, reply);
+    Ok(())
+}
+
+/// `POST /api/auth/logout`.
+pub fn logout(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    state.auth.logout(call.caller())?;
+    send(200, &Done { message: "Logged out; this token is refused from now on." }, reply);
+    Ok(())
+}
+
+/// `POST /api/auth/password`.
+pub fn password(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let mut fields = Fields::of(&call.request)?;
+    let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
+    let new = new_password(&mut fields, "new_password");
+    fields.done()?;
+    let client = call.request.client_address();
+    let session = state.auth.change_password(call.caller(), current, new, client)?;
+    logged_in(200, &session, reply);
+    Ok(())
+}
+
+/// `DELETE /api/auth/account`.
+pub fn erase(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let mut fields = Fields::of(&call.request)?;
+    let password = fields.secret("password", PASSWORD_CHARS_MAX);
+    fields.done()?;
+    let client = call.request.client_address();
+    let erased = state.auth.erase(call.caller(), password, client)?;
+    let deleted = Deleted {
+        holdings: erased.portfolio.holdings,
+        positions: erased.portfolio.positions,
+        pnl_snapshots: erased.portfolio.pnl_snapshots,
+        journal_entries: erased.journal_entries,
+    };
+    let message = "The account and everything stored for it are erased.";
+    send(200, &Gone { message, deleted }, reply);
+    Ok(())
+}
+
+fn new_password(fields: &mut Fields<'_>, field: &'static str) -> SecretString {
+    let password = fields.secret(field, PASSWORD_CHARS_MAX);
+    let chars = password.expose_secret().chars().count();
+    if (1..PASSWORD_CHARS_MIN).contains(&chars) {
+        fields.fault(field, format!("At least {PASSWORD_CHARS_MIN} characters."));
+    }
+    password
+}
+
+/// Trimmed; an empty one is none.
+fn name(fields: &mut Fields<'_>) -> Option<String> {
+    let name = fields.optional_text("name", NAME_CHARS_MAX)?;
+    if name.chars().any(char::is_control) {
+        fields.fault("name", "No control characters.");
+    }
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+fn logged_in(status: u16, session: &Session, reply: &mut Reply<'_>) {
+    let user = &session.user;
+    let body = LoggedIn {
+        access_token: &session.token,
+        token_type: "Bearer",
+        expires_in: TOKEN_LIFE_S,
+        user: Person { id: user.id.0, email: &user.email, name: user.name.as_deref() },
+    };
+    send(status, &body, reply);
+}
+
+fn send(status: u16, body: &impl Serialize, reply: &mut Reply<'_>) {
+    // Text and numbers always serialise; a Vec takes them.
+    let _ = sonic_rs::to_writer(reply.body(), body);
+    reply.send(status, JSON, &[("Cache-Control", "no-store")]);
+}

@@ -1,0 +1,224 @@
+//! `POST /brokera/activate`, `POST /brokerb/activate`: the administrator exchanges the code of a
+//! login for the server's shared token.
+//!
+//! The exchange runs on the lane of broker A's feed; the handler parks. The code and the secret
+//! live in wiped memory for the length of the call. The feed takes the new token with its next call:
+//! both read the same slot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::body::Fields;
+use super::tokens::{send_broker_a, send_broker_b};
+use super::{Call, State};
+use crate::auth::throttle::{Key, Throttle};
+use crate::base::Clock;
+use crate::brokers::{FeedError, Readiness, SyncError};
+use crate::config::Config;
+use crate::http::{Problem, Reply, Request};
+use crate::rt::{Lane, LaneError};
+
+/// Wrong guesses an address may make at once, and again each minute. An administrator makes none.
+const ATTEMPTS_PER_MINUTE: u32 = 5;
+
+/// As long as a secret of the settings may be.
+const SECRET_CHARS_MAX: usize = 4_096;
+/// Real ones have some tens.
+const CODE_CHARS_MAX: usize = 256;
+
+/// Time in the lane's queue on top of the longest exchange.
+const QUEUE_MS: u64 = 2_000;
+
+/// When to try again after a full lane or an answer that did not come.
+const RETRY_AFTER_S: u64 = 1;
+
+/// Who the administrator is, and how activation is done.
+pub struct Administration {
+    broker_a_secret: Option<SecretString>,
+    broker_b_secret: Option<SecretString>,
+    attempts: Throttle,
+    lane: Arc<Lane>,
+    deadline_ms: u64,
+}
+
+impl Administration {
+    /// By the secrets of the settings. Exchanges run on `lane`.
+    pub fn new(config: &Config, lane: Arc<Lane>, clock: Clock) -> Self {
+        let upstream = &config.upstream;
+        Self {
+            broker_a_secret: config.broker_a.admin_secret.clone(),
+            broker_b_secret: config.broker_b.admin_secret.clone(),
+            attempts: Throttle::new(ATTEMPTS_PER_MINUTE, clock),
+            lane,
+            deadline_ms: upstream.total_timeout_ms.max(upstream.sync_timeout_ms) + QUEUE_MS,
+        }
+    }
+
+    /// Whether the request comes from the administrator: it has the secret, or, where none is set,
+    /// is of a program on this machine.
+    fn admit(
+        &self,
+        request: &Request<'_>,
+        fields: &mut Fields<'_>,
+        secret: Option<&SecretString>,
+    ) -> Result<(), Problem> {
+        let Some(secret) = secret else {
+            return if request.is_direct_local() { Ok(()) } else { Err(local_only()) };
+        };
+        let address = Key::Address(request.client_address());
+        self.attempts.admit(&[address]).map_err(|throttled| {
+            let detail = "Too many attempts from this address.";
+            let problem = Problem::new(429, "too_many_attempts", detail);
+            problem.with("Retry-After", throttled.retry_after_ms.div_ceil(1_000).to_string())
+        })?;
+        let given = fields.optional_secret("secret", SECRET_CHARS_MAX).unwrap_or_default();
+        if !same(&given, secret.expose_secret()) {
+            tracing::warn!(client = ?request.client_address(), "wrong administrator's secret");
+            let detail = "The administrator's secret is missing or wrong.";
+            return Err(Problem::new(403, "admin_secret_invalid", detail));
+        }
+        self.attempts.forgive(address);
+        Ok(())
+    }
+
+    /// Runs `exchange` on the lane and parks until it has ended.
+    fn run<T: Send + 'static>(
+        &self,
+        exchange: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let ticket = self.lane.submit(self.deadline_ms, exchange).map_err(|_| {
+            let detail = "Too many calls to the broker are under way.";
+            Problem::unavailable("upstream_busy", detail, RETRY_AFTER_S)
+        })?;
+        match ticket.wait() {
+            Ok(result) => result,
+            Err(LaneError::Late) => Err(timed_out()),
+            Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
+                tracing::error!(%error, "activation");
+                Err(Problem::new(500, "internal_error", "The request could not be answered."))
+            }
+        }
+    }
+}
+
+/// `POST /brokera/activate` with `request_token`.
+pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let administration = &state.administration;
+    let mut fields = Fields::of(&call.request)?;
+    administration.admit(&call.request, &mut fields, administration.broker_a_secret.as_ref())?;
+    let code = fields.secret("request_token", CODE_CHARS_MAX);
+    fields.done()?;
+    let broker = Arc::clone(&state.broker_a);
+    let status = administration
+        .run(move || broker.activate(code.expose_secret()).map_err(|error| of_feed(&error)))?;
+    send_broker_a(&status, reply);
+    Ok(())
+}
+
+/// `POST /brokerb/activate` with `api_session`.
+pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let administration = &state.administration;
+    let mut fields = Fields::of(&call.request)?;
+    administration.admit(&call.request, &mut fields, administration.broker_b_secret.as_ref())?;
+    let code = fields.secret("api_session", CODE_CHARS_MAX);
+    fields.done()?;
+    if !state.broker_b.configured() {
+        return Err(not_configured());
+    }
+    let broker = Arc::clone(&state.broker_b);
+    let status = administration
+        .run(move || broker.activate(code.expose_secret()).map_err(|error| of_sync(&error)))?;
+    send_broker_b(&status, reply);
+    Ok(())
+}
+
+/// Compares digests: their length says nothing of the secret's, and the time nothing of either.
+fn same(given: &str, secret: &str) -> bool {
+    let (given, secret) = (Sha256::digest(given), Sha256::digest(secret));
+    given.as_slice().ct_eq(secret.as_slice()).into()
+}
+
+fn local_only() -> Problem {
+    let detail = "Without an administrator's secret in the settings only a program on the \
+                  server's own machine may do this.";
+    Problem::new(403, "admin_local_only", detail)
+}
+
+/// A conflict with the server's state: asking again does not help, the settings have to change.
+fn not_configured() -> Problem {
+    let detail = "The server's settings have no API key and secret for this broker.";
+    Problem::new(409, "broker_not_configured", detail)
+}
+
+fn code_refused() -> Problem {
+    let detail = "The broker does not accept the code: wrong, used or expired.";
+    Problem::new(401, "broker_session_invalid", detail).with("WWW-Authenticate", "Bearer")
+}
+
+fn rate_limited(wait: Duration) -> Problem {
+    let detail = "The broker takes no more calls for the moment.";
+    after(Problem::new(429, "broker_rate_limited", detail), Some(wait))
+}
+
+fn unavailable(wait: Option<Duration>) -> Problem {
+    after(Problem::new(502, "broker_unavailable", "The broker cannot be reached."), wait)
+}
+
+fn timed_out() -> Problem {
+    Problem::new(504, "broker_timeout", "The broker did not answer in time.")
+}
+
+fn nonsense() -> Problem {
+    Problem::new(502, "broker_answer_invalid", "The broker's answer is not understood.")
+}
+
+fn not_permitted() -> Problem {
+    let detail = "The broker does not accept the server's API key, or not from here; the log has \
+                  the reason.";
+    Problem::new(409, "broker_key_refused", detail)
+}
+
+fn after(problem: Problem, wait: Option<Duration>) -> Problem {
+    match wait {
+        Some(wait) => {
+            problem.with("Retry-After", wait.as_millis().div_ceil(1_000).max(1).to_string())
+        }
+        None => problem,
+    }
+}
+
+/// Broker A's failure; neither it nor [`of_sync`]'s repeats what was sent.
+fn of_feed(error: &FeedError) -> Problem {
+    tracing::warn!(%error, "broker A was not activated");
+    match error {
+        FeedError::Refused { .. } | FeedError::TokenDead { .. } => code_refused(),
+        FeedError::NotReady(Readiness::Off) => not_configured(),
+        FeedError::NotReady(Readiness::Paced(wait)) => rate_limited(*wait),
+        FeedError::NotReady(Readiness::Open(wait)) => unavailable(Some(*wait)),
+        FeedError::RateLimited { retry_after, .. } => rate_limited(*retry_after),
+        FeedError::NoPermission { .. } => not_permitted(),
+        FeedError::TimedOut { .. } => timed_out(),
+        FeedError::Malformed { .. } => nonsense(),
+        FeedError::NotReady(Readiness::Ready | Readiness::NoToken | Readiness::NoPermission)
+        | FeedError::Unreachable { .. }
+        | FeedError::Upstream { .. } => unavailable(None),
+    }
+}
+
+fn of_sync(error: &SyncError) -> Problem {
+    tracing::warn!(%error, "broker B was not activated");
+    match error {
+        SyncError::CodeRefused(_) => code_refused(),
+        SyncError::KeyRefused(_) | SyncError::NotPermitted(_) | SyncError::AddressRefused(_) => {
+            not_permitted()
+        }
+        SyncError::RateLimited(wait) => rate_limited(*wait),
+        SyncError::TimedOut => timed_out(),
+        SyncError::Unavailable { retry_after, .. } => unavailable(*retry_after),
+        SyncError::Malformed(_) => nonsense(),
+    }
+}

@@ -1,0 +1,118 @@
+//! The one place where errors of lower layers become answers. Their cause goes along for the log.
+//! Pure.
+
+use crate::auth::{AccountError, CryptoError, Unidentified};
+use crate::http::Problem;
+use crate::store::StoreError;
+
+/// After a full queue or a late answer the next moment may do.
+const SOON_S: u64 = 1;
+/// A disk is not mended in a second.
+const STORE_RETRY_S: u64 = 5;
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let busy = "Too much is waiting to be stored.";
+        let problem = match &error {
+            StoreError::EmailTaken => {
+                let problem =
+                    Problem::new(400, "email_taken", "This e-mail is registered already.");
+                return problem.field("email", "Registered already.");
+            }
+            StoreError::NoSuchUser => return unidentified(Unidentified::Invalid),
+            StoreError::TooMany { what, limit } => {
+                let detail = format!("At most {limit} {what} are kept for a user.");
+                return Problem::new(409, "limit_reached", detail);
+            }
+            StoreError::Busy => Problem::unavailable("store_busy", busy, SOON_S),
+            StoreError::Late => {
+                let detail = "The database did not answer in time; it may still do what was asked.";
+                Problem::unavailable("store_late", detail, SOON_S)
+            }
+            StoreError::Unavailable(_) => store_unavailable(),
+            StoreError::Damaged(_) => internal(),
+        };
+        problem.because(error)
+    }
+}
+
+impl From<AccountError> for Problem {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::CommonPassword => {
+                let detail = "This password is one of the most common; choose another.";
+                Problem::new(400, "password_too_common", detail)
+            }
+            AccountError::WrongPassword => {
+                let detail = "E-mail and password do not match.";
+                let problem = Problem::new(401, "invalid_credentials", detail);
+                problem.with("WWW-Authenticate", "Bearer")
+            }
+            AccountError::Throttled { retry_after_ms } => {
+                let detail = "Too many attempts; wait before the next.";
+                Problem::new(429, "too_many_attempts", detail)
+                    .with("Retry-After", retry_after_ms.div_ceil(1_000).max(1).to_string())
+            }
+            AccountError::Crypto(CryptoError::Failed(cause)) => internal().because(cause),
+            AccountError::Crypto(error) => {
+                let detail = "Too many are logging in at this moment.";
+                Problem::unavailable("login_busy", detail, SOON_S).because(error)
+            }
+            AccountError::Store(error) => error.into(),
+            AccountError::Unsigned(error) => internal().because(error),
+        }
+    }
+}
+
+fn internal() -> Problem {
+    Problem::new(500, "internal_error", "The service failed; the log has the cause.")
+}
+
+fn store_unavailable() -> Problem {
+    let detail = "The database cannot be used at the moment.";
+    Problem::unavailable("store_unavailable", detail, STORE_RETRY_S)
+}
+
+/// RFC 6750 3: the error is named only where a token was sent.
+pub fn unidentified(why: Unidentified) -> Problem {
+    match why {
+        Unidentified::Missing => {
+            let problem = Problem::new(401, "token_missing", "This needs an access token.");
+            problem.with("WWW-Authenticate", "Bearer")
+        }
+        Unidentified::Invalid => {
+            let detail = "The access token is not valid, or not any more.";
+            let problem = Problem::new(401, "token_invalid", detail);
+            problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
+        }
+        Unidentified::Unready => {
+            store_unavailable().because("what is revoked has not been loaded from the store yet")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_has_its_answer_and_shows_no_cause() {
+        let too_many = StoreError::TooMany { what: "journal entries", limit: 3 };
+        for (error, status, code) in [
+            (StoreError::EmailTaken, 400, "email_taken"),
+            (StoreError::NoSuchUser, 401, "token_invalid"),
+            (too_many, 409, "limit_reached"),
+            (StoreError::Busy, 503, "store_busy"),
+            (StoreError::Late, 503, "store_late"),
+            (StoreError::Unavailable("disk /x is full".into()), 503, "store_unavailable"),
+            (StoreError::Damaged("a date"), 500, "internal_error"),
+        ] {
+            let problem = Problem::from(error);
+            assert_eq!((problem.status, problem.code), (status, code));
+            let names: Vec<&str> = problem.headers.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names.contains(&"Retry-After"), status == 503, "{code}");
+            assert_eq!(names.contains(&"WWW-Authenticate"), status == 401, "{code}");
+            assert!(!problem.detail.contains("disk"), "{code}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! `/api/journal`: what a user writes down about trades. Deleting the portfolio leaves it alone.
+//!
+//! Each handler parks on the store once. Every call names the caller's id beside the entry's, so
+//! that another user's entry and one that never was are the same 404.
+
+use std::hash::{BuildHasher, RandomState};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::civil::Date;
+use jiff::{Span, Timestamp, ToSpan};
+use rust_decimal::Decimal;
+
+use super::body::{Amount, Fields};
+use super::query::{Decoded, values};
+use super::{Call, State};
+use crate::base::ist;
+use crate::http::reply::JSON;
+use crate::http::{Problem, Reply};
+use crate::store::{AccountId, JournalCursor, JournalEntry, JournalFields, Side};
+
+/// Entries on a page.
+const LIMIT_DEFAULT: usize = 50;
+const LIMIT_MAX: usize = 200;
+
+const SYMBOL_CHARS_MAX: usize = 48;
+const STRATEGY_CHARS_MAX: usize = 100;
+const NOTES_CHARS_MAX: usize = 4_000;
+const TAGS_MAX: usize = 20;
+const TAG_CHARS_MAX: usize = 40;
+
+/// Wide enough for any trade in rupees or units, and exact in the decimal type.
+const PRICE: Amount = Amount { zero: true, whole_digits: 12, places: 6 };
+const QUANTITY: Amount = Amount { zero: false, ..PRICE };
+
+/// Before the exchange had screens. Catches a mistyped century.
+const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
+
+const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-store")];
+
+/// `GET /api/journal`: a page, newest trading date first, then newest entry.
+pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let id = call.caller().id;
+    let query = call.request.query().unwrap_or_default();
+    let limit = limit(query)?;
+    let after = match one(query, b"cursor")? {
+        Some(text) => Some(state.cursors.open(id, &text).ok_or_else(cursor_invalid)?),
+        None => None,
+    };
+    // One more than asked for tells whether there is another page.
+    let mut entries = state.store.entries(id, after, limit + 1)?;
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let out = reply.body();
+    out.extend_from_slice(b"{\"entries\":[");
+    for (at, entry) in entries.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_entry(out, entry);
+    }
+    out.extend_from_slice(b"],\"next_cursor\":");
+    match entries.last().filter(|_| more) {
+        Some(last) => {
+            let position = JournalCursor { traded_on: last.fields.traded_on, id: last.id };
+            write_json(out, &state.cursors.seal(id, position));
+        }
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'}');
+    reply.send(200, JSON, HEADERS);
+    Ok(())
+}
+
+/// `POST /api/journal`.
+pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let now = state.clock.now();
+    let fields = read(Fields::of(&call.request)?, now)?;
+    let added = state.store.add_entry(call.caller().id, fields, now.as_millisecond());
+    let entry = added?;
+    write_entry(reply.body(), &entry);
+    let location = format!("/api/journal/{}", entry.id);
+    reply.send(201, JSON, &[("Location", &location), HEADERS[0]]);
+    Ok(())
+}
+
+/// `GET /api/journal/{id}`.
+pub fn show(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let found = state.store.entry(call.caller().id, entry_id(call))?;
+    answer(found.as_ref(), reply)
+}
+
+/// `PUT /api/journal/{id}`: the whole entry is replaced; what is left out is gone.
+pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let now = state.clock.now();
+    let fields = read(Fields::of(&call.request)?, now)?;
+    let (user, entry) = (call.caller().id, entry_id(call));
+    let replaced = state.store.replace_entry(user, entry, fields, now.as_millisecond());
+    answer(replaced?.as_ref(), reply)
+}
+
+/// `DELETE /api/journal/{id}`: 200 with a message, because every answer of ours is JSON.
+pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    if !state.store.delete_entry(call.caller().id, entry_id(call))? {
+        return Err(entry_not_found());
+    }
+    reply.body().extend_from_slice(b"{\"message\":\"The journal entry has been deleted.\"}");
+    reply.send(200, JSON, HEADERS);
+    Ok(())
+}
+
+fn entry_id(call: &Call<'_>) -> i64 {
+    call.path_id.expect("the path of the route has {id}")
+}
+
+fn answer(entry: Option<&JournalEntry>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    write_entry(reply.body(), entry.ok_or_else(entry_not_found)?);
+    reply.send(200, JSON, HEADERS);
+    Ok(())
+}
+
+fn entry_not_found() -> Problem {
+    Problem::new(404, "entry_not_found", "You have no journal entry of this id.")
+}
+
+fn cursor_invalid() -> Problem {
+    let detail = "This cursor is not one of yours, or older than the service's last start. \
+                  Begin with the first page.";
+    Problem::new(400, "cursor_invalid", detail)
+}
+
+/// Where pages end, sealed: a client can hand back what it was given and nothing else. The seal is
+/// of this process and of one user.
+#[derive(Default)]
+pub struct Cursors(RandomState);
+
+/// Date as days, id, seal.
+const CURSOR_BYTES: usize = 4 + 8 + 8;
+
+impl Cursors {
+    fn seal(&self, user: AccountId, position: JournalCursor) -> String {
+        let days = days_of(position.traded_on);
+        let mut bytes = [0; CURSOR_BYTES];
+        bytes[..4].copy_from_slice(&days.to_be_bytes());
+        bytes[4..12].copy_from_slice(&position.id.to_be_bytes());
+        bytes[12..].copy_from_slice(&self.mark(user, days, position.id));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn open(&self, user: AccountId, text: &str) -> Option<JournalCursor> {
+        let mut bytes = [0; CURSOR_BYTES];
+        let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
+        let (days, rest) = bytes.split_first_chunk()?;
+        let (id, mark) = rest.split_first_chunk::<8>()?;
+        let mark: &[u8; 8] = mark.first_chunk()?;
+        let (days, id) = (i32::from_be_bytes(*days), i64::from_be_bytes(*id));
+        if length != CURSOR_BYTES || *mark != self.mark(user, days, id) {
+            return None;
+        }
+        let traded_on = Date::ZERO.checked_add(Span::new().try_days(days).ok()?).ok()?;
+        Some(JournalCursor { traded_on, id })
+    }
+
+    /// The standard library's hash is keyed and made so that outputs do not tell the key.
+    fn mark(&self, user: AccountId, days: i32, id: i64) -> [u8; 8] {
+        self.0.hash_one((user.0, days, id)).to_be_bytes()
+    }
+}
+
+fn days_of(date: Date) -> i32 {
+    // Dates span 20,000 years: 7.3 million days.
+    (date - Date::ZERO).get_days()
+}
+
+fn limit(query: &[u8]) -> Result<usize, Problem> {
+    let Some(text) = one(query, b"limit")? else { return Ok(LIMIT_DEFAULT) };
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
+    limit.ok_or_else(|| invalid_query("limit", format!("A number from 1 to {LIMIT_MAX}.")))
+}
+
+/// The decoded value of a parameter that may come once.
+fn one(query: &[u8], name: &'static [u8]) -> Result<Option<String>, Problem> {
+    let mut found = values(query, name);
+    let Some(raw) = found.next() else { return Ok(None) };
+    let decoded: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
+    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+    match (text, found.next()) {
+        (Some(text), None) => Ok(Some(text)),
+        _ => {
+            let name = std::str::from_utf8(name).unwrap_or_default();
+            Err(invalid_query(name, "Give it once, and well encoded.".into()))
+        }
+    }
+}
+
+fn invalid_query(name: &'static str, message: String) -> Problem {
+    let detail = "A query parameter is not valid.";
+    Problem::new(400, "validation_failed", detail).field(name, message)
+}
+
+/// Checks an entry; every fault is told.
+fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem> {
+    let traded_on = fields.required("traded_on", Fields::optional_date);
+    let symbol = fields.text("symbol", SYMBOL_CHARS_MAX);
+    let side = fields.text("side", SYMBOL_CHARS_MAX);
+    let amount = |kind| move |f: &mut Fields<'_>, name| f.optional_decimal(name, kind);
+    let quantity = fields.required("quantity", amount(QUANTITY));
+    let price = fields.required("price", amount(PRICE));
+    let fees = fields.optional_decimal("fees", PRICE);
+    let strategy = fields.optional_text("strategy", STRATEGY_CHARS_MAX);
+    let notes = fields.optional_text("notes", NOTES_CHARS_MAX);
+    let tags = fields.texts("tags", TAGS_MAX, TAG_CHARS_MAX);
+    // A trade of today is tomorrow's in zones east of India.
+    let last = ist::zoned(now).date().saturating_add(1.day());
+    if traded_on.is_some_and(|date| date < FIRST_DATE || date > last) {
+        fields.fault("traded_on", format!("A date from {FIRST_DATE} to today."));
+    }
+    if !symbol.is_empty() && !is_symbol(&symbol) {
+        let message = "Upper-case letters, digits, & - . _ : and single spaces between them.";
+        fields.fault("symbol", message);
+    }
+    let parsed_side = Side::parse(&side);
+    if parsed_side.is_none() && !side.is_empty() {
+        fields.fault("side", "Either buy or sell.");
+    }
+    if strategy.as_deref().is_some_and(|text| text.chars().any(char::is_control)) {
+        fields.fault("strategy", "No control characters.");
+    }
+    let in_notes = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    if notes.as_deref().is_some_and(|text| text.contains(in_notes)) {
+        fields.fault("notes", "No control characters but line ends and tabs.");
+    }
+    if tags.iter().any(|tag| tag.trim() != tag || tag.chars().any(char::is_control)) {
+        fields.fault("tags", "No spaces around a tag and no control characters.");
+    }
+    if (1..tags.len()).any(|at| tags[..at].contains(&tags[at])) {
+        fields.fault("tags", "Each tag once.");
+    }
+    fields.done()?;
+    let whole = traded_on.zip(parsed_side).zip(quantity.zip(price));
+    let ((traded_on, side), (quantity, price)) =
+        whole.expect("each that is missing was noted as a fault");
+    let given = |text: &String| !text.is_empty();
+    let (strategy, notes) = (strategy.filter(given), notes.filter(given));
+    Ok(JournalFields { traded_on, symbol, side, quantity, price, fees, strategy, notes, tags })
+}
+
+/// A ticker as people write it, with its exchange or without: `NSE:M&M`, `NIFTY 26NOV 25000 CE`.
+fn is_symbol(text: &str) -> bool {
+    let of_symbol = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "&-._:".contains(c);
+    text.split(' ').all(|word| !word.is_empty() && word.chars().all(of_symbol))
+}
+
+fn write_entry(out: &mut Vec<u8>, entry: &JournalEntry) {
+    let fields = &entry.fields;
+    out.extend_from_slice(b"{\"id\":");
+    out.extend_from_slice(itoa::Buffer::new().format(entry.id).as_bytes());
+    member(out, "traded_on", &fields.traded_on.to_string());
+    member(out, "symbol", &fields.symbol);
+    member(out, "side", fields.side.as_str());
+    number(out, "quantity", Some(fields.quantity));
+    number(out, "price", Some(fields.price));
+    number(out, "fees", fields.fees);
+    member(out, "strategy", &fields.strategy);
+    member(out, "notes", &fields.notes);
+    member(out, "tags", &fields.tags);
+    for (name, at_ms) in [("created_at", entry.created_ms), ("updated_at", entry.updated_ms)] {
+        let at = Timestamp::from_millisecond(at_ms).unwrap_or_default();
+        member(out, name, &ist::iso(at));
+    }
+    out.push(b'}');
+}
+
+fn member<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    write_json(out, value);
+}
+
+/// All its digits: what a user wrote down is not rounded.
+fn number(out: &mut Vec<u8>, name: &str, value: Option<Decimal>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    match value {
+        Some(value) => out.extend_from_slice(value.normalize().to_string().as_bytes()),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    // Text always serialises; a Vec takes it.
+    let _ = sonic_rs::to_writer(out, value);
+}
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+//! Entries and cursors as clients send them.
+
+use jiff::civil::date;
+
+use super::{Cursors, Fields, JournalCursor, JournalFields, read, write_entry};
+use crate::http::Problem;
+use crate::http::request::with_request;
+use crate::store::{AccountId, JournalEntry, Side};
+
+const NOW: &str = "2026-11-20T11:00:00+05:30";
+
+fn read_body(body: &str) -> Result<JournalFields, Problem> {
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\r\n";
+    let local = std::net::Ipv4Addr::LOCALHOST.into();
+    with_request(head, body.as_bytes(), local, |request| {
+        read(Fields::of(request)?, NOW.parse().unwrap())
+    })
+}
+
+const WHOLE: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy",
+    "quantity":1.5e1,"price":3012.05,"fees":0.1,"strategy":"s","notes":"a\nb","tags":["x","y"]}"#;
+
+#[test]
+fn a_whole_entry_is_read_and_written_exactly() {
+    let fields = read_body(WHOLE).unwrap();
+    assert_eq!(fields.side, Side::Buy);
+    let mut out = Vec::new();
+    write_entry(&mut out, &JournalEntry { id: 7, fields, created_ms: 0, updated_ms: 1_000 });
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        r#"{"id":7,"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":15,"#
+            .to_owned()
+            + r#""price":3012.05,"fees":0.1,"strategy":"s","notes":"a\nb","tags":["x","y"],"#
+            + r#""created_at":"1970-01-01T05:30:00+05:30","#
+            + r#""updated_at":"1970-01-01T05:30:01+05:30"}"#
+    );
+}
+
+#[test]
+fn the_least_entry_leaves_the_rest_empty() {
+    let fields = read_body(
+        r#"{"traded_on":"1990-01-01","symbol":"A","side":"sell","quantity":0.000001,"price":0,
+            "strategy":"","notes":null}"#,
+    );
+    let fields = fields.unwrap();
+    assert_eq!((fields.fees, fields.strategy, fields.notes), (None, None, None));
+    assert!(fields.tags.is_empty());
+}
+
+#[test]
+fn every_fault_is_told_at_once() {
+    let problem = read_body("{}").unwrap_err();
+    let named: Vec<&str> = problem.errors.iter().map(|error| &*error.field).collect();
+    assert_eq!(named, ["traded_on", "symbol", "side", "quantity", "price"]);
+}
+
+#[test]
+fn each_field_is_checked() {
+    let long = |chars: usize| format!("\"{}\"", "A".repeat(chars));
+    let tags = |count: usize| {
+        let tags: Vec<String> = (0..count).map(|n| format!("\"t{n}\"")).collect();
+        format!("[{}]", tags.join(","))
+    };
+    let member = |name: &str, value: &str| {
+        let mut members = vec![
+            ("traded_on", "\"2026-11-20\""),
+            ("symbol", "\"INFY\""),
+            ("side", "\"buy\""),
+            ("quantity", "1"),
+            ("price", "1"),
+        ];
+        members.retain(|(key, _)| *key != name);
+        members.push((name, value));
+        let members: Vec<_> = members.iter().map(|(k, v)| format!("\"{k}\":{v}")).collect();
+        read_body(&format!("{{{}}}", members.join(",")))
+    };
+    for (name, value) in [
+        ("traded_on", "\"2026-11-21\""),
+        ("symbol", "\"NIFTY 26NOV 25000 CE\""),
+        ("symbol", &long(48)),
+        ("strategy", &long(100)),
+        ("notes", &long(4_000)),
+        ("notes", "\"a\\r\\n\\tb\""),
+        ("tags", &tags(20)),
+        ("tags", &format!("[{}]", long(40))),
+        ("quantity", "999999999999.999999"),
+    ] {
+        assert!(member(name, value).is_ok(), "{name} {value}");
+    }
+    for (name, value) in [
+        ("traded_on", "\"2026-11-22\""),
+        ("traded_on", "\"1989-12-31\""),
+        ("traded_on", "\"yesterday\""),
+        ("symbol", "\"infy\""),
+        ("symbol", "\" INFY\""),
+        ("symbol", "\"A  B\""),
+        ("symbol", "\"A\\u0000\""),
+        ("symbol", "\"\""),
+        ("symbol", &long(49)),
+        ("side", "\"BUY\""),
+        ("side", "true"),
+        ("quantity", "0"),
+        ("quantity", "-1"),
+        ("quantity", "\"1\""),
+        ("quantity", "1000000000000"),
+        ("quantity", "0.0000001"),
+        ("price", "-0.01"),
+        ("price", "null"),
+        ("fees", "-1"),
+        ("strategy", &long(101)),
+        ("strategy", "\"a\\nb\""),
+        ("notes", &long(4_001)),
+        ("notes", "\"\\u0000\""),
+        ("tags", &tags(21)),
+        ("tags", "[\"a\",\"a\"]"),
+        ("tags", "[\" a\"]"),
+        ("tags", "[\"\"]"),
+        ("tags", &format!("[{}]", long(41))),
+        ("tags", "\"a\""),
+    ] {
+        let problem = member(name, value).expect_err(value);
+        assert_eq!((problem.status, problem.code), (400, "validation_failed"));
+        assert_eq!(problem.errors.len(), 1, "{name} {value}: {problem:?}");
+        assert_eq!(problem.errors[0].field, name, "{value}");
+    }
+}
+
+#[test]
+fn a_cursor_opens_for_its_user_alone_and_unchanged() {
+    let cursors = Cursors::default();
+    let position = JournalCursor { traded_on: date(2026, 11, 20), id: i64::MAX };
+    let text = cursors.seal(AccountId(1), position);
+    assert_eq!(cursors.open(AccountId(1), &text), Some(position));
+    let oldest = JournalCursor { traded_on: date(1990, 1, 1), id: 1 };
+    let sealed = cursors.seal(AccountId(1), oldest);
+    assert_eq!(cursors.open(AccountId(1), &sealed), Some(oldest));
+    assert_eq!(cursors.open(AccountId(2), &text), None, "another's");
+    assert_eq!(Cursors::default().open(AccountId(1), &text), None, "another process's");
+    for at in 0..text.len() {
+        let mut forged = text.clone().into_bytes();
+        forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+        let forged = String::from_utf8(forged).unwrap();
+        assert_eq!(cursors.open(AccountId(1), &forged), None, "{forged}");
+    }
+    for bad in ["", "A", "====", "....", "é", &text[1..], &text.repeat(2), &"A".repeat(27)] {
+        assert_eq!(cursors.open(AccountId(1), bad), None, "{bad}");
+    }
+}

@@ -1,0 +1,220 @@
+//! `/api/portfolio/*` of a user: syncs, and what was synced last.
+//!
+//! Handlers run on the edge. Reads answer from [`Answers`] by a look-up and a copy; what is not
+//! there is read, written and compressed on the portfolio lane, for which the request parks. Every
+//! look-up names the caller's id: no route can reach another user's rows.
+
+mod delete;
+mod export;
+mod holdings;
+mod pnl;
+mod positions;
+mod refused;
+mod report;
+mod sync;
+mod turns;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+
+use super::query::{Decoded, values};
+use super::{Call, State};
+use crate::base::{Broker, Clock, ist};
+use crate::cache::{Answer, Answers, View};
+use crate::http::{Problem, Reply};
+use crate::portfolio::{Overflow, Securities};
+use crate::rt::{Lane, LaneError};
+use crate::store::{AccountId, Portfolio, Store, StoreError};
+
+pub use delete::delete;
+pub use export::export;
+pub use holdings::holdings;
+pub use pnl::pnl;
+pub use positions::positions;
+pub use sync::{broker_a, broker_b};
+pub use turns::Turns;
+
+/// Longest wait for an answer to be made: the store's own deadline and some work.
+const MAKE_DEADLINE_MS: u64 = 4_000;
+
+/// What the portfolio routes work with.
+pub struct Desk {
+    pub answers: Arc<Answers>,
+    pub securities: Arc<Securities>,
+    /// Makes answers that are not kept.
+    pub lane: Arc<Lane>,
+    pub turns: Turns,
+    /// One user's sync at a broker, waiting for its lane included.
+    pub sync_deadline_ms: u64,
+    /// Of the server's own broker A key.
+    own_key: Option<[u8; 32]>,
+}
+
+impl Desk {
+    /// `own_key` is the key of the server's shared broker A token.
+    pub fn new(
+        clock: &Clock,
+        answers_bytes_max: usize,
+        securities: Securities,
+        lane: Arc<Lane>,
+        sync_deadline_ms: u64,
+        own_key: Option<&SecretString>,
+    ) -> Self {
+        Self {
+            answers: Arc::new(Answers::new(answers_bytes_max)),
+            securities: Arc::new(securities),
+            lane,
+            turns: Turns::new(clock.clone()),
+            sync_deadline_ms,
+            own_key: own_key.map(hashed),
+        }
+    }
+
+    /// Whether a user's key is the server's own. Hashes are compared: how far two of them agree
+    /// tells nothing about the keys.
+    fn is_own_key(&self, key: &SecretString) -> bool {
+        self.own_key == Some(hashed(key))
+    }
+}
+
+fn hashed(key: &SecretString) -> [u8; 32] {
+    Sha256::digest(key.expose_secret()).into()
+}
+
+/// Why an answer could not be made.
+enum Unmade {
+    Store(StoreError),
+    Overflow(Overflow),
+}
+
+impl From<StoreError> for Unmade {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Overflow> for Unmade {
+    fn from(error: Overflow) -> Self {
+        Self::Overflow(error)
+    }
+}
+
+impl From<Unmade> for Problem {
+    fn from(unmade: Unmade) -> Self {
+        match unmade {
+            Unmade::Store(error) => error.into(),
+            Unmade::Overflow(error) => {
+                tracing::error!(%error, "a stored portfolio cannot be valued");
+                refused::internal()
+            }
+        }
+    }
+}
+
+/// Answers with `view`, kept or made by `make` from the store.
+fn answer(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Reply<'_>,
+    view: View,
+    make: impl FnOnce(&dyn Store, AccountId) -> Result<Vec<u8>, Unmade> + Send + 'static,
+) -> Result<(), Problem> {
+    let id = call.caller().id;
+    let answers = &state.portfolio.answers;
+    let kept = answers.find(id.0, view, state.clock.monotonic_ms());
+    let answer = match kept {
+        Some(answer) => answer,
+        None => {
+            let answers = Arc::clone(answers);
+            let clock = state.clock.clone();
+            on_lane(state, MAKE_DEADLINE_MS, move |store| {
+                // Before the first read: what changes from here on makes the place worthless.
+                let place = answers.place(id.0);
+                let answer = Arc::new(Answer::new(&make(store, id)?));
+                answers.keep(&place, view, &answer, clock.monotonic_ms());
+                Ok(answer)
+            })?
+        }
+    };
+    let request = &call.request;
+    reply.kept(answer.select(request.accept_encoding(), request.if_none_match()));
+    Ok(())
+}
+
+/// Runs `work` on the portfolio lane and parks until it has ended.
+fn on_lane<T: Send + 'static>(
+    state: &State,
+    deadline_ms: u64,
+    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+) -> Result<T, Problem> {
+    let store = Arc::clone(&state.store);
+    let submitted = state.portfolio.lane.submit(deadline_ms, move || work(&*store));
+    let ticket = submitted.map_err(|_| refused::portfolio_busy())?;
+    match ticket.wait() {
+        Ok(made) => Ok(made?),
+        Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
+        Err(LaneError::Panicked) => Err(refused::internal()),
+    }
+}
+
+/// When and how each broker was synced.
+struct Syncs {
+    by_broker: HashMap<Broker, (String, bool)>,
+    latest: Option<String>,
+}
+
+impl Syncs {
+    /// Of the brokers that `shown` accepts.
+    fn of(portfolio: &Portfolio, shown: impl Fn(Broker) -> bool) -> Self {
+        let syncs = portfolio.syncs.iter().filter(|sync| shown(sync.broker));
+        let latest = syncs.clone().map(|sync| sync.synced_ms).max().map(iso);
+        let by_broker =
+            syncs.map(|sync| (sync.broker, (iso(sync.synced_ms), sync.simulated))).collect();
+        Self { by_broker, latest }
+    }
+
+    fn synced_at(&self, broker: Broker) -> Option<&str> {
+        self.by_broker.get(&broker).map(|(at, _)| at.as_str())
+    }
+
+    fn simulated(&self, broker: Broker) -> bool {
+        self.by_broker.get(&broker).is_some_and(|(_, simulated)| *simulated)
+    }
+}
+
+/// A time as the API writes it.
+fn iso(ms: i64) -> String {
+    ist::iso(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// A query parameter, read by `read`; `None` where it is not given.
+fn parameter<T>(
+    call: &Call<'_>,
+    name: &'static str,
+    expected: &'static str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let query = call.request.query().unwrap_or_default();
+    let mut given = values(query, name.as_bytes());
+    let Some(raw) = given.next() else { return Ok(None) };
+    let bytes: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let value = text.and_then(|text| read(&text)).filter(|_| given.next().is_none());
+    let invalid = || {
+        Problem::new(400, "validation_failed", "A query parameter is not valid.")
+            .field(name, expected)
+    };
+    value.map(Some).ok_or_else(invalid)
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}

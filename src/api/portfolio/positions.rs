@@ -1,0 +1,46 @@
+//! `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
+
+use super::{Syncs, Unmade, answer, parameter, switch};
+use crate::api::json::{Object, write_object};
+use crate::api::{Call, State};
+use crate::base::{Position, PositionKind};
+use crate::cache::View;
+use crate::http::{Problem, Reply};
+use crate::store::Portfolio;
+
+/// Parks where the answer is not kept.
+pub fn positions(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let kind = parameter(call, "type", "This is day or net.", PositionKind::parse)?;
+    let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
+    let closed = closed.unwrap_or(false);
+    answer(state, call, reply, View::Positions { kind, closed }, move |store, id| {
+        Ok::<_, Unmade>(written(&store.portfolio(id)?, kind, closed))
+    })
+}
+
+fn written(portfolio: &Portfolio, kind: Option<PositionKind>, closed: bool) -> Vec<u8> {
+    let syncs = Syncs::of(portfolio, |_| true);
+    let rows = portfolio.positions.iter().filter(|row| {
+        kind.is_none_or(|kind| kind == row.kind) && (closed || !row.quantity.is_zero())
+    });
+    let mut out = Vec::with_capacity(384 * (portfolio.positions.len() + 1));
+    write_object(&mut out, |object| {
+        object.list("positions", rows, |out, row| {
+            write_object(out, |object| position(object, row, &syncs));
+        });
+    });
+    out
+}
+
+fn position(object: &mut Object<'_>, row: &Position, syncs: &Syncs) {
+    object.text("broker", row.broker.as_str()).text("exchange", &row.exchange);
+    object.text("tradingsymbol", &row.tradingsymbol).text("product", &row.product);
+    object.text("type", row.kind.as_str()).exact("quantity", row.quantity);
+    object.money("average_price", row.average_price).money("last_price", row.last_price);
+    object.money("close_price", row.close_price).money("pnl", row.pnl);
+    object.money("realised", row.realised).money("unrealised", row.unrealised);
+    object.exact("multiplier", row.multiplier);
+    object.text_or_null("synced_at", syncs.synced_at(row.broker));
+    object.flag("unresolved", row.unresolved);
+    object.mark("simulated", syncs.simulated(row.broker));
+}

@@ -1,0 +1,128 @@
+//! `POST /api/portfolio/sync` and `/brokerb-sync`: a user's credentials, used once, for one call of
+//! the broker's client. They live in wiped memory until that call ends, and nowhere else.
+//!
+//! The handler parks: for the user's turn, for the broker's lane, for the store. What is late is
+//! given up before anything is written.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::refused::{in_progress, internal, of_sync, sync_busy, timed_out};
+use super::{iso, report};
+use crate::api::body::Fields;
+use crate::api::json::write_object;
+use crate::api::{Call, State};
+use crate::base::{Broker, Synced, ist};
+use crate::brokers::{Credentials, SyncError};
+use crate::http::reply::JSON;
+use crate::http::{Problem, Reply};
+use crate::portfolio::check;
+use crate::rt::LaneError;
+use crate::store::{Derive, Derived};
+
+/// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
+const CREDENTIAL_CHARS_MAX: usize = 512;
+
+const SHARED_TOKEN: (&str, &str) = (
+    "shared_token_may_have_ended",
+    "The API key is the server's own. If the login was the server's account too, its shared \
+     broker A token has ended and live prices come from elsewhere until it is set again.",
+);
+
+/// `POST /api/portfolio/sync`.
+pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    sync(state, call, reply, Broker::A)
+}
+
+/// `POST /api/portfolio/brokerb-sync`.
+pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    sync(state, call, reply, Broker::B)
+}
+
+fn sync(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Reply<'_>,
+    broker: Broker,
+) -> Result<(), Problem> {
+    let credentials = credentials(call, broker)?;
+    let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
+    let id = call.caller().id;
+    let desk = &state.portfolio;
+    let _turn = desk.turns.take(id.0, desk.sync_deadline_ms).map_err(|_| in_progress())?;
+    let synced = fetched(state, broker, credentials)?;
+    let now = state.clock.now();
+    let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
+    let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, derive(broker, now));
+    // Whatever became of it: a write that was given up may have happened.
+    desk.answers.invalidate(id.0);
+    let derived = stored?;
+    let warnings = if own_key { &[SHARED_TOKEN][..] } else { &[] };
+    write_object(reply.body(), |object| {
+        let Derived { counts, report, .. } = &derived;
+        object.count("holdings_count", counts.holdings);
+        let positions = match broker {
+            Broker::A => "net_positions_count",
+            Broker::B => "positions_count",
+        };
+        object.count(positions, counts.net_positions);
+        object.text("broker", broker.as_str()).text("synced_at", &iso(synced_ms));
+        object.members(report::members(report));
+        report::warnings(object, warnings);
+        object.mark("simulated", simulated);
+    });
+    reply.send(200, JSON, &[("Cache-Control", "no-store")]);
+    Ok(())
+}
+
+fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> {
+    let mut fields = Fields::of(&call.request)?;
+    let code = match broker {
+        Broker::A => "request_token",
+        Broker::B => "api_session",
+    };
+    let credentials = Credentials {
+        api_key: fields.secret("api_key", CREDENTIAL_CHARS_MAX),
+        api_secret: fields.secret("api_secret", CREDENTIAL_CHARS_MAX),
+        one_time_code: fields.secret(code, CREDENTIAL_CHARS_MAX),
+    };
+    fields.done()?;
+    Ok(credentials)
+}
+
+/// What the broker says, with its codes resolved. The job owns the credentials: they are wiped when
+/// it ends, or when it is dropped unrun.
+fn fetched(state: &State, broker: Broker, credentials: Credentials) -> Result<Synced, Problem> {
+    let securities = Arc::clone(&state.portfolio.securities);
+    let finish = move |synced: Result<Synced, SyncError>| {
+        let mut synced = synced?;
+        check(&synced).map_err(|error| SyncError::Malformed(error.to_string()))?;
+        securities.resolve(&mut synced);
+        Ok::<_, SyncError>(synced)
+    };
+    let deadline_ms = state.portfolio.sync_deadline_ms;
+    let submitted = match broker {
+        Broker::A => {
+            let client = Arc::clone(&state.broker_a);
+            let job = move || finish(client.sync(&credentials));
+            state.broker_a_lane.submit(deadline_ms, job)
+        }
+        Broker::B => {
+            let client = Arc::clone(&state.broker_b);
+            let job = move || finish(client.sync(&credentials));
+            state.broker_b_lane.submit(deadline_ms, job)
+        }
+    };
+    match submitted.map_err(|_| sync_busy())?.wait() {
+        Ok(synced) => synced.map_err(|error| of_sync(broker, &error)),
+        Err(LaneError::Late) => Err(timed_out(broker)),
+        Err(LaneError::Closed) => Err(sync_busy()),
+        Err(LaneError::Panicked) => Err(internal()),
+    }
+}
+
+fn derive(broker: Broker, now: Timestamp) -> Derive {
+    let date = ist::zoned(now).date();
+    Box::new(move |before, synced| report::derive(broker, date, before, synced))
+}

@@ -1,0 +1,215 @@
+//! Registering, logging in and out, changing the password, going away.
+//!
+//! Called on the edge, where each step may park: for the store and for the hashing lane. Attempts
+//! are counted before anything is hashed. Nothing here keeps a password longer than its call.
+
+use std::net::IpAddr;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::common;
+use super::passwords::CryptoError;
+use super::throttle::{Key, Throttled};
+use super::tokens::{self, TOKEN_LIFE_S, Unsigned};
+use super::{Auth, Caller};
+use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
+
+/// A user with a new token.
+#[derive(Debug)]
+pub struct Session {
+    pub user: User,
+    pub token: String,
+}
+
+/// Why it was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    #[error("the password is one of the most common")]
+    CommonPassword,
+    /// Or the e-mail, which is not told.
+    #[error("the password is wrong")]
+    WrongPassword,
+    #[error("too many attempts")]
+    Throttled { retry_after_ms: u64 },
+    #[error(transparent)]
+    Crypto(#[from] CryptoError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Unsigned(#[from] Unsigned),
+}
+
+impl From<Throttled> for AccountError {
+    fn from(throttled: Throttled) -> Self {
+        Self::Throttled { retry_after_ms: throttled.retry_after_ms }
+    }
+}
+
+impl Auth {
+    /// Adds a user. The e-mail is normalised, name and length of the password are checked already.
+    ///
+    /// # Errors
+    /// [`AccountError`]; [`StoreError::EmailTaken`] in it.
+    pub fn register(
+        &self,
+        email: String,
+        name: Option<String>,
+        password: SecretString,
+        client: Option<IpAddr>,
+    ) -> Result<Session, AccountError> {
+        self.throttle.admit(&[Key::Address(client), Key::Account(&email)])?;
+        refuse_common(&password)?;
+        // Spares the hash; the insert decides.
+        if self.store.user_by_email(&email)?.is_some() {
+            return Err(StoreError::EmailTaken.into());
+        }
+        let password_hash = self.passwords.hash(password)?;
+        let created_ms = self.clock.now_ms();
+        let user = self.store.create_user(NewUser { email, name, password_hash, created_ms })?;
+        self.session(user, 0)
+    }
+
+    /// A session for whoever knows the password. An unknown e-mail is answered as a wrong password
+    /// is, after the same work.
+    ///
+    /// # Errors
+    /// [`AccountError`].
+    pub fn login(
+        &self,
+        email: &str,
+        password: SecretString,
+        client: Option<IpAddr>,
+    ) -> Result<Session, AccountError> {
+        self.throttle.admit(&[Key::Address(client), Key::Account(email)])?;
+        let found = self.store.user_by_email(email)?;
+        let secrets = self.proven(found, password)?;
+        self.settle_doubt(&secrets)?;
+        self.session(secrets.user, secrets.token_epoch)
+    }
+
+    /// Refuses the caller's token from now on.
+    ///
+    /// # Errors
+    /// [`StoreError`]: then it is refused only until the service starts again.
+    pub fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
+        let expires_ms = caller.expires_s.saturating_mul(1_000);
+        if let Some(id) = tokens::token_id(&caller.token_id) {
+            self.revoked.token(id, expires_ms, self.clock.now_ms());
+        }
+        self.store.revoke_token(&caller.token_id, expires_ms)
+    }
+
+    /// Changes the password and refuses every older token; gives a new one.
+    ///
+    /// # Errors
+    /// [`AccountError`]. Where it is not known whether the password was changed, the older tokens
+    /// are refused.
+    pub fn change_password(
+        &self,
+        caller: &Caller,
+        current: SecretString,
+        new: SecretString,
+        client: Option<IpAddr>,
+    ) -> Result<Session, AccountError> {
+        let secrets = self.proven_caller(caller, current, client)?;
+        refuse_common(&new)?;
+        let new_hash = self.passwords.hash(new)?;
+        let id = secrets.user.id;
+        let changed = self.store.change_password(id, &secrets.password_hash, &new_hash);
+        if let Err(StoreError::Late) = &changed {
+            self.doubt(&secrets);
+        }
+        // Another change came first: the password that was given is not the current one any more.
+        let epoch = changed?.ok_or(AccountError::WrongPassword)?;
+        self.revoked.raise(id, epoch);
+        self.session(secrets.user, epoch)
+    }
+
+    /// Erases the caller and everything stored for them.
+    ///
+    /// # Errors
+    /// [`AccountError`]. Where it is not known whether it was done, all tokens are refused.
+    pub fn erase(
+        &self,
+        caller: &Caller,
+        password: SecretString,
+        client: Option<IpAddr>,
+    ) -> Result<Erased, AccountError> {
+        let secrets = self.proven_caller(caller, password, client)?;
+        let id = secrets.user.id;
+        let now_ms = self.clock.now_ms();
+        // A token that is being signed at this moment may live that long.
+        let forget_ms = now_ms + (TOKEN_LIFE_S + 60) * 1_000;
+        let erased = self.store.erase_user(id, forget_ms);
+        if let Err(StoreError::Late) = &erased {
+            self.doubt(&secrets);
+        }
+        let erased = erased?;
+        self.revoked.erased(id, forget_ms, now_ms);
+        Ok(erased)
+    }
+
+    /// The caller with what is stored of them, once their password has been proven again.
+    fn proven_caller(
+        &self,
+        caller: &Caller,
+        password: SecretString,
+        client: Option<IpAddr>,
+    ) -> Result<UserSecrets, AccountError> {
+        let found = self.store.user_by_id(caller.id)?.ok_or(StoreError::NoSuchUser)?;
+        self.throttle.admit(&[Key::Address(client), Key::Account(&found.user.email)])?;
+        self.proven(Some(found), password)
+    }
+
+    /// Checks the password, with the same work where there is no account, and renews a hash that is
+    /// weaker than today's.
+    fn proven(
+        &self,
+        found: Option<UserSecrets>,
+        password: SecretString,
+    ) -> Result<UserSecrets, AccountError> {
+        let stored = found.as_ref().map(|secrets| secrets.password_hash.as_str());
+        let checked = self.passwords.check(password, stored)?;
+        let Some(mut secrets) = found.filter(|_| checked.good) else {
+            return Err(AccountError::WrongPassword);
+        };
+        self.throttle.forgive(Key::Account(&secrets.user.email));
+        if let Some(better) = checked.better_hash {
+            let id = secrets.user.id;
+            match self.store.replace_hash(id, &secrets.password_hash, &better) {
+                Ok(true) => secrets.password_hash = better,
+                Ok(false) => {}
+                // The next login tries again.
+                Err(error) => tracing::warn!(%error, "a password hash was not renewed"),
+            }
+        }
+        Ok(secrets)
+    }
+
+    /// It is not known whether a write that raises the user's epoch will still happen: refuses the
+    /// tokens that it would refuse.
+    fn doubt(&self, secrets: &UserSecrets) {
+        self.revoked.doubt(secrets.user.id, secrets.token_epoch + 1, self.clock.monotonic_ms());
+    }
+
+    /// At a login after [`doubt`](Self::doubt): what the store says now is what happened.
+    fn settle_doubt(&self, secrets: &UserSecrets) -> Result<(), StoreError> {
+        let now_ms = self.clock.monotonic_ms();
+        match self.revoked.settle(secrets.user.id, secrets.token_epoch, now_ms) {
+            true => Ok(()),
+            false => Err(StoreError::Late),
+        }
+    }
+
+    fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
+        let signed = self.tokens.sign(user.id, epoch, self.clock.now_ms())?;
+        Ok(Session { user, token: signed.text })
+    }
+}
+
+fn refuse_common(password: &SecretString) -> Result<(), AccountError> {
+    match common::is_common(password.expose_secret()) {
+        true => Err(AccountError::CommonPassword),
+        false => Ok(()),
+    }
+}

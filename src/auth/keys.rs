@@ -1,0 +1,184 @@
+//! The signing keys: from settings, or one made once and kept in the state directory.
+//!
+//! Main thread, at start. The key file holds 32 bytes of the system's randomness in hexadecimal and
+//! is for its owner alone: one that others may read is refused, because whoever read it can be any
+//! user.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use secrecy::ExposeSecret;
+use zeroize::Zeroizing;
+
+use crate::config::AuthSettings;
+
+const FILE_NAME: &str = "jwt.key";
+const KEY_BYTES: usize = 32;
+/// Reading further is pointless: it is no key file.
+const FILE_BYTES_MAX: u64 = 1024;
+
+/// One key.
+pub type Key = Zeroizing<Vec<u8>>;
+
+/// The key file is there and cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    #[error(
+        "{path} can be read by others, so anybody may have made tokens: remove it, which ends \
+             every login, or chmod 600 it if nobody else was on this machine"
+    )]
+    Open { path: PathBuf },
+    #[error("{path} holds no key ({} hexadecimal digits): restore or remove it", 2 * KEY_BYTES)]
+    NoKey { path: PathBuf },
+    #[error("{path} cannot be read: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("the system gives no randomness: {0}")]
+    NoRandomness(getrandom::Error),
+}
+
+/// The key that signs, then those that only verify.
+///
+/// # Errors
+/// [`KeyError`]. A state directory that cannot be written is none: the key then lasts as long as
+/// the process.
+pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Vec<Key>, KeyError> {
+    let current = match &settings.jwt_secret {
+        Some(secret) => Zeroizing::new(secret.expose_secret().as_bytes().to_vec()),
+        None => kept(&state_dir.join(FILE_NAME))?,
+    };
+    let previous = settings.jwt_previous_secrets.as_ref();
+    let previous = previous.map_or("", |secrets| secrets.expose_secret());
+    let previous = previous.split(',').map(str::trim).filter(|key| !key.is_empty());
+    let previous = previous.map(|key| Zeroizing::new(key.as_bytes().to_vec()));
+    Ok(std::iter::once(current).chain(previous).collect())
+}
+
+fn kept(path: &Path) -> Result<Key, KeyError> {
+    match File::open(path) {
+        Ok(file) => read(path, file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut key = Zeroizing::new(vec![0; KEY_BYTES]);
+            getrandom::fill(&mut key).map_err(KeyError::NoRandomness)?;
+            if let Err(error) = write(path, &key) {
+                tracing::error!(
+                    %error,
+                    path = %path.display(),
+                    "the signing key cannot be kept: every login ends when the service does"
+                );
+            }
+            Ok(key)
+        }
+        Err(source) => Err(KeyError::Unreadable { path: path.into(), source }),
+    }
+}
+
+fn read(path: &Path, file: File) -> Result<Key, KeyError> {
+    let unreadable = |source| KeyError::Unreadable { path: path.into(), source };
+    if file.metadata().map_err(unreadable)?.mode() & 0o077 != 0 {
+        return Err(KeyError::Open { path: path.into() });
+    }
+    // Room for everything at once: a growing buffer would leave copies behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX as usize + 1));
+    file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
+    decoded(text.trim_ascii()).ok_or_else(|| KeyError::NoKey { path: path.into() })
+}
+
+fn decoded(digits: &[u8]) -> Option<Key> {
+    if digits.len() != 2 * KEY_BYTES {
+        return None;
+    }
+    let mut key = Zeroizing::new(Vec::with_capacity(KEY_BYTES));
+    for pair in digits.chunks_exact(2) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        key.push((high << 4 | low) as u8);
+    }
+    Some(key)
+}
+
+/// Whole or not at all, and on disk before the first token is signed with it.
+fn write(path: &Path, key: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("key.new");
+    // Left by a process that died in between; nobody ever used it.
+    let _ = std::fs::remove_file(&unfinished);
+    let mut text = Zeroizing::new(Vec::with_capacity(2 * KEY_BYTES + 1));
+    for byte in key {
+        write!(text, "{byte:02x}")?;
+    }
+    text.push(b'\n');
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    std::fs::rename(&unfinished, path)?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn settings() -> AuthSettings {
+        AuthSettings::default()
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_kept_for_its_owner() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = load(&settings(), directory.path()).unwrap();
+        assert_eq!((first.len(), first[0].len()), (1, KEY_BYTES));
+        assert_ne!(*first[0], vec![0; KEY_BYTES]);
+        let path = directory.path().join(FILE_NAME);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(*load(&settings(), directory.path()).unwrap()[0], *first[0]);
+        let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(*load(&settings(), other.path()).unwrap()[0], *first[0]);
+    }
+
+    #[test]
+    fn a_key_that_others_may_read_or_that_is_none_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        load(&settings(), directory.path()).unwrap();
+        let path = directory.path().join(FILE_NAME);
+        for mode in [0o640, 0o604, 0o620] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let refused = load(&settings(), directory.path());
+            assert!(matches!(refused, Err(KeyError::Open { .. })), "{mode:o}");
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        for bad in ["", "00", &whole[1..], &whole.replace(['a', '0', '5'], "g"), &"x".repeat(9999)]
+        {
+            std::fs::write(&path, bad).unwrap();
+            let refused = load(&settings(), directory.path());
+            assert!(matches!(refused, Err(KeyError::NoKey { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_gives_a_key_for_this_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("missing");
+        let first = load(&settings(), &missing).unwrap();
+        assert_ne!(*load(&settings(), &missing).unwrap()[0], *first[0]);
+    }
+
+    #[test]
+    fn a_given_key_signs_and_earlier_ones_follow() {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = AuthSettings {
+            jwt_secret: Some("current".into()),
+            jwt_previous_secrets: Some("one, two".into()),
+            ..settings()
+        };
+        let keys = load(&settings, directory.path()).unwrap();
+        let texts: Vec<_> = keys.iter().map(|key| key.as_slice()).collect();
+        assert_eq!(texts, [b"current".as_slice(), b"one", b"two"]);
+        assert!(!directory.path().join(FILE_NAME).exists());
+    }
+}

@@ -1,0 +1,111 @@
+//! Broker A's client for one user's portfolio, with that user's own credentials.
+//!
+//! Runs on the lane of user syncs and blocks up to the budget of one sync. It has its own
+//! connections, limits and circuit, apart from the shared feed's, keeps nothing of a user between
+//! two calls, and never logs what it was given.
+
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::portfolio_wire as wire;
+use super::session::checksum;
+use crate::base::{Clock, Synced};
+use crate::brokers::errand::{Errands, SyncCounts};
+use crate::brokers::keyed::Rates;
+use crate::brokers::token::authorization;
+use crate::brokers::transport::{CallLimits, Reply, Transport};
+use crate::brokers::{Credentials, SyncError};
+use crate::config::UpstreamSettings;
+
+/// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
+const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
+
+/// Session, holdings, positions.
+const CALLS: usize = 3;
+
+/// The `X-Kite-Version` that all calls carry.
+const API_VERSION: (&str, &str) = ("x-kite-version", "3");
+
+/// All users' syncs.
+pub(super) struct Portfolios {
+    url: String,
+    clock: Clock,
+    transport: Transport,
+    errands: Errands,
+}
+
+impl Portfolios {
+    /// A client for the API at `url`, which has been checked.
+    pub(super) fn new(url: &str, upstream: &UpstreamSettings, clock: &Clock) -> Self {
+        let user_agent = concat!("bhav/", env!("CARGO_PKG_VERSION"));
+        Self {
+            transport: Transport::new(upstream, url, user_agent),
+            url: url.to_owned(),
+            clock: clock.clone(),
+            errands: Errands::new("broker A portfolios", clock, upstream, RATES),
+        }
+    }
+
+    pub(super) fn counts(&self) -> SyncCounts {
+        self.errands.counts()
+    }
+
+    /// Exchanges the one-time code and reads holdings and positions with what came of it.
+    ///
+    /// # Errors
+    /// [`SyncError`]; nothing of a sync that failed half-way is returned.
+    pub(super) fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
+        credentials.check()?;
+        let key = &credentials.api_key;
+        let errand = self.errands.begin(key, CALLS)?;
+        let (token, simulated) = errand.call(|limits| self.session(credentials, limits))?;
+        let authorization = authorization(key, &token);
+        drop(token);
+        let read = |path, limits| self.read(path, &authorization, limits);
+        let mut synced = Synced { simulated, ..Synced::default() };
+        synced.holdings = errand.call(|limits| {
+            let reply = read("/portfolio/holdings", limits)?;
+            wire::holdings(&reply, self.clock.now_ms())
+        })?;
+        synced.positions = errand.call(|limits| {
+            let reply = read("/portfolio/positions", limits)?;
+            wire::positions(&reply)
+        })?;
+        Ok(synced)
+    }
+
+    /// The access token, and whether a simulator gave it.
+    fn session(
+        &self,
+        credentials: &Credentials,
+        limits: CallLimits,
+    ) -> Result<(SecretString, bool), SyncError> {
+        let key = &credentials.api_key;
+        let request_token = credentials.one_time_code.expose_secret();
+        let checksum = checksum(key, request_token, &credentials.api_secret);
+        let fields = [
+            ("api_key", key.expose_secret()),
+            ("request_token", request_token),
+            ("checksum", checksum.as_str()),
+        ];
+        let url = format!("{}/session/token", self.url);
+        let mut reply = self.transport.post_form(&url, &[API_VERSION], &fields, limits)?;
+        let token = wire::access_token(&reply);
+        drop(Zeroizing::new(std::mem::take(&mut reply.body)));
+        Ok((token?, reply.simulated))
+    }
+
+    fn read(
+        &self,
+        path: &str,
+        authorization: &Zeroizing<String>,
+        limits: CallLimits,
+    ) -> Result<Reply, SyncError> {
+        let headers = [API_VERSION, ("authorization", authorization.as_str())];
+        Ok(self.transport.get(&format!("{}{path}", self.url), &headers, limits)?)
+    }
+}
+
+#[cfg(test)]
+#[path = "portfolio_tests.rs"]
+mod tests;

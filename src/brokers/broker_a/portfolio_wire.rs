@@ -1,0 +1,313 @@
+//! Broker A's answers to a user's sync: bytes to holdings and positions, or to the reason why not.
+//! Pure.
+//!
+//! An answer is a portfolio only if its envelope says success and every row can be read; anything
+//! else is an error, never an empty portfolio. Errors are judged by `error_type`, then by the HTTP
+//! status; the broker's text decides one case only, the two kinds of refused login.
+
+use std::time::Duration;
+
+use rust_decimal::Decimal;
+use secrecy::SecretString;
+use serde::Deserialize;
+use sonic_rs::LazyValue;
+
+use crate::base::{Broker, Holding, Position, PositionKind, json};
+use crate::brokers::SyncError;
+use crate::brokers::limiter::RETRY_AFTER_MAX;
+use crate::brokers::number::Number;
+use crate::brokers::transport::Reply;
+
+/// The broker's error names have less than this; more is not repeated in our words.
+const ERROR_TYPE_BYTES_MAX: usize = 32;
+/// Rows of one list. Accounts with a thousand are unheard of.
+const ROWS_MAX: usize = 5_000;
+/// Longest ticker, exchange, ISIN or product; real ones have up to 30 bytes.
+const TEXT_BYTES_MAX: usize = 64;
+/// The broker counts calls by the second.
+const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// Which call an answer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// `POST /session/token`: here the "token" is the one-time code or the checksum.
+    Session,
+    /// A read with the access token.
+    Read,
+}
+
+/// The access token of a fresh session.
+///
+/// # Errors
+/// As [`data`], and [`SyncError::Malformed`] without an access token.
+pub(super) fn access_token(reply: &Reply) -> Result<SecretString, SyncError> {
+    let data = data(Call::Session, reply)?;
+    let members = json::members(data.as_bytes()).unwrap_or_default();
+    // Decoded here, because the parser would leave copies behind.
+    let token = members.iter().find(|(name, _)| *name == "access_token");
+    token
+        .and_then(|(_, raw)| json::unescaped(raw))
+        .filter(|token| !token.is_empty())
+        .map(|token| SecretString::from(token.as_str()))
+        .ok_or_else(|| malformed("session without an access token"))
+}
+
+/// The rows of `GET /portfolio/holdings`; those of shares that were all sold are left out.
+///
+/// # Errors
+/// As [`data`], and [`SyncError::Malformed`] when a row cannot be read.
+pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, SyncError> {
+    let rows: Vec<WireHolding> = rows(data(Call::Read, reply)?)?;
+    let holdings: Option<Vec<Option<Holding>>> =
+        rows.into_iter().map(|row| holding(row, as_of_ms)).collect();
+    let holdings = holdings.ok_or_else(|| malformed("holding without a name or a quantity"))?;
+    Ok(holdings.into_iter().flatten().collect())
+}
+
+/// The rows of `GET /portfolio/positions`, of both lists, closed ones too.
+///
+/// # Errors
+/// As [`holdings`].
+pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, SyncError> {
+    #[derive(Deserialize)]
+    struct Lists<'a> {
+        #[serde(borrow)]
+        net: LazyValue<'a>,
+        #[serde(borrow)]
+        day: LazyValue<'a>,
+    }
+    let data = data(Call::Read, reply)?;
+    let raw = data;
+    if raw == "null" {
+        return Ok(Vec::new());
+    }
+    let lists: Lists<'_> =
+        json::parse(raw.as_bytes()).ok_or_else(|| malformed("positions without their lists"))?;
+    let mut positions = Vec::new();
+    for (kind, list) in [(PositionKind::Net, &lists.net), (PositionKind::Day, &lists.day)] {
+        let rows: Vec<WirePosition> = rows(list.as_raw_str())?;
+        for row in rows {
+            let position = position(row, kind);
+            positions.push(position.ok_or_else(|| malformed("position without a name"))?);
+        }
+    }
+    Ok(positions)
+}
+
+/// `data` of a success.
+fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
+    let Some(mut members) = json::members(&reply.body) else {
+        return Err(not_an_envelope(reply));
+    };
+    let text = |wanted: &str| {
+        let found = members.iter().find(|(name, _)| *name == wanted);
+        found.and_then(|(_, raw)| json::unescaped(raw))
+    };
+    let (status, error_type) = (text("status"), text("error_type"));
+    let status = status.as_deref().map_or("", String::as_str);
+    if status == "error" || error_type.is_some() {
+        let kind = error_type.as_deref().map_or("", String::as_str);
+        let message = text("message").map(|message| message.to_ascii_lowercase());
+        return Err(reported(call, reply, kind, message.as_deref().unwrap_or_default()));
+    }
+    let data = members.iter().position(|(name, _)| *name == "data");
+    match data {
+        Some(at) if status == "success" && (200..300).contains(&reply.status) => {
+            Ok(members.swap_remove(at).1)
+        }
+        _ => Err(not_an_envelope(reply)),
+    }
+}
+
+/// An error that the broker reports. `message` is in lower case.
+fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> SyncError {
+    let status = reply.status;
+    match (kind, call) {
+        ("TokenException", Call::Session) => refused_login(message),
+        ("TokenException", Call::Read) => {
+            SyncError::CodeRefused("the session made with it is over".into())
+        }
+        ("PermissionException" | "PermissionError", _) => {
+            SyncError::NotPermitted("the app lacks the permission".into())
+        }
+        ("UserException" | "TwoFAException", _) => {
+            SyncError::NotPermitted("the account has a problem at the broker".into())
+        }
+        _ if status == 429 || message.contains("too many requests") => rate_limited(reply),
+        ("InputException", Call::Session) => refused_login(message),
+        // Our own requests have no parameters that could be wrong.
+        ("InputException", Call::Read) => malformed("a read is called bad input"),
+        ("", _) if status < 500 => {
+            SyncError::Malformed(format!("an error without a type, HTTP {status}"))
+        }
+        // Network, Data and General, types that belong to orders, and types we do not know, which
+        // count as General.
+        _ => unavailable(kind, status),
+    }
+}
+
+/// Wrong key, secret or code: told apart by the text alone.
+fn refused_login(message: &str) -> SyncError {
+    if message.contains("checksum") {
+        SyncError::KeyRefused("the checksum is wrong: API key or secret".into())
+    } else if message.contains("api_key") {
+        SyncError::KeyRefused("the API key is unknown".into())
+    } else {
+        SyncError::CodeRefused("wrong, used or too old".into())
+    }
+}
+
+fn unavailable(kind: &str, status: u16) -> SyncError {
+    let named = kind.len() <= ERROR_TYPE_BYTES_MAX && kind.ends_with("Exception");
+    let named = named && kind.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let kind = if named { kind } else { "an unknown error" };
+    SyncError::Unavailable { detail: format!("{kind}, HTTP {status}"), retry_after: None }
+}
+
+/// An answer without a readable envelope, such as an outage page in front of the broker.
+fn not_an_envelope(reply: &Reply) -> SyncError {
+    match reply.status {
+        429 => rate_limited(reply),
+        status @ 500.. => SyncError::Unavailable {
+            detail: format!("no envelope, HTTP {status}"),
+            retry_after: reply.retry_after,
+        },
+        status => SyncError::Malformed(format!("no envelope, HTTP {status}")),
+    }
+}
+
+fn rate_limited(reply: &Reply) -> SyncError {
+    let asked = reply.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+    SyncError::RateLimited(asked.max(RATE_LIMIT_WAIT_MIN))
+}
+
+fn malformed(what: &str) -> SyncError {
+    SyncError::Malformed(what.into())
+}
+
+/// The rows of a list; `null` is a list without any.
+fn rows<'a, T: Deserialize<'a>>(raw: &'a str) -> Result<Vec<T>, SyncError> {
+    let rows: Option<Vec<T>> =
+        json::parse(raw.as_bytes()).ok_or_else(|| malformed("a row that cannot be read"))?;
+    let rows = rows.unwrap_or_default();
+    if rows.len() > ROWS_MAX {
+        return Err(SyncError::Malformed(format!("more than {ROWS_MAX} rows")));
+    }
+    Ok(rows)
+}
+
+#[derive(Deserialize)]
+struct WireHolding {
+    tradingsymbol: String,
+    exchange: String,
+    isin: Option<String>,
+    quantity: Number,
+    #[serde(default)]
+    t1_quantity: Number,
+    #[serde(default)]
+    collateral_quantity: Number,
+    mtf: Option<WireMtf>,
+    #[serde(default)]
+    average_price: Number,
+    #[serde(default)]
+    last_price: Number,
+    #[serde(default)]
+    close_price: Number,
+    #[serde(default)]
+    pnl: Number,
+    discrepancy: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct WireMtf {
+    #[serde(default)]
+    quantity: Number,
+}
+
+/// `None` if the row cannot be meant, `Some(None)` if nothing is left of it.
+fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
+    let isin = row.isin.filter(|isin| !isin.is_empty());
+    if !named(&row.tradingsymbol) || !named(&row.exchange) || !isin.as_deref().is_none_or(named) {
+        return None;
+    }
+    let settled_quantity = row.quantity.0?;
+    let t1_quantity = row.t1_quantity.or_zero();
+    let pledged_quantity = row.collateral_quantity.or_zero();
+    let mtf_quantity = row.mtf.map(|mtf| mtf.quantity.or_zero()).unwrap_or_default();
+    let quantities = [settled_quantity, t1_quantity, pledged_quantity, mtf_quantity];
+    if quantities.iter().all(Decimal::is_zero) {
+        return Some(None);
+    }
+    Some(Some(Holding {
+        broker: Broker::A,
+        exchange: row.exchange,
+        tradingsymbol: row.tradingsymbol,
+        isin,
+        settled_quantity,
+        t1_quantity,
+        pledged_quantity,
+        mtf_quantity,
+        disputed_quantity: Decimal::ZERO,
+        average_price: row.average_price.price(),
+        last_price: row.last_price.price(),
+        close_price: row.close_price.price(),
+        as_of_ms,
+        broker_pnl: row.pnl.0,
+        discrepancy: row.discrepancy.unwrap_or(false),
+        unresolved: false,
+        corporate_action: false,
+    }))
+}
+
+#[derive(Deserialize)]
+struct WirePosition {
+    tradingsymbol: String,
+    exchange: String,
+    product: String,
+    quantity: Number,
+    #[serde(default)]
+    multiplier: Number,
+    #[serde(default)]
+    average_price: Number,
+    #[serde(default)]
+    last_price: Number,
+    #[serde(default)]
+    close_price: Number,
+    #[serde(default)]
+    pnl: Number,
+    #[serde(default)]
+    realised: Number,
+    #[serde(default)]
+    unrealised: Number,
+}
+
+fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
+    if ![&row.tradingsymbol, &row.exchange, &row.product].into_iter().all(|text| named(text)) {
+        return None;
+    }
+    Some(Position {
+        broker: Broker::A,
+        kind,
+        exchange: row.exchange,
+        tradingsymbol: row.tradingsymbol,
+        product: row.product,
+        quantity: row.quantity.0?,
+        multiplier: row.multiplier.price().unwrap_or(Decimal::ONE),
+        average_price: row.average_price.price(),
+        last_price: row.last_price.price(),
+        close_price: row.close_price.price(),
+        pnl: row.pnl.0,
+        realised: row.realised.0,
+        unrealised: row.unrealised.0,
+        unresolved: false,
+    })
+}
+
+/// Whether this can be a name: neither empty nor longer than any.
+fn named(text: &str) -> bool {
+    (1..=TEXT_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control)
+}
+
+#[cfg(test)]
+#[path = "portfolio_wire_tests.rs"]
+mod tests;

@@ -1,0 +1,1 @@
+//! portfolio_wire, tested.

@@ -1,0 +1,222 @@
+//! Broker B's client: the session exchange and the signed reads of a portfolio, for users with
+//! their own credentials and for the server's own app.
+//!
+//! Runs on the lane of user syncs and blocks up to the budget of one sync. It keeps nothing of a
+//! user between two calls, and never logs what it was given.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use super::combine;
+use super::session::{Signature, exchange_body};
+use super::wire::{self, DematRow, PortfolioRow, PositionRow, Refusal};
+use crate::base::{Clock, Synced};
+use crate::brokers::errand::{Errand, Errands, SyncCounts};
+use crate::brokers::keyed::Rates;
+use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
+use crate::brokers::token::{SharedToken, TokenStatus};
+use crate::brokers::transport::{BadUrl, Reply, Transport};
+use crate::brokers::{Credentials, SyncError};
+use crate::config::{BrokerBSettings, UpstreamSettings};
+
+/// Per API key (`wire` documentation, 11).
+const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
+
+/// Session, two lists of holdings, positions. The retry and the wide range come on top.
+const CALLS: usize = 4;
+
+/// The vendor's own client sends one that looks like a browser's; whether it must is not known.
+const USER_AGENT: &str = concat!("Mozilla/5.0 (compatible; bhav/", env!("CARGO_PKG_VERSION"), ")");
+
+/// What a read without parameters sends.
+const NOTHING: &str = "{}";
+/// Shares, as opposed to derivatives.
+const SHARES: &str = r#"{"exchange_code":"NSE"}"#;
+
+/// The client, with the server's own session.
+pub struct BrokerB {
+    url: String,
+    api_key: Option<SecretString>,
+    api_secret: Option<SecretString>,
+    clock: Clock,
+    transport: Transport,
+    errands: Errands,
+    session: SharedToken,
+}
+
+/// Who signs, and for which session.
+struct Signer<'a> {
+    api_key: &'a SecretString,
+    api_secret: &'a SecretString,
+    session: &'a SecretString,
+}
+
+impl BrokerB {
+    /// # Errors
+    /// [`BadUrl`].
+    pub fn new(
+        settings: &BrokerBSettings,
+        upstream: &UpstreamSettings,
+        clock: &Clock,
+    ) -> Result<Self, BadUrl> {
+        let url = BadUrl::checked("broker_b.url", &settings.url)?;
+        Ok(Self {
+            transport: Transport::new(upstream, &url, USER_AGENT),
+            url,
+            api_key: settings.api_key.clone(),
+            api_secret: settings.api_secret.clone(),
+            clock: clock.clone(),
+            errands: Errands::new("broker B portfolios", clock, upstream, RATES),
+            session: SharedToken::of_broker_b(),
+        })
+    }
+
+    /// Whether the settings have the server's own API key and secret, without which nothing can be
+    /// activated.
+    pub fn configured(&self) -> bool {
+        self.api_key.is_some() && self.api_secret.is_some()
+    }
+
+    /// What is known of the server's own session.
+    pub fn status(&self) -> TokenStatus {
+        self.session.status(self.clock.now())
+    }
+
+    /// Counts of all calls.
+    pub fn sync_counts(&self) -> SyncCounts {
+        self.errands.counts()
+    }
+
+    /// Exchanges a login's `api_session` for the server's own session of the day. A refused one
+    /// leaves the session that is there alone.
+    ///
+    /// # Errors
+    /// [`SyncError`]; [`SyncError::KeyRefused`] without key and secret in the settings.
+    pub fn activate(&self, api_session: &str) -> Result<TokenStatus, SyncError> {
+        let (Some(key), Some(_)) = (&self.api_key, &self.api_secret) else {
+            return Err(SyncError::KeyRefused("the settings have no API key and secret".into()));
+        };
+        if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {
+            return Err(SyncError::CodeRefused("wrong length".into()));
+        }
+        let errand = self.errands.begin(key, 1)?;
+        let (session, _) = self.exchange(&errand, key, api_session)?;
+        let now = self.clock.now();
+        self.session.set(session, key.clone(), now);
+        tracing::info!("broker B session activated");
+        Ok(self.session.status(now))
+    }
+
+    /// One user's holdings and positions, with that user's own credentials. Blocks for at most the
+    /// settings' `sync_timeout_ms`.
+    ///
+    /// # Errors
+    /// [`SyncError`]; nothing of a sync that failed half-way is returned.
+    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
+        credentials.check()?;
+        let Credentials { api_key, api_secret, one_time_code } = credentials;
+        let errand = self.errands.begin(api_key, CALLS)?;
+        let (session, simulated) =
+            self.exchange(&errand, api_key, one_time_code.expose_secret())?;
+        let signer = Signer { api_key, api_secret, session: &session };
+        let demat: Vec<DematRow> = self.read(&errand, &signer, "dematholdings", NOTHING)?;
+        let mut portfolio: Vec<PortfolioRow> =
+            self.read(&errand, &signer, "portfolioholdings", SHARES)?;
+        if portfolio.is_empty() && !demat.is_empty() {
+            // Some accounts answer with a range of dates only.
+            portfolio = self.read(&errand, &signer, "portfolioholdings", &self.wide_range())?;
+        }
+        let holdings = combine::holdings(&demat, &portfolio, self.clock.now_ms())?;
+        let positions: Vec<PositionRow> =
+            self.read(&errand, &signer, "portfoliopositions", NOTHING)?;
+        Ok(Synced { holdings, positions: combine::positions(&positions)?, simulated })
+    }
+
+    /// The session token, and whether a simulator gave it.
+    fn exchange(
+        &self,
+        errand: &Errand<'_>,
+        api_key: &SecretString,
+        api_session: &str,
+    ) -> Result<(SecretString, bool), SyncError> {
+        let body = exchange_body(api_session, api_key);
+        let url = format!("{}/customerdetails", self.url);
+        let ask = || -> Result<_, SyncError> {
+            errand.call(|limits| {
+                let mut reply =
+                    self.transport.fetch_with_json(&url, &[], body.as_bytes(), limits)?;
+                let token = wire::session_token(&reply, self.clock.now());
+                drop(Zeroizing::new(std::mem::take(&mut reply.body)));
+                settled(token.map(|token| (token, reply.simulated)))
+            })
+        };
+        once_more(ask)
+    }
+
+    /// The rows of one signed read.
+    fn read<T: for<'a> Deserialize<'a>>(
+        &self,
+        errand: &Errand<'_>,
+        signer: &Signer<'_>,
+        call: &str,
+        body: &str,
+    ) -> Result<Vec<T>, SyncError> {
+        let url = format!("{}/{call}", self.url);
+        once_more(|| {
+            errand.call(|limits| {
+                // Anew for each attempt: a signature is good for a minute.
+                let signature = Signature::of(self.clock.now(), body, signer.api_secret);
+                let headers = [
+                    ("x-checksum", signature.checksum.as_str()),
+                    ("x-timestamp", signature.timestamp.as_str()),
+                    ("x-appkey", signer.api_key.expose_secret()),
+                    ("x-sessiontoken", signer.session.expose_secret()),
+                ];
+                let sent = self.transport.fetch_with_json(&url, &headers, body.as_bytes(), limits);
+                let reply: Reply = sent?;
+                settled(wire::rows(&reply, self.clock.now()))
+            })
+        })
+    }
+
+    /// From long before anybody's first trade until now. The broker's dates are wall-clock times of
+    /// India that carry a `Z`.
+    fn wide_range(&self) -> String {
+        let today = crate::base::ist::zoned(self.clock.now()).date();
+        format!(
+            "{{\"exchange_code\":\"NSE\",\"from_date\":\"2000-01-01T06:00:00.000Z\",\
+             \"to_date\":\"{today}T23:59:59.000Z\"}}"
+        )
+    }
+}
+
+/// An answer that is final, or one worth a second try.
+enum Settled<T> {
+    Good(T),
+    Again(SyncError),
+}
+
+fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, SyncError> {
+    match result {
+        Ok(good) => Ok(Settled::Good(good)),
+        Err(Refusal { error, intermittent: true }) => Ok(Settled::Again(error)),
+        Err(Refusal { error, .. }) => Err(error),
+    }
+}
+
+/// Asks again once if the answer is of the kind that comes now and then to good requests.
+fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, SyncError>) -> Result<T, SyncError> {
+    let first = ask()?;
+    match first {
+        Settled::Good(good) => Ok(good),
+        Settled::Again(_) => match ask()? {
+            Settled::Good(good) => Ok(good),
+            Settled::Again(error) => Err(error),
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

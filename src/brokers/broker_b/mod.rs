@@ -1,0 +1,13 @@
+//! Broker B (Breeze): portfolios of users, the server's own session of the day, and the file that
+//! explains its short codes. It is no source of quotes: one symbol a call would eat its limits.
+//!
+//! Runs on upstream lanes; every call blocks up to its deadline. It never logs a key, a secret or a
+//! session.
+
+mod client;
+mod combine;
+pub mod master;
+mod session;
+pub mod wire;
+
+pub use client::BrokerB;

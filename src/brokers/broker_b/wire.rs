@@ -1,0 +1,202 @@
+//! Broker B's answers: bytes to typed rows, or to the reason why not. Pure.
+//!
+//! The body is read whatever the HTTP status says, because the two disagree. "Nothing" has several
+//! documented shapes; every other answer without rows is an error, never an empty portfolio. Errors
+//! are told apart by their texts, whose case, spacing and punctuation vary.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::base::{ist, json};
+use crate::brokers::SyncError;
+use crate::brokers::limiter::RETRY_AFTER_MAX;
+use crate::brokers::number::{self, Number};
+use crate::brokers::transport::Reply;
+
+/// Rows of one list. Accounts with a thousand are unheard of.
+const ROWS_MAX: usize = 5_000;
+/// The limit that is hit first counts by the minute.
+const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(60);
+
+/// Why an answer has no rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub error: SyncError,
+    /// The broker gives this answer now and then to good requests.
+    pub intermittent: bool,
+}
+
+impl From<SyncError> for Refusal {
+    fn from(error: SyncError) -> Self {
+        Self { error, intermittent: false }
+    }
+}
+
+/// The value for `X-SessionToken`, as it came: what it decodes to is for sockets.
+///
+/// # Errors
+/// As [`rows`], and [`SyncError::Malformed`] without a session token.
+pub fn session_token(reply: &Reply, now: Timestamp) -> Result<SecretString, Refusal> {
+    let missing = || Refusal::from(SyncError::Malformed("session without its token".into()));
+    let success = success(reply, now)?.ok_or_else(missing)?;
+    let members = json::members(success.as_bytes()).ok_or_else(missing)?;
+    let token = members.iter().find(|(name, _)| *name == "session_token");
+    token
+        .and_then(|(_, raw)| json::unescaped(raw))
+        .filter(|token| !token.is_empty())
+        .map(|token| SecretString::from(token.as_str()))
+        .ok_or_else(missing)
+}
+
+/// The rows of a read; none for each documented shape of "nothing".
+///
+/// # Errors
+/// What the answer says, or [`SyncError::Malformed`] when a row cannot be read.
+pub fn rows<T: for<'a> Deserialize<'a>>(reply: &Reply, now: Timestamp) -> Result<Vec<T>, Refusal> {
+    let Some(success) = success(reply, now)? else { return Ok(Vec::new()) };
+    let rows: Option<Vec<T>> = json::parse(success.as_bytes());
+    let rows = rows.ok_or_else(|| malformed("a row that cannot be read"))?;
+    if rows.len() > ROWS_MAX {
+        return Err(SyncError::Malformed(format!("more than {ROWS_MAX} rows")).into());
+    }
+    Ok(rows)
+}
+
+/// `Success`, or `None` where the answer says that there is nothing.
+fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
+    let Some(mut members) = json::members(&reply.body) else {
+        return Err(not_an_envelope(reply).into());
+    };
+    let at = |wanted: &str| members.iter().position(|(name, _)| *name == wanted);
+    let raw = |wanted: &str| at(wanted).map_or("null", |at| members[at].1.trim());
+    let (success, error) = (raw("Success"), raw("Error"));
+    let absent = matches!(success, "null" | "\"\"");
+    let bare = absent || (success.starts_with('[') && success[1..].trim_start().starts_with(']'));
+    if error != "null" {
+        let text = json::unescaped(error).ok_or_else(|| malformed("an error without words"))?;
+        let text = lowered(&text);
+        if text.contains("no data found") && bare {
+            return Ok(None);
+        }
+        if !text.is_empty() {
+            return Err(reported(reply, &text, now));
+        }
+    }
+    if absent {
+        return Err(not_an_envelope(reply).into());
+    }
+    // Success in words, but not in numbers: rows are believed, the lack of rows is not.
+    let status = number::read(raw("Status")).and_then(|status| status.0);
+    let in_order =
+        status.is_none_or(|status| status == 200.into()) && (200..300).contains(&reply.status);
+    if bare && !in_order {
+        return Err(not_an_envelope(reply).into());
+    }
+    let at = at("Success");
+    Ok(at.map(|at| members.swap_remove(at).1))
+}
+
+/// Lower case, with each run of white space as one space.
+fn lowered(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// An error that the broker reports, by its text.
+fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
+    let says = |part: &str| text.contains(part);
+    let code = |why: &str| SyncError::CodeRefused(why.into());
+    let error = if says("limit exceed") {
+        let day = says("per day");
+        SyncError::RateLimited(if day { ist::until_midnight(now) } else { minute(reply) })
+    } else if says("invalid user details") {
+        let error = code("the user is unknown, or the session is over");
+        return Refusal { error, intermittent: true };
+    } else if says("public key") {
+        SyncError::KeyRefused("the API key is unknown".into())
+    } else if says("checksum") {
+        SyncError::KeyRefused("the signature is wrong: secret, or this machine's clock".into())
+    } else if says("invalid session") || says("session expired") {
+        code("wrong, used or too old")
+    } else if says("resource not available") {
+        code("the session made with it is over")
+    } else if says("base-64") {
+        code("the session made with it is not accepted")
+    } else if says("ip address") || says("static ip") || says("ip mismatch") {
+        SyncError::AddressRefused("another address is registered for the app".into())
+    } else if reply.status == 429 {
+        SyncError::RateLimited(minute(reply))
+    } else {
+        let known = says("error while calling service") || says("historical data fail");
+        let what = if known { "its back end failed" } else { "an unknown error" };
+        let detail = format!("{what}, HTTP {}", reply.status);
+        SyncError::Unavailable { detail, retry_after: None }
+    };
+    error.into()
+}
+
+/// Not JSON, or no envelope: a page of something in front of the broker, or nonsense.
+fn not_an_envelope(reply: &Reply) -> SyncError {
+    match reply.status {
+        429 => SyncError::RateLimited(minute(reply)),
+        status @ 500.. => SyncError::Unavailable {
+            detail: format!("no envelope, HTTP {status}"),
+            retry_after: reply.retry_after,
+        },
+        status => SyncError::Malformed(format!("no envelope, HTTP {status}")),
+    }
+}
+
+fn minute(reply: &Reply) -> Duration {
+    reply.retry_after.unwrap_or_default().clamp(RATE_LIMIT_WAIT_MIN, RETRY_AFTER_MAX)
+}
+
+fn malformed(what: &str) -> Refusal {
+    SyncError::Malformed(what.into()).into()
+}
+
+/// A row of `dematholdings`, the depository's view.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DematRow {
+    pub stock_code: String,
+    #[serde(rename = "stock_ISIN")]
+    pub isin: Option<String>,
+    /// Total in demat; `demat_avail_quantity` is not what is owned.
+    pub(super) quantity: Number,
+}
+
+/// A row of `portfolioholdings`, the broker's own books.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PortfolioRow {
+    pub stock_code: String,
+    pub exchange_code: Option<String>,
+    pub(super) quantity: Number,
+    #[serde(default)]
+    pub(super) average_price: Number,
+    #[serde(default)]
+    pub(super) current_market_price: Number,
+}
+
+/// A row of `portfoliopositions`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PositionRow {
+    pub stock_code: String,
+    pub exchange_code: Option<String>,
+    pub product_type: Option<String>,
+    pub action: Option<String>,
+    pub expiry_date: Option<String>,
+    #[serde(default)]
+    pub(super) strike_price: Number,
+    pub right: Option<String>,
+    pub(super) quantity: Number,
+    #[serde(default)]
+    pub(super) average_price: Number,
+    #[serde(default)]
+    pub(super) ltp: Number,
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

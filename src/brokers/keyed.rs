@@ -1,0 +1,228 @@
+//! How often each user's API key may call its broker: the brokers count by key, whoever uses it.
+//!
+//! One per broker and process, asked on upstream lanes; its lock is held for a few instructions and
+//! never over I/O. Keys are known by a fingerprint alone, made with a key of this process, so that
+//! neither a key nor a hash that could be looked up stays in memory.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use jiff::civil::Date;
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::base::{Clock, ist};
+
+/// Keys remembered at once, about a KiB each at most; beyond it the one unused for longest is
+/// forgotten, so that nobody can lock others out by inventing keys.
+pub const KEYS_MAX: usize = 4_096;
+
+/// A broker's limits for one key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    /// Calls within any `window_ms`.
+    pub(super) calls_max: usize,
+    pub(super) window_ms: u64,
+    /// Calls within one day of IST.
+    pub(super) day_calls_max: usize,
+}
+
+/// What stands for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Fingerprint(u64);
+
+/// The usage of all keys of one broker.
+pub(super) struct KeyedLimiter {
+    clock: Clock,
+    rates: Rates,
+    keys_max: usize,
+    seed: RandomState,
+    keys: Mutex<HashMap<Fingerprint, Usage>>,
+    forgotten: AtomicU64,
+}
+
+struct Usage {
+    /// When the latest calls were taken, oldest first; never more than the limit.
+    calls_ms: VecDeque<u64>,
+    day: Date,
+    day_calls: usize,
+    /// The broker asked to be left alone until then.
+    blocked_until_ms: u64,
+    used_ms: u64,
+}
+
+impl KeyedLimiter {
+    pub(super) fn new(clock: Clock, rates: Rates, keys_max: usize) -> Self {
+        Self {
+            clock,
+            rates,
+            keys_max: keys_max.max(1),
+            seed: RandomState::new(),
+            keys: Mutex::default(),
+            forgotten: AtomicU64::new(0),
+        }
+    }
+
+    /// What stands for `key` in this process.
+    pub(super) fn fingerprint(&self, key: &SecretString) -> Fingerprint {
+        Fingerprint(self.seed.hash_one(key.expose_secret()))
+    }
+
+    /// Takes the slots for `calls` calls, all or none.
+    ///
+    /// # Errors
+    /// How long until they may be had.
+    pub(super) fn take(&self, key: Fingerprint, calls: usize) -> Result<(), Duration> {
+        let now_ms = self.clock.monotonic_ms();
+        let now = self.clock.now();
+        let today = ist::zoned(now).date();
+        let mut keys = self.keys.lock();
+        let usage = self.usage(&mut keys, key, now_ms, today);
+        usage.used_ms = now_ms;
+        if usage.day != today {
+            (usage.day, usage.day_calls) = (today, 0);
+        }
+        let oldest_ms = now_ms.saturating_sub(self.rates.window_ms);
+        // A call at the very edge of the window still counts.
+        while usage.calls_ms.front().is_some_and(|at| at + self.rates.window_ms <= now_ms) {
+            usage.calls_ms.pop_front();
+        }
+        debug_assert!(usage.calls_ms.front().is_none_or(|at| *at >= oldest_ms));
+        if usage.blocked_until_ms > now_ms {
+            return Err(Duration::from_millis(usage.blocked_until_ms - now_ms));
+        }
+        if usage.day_calls + calls > self.rates.day_calls_max {
+            return Err(ist::until_midnight(now));
+        }
+        let over = (usage.calls_ms.len() + calls).saturating_sub(self.rates.calls_max);
+        if over > 0 {
+            let last = usage.calls_ms.get(over - 1).copied().unwrap_or(now_ms);
+            let wait_ms = (last + self.rates.window_ms).saturating_sub(now_ms);
+            return Err(Duration::from_millis(wait_ms.max(1)));
+        }
+        usage.day_calls += calls;
+        usage.calls_ms.extend(std::iter::repeat_n(now_ms, calls));
+        Ok(())
+    }
+
+    /// Lets nothing out for `key` for `length`, as its broker asked.
+    pub(super) fn block(&self, key: Fingerprint, length: Duration) {
+        let now_ms = self.clock.monotonic_ms();
+        let today = ist::zoned(self.clock.now()).date();
+        let mut keys = self.keys.lock();
+        let usage = self.usage(&mut keys, key, now_ms, today);
+        let until_ms = now_ms.saturating_add(length.as_millis() as u64);
+        usage.blocked_until_ms = usage.blocked_until_ms.max(until_ms);
+    }
+
+    /// Keys forgotten for lack of room, since the start.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Relaxed)
+    }
+
+    /// The usage of `key`, in a place that was freed for it if there was none.
+    fn usage<'a>(
+        &self,
+        keys: &'a mut HashMap<Fingerprint, Usage>,
+        key: Fingerprint,
+        now_ms: u64,
+        today: Date,
+    ) -> &'a mut Usage {
+        if keys.len() >= self.keys_max && !keys.contains_key(&key) {
+            let idlest = keys.iter().min_by_key(|(_, usage)| usage.used_ms).map(|(key, _)| *key);
+            if let Some(idlest) = idlest {
+                keys.remove(&idlest);
+                self.forgotten.fetch_add(1, Relaxed);
+            }
+        }
+        keys.entry(key).or_insert_with(|| Usage {
+            calls_ms: VecDeque::new(),
+            day: today,
+            day_calls: 0,
+            blocked_until_ms: 0,
+            used_ms: now_ms,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: 25 };
+
+    fn limiter(keys_max: usize) -> (Clock, KeyedLimiter) {
+        // 23:59:00 IST.
+        let clock = Clock::manual("2026-11-20T18:29:00Z".parse().unwrap());
+        (clock.clone(), KeyedLimiter::new(clock, RATES, keys_max))
+    }
+
+    #[test]
+    fn no_window_sees_more_than_the_limit_and_each_key_has_its_own() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let (one, two) = (limiter.fingerprint(&"one".into()), limiter.fingerprint(&"two".into()));
+        limiter.take(one, 4).unwrap();
+        clock.advance_ms(400);
+        limiter.take(one, 4).unwrap();
+        assert_eq!(limiter.take(one, 3), Err(Duration::from_millis(600)));
+        limiter.take(one, 2).unwrap();
+        assert_eq!(limiter.take(one, 5), Err(Duration::from_millis(1_000)));
+        limiter.take(two, 10).unwrap();
+        clock.advance_ms(600);
+        limiter.take(one, 4).unwrap();
+        assert!(limiter.take(one, 1).is_err());
+    }
+
+    #[test]
+    fn a_day_ends_at_midnight_in_india() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint(&"key".into());
+        for _ in 0..5 {
+            limiter.take(key, 5).unwrap();
+            clock.advance_ms(1_000);
+        }
+        assert_eq!(limiter.take(key, 1), Err(Duration::from_secs(55)));
+        clock.advance_ms(55_000);
+        limiter.take(key, 1).unwrap();
+    }
+
+    #[test]
+    fn a_broker_that_asks_for_rest_gets_it() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint(&"key".into());
+        limiter.block(key, Duration::from_secs(60));
+        limiter.block(key, Duration::from_secs(1));
+        assert_eq!(limiter.take(key, 1), Err(Duration::from_secs(60)));
+        clock.advance_ms(60_000);
+        limiter.take(key, 1).unwrap();
+    }
+
+    #[test]
+    fn the_key_unused_for_longest_is_forgotten_when_there_is_no_room() {
+        let (clock, limiter) = limiter(3);
+        let named = |n: usize| limiter.fingerprint(&format!("key {n}").as_str().into());
+        for n in 0..3 {
+            limiter.take(named(n), 10).unwrap();
+            clock.advance_ms(1);
+        }
+        assert!(limiter.take(named(0), 1).is_err(), "remembered, and used just now");
+        clock.advance_ms(1);
+        limiter.take(named(3), 10).unwrap();
+        assert_eq!(limiter.forgotten(), 1);
+        assert_eq!(limiter.keys.lock().len(), 3);
+        assert!(limiter.take(named(0), 1).is_err(), "still remembered");
+        limiter.take(named(1), 1).expect("forgotten, so it starts anew");
+    }
+
+    #[test]
+    fn fingerprints_differ_between_processes_and_keys() {
+        let (_, first) = limiter(1);
+        let (_, second) = limiter(1);
+        let key = "key".into();
+        assert_eq!(first.fingerprint(&key), first.fingerprint(&key));
+        assert_ne!(first.fingerprint(&key), first.fingerprint(&"other".into()));
+        assert_ne!(first.fingerprint(&key), second.fingerprint(&key));
+    }
+}

@@ -1,0 +1,198 @@
+//! Keeping, forgetting and evicting answers, and that nothing old comes back.
+
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const ALL: View = View::Holdings { broker: None };
+
+fn answer(bytes: usize) -> Arc<Answer> {
+    Arc::new(Answer::new(&b"1".repeat(bytes)))
+}
+
+fn days(days: u16) -> View {
+    View::Pnl { days, today: "2026-11-20".parse().unwrap() }
+}
+
+#[test]
+fn an_answer_is_found_by_its_user_and_view_only() {
+    let answers = Answers::new(1 << 20);
+    let kept = answer(10);
+    assert!(answers.find(1, ALL, 0).is_none());
+    assert!(answers.keep(&answers.place(1), ALL, &kept, 0));
+    assert!(Arc::ptr_eq(&answers.find(1, ALL, 0).unwrap(), &kept));
+    assert!(answers.find(2, ALL, 0).is_none());
+    assert!(answers.find(1, View::Holdings { broker: Some(Broker::A) }, 0).is_none());
+    let stats = answers.stats();
+    assert_eq!((stats.users, stats.hits, stats.misses), (1, 1, 3));
+}
+
+#[test]
+fn an_answer_that_was_begun_before_an_invalidation_is_not_kept() {
+    let answers = Answers::new(1 << 20);
+    let early = answers.place(1);
+    answers.invalidate(1);
+    assert!(!answers.keep(&early, ALL, &answer(10), 0));
+    let late = answers.place(1);
+    assert!(!answers.keep(&early, ALL, &answer(10), 0), "another place does not help the first");
+    assert!(answers.keep(&late, ALL, &answer(10), 0));
+    answers.invalidate_all();
+    assert!(answers.find(1, ALL, 0).is_none());
+    assert!(!answers.keep(&late, ALL, &answer(10), 0));
+    assert_eq!(answers.stats().refused, 3);
+}
+
+#[test]
+fn an_answer_has_an_end() {
+    let answers = Answers::new(1 << 20);
+    answers.keep(&answers.place(1), ALL, &answer(10), 5);
+    assert!(answers.find(1, ALL, 4 + LIFE_MS).is_some());
+    assert!(answers.find(1, ALL, 5 + LIFE_MS).is_none());
+}
+
+#[test]
+fn views_of_a_user_are_bounded() {
+    let answers = Answers::new(1 << 20);
+    let place = answers.place(1);
+    for number in 0..=VIEWS_PER_USER_MAX as u16 {
+        assert!(answers.keep(&place, days(number), &answer(10), 0));
+    }
+    assert!(answers.find(1, days(0), 0).is_none());
+    assert!((1..=VIEWS_PER_USER_MAX as u16).all(|day| answers.find(1, days(day), 0).is_some()));
+    let bytes = answers.stats().bytes;
+    assert!(answers.keep(&place, days(7), &answer(10), 0));
+    assert_eq!(answers.stats().bytes, bytes, "replaced, not added");
+}
+
+#[test]
+fn bytes_are_bounded_and_evictions_counted() {
+    let answers = Answers::new(1 << 20);
+    for user in 0..2_000 {
+        answers.keep(&answers.place(user), ALL, &answer(900), 0);
+    }
+    let stats = answers.stats();
+    assert!(stats.bytes <= 1 << 20 && stats.evictions > 0, "{stats:?}");
+    assert_eq!(stats.users as u64 + stats.evictions, 2_000);
+    for user in 0..2_000 {
+        answers.invalidate(user);
+    }
+    assert_eq!((answers.stats().users, answers.stats().bytes), (0, 0));
+    assert!(!answers.keep(&answers.place(1), ALL, &large(1 << 20), 0), "larger than its share");
+}
+
+/// Random digits, which do not compress well.
+fn large(bytes: usize) -> Arc<Answer> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let body: Vec<u8> = (0..bytes).map(|_| random.u8(b'0'..=b'9')).collect();
+    Arc::new(Answer::new(&body))
+}
+
+#[test]
+fn one_user_alone_stays_within_the_share() {
+    let answers = Answers::new(16 * 8_192);
+    let place = answers.place(1);
+    for number in 0..20 {
+        assert!(answers.keep(&place, days(number), &answer(900), 0));
+    }
+    assert!(answers.stats().bytes <= 8_192);
+    assert!(answers.find(1, days(19), 0).is_some());
+}
+
+#[test]
+fn every_form_decodes_and_has_its_304() {
+    let body: Vec<u8> = br#"{"tradingsymbol":"INFY"}"#.repeat(100);
+    let answer = Answer::new(&body);
+    for (accept, encoding) in [("br", Some("br")), ("gzip", Some("gzip")), ("identity", None)] {
+        let full = answer.select(Some(accept.as_bytes()), Some(b"\"other\""));
+        let head = String::from_utf8(full.headers().to_vec()).unwrap();
+        let coded = head.lines().find_map(|line| line.strip_prefix("Content-Encoding: "));
+        assert_eq!((full.status(), coded), (200, encoding));
+        assert!(head.contains("Cache-Control: private, no-cache\r\n"), "{head}");
+        assert!(!head.contains("Date: "), "{head}");
+        let mut decoded = Vec::new();
+        match accept {
+            "br" => drop(::brotli::BrotliDecompress(&mut full.body(), &mut decoded)),
+            "gzip" => {
+                flate2::read::GzDecoder::new(full.body()).read_to_end(&mut decoded).unwrap();
+            }
+            _ => decoded.extend_from_slice(full.body()),
+        }
+        assert_eq!(decoded, body);
+        let etag = head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap();
+        let unchanged = answer.select(Some(accept.as_bytes()), Some(etag.as_bytes()));
+        assert_eq!((unchanged.status(), unchanged.body()), (304, &b""[..]));
+    }
+    let small = Answer::new(b"{}");
+    assert_eq!(small.select(Some(b"gzip, br"), None).body(), b"{}");
+    assert_eq!(small.json(), b"{}");
+}
+
+/// Readers keep what they read of a number; the writer raises the number, invalidates, and only then
+/// says so. No reader may then find an older one.
+#[test]
+fn nothing_older_than_what_was_acknowledged_is_found() {
+    let answers = Arc::new(Answers::new(1 << 20));
+    let stored = Arc::new(AtomicU64::new(0));
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let over = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let (answers, stored) = (Arc::clone(&answers), Arc::clone(&stored));
+            let (acknowledged, over) = (Arc::clone(&acknowledged), Arc::clone(&over));
+            std::thread::spawn(move || {
+                let mut reads = 0_u64;
+                while !over.load(SeqCst) || reads == 0 {
+                    let least = acknowledged.load(SeqCst);
+                    let found = answers.find(1, ALL, 0).unwrap_or_else(|| {
+                        let place = answers.place(1);
+                        let seen = stored.load(SeqCst);
+                        let made = Arc::new(Answer::new(seen.to_string().as_bytes()));
+                        answers.keep(&place, ALL, &made, 0);
+                        made
+                    });
+                    let seen: u64 = std::str::from_utf8(found.json()).unwrap().parse().unwrap();
+                    assert!(seen >= least, "{seen} after {least} was acknowledged");
+                    reads += 1;
+                }
+            })
+        })
+        .collect();
+    for number in 1..=20_000 {
+        stored.store(number, SeqCst);
+        answers.invalidate(1);
+        acknowledged.store(number, SeqCst);
+    }
+    over.store(true, SeqCst);
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn sizes_add_up(steps in prop::collection::vec((0_i64..40, 0_u16..40, 0_usize..3_000, 0..8_u8), 1..300)) {
+        let answers = Answers::new(256 * 1_024);
+        for (user, day, bytes, step) in steps {
+            match step {
+                0 => answers.invalidate(user),
+                1 => drop(answers.find(user, days(day), 0)),
+                _ => drop(answers.keep(&answers.place(user), days(day), &answer(bytes), 0)),
+            }
+            for shard in &answers.shards {
+                let shard = shard.lock();
+                prop_assert!(shard.bytes <= answers.shard_bytes_max);
+                prop_assert_eq!(shard.keys.len(), shard.users.len());
+                let held: usize = shard.users.values().map(|slot| slot.bytes).sum();
+                prop_assert_eq!(shard.bytes, held);
+                for (user, slot) in &shard.users {
+                    prop_assert_eq!(shard.keys[slot.at], *user);
+                    let kept: usize = slot.answers.iter().map(|kept| kept.answer.bytes()).sum();
+                    prop_assert_eq!(slot.bytes, kept + USER_BYTES);
+                    prop_assert!(slot.answers.len() <= VIEWS_PER_USER_MAX);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! One instrument held in several parts: at both brokers, or on both exchanges.
+//!
+//! Pure. The parts stay as they are; this is the view across them.
+
+use std::collections::HashMap;
+
+use rust_decimal::Decimal;
+
+use super::Overflow;
+use super::value::{Valuation, Valued, add, share};
+
+/// An instrument with at least two parts.
+#[derive(Debug, Clone)]
+pub struct Merged<'a> {
+    pub isin: &'a str,
+    /// The first part's.
+    pub tradingsymbol: &'a str,
+    pub quantity: Decimal,
+    /// Weighted by quantity; `None` where a part has no cost, or nothing is owned.
+    pub average_price: Option<Decimal>,
+    /// The sums of the parts' amounts; `None` where a part's is not known.
+    pub valuation: Valuation,
+    /// In the order of the holdings.
+    pub parts: Vec<Valued<'a>>,
+}
+
+/// The instruments that stand in more than one row, in the order of their first row.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn merged<'a>(rows: &[Valued<'a>]) -> Result<Vec<Merged<'a>>, Overflow> {
+    let mut by_isin: HashMap<&str, usize> = HashMap::with_capacity(rows.len());
+    let mut groups: Vec<(&'a str, Vec<Valued<'a>>)> = Vec::new();
+    for row in rows {
+        let Some(isin) = row.holding.isin.as_deref() else { continue };
+        let at = *by_isin.entry(isin).or_insert_with(|| {
+            groups.push((isin, Vec::new()));
+            groups.len() - 1
+        });
+        groups[at].1.push(*row);
+    }
+    let several = groups.into_iter().filter(|(_, parts)| parts.len() > 1);
+    several.map(|(isin, parts)| whole(isin, parts)).collect()
+}
+
+fn whole<'a>(isin: &'a str, parts: Vec<Valued<'a>>) -> Result<Merged<'a>, Overflow> {
+    let sum = |amount: fn(&Valuation) -> Option<Decimal>| {
+        let mut total = Some(Decimal::ZERO);
+        for part in &parts {
+            match (&mut total, amount(&part.valuation)) {
+                (Some(total), Some(amount)) => add(total, amount)?,
+                _ => total = None,
+            }
+        }
+        Ok(total)
+    };
+    let quantity = sum(|part| Some(part.quantity))?.unwrap_or_default();
+    let invested = sum(|part| part.invested)?;
+    let pnl = sum(|part| part.pnl)?;
+    let pnl_pct = match (pnl, invested) {
+        (Some(pnl), Some(invested)) => share(pnl, invested)?,
+        _ => None,
+    };
+    let valuation = Valuation {
+        quantity,
+        invested,
+        current_value: sum(|part| part.current_value)?,
+        pnl,
+        pnl_pct,
+        day_pnl: sum(|part| part.day_pnl)?,
+    };
+    let average_price = invested.and_then(|invested| invested.checked_div(quantity));
+    let tradingsymbol = parts[0].holding.tradingsymbol.as_str();
+    Ok(Merged { isin, tradingsymbol, quantity, average_price, valuation, parts })
+}

@@ -1,0 +1,52 @@
+//! Rows for the tests beside the code.
+
+use proptest::prelude::{Strategy, any};
+use rust_decimal::Decimal;
+
+use crate::base::{Broker, Holding};
+
+/// A holding of broker A on NSE, at 1,000 times nothing special: last price equals the average.
+pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
+    Holding {
+        broker: Broker::A,
+        exchange: "NSE".into(),
+        tradingsymbol: ticker.into(),
+        isin: Some(format!("IN{ticker}")),
+        settled_quantity: quantity.into(),
+        t1_quantity: Decimal::ZERO,
+        pledged_quantity: Decimal::ZERO,
+        mtf_quantity: Decimal::ZERO,
+        disputed_quantity: Decimal::ZERO,
+        average_price: Some(average.into()),
+        last_price: Some(average.into()),
+        close_price: Some(average.into()),
+        as_of_ms: 1_795_000_000_000,
+        broker_pnl: None,
+        discrepancy: false,
+        unresolved: false,
+        corporate_action: false,
+    }
+}
+
+/// Prices as brokers write them: up to a lakh, up to five places.
+pub fn price() -> impl Strategy<Value = Decimal> {
+    (1_i64..10_000_000_000, 0_u32..=5).prop_map(|(digits, places)| {
+        let price = Decimal::new(digits, places);
+        if price > Decimal::from(100_000) { Decimal::new(digits, 5) } else { price }
+    })
+}
+
+/// Any holding, one of few instruments, some parts unknown.
+pub fn any_holding() -> impl Strategy<Value = Holding> {
+    let maybe = || proptest::option::weighted(0.8, price());
+    (0_usize..6, any::<bool>(), 0_i64..1_000_000, 0_i64..1_000, maybe(), maybe(), maybe()).prop_map(
+        |(instrument, at_b, settled, t1, average, last, close)| {
+            let ticker = ["INFY", "TCS", "SBIN", "ITC", "LT", "M&M"][instrument];
+            let mut row = holding(ticker, settled, 1);
+            row.broker = if at_b { Broker::B } else { Broker::A };
+            row.t1_quantity = t1.into();
+            (row.average_price, row.last_price, row.close_price) = (average, last, close);
+            row
+        },
+    )
+}

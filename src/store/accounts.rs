@@ -1,0 +1,119 @@
+//! Users, their secrets, and what is revoked. Runs on the store's threads, inside a transaction.
+
+use rusqlite::{Connection, Row, params};
+
+use super::columns::{all, damaged, first, run};
+use super::condition::Failure;
+use super::{AccountId, Deleted, Erased, NewUser, Revocations, StoreError, User, UserSecrets};
+use super::{journal, portfolios};
+
+const CREATE_USER: &str = include_str!("../../sql/store/create_user.sql");
+const USER_BY_EMAIL: &str = include_str!("../../sql/store/user_by_email.sql");
+const USER_BY_ID: &str = include_str!("../../sql/store/user_by_id.sql");
+const USER_EXISTS: &str = include_str!("../../sql/store/user_exists.sql");
+const REPLACE_HASH: &str = include_str!("../../sql/store/replace_hash.sql");
+const CHANGE_PASSWORD: &str = include_str!("../../sql/store/change_password.sql");
+const ERASE_USER: &str = include_str!("../../sql/store/erase_user.sql");
+const REMEMBER_ERASED: &str = include_str!("../../sql/store/remember_erased.sql");
+const REVOKE_TOKEN: &str = include_str!("../../sql/store/revoke_token.sql");
+const FORGET_TOKENS: &str = include_str!("../../sql/store/forget_tokens.sql");
+const FORGET_ERASED: &str = include_str!("../../sql/store/forget_erased.sql");
+const REVOKED_TOKENS: &str = include_str!("../../sql/store/revoked_tokens.sql");
+const ERASED_USERS: &str = include_str!("../../sql/store/erased_users.sql");
+const EPOCHS: &str = include_str!("../../sql/store/epochs.sql");
+
+pub(super) fn create(connection: &Connection, user: NewUser) -> Result<User, Failure> {
+    let NewUser { email, name, password_hash, created_ms } = user;
+    run(connection, CREATE_USER, params![email, name, password_hash, created_ms])?;
+    Ok(User { id: AccountId(connection.last_insert_rowid()), email, name, created_ms })
+}
+
+pub(super) fn by_email(
+    connection: &Connection,
+    email: &str,
+) -> Result<Option<UserSecrets>, Failure> {
+    first(connection, USER_BY_EMAIL, [email], secrets)
+}
+
+pub(super) fn by_id(
+    connection: &Connection,
+    id: AccountId,
+) -> Result<Option<UserSecrets>, Failure> {
+    first(connection, USER_BY_ID, [id.0], secrets)
+}
+
+fn secrets(row: &Row<'_>) -> Result<UserSecrets, Failure> {
+    let user = User {
+        id: AccountId(row.get(0)?),
+        email: row.get(1)?,
+        name: row.get(2)?,
+        created_ms: row.get(3)?,
+    };
+    Ok(UserSecrets { user, password_hash: row.get(4)?, token_epoch: row.get(5)? })
+}
+
+/// Refuses what is meant for a user who is gone.
+pub(super) fn expect_user(connection: &Connection, id: AccountId) -> Result<(), Failure> {
+    let found = first(connection, USER_EXISTS, [id.0], |_| Ok(()))?;
+    found.ok_or_else(|| StoreError::NoSuchUser.into())
+}
+
+pub(super) fn replace_hash(
+    connection: &Connection,
+    id: AccountId,
+    old: &str,
+    new: &str,
+) -> Result<bool, Failure> {
+    Ok(run(connection, REPLACE_HASH, params![id.0, old, new])? == 1)
+}
+
+pub(super) fn change_password(
+    connection: &Connection,
+    id: AccountId,
+    old_hash: &str,
+    new_hash: &str,
+) -> Result<Option<i64>, Failure> {
+    first(connection, CHANGE_PASSWORD, params![id.0, old_hash, new_hash], |row| Ok(row.get(0)?))
+}
+
+pub(super) fn erase(
+    connection: &Connection,
+    id: AccountId,
+    forget_ms: i64,
+) -> Result<Erased, Failure> {
+    // By hand, for the counts; the rest would go with the row.
+    let portfolio = portfolios::delete(connection, id)?;
+    let Some(counted) = first(connection, ERASE_USER, [id.0], |row| Ok(row.get::<_, i64>(0)?))?
+    else {
+        return Ok(Erased { user: false, portfolio: Deleted::default(), journal_entries: 0 });
+    };
+    run(connection, REMEMBER_ERASED, params![id.0, forget_ms])?;
+    let journal_entries =
+        u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
+    debug_assert!(journal_entries <= journal::ENTRIES_MAX as u64);
+    Ok(Erased { user: true, portfolio, journal_entries })
+}
+
+pub(super) fn revoke_token(
+    connection: &Connection,
+    token_id: &str,
+    expires_ms: i64,
+) -> Result<(), Failure> {
+    run(connection, REVOKE_TOKEN, params![token_id, expires_ms]).map(drop)
+}
+
+/// Drops revocations that are past.
+pub(super) fn forget_past(connection: &Connection, now_ms: i64) -> Result<(), Failure> {
+    run(connection, FORGET_TOKENS, [now_ms])?;
+    run(connection, FORGET_ERASED, [now_ms])?;
+    Ok(())
+}
+
+pub(super) fn revocations(connection: &Connection, now_ms: i64) -> Result<Revocations, Failure> {
+    let user_and_number = |row: &Row<'_>| Ok((AccountId(row.get(0)?), row.get(1)?));
+    Ok(Revocations {
+        tokens: all(connection, REVOKED_TOKENS, [now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?,
+        epochs: all(connection, EPOCHS, [], user_and_number)?,
+        erased: all(connection, ERASED_USERS, [now_ms], user_and_number)?,
+    })
+}

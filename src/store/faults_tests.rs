@@ -1,0 +1,230 @@
+//! Full, read-only, damaged, missing and locked files: what goes on, what is refused, and how it
+//! ends.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+
+use super::*;
+
+const UNAVAILABLE: &str = "unavailable";
+
+fn note(bytes: usize) -> JournalFields {
+    JournalFields { notes: Some("x".repeat(bytes)), ..fields(DAY, "NSE:INFY") }
+}
+
+/// Changes something about the writer's connection without writing.
+fn on_writer(store: &SqliteStore, work: impl FnOnce(&Connection) + Send + 'static) {
+    store
+        .write(WRITE_DEADLINE_MS, move |file| {
+            work(file);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn state(store: &SqliteStore) -> &'static str {
+    store.health().state
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(&result, Err(StoreError::Unavailable(_))), "{result:?}");
+}
+
+#[test]
+fn a_full_disk_refuses_writes_goes_on_reading_and_is_noticed_when_it_has_room_again() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    store.add_entry(id, note(10), 1).unwrap();
+    on_writer(&store, |file| {
+        let pages: i64 = file.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        file.pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(())).unwrap();
+    });
+    assert_eq!(state(&store), "ok");
+    refused(store.add_entry(id, note(100_000), 2));
+    let health = store.health();
+    assert_eq!(health.state, "full");
+    assert!(health.cause.contains("full") && health.refused == 1, "{health:?}");
+    assert_eq!(store.entries(id, None, 10).unwrap().len(), 1, "nothing of it was kept");
+    // A write that has nothing to change does not show that there is room.
+    assert!(!store.delete_entry(id, 999).unwrap());
+    assert_eq!(state(&store), "full");
+    on_writer(&store, |file| {
+        file.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(())).unwrap();
+    });
+    assert_eq!(state(&store), "full", "no write has shown it yet");
+    store.probe();
+    assert_eq!((state(&store), store.health().cause.as_str()), ("ok", ""));
+    store.add_entry(id, note(100_000), 3).unwrap();
+}
+
+#[test]
+fn one_write_that_finds_the_disk_full_does_not_take_the_others_with_it() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    on_writer(&store, |file| {
+        let pages: i64 = file.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        file.pragma_update_and_check(None, "max_page_count", pages + 8, |_| Ok(())).unwrap();
+    });
+    let store = &store;
+    let done = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..16)
+            .map(|n| {
+                scope.spawn(move || {
+                    store.add_entry(id, note(if n % 4 == 0 { 90_000 } else { 5 }), n)
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+    });
+    let kept = done.iter().filter(|result| result.is_ok()).count();
+    let stored = store.entries(id, None, 100).unwrap();
+    assert_eq!(stored.len(), kept, "what was acknowledged is there, and nothing else");
+    for entry in done.into_iter().flatten() {
+        assert!(stored.contains(&entry));
+    }
+}
+
+#[test]
+fn a_read_only_file_refuses_writes_and_is_opened_again() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    on_writer(&store, |file| file.pragma_update(None, "query_only", true).unwrap());
+    refused(store.add_entry(id, note(1), 1));
+    assert_eq!(state(&store), "read_only");
+    assert!(store.user_by_id(id).unwrap().is_some());
+    store.probe();
+    assert_eq!(state(&store), "ok");
+    store.add_entry(id, note(1), 2).unwrap();
+}
+
+#[test]
+fn a_locked_file_is_busy_for_as_long_as_it_is_locked() {
+    let (_dir, path, store) = fresh();
+    on_writer(&store, |file| file.busy_timeout(std::time::Duration::ZERO).unwrap());
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    refused(store.revoke_token("one", 5));
+    assert_eq!(state(&store), "busy");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.probe();
+    assert_eq!(state(&store), "ok");
+}
+
+/// Overwrites one page of a closed file.
+fn damage(path: &Path, page: u64) {
+    let mut file = OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start((page - 1) * 4_096)).unwrap();
+    file.write_all(&[0xA5; 4_096]).unwrap();
+}
+
+#[test]
+fn a_damaged_page_stops_writes_and_is_never_repaired_by_making_anew() {
+    let (dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    store.add_entry(id, note(10), 1).unwrap();
+    drop(store);
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'journal'";
+    let page: i64 = Connection::open(&path).unwrap().query_row(root, [], |row| row.get(0)).unwrap();
+    damage(&path, page as u64);
+    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    assert!(store.user_by_id(id).unwrap().is_some(), "what can be read is served");
+    refused(store.entries(id, None, 10));
+    assert_eq!(state(&store), "corrupt");
+    refused(store.add_entry(id, note(1), 2));
+    refused(store.revoke_token("one", 5));
+    store.probe();
+    assert_eq!(state(&store), "corrupt");
+    assert!(store.user_by_id(id).unwrap().is_some());
+    drop(store);
+    let mut names: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert!(names.iter().all(|name| name.to_string_lossy().starts_with(FILE_NAME)), "{names:?}");
+    assert_eq!(&fs::read(&path).unwrap()[(page as usize - 1) * 4_096..][..4], &[0xA5; 4]);
+}
+
+#[test]
+fn a_damaged_header_is_corrupt_until_a_good_copy_stands_there() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    drop(store);
+    let good = fs::read(&path).unwrap();
+    damage(&path, 1);
+    let bad = fs::read(&path).unwrap();
+    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    assert_eq!(state(&store), "corrupt");
+    refused(store.user_by_id(id));
+    refused(store.revoke_token("one", 5));
+    store.probe();
+    assert_eq!(fs::read(&path).unwrap(), bad, "left as it was found");
+    fs::write(&path, &good).unwrap();
+    store.probe();
+    assert_eq!(state(&store), "ok");
+    assert!(store.user_by_id(id).unwrap().is_some());
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let parent = dir.path().join("state");
+    fs::write(&parent, "not a directory").unwrap();
+    let store = SqliteStore::open(&parent.join(FILE_NAME), 1, &clock()).unwrap();
+    assert_eq!(state(&store), UNAVAILABLE);
+    assert!(!store.health().cause.is_empty());
+    refused(store.user_by_email("a@example.com"));
+    refused(store.revoke_token("one", 5));
+    fs::remove_file(&parent).unwrap();
+    fs::create_dir(&parent).unwrap();
+    store.probe();
+    assert_eq!(state(&store), "ok");
+    user(&store, "a@example.com");
+}
+
+#[test]
+fn a_file_that_was_moved_away_takes_no_writes_until_it_is_back() {
+    let (dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let away = dir.path().join("away");
+    fs::rename(&path, &away).unwrap();
+    store.probe();
+    assert_eq!(state(&store), UNAVAILABLE);
+    refused(store.add_entry(id, note(1), 1));
+    assert!(!path.exists(), "no empty one is made in its place");
+    fs::write(&path, "").unwrap();
+    refused(store.add_entry(id, note(1), 1));
+    fs::rename(&away, &path).unwrap();
+    store.probe();
+    assert_eq!(state(&store), "ok");
+    store.add_entry(id, note(1), 1).unwrap();
+    drop(store);
+    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    assert_eq!(store.entries(id, None, 10).unwrap().len(), 1);
+}
+
+#[test]
+fn a_row_no_program_of_ours_wrote_is_said_to_be_damaged() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let entry = store.add_entry(id, note(1), 1).unwrap();
+    let other = Connection::open(&path).unwrap();
+    for (column, value) in [("price", "ten"), ("traded_on", "today"), ("tags", "{")] {
+        let sql = format!("UPDATE journal SET {column} = '{value}'");
+        other.execute_batch(&format!("SAVEPOINT s; {sql}; RELEASE s")).unwrap();
+        let found = store.entry(id, entry.id);
+        assert!(matches!(found, Err(StoreError::Damaged(_))), "{column}: {found:?}");
+    }
+    assert_eq!(state(&store), "ok", "it is one row, not the file");
+}
+
+#[test]
+fn a_panic_while_deriving_costs_that_sync_alone() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    sync(&store, id, Broker::A, 1, &["INFY"]);
+    let before = store.portfolio(id).unwrap();
+    let derive: Derive = Box::new(|_, _| panic!("on purpose"));
+    refused(store.replace_portfolio(id, Broker::A, 2, Synced::default(), derive));
+    assert_eq!((store.portfolio(id).unwrap(), state(&store)), (before, "ok"));
+    sync(&store, id, Broker::A, 3, &["TCS"]);
+}

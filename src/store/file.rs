@@ -1,0 +1,191 @@
+//! The file: how it is opened, told from foreign ones, and brought to the present schema.
+//!
+//! Runs at start and on the writer's thread when the file is opened again. Must never delete,
+//! replace or set aside a file that exists: it is people's data.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+/// `bhav` in ASCII: tells our file from any other SQLite file.
+const APPLICATION_ID: i32 = 0x6268_6176;
+/// The oldest SQLite whose write-ahead log is free of the reset defect.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// For a backup or a person who looks into the file meanwhile. Less than any write's deadline.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
+/// What a checkpoint leaves of the write-ahead log.
+const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
+/// More than there are statements, so that each is prepared once per connection.
+const STATEMENTS_KEPT: usize = 128;
+
+/// In order; the version of a file is how many of them it has. Append-only.
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../sql/store/0001_accounts.sql"),
+    include_str!("../../sql/store/0002_portfolios.sql"),
+    include_str!("../../sql/store/0003_closes.sql"),
+    include_str!("../../sql/store/0004_journal.sql"),
+];
+
+/// Why a file was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The program was put back to an older version.
+    #[error(
+        "{path} has schema version {found} and this program knows {known}: run the newer program \
+         again, or stop it and put the copy {path}.before-v{next} in place (it lacks what was \
+         written since)"
+    )]
+    Newer { path: String, found: i64, known: i64, next: i64 },
+    #[error(
+        "{path} is not a database of this program: move it away or choose another BHAV_STATE_DIR"
+    )]
+    Foreign { path: String },
+    #[error("SQLite {0} is older than 3.51.3")]
+    OldSqlite(&'static str),
+    #[error("{0}")]
+    System(#[from] io::Error),
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+impl OpenError {
+    /// Whether only an operator's decision can help, so that the service must not start.
+    pub(super) fn ends_the_start(&self) -> bool {
+        matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
+    }
+}
+
+/// The version this program writes.
+fn known_version() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+/// Opens for writing, and migrates. Where there is no file it makes one with mode 0600, if `make`.
+pub(super) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, OpenError> {
+    if rusqlite::version_number() < SQLITE_VERSION_MIN {
+        return Err(OpenError::OldSqlite(rusqlite::version()));
+    }
+    make_private(path, make)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    configure(&connection)?;
+    let version = version(&connection, path)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(io::Error::other(format!("no write-ahead log here, but {mode}")).into());
+    }
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // What is erased leaves no trace in the file's free space.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+    if version < known_version() {
+        if version > 0 {
+            keep_copy(&connection, path)?;
+        }
+        migrate(&mut connection, MIGRATIONS)?;
+    }
+    Ok(connection)
+}
+
+/// Opens a file that the writer has opened before.
+pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    configure(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    // A mapped file that is cut short ends the process by a signal.
+    connection.pragma_update_and_check(None, "mmap_size", 0, |_| Ok(())).or_else(no_row)
+}
+
+/// A build without mapping answers nothing.
+fn no_row(error: rusqlite::Error) -> rusqlite::Result<()> {
+    match error {
+        rusqlite::Error::QueryReturnedNoRows => Ok(()),
+        other => Err(other),
+    }
+}
+
+/// SQLite gives the log and the shared-memory file the mode of this one.
+fn make_private(path: &Path, make: bool) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is not a file")),
+        Ok(found) if found.permissions().mode() & 0o077 == 0 => Ok(()),
+        Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
+        Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
+            match path.parent() {
+                Some(parent) => File::open(parent)?.sync_all(),
+                None => Ok(()),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The schema's version; 0 for an empty file.
+fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
+    let (application, found): (i64, i64) = (number("application_id")?, number("user_version")?);
+    let pages: i64 = number("page_count")?;
+    let path = || path.display().to_string();
+    if pages == 0 {
+        return Ok(0);
+    }
+    if application != i64::from(APPLICATION_ID) || found < 1 {
+        return Err(OpenError::Foreign { path: path() });
+    }
+    let known = known_version();
+    if found > known {
+        return Err(OpenError::Newer { path: path(), found, known, next: known + 1 });
+    }
+    Ok(found)
+}
+
+/// A copy of the file as it was, for the way back.
+fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let kept = beside(path, &format!(".before-v{}", known_version()));
+    let unfinished = beside(&kept, ".unfinished");
+    // Made first, so that it is private from the beginning; SQLite takes an empty file.
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
+    File::open(&unfinished)?.sync_all()?;
+    fs::rename(&unfinished, &kept)?;
+    tracing::info!(copy = %kept.display(), "kept a copy before migrating");
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been first.
+    let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
+    transaction.commit()?;
+    tracing::info!(from, to = migrations.len(), "the store has its present schema");
+    Ok(())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

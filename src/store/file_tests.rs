@@ -1,0 +1,140 @@
+//! Modes, versions, foreign files, copies.
+
+use super::*;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+fn fresh() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bhav.sqlite");
+    (dir, path)
+}
+
+fn number(connection: &Connection, pragma: &str) -> i64 {
+    connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// A file as the first version of the schema left it, with one user in it.
+fn first_version(path: &Path) {
+    let mut connection = Connection::open(path).unwrap();
+    migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
+    connection
+        .execute("INSERT INTO users (email, password_hash, created_ms) VALUES ('a', 'h', 1)", [])
+        .unwrap();
+}
+
+#[test]
+fn the_linked_sqlite_is_recent_enough() {
+    assert!(rusqlite::version_number() >= SQLITE_VERSION_MIN, "{}", rusqlite::version());
+}
+
+#[test]
+fn a_new_file_is_private_durable_and_of_the_present_version() {
+    let (dir, path) = fresh();
+    let connection = open_for_writing(&path, true).unwrap();
+    connection.execute("UPDATE probe SET written = 1", []).unwrap();
+    let files: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(files.len() >= 2, "the file and its log: {files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{file:?}");
+    }
+    assert_eq!(number(&connection, "user_version"), known_version());
+    assert_eq!(number(&connection, "application_id"), i64::from(APPLICATION_ID));
+    assert_eq!((number(&connection, "synchronous"), number(&connection, "foreign_keys")), (2, 1));
+    let log: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(log, "wal");
+    let reader = open_for_reading(&path).unwrap();
+    assert!(reader.execute("UPDATE probe SET written = 2", []).is_err());
+}
+
+#[test]
+fn every_table_is_strict() {
+    let (_dir, path) = fresh();
+    let connection = open_for_writing(&path, true).unwrap();
+    let loose = "SELECT count(*), sum(strict) FROM pragma_table_list \
+                 WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'";
+    let (tables, strict): (i64, i64) =
+        connection.query_row(loose, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert!(tables >= 10 && tables == strict, "{strict} of {tables}");
+}
+
+#[test]
+fn a_file_others_may_read_is_made_private() {
+    let (_dir, path) = fresh();
+    drop(open_for_writing(&path, true).unwrap());
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    drop(open_for_writing(&path, true).unwrap());
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_alone() {
+    let (_dir, path) = fresh();
+    let connection = open_for_writing(&path, true).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    let error = open_for_writing(&path, true).unwrap_err();
+    assert!(error.ends_the_start() && error.to_string().contains("version 99"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn somebody_else_s_database_is_refused_and_left_alone() {
+    let (_dir, path) = fresh();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1);").unwrap();
+    drop(other);
+    let before = fs::read(&path).unwrap();
+    let error = open_for_writing(&path, true).unwrap_err();
+    assert!(matches!(&error, OpenError::Foreign { .. }) && error.ends_the_start(), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn an_older_file_is_migrated_and_a_copy_of_it_kept() {
+    let (dir, path) = fresh();
+    first_version(&path);
+    let connection = open_for_writing(&path, true).unwrap();
+    assert_eq!(number(&connection, "user_version"), known_version());
+    connection.execute("UPDATE users SET email = 'b'", []).unwrap();
+    let kept = dir.path().join(format!("bhav.sqlite.before-v{}", known_version()));
+    assert_eq!(mode(&kept), 0o600);
+    let copy = Connection::open(&kept).unwrap();
+    let email: String = copy.query_row("SELECT email FROM users", [], |row| row.get(0)).unwrap();
+    assert_eq!((number(&copy, "user_version"), email.as_str()), (1, "a"));
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'journal'";
+    assert_eq!(copy.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+#[test]
+fn a_new_file_needs_no_copy() {
+    let (dir, path) = fresh();
+    drop(open_for_writing(&path, true).unwrap());
+    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(names.iter().all(|n| !n.to_string_lossy().contains("before")), "{names:?}");
+}
+
+#[test]
+fn migrations_are_applied_all_or_none() {
+    let (_dir, path) = fresh();
+    first_version(&path);
+    let mut connection = Connection::open(&path).unwrap();
+    let broken = [MIGRATIONS[0], MIGRATIONS[1], "CREATE TABLE broken (;"];
+    assert!(migrate(&mut connection, &broken).is_err());
+    assert_eq!(number(&connection, "user_version"), 1);
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'holdings'";
+    assert_eq!(connection.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+#[test]
+fn no_file_is_made_where_one_was_opened_before() {
+    let (_dir, path) = fresh();
+    assert!(open_for_writing(&path, false).is_err());
+    assert!(!path.exists());
+}

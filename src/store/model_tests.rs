@@ -1,0 +1,185 @@
+//! Random work of two users, compared with a model in memory.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
+
+use super::*;
+
+/// What one user has.
+#[derive(Default)]
+struct Model {
+    portfolio: BTreeMap<Broker, (i64, Vec<Holding>, Vec<Position>)>,
+    points: BTreeMap<Date, DayPoint>,
+    journal: Vec<JournalEntry>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Sync {
+        broker: Broker,
+        holdings: Vec<u8>,
+        positions: Vec<u8>,
+        day: i8,
+    },
+    DeletePortfolio,
+    Add {
+        day: i8,
+        text: String,
+    },
+    /// The entry, counted among all that were ever added, whoever's.
+    Replace {
+        nth: usize,
+        day: i8,
+        text: String,
+    },
+    Delete {
+        nth: usize,
+    },
+}
+
+fn step() -> impl Strategy<Value = (bool, Step)> {
+    let broker = any::<bool>().prop_map(|a| if a { Broker::A } else { Broker::B });
+    let sync = (broker, vec(0..9u8, 0..5), vec(0..9u8, 0..4), 0..4i8).prop_map(
+        |(broker, holdings, positions, day)| Step::Sync { broker, holdings, positions, day },
+    );
+    let step = prop_oneof![
+        4 => sync,
+        1 => proptest::strategy::Just(Step::DeletePortfolio),
+        4 => (0..4i8, ".{0,12}").prop_map(|(day, text)| Step::Add { day, text }),
+        2 => (0..12usize, 0..4i8, ".{0,12}")
+            .prop_map(|(nth, day, text)| Step::Replace { nth, day, text }),
+        2 => (0..12usize).prop_map(|nth| Step::Delete { nth }),
+    ];
+    (any::<bool>(), step)
+}
+
+fn day(number: i8) -> Date {
+    date(2026, 11, 16 + number)
+}
+
+fn entry_fields(number: i8, text: &str) -> JournalFields {
+    JournalFields {
+        notes: (!text.is_empty()).then(|| text.to_owned()),
+        tags: vec![text.to_owned()],
+        ..fields(day(number), text)
+    }
+}
+
+impl Model {
+    fn portfolio(&self) -> Portfolio {
+        let mut all = Portfolio::default();
+        for (broker, (synced_ms, holdings, positions)) in &self.portfolio {
+            all.holdings.extend(holdings.iter().cloned());
+            all.positions.extend(positions.iter().cloned());
+            let (broker, synced_ms) = (*broker, *synced_ms);
+            all.syncs.push(SyncState { broker, synced_ms, simulated: false });
+        }
+        all
+    }
+
+    fn journal(&self) -> Vec<JournalEntry> {
+        let mut sorted = self.journal.clone();
+        sorted.sort_by_key(|entry| std::cmp::Reverse((entry.fields.traded_on, entry.id)));
+        sorted
+    }
+
+    /// Does `step` here and in the store, and compares what both say.
+    fn take(
+        &mut self,
+        store: &SqliteStore,
+        id: AccountId,
+        step: Step,
+        now_ms: i64,
+        added: &mut Vec<i64>,
+    ) {
+        match step {
+            Step::Sync { broker, holdings, positions, day: number } => {
+                let ticker = |n: &u8| format!("T{n}");
+                let synced = Synced {
+                    holdings: holdings
+                        .iter()
+                        .map(|n| holding(broker, &ticker(n), &format!("{n}.50")))
+                        .collect(),
+                    positions: positions
+                        .iter()
+                        .map(|n| position(broker, PositionKind::Net, &ticker(n)))
+                        .collect(),
+                    simulated: false,
+                };
+                let expected = self.portfolio();
+                let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
+                let told = derived(made.clone());
+                let answer = told.clone();
+                let derive: Derive = Box::new(move |before, _| {
+                    assert_eq!(before.portfolio, expected);
+                    answer
+                });
+                let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
+                let done = store.replace_portfolio(id, broker, now_ms, synced, derive);
+                assert_eq!(done, Ok(told));
+                self.portfolio.insert(broker, rows);
+                self.points.insert(made.date, made);
+            }
+            Step::DeletePortfolio => {
+                let had = self.portfolio();
+                let deleted = store.delete_portfolio(id).unwrap();
+                assert_eq!(deleted.holdings as usize, had.holdings.len());
+                assert_eq!(deleted.positions as usize, had.positions.len());
+                assert_eq!(deleted.pnl_snapshots as usize, self.points.len());
+                self.portfolio.clear();
+                self.points.clear();
+            }
+            Step::Add { day, text } => {
+                let entry = store.add_entry(id, entry_fields(day, &text), now_ms).unwrap();
+                added.push(entry.id);
+                self.journal.push(entry);
+            }
+            Step::Replace { nth, day, text } => {
+                let Some(&entry_id) = added.get(nth) else { return };
+                let fields = entry_fields(day, &text);
+                let replaced = store.replace_entry(id, entry_id, fields.clone(), now_ms).unwrap();
+                let mine = self.journal.iter_mut().find(|entry| entry.id == entry_id);
+                assert_eq!(replaced.is_some(), mine.is_some());
+                if let Some(entry) = mine {
+                    (entry.fields, entry.updated_ms) = (fields, now_ms);
+                    assert_eq!(replaced.as_ref(), Some(&*entry));
+                }
+            }
+            Step::Delete { nth } => {
+                let Some(&entry_id) = added.get(nth) else { return };
+                let had = self.journal.len();
+                self.journal.retain(|entry| entry.id != entry_id);
+                let deleted = store.delete_entry(id, entry_id).unwrap();
+                assert_eq!(deleted, self.journal.len() < had);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::Config { cases: 48, ..Default::default() })]
+
+    #[test]
+    fn two_users_work_equals_the_model(steps in vec(step(), 1..40)) {
+        let (_dir, path, store) = fresh();
+        let ids = [user(&store, "a@example.com"), user(&store, "b@example.com")];
+        let mut models = [Model::default(), Model::default()];
+        let mut added = Vec::new();
+        for (now_ms, (second, step)) in (1i64..).zip(steps) {
+            let at = usize::from(second);
+            models[at].take(&store, ids[at], step, now_ms, &mut added);
+        }
+        drop(store);
+        let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+        for (id, model) in ids.into_iter().zip(&models) {
+            prop_assert_eq!(store.portfolio(id).unwrap(), model.portfolio());
+            let points: Vec<_> = model.points.values().cloned().collect();
+            prop_assert_eq!(store.points(id, day(0)).unwrap(), points);
+            prop_assert_eq!(store.entries(id, None, 1_000).unwrap(), model.journal());
+            let erased = store.erase_user(id, 1).unwrap();
+            prop_assert_eq!(erased.journal_entries as usize, model.journal.len());
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The store in one SQLite file: one writer that groups commits, a few readers beside it.
+//!
+//! The methods run on the caller, who parks or blocks on a ticket; the work runs on the writer's
+//! thread or on the readers' lane.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use rusqlite::Connection;
+use rust_decimal::Decimal;
+
+use super::condition::{Condition, Failure, State};
+use super::file::OpenError;
+use super::readers::Readers;
+use super::writer::SqliteLedger;
+use super::{
+    AccountId, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, JournalCursor, JournalEntry,
+    JournalFields, NewUser, Portfolio, Revocations, Store, StoreError, StoreHealth, User,
+    UserSecrets, Valued, accounts, closes, columns, journal, portfolios,
+};
+use crate::base::{Broker, Clock, Symbol, Synced};
+use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
+
+/// The file's name in the state directory.
+pub const FILE_NAME: &str = "bhav.sqlite";
+
+/// A person waits for these; a local disk takes milliseconds.
+const READ_DEADLINE_MS: u64 = 2_000;
+/// Longer than the wait for another process's lock.
+const WRITE_DEADLINE_MS: u64 = 5_000;
+/// Pages of the close run: many rows, and nobody waits.
+const PAGE_DEADLINE_MS: u64 = 10_000;
+/// Waiting requests of each kind. Beyond it, refusing is kinder than a wait that ends late.
+const READS_WAITING_MAX: usize = 1_024;
+const WRITES_WAITING_MAX: usize = 1_024;
+/// Writes of one commit: bounds how long the first of them waits for the last.
+const WRITES_PER_COMMIT_MAX: usize = 256;
+
+const PROBE_READ: &str = include_str!("../../sql/store/probe_read.sql");
+const PROBE_WRITE: &str = include_str!("../../sql/store/probe_write.sql");
+
+/// [`Store`] on SQLite.
+pub struct SqliteStore {
+    writer: Batch<SqliteLedger>,
+    reader_lane: Lane,
+    readers: Arc<Readers>,
+    condition: Arc<Condition>,
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`, making or migrating it, with `readers` threads that read. A file
+    /// that cannot be used leaves a store that says so and tries again.
+    ///
+    /// # Errors
+    /// A newer schema, a foreign file, or no thread to be had.
+    pub fn open(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
+        let condition = Arc::new(Condition::new(path));
+        let ledger = SqliteLedger::open(Arc::clone(&condition))?;
+        Self::start(readers, clock, ledger, condition).map_err(OpenError::System)
+    }
+
+    fn start(
+        readers: usize,
+        clock: &Clock,
+        ledger: SqliteLedger,
+        condition: Arc<Condition>,
+    ) -> io::Result<Self> {
+        let writer = BatchSpec {
+            name: "store-writer",
+            queue_max: WRITES_WAITING_MAX,
+            batch_max: WRITES_PER_COMMIT_MAX,
+        };
+        let lane =
+            LaneSpec { name: "store-reader", threads: readers, queue_max: READS_WAITING_MAX };
+        Ok(Self {
+            writer: Batch::start(&writer, clock, ledger)?,
+            reader_lane: Lane::start(&lane, clock)?,
+            readers: Arc::new(Readers::new(Arc::clone(&condition))),
+            condition,
+        })
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let readers = Arc::clone(&self.readers);
+        let ticket = self.reader_lane.submit(deadline_ms, move || readers.work(work));
+        let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
+        self.told(outcome)
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let ticket = self.writer.submit(deadline_ms, move |ledger| ledger.work(work));
+        let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
+        self.told(outcome)
+    }
+
+    /// What the caller is told; counts what was not done for want of time, room or a file.
+    fn told<T>(
+        &self,
+        outcome: Result<Result<Result<T, StoreError>, LaneError>, StoreError>,
+    ) -> Result<T, StoreError> {
+        let result = outcome.and_then(|waited| match waited {
+            Ok(done) => done,
+            Err(LaneError::Late) => Err(StoreError::Late),
+            Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
+                Err(StoreError::Unavailable(error.to_string()))
+            }
+        });
+        if let Err(StoreError::Busy | StoreError::Late | StoreError::Unavailable(_)) = &result {
+            self.condition.count_refused();
+        }
+        result
+    }
+}
+
+impl Store for SqliteStore {
+    fn create_user(&self, user: NewUser) -> Result<User, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| accounts::create(file, user))
+    }
+
+    fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError> {
+        let email = email.to_owned();
+        self.read(READ_DEADLINE_MS, move |file| accounts::by_email(file, &email))
+    }
+
+    fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError> {
+        self.read(READ_DEADLINE_MS, move |file| accounts::by_id(file, id))
+    }
+
+    fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool, StoreError> {
+        let (old, new) = (old.to_owned(), new.to_owned());
+        self.write(WRITE_DEADLINE_MS, move |file| accounts::replace_hash(file, id, &old, &new))
+    }
+
+    fn change_password(
+        &self,
+        id: AccountId,
+        old_hash: &str,
+        new_hash: &str,
+    ) -> Result<Option<i64>, StoreError> {
+        let (old, new) = (old_hash.to_owned(), new_hash.to_owned());
+        self.write(WRITE_DEADLINE_MS, move |file| accounts::change_password(file, id, &old, &new))
+    }
+
+    fn erase_user(&self, id: AccountId, forget_ms: i64) -> Result<Erased, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| accounts::erase(file, id, forget_ms))
+    }
+
+    fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
+        let token_id = token_id.to_owned();
+        self.write(WRITE_DEADLINE_MS, move |file| {
+            accounts::revoke_token(file, &token_id, expires_ms)
+        })
+    }
+
+    fn revocations(&self, now_ms: i64) -> Result<Revocations, StoreError> {
+        // A file that takes no writes must still say what is revoked.
+        if let Err(error) =
+            self.write(WRITE_DEADLINE_MS, move |file| accounts::forget_past(file, now_ms))
+        {
+            tracing::warn!(%error, "revocations that are past are kept for now");
+        }
+        self.read(PAGE_DEADLINE_MS, move |file| accounts::revocations(file, now_ms))
+    }
+
+    fn replace_portfolio(
+        &self,
+        id: AccountId,
+        broker: Broker,
+        synced_ms: i64,
+        synced: Synced,
+        derive: Derive,
+    ) -> Result<Derived, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| {
+            portfolios::replace(file, id, broker, synced_ms, synced, derive)
+        })
+    }
+
+    fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError> {
+        self.read(READ_DEADLINE_MS, move |file| portfolios::of(file, id))
+    }
+
+    fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError> {
+        self.read(READ_DEADLINE_MS, move |file| portfolios::points(file, id, since))
+    }
+
+    fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| portfolios::delete(file, id))
+    }
+
+    fn close_run(&self, date: Date) -> Result<CloseRun, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |file| closes::progress(file, date))
+    }
+
+    fn held_symbols(
+        &self,
+        after: Option<&Symbol>,
+        limit: usize,
+    ) -> Result<Vec<Symbol>, StoreError> {
+        let after = after.cloned();
+        self.read(PAGE_DEADLINE_MS, move |file| closes::held_symbols(file, after.as_ref(), limit))
+    }
+
+    fn keep_closes(&self, date: Date, prices: &[(Symbol, Decimal)]) -> Result<(), StoreError> {
+        let prices = prices.to_vec();
+        self.write(PAGE_DEADLINE_MS, move |file| closes::keep(file, date, &prices))
+    }
+
+    fn closes(&self, date: Date) -> Result<Vec<(Symbol, Decimal)>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |file| closes::of(file, date))
+    }
+
+    fn portfolios_after(
+        &self,
+        after: AccountId,
+        limit: usize,
+    ) -> Result<Vec<(AccountId, Portfolio)>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |file| closes::portfolios_after(file, after, limit))
+    }
+
+    fn keep_points(
+        &self,
+        date: Date,
+        points: Vec<Valued>,
+        done_to: AccountId,
+        finished_ms: Option<i64>,
+    ) -> Result<(), StoreError> {
+        self.write(PAGE_DEADLINE_MS, move |file| {
+            closes::keep_points(file, date, &points, done_to, finished_ms)
+        })
+    }
+
+    fn add_entry(
+        &self,
+        id: AccountId,
+        fields: JournalFields,
+        now_ms: i64,
+    ) -> Result<JournalEntry, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| journal::add(file, id, fields, now_ms))
+    }
+
+    fn entries(
+        &self,
+        id: AccountId,
+        after: Option<JournalCursor>,
+        limit: usize,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        self.read(READ_DEADLINE_MS, move |file| journal::page(file, id, after, limit))
+    }
+
+    fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError> {
+        self.read(READ_DEADLINE_MS, move |file| journal::one(file, id, entry))
+    }
+
+    fn replace_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        fields: JournalFields,
+        now_ms: i64,
+    ) -> Result<Option<JournalEntry>, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| journal::replace(file, id, entry, fields, now_ms))
+    }
+
+    fn delete_entry(&self, id: AccountId, entry: i64) -> Result<bool, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| journal::delete(file, id, entry))
+    }
+
+    fn health(&self) -> StoreHealth {
+        let writer = self.writer.stats();
+        StoreHealth {
+            state: self.condition.state().as_str(),
+            cause: self.condition.cause(),
+            writes: writer.committed,
+            commits: writer.commits,
+            refused: self.condition.refused(),
+        }
+    }
+
+    fn probe(&self) {
+        // Failures are noted where they happen.
+        let in_place = self.condition.expect_in_place().is_ok();
+        let read = self.read(READ_DEADLINE_MS, |file| {
+            columns::first(file, PROBE_READ, [], |row| Ok(row.get::<_, i64>(0)?))
+        });
+        if in_place && self.condition.state() == State::Ok && read.is_ok() {
+            return;
+        }
+        let written = self.write(WRITE_DEADLINE_MS, |file| columns::run(file, PROBE_WRITE, []));
+        if let Err(error) = written {
+            tracing::debug!(%error, "the store is still not well");
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "sqlite_tests.rs"]
+mod tests;

@@ -1,0 +1,357 @@
+//! Every method on a real file.
+
+use std::path::PathBuf;
+
+use jiff::civil::date;
+use tempfile::TempDir;
+
+use super::super::{Before, Counts, PointSource, Side, SyncState};
+use super::*;
+use crate::base::{Holding, Position, PositionKind};
+
+fn clock() -> Clock {
+    Clock::system()
+}
+
+fn fresh() -> (TempDir, PathBuf, SqliteStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    let store = SqliteStore::open(&path, 2, &clock()).unwrap();
+    (dir, path, store)
+}
+
+fn user(store: &SqliteStore, email: &str) -> AccountId {
+    let user = NewUser {
+        email: email.to_owned(),
+        name: Some("A. Person".to_owned()),
+        password_hash: "hash one".to_owned(),
+        created_ms: 5,
+    };
+    store.create_user(user).unwrap().id
+}
+
+fn dec(text: &str) -> Decimal {
+    text.parse().unwrap()
+}
+
+fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
+    Holding {
+        broker,
+        exchange: "NSE".to_owned(),
+        tradingsymbol: ticker.to_owned(),
+        isin: Some("INE009A01021".to_owned()),
+        settled_quantity: dec(quantity),
+        t1_quantity: dec("1"),
+        pledged_quantity: dec("0"),
+        mtf_quantity: dec("0"),
+        disputed_quantity: dec("2"),
+        average_price: Some(dec("1412.9500")),
+        last_price: None,
+        close_price: Some(dec("0.10")),
+        as_of_ms: 77,
+        broker_pnl: Some(dec("-12.345")),
+        discrepancy: true,
+        unresolved: false,
+        corporate_action: false,
+    }
+}
+
+fn position(broker: Broker, kind: PositionKind, ticker: &str) -> Position {
+    Position {
+        broker,
+        kind,
+        exchange: "NFO".to_owned(),
+        tradingsymbol: ticker.to_owned(),
+        product: "NRML".to_owned(),
+        quantity: dec("-75"),
+        multiplier: dec("1"),
+        average_price: Some(dec("101.05")),
+        last_price: Some(dec("99.9")),
+        close_price: None,
+        pnl: Some(dec("86.25")),
+        realised: None,
+        unrealised: Some(dec("86.25")),
+        unresolved: true,
+    }
+}
+
+fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
+    DayPoint {
+        date: on,
+        total_invested: dec("100.00"),
+        total_current_value: dec(value),
+        total_pnl: dec(value) - dec("100.00"),
+        source,
+        left_out: 1,
+        carried: 2,
+        suspect: true,
+    }
+}
+
+fn derived(point: DayPoint) -> Derived {
+    Derived { point, counts: Counts::default(), report: "{}".to_owned() }
+}
+
+const DAY: Date = date(2026, 11, 20);
+
+fn sync(store: &SqliteStore, id: AccountId, broker: Broker, at_ms: i64, tickers: &[&str]) {
+    let synced = Synced {
+        holdings: tickers.iter().map(|ticker| holding(broker, ticker, "10.50")).collect(),
+        positions: vec![
+            position(broker, PositionKind::Net, "NIFTY26NOVFUT"),
+            position(broker, PositionKind::Day, "NIFTY26NOVFUT"),
+        ],
+        simulated: true,
+    };
+    let derive =
+        Box::new(|_: &Before, _: &mut Synced| derived(point(DAY, "120.5", PointSource::Sync)));
+    store.replace_portfolio(id, broker, at_ms, synced, derive).unwrap();
+}
+
+fn fields(on: Date, symbol: &str) -> JournalFields {
+    JournalFields {
+        traded_on: on,
+        symbol: symbol.to_owned(),
+        side: Side::Buy,
+        quantity: dec("10"),
+        price: dec("99.50"),
+        fees: None,
+        strategy: Some("swing".to_owned()),
+        notes: None,
+        tags: vec!["a \"quoted\" tag".to_owned(), "b".to_owned()],
+    }
+}
+
+#[test]
+fn a_user_is_created_once_changed_and_erased() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let again = NewUser {
+        email: "a@example.com".to_owned(),
+        name: None,
+        password_hash: String::new(),
+        created_ms: 6,
+    };
+    assert_eq!(store.create_user(again), Err(StoreError::EmailTaken));
+    let found = store.user_by_email("a@example.com").unwrap().unwrap();
+    assert_eq!(
+        (found.user.id, found.password_hash.as_str(), found.token_epoch),
+        (id, "hash one", 0)
+    );
+    assert_eq!(store.user_by_id(id).unwrap().unwrap().user, found.user);
+    assert!(!store.replace_hash(id, "another", "x").unwrap());
+    assert!(store.replace_hash(id, "hash one", "hash two").unwrap());
+    assert_eq!(store.change_password(id, "hash one", "x").unwrap(), None);
+    assert_eq!(store.change_password(id, "hash two", "hash three").unwrap(), Some(1));
+    sync(&store, id, Broker::A, 9, &["INFY"]);
+    store.add_entry(id, fields(DAY, "NSE:INFY"), 9).unwrap();
+    store.revoke_token("one", 50).unwrap();
+    store.revoke_token("two", 70).unwrap();
+    let gone = store.erase_user(id, 60).unwrap();
+    assert!(gone.user);
+    assert_eq!((gone.portfolio.holdings, gone.portfolio.positions), (1, 2));
+    assert_eq!((gone.portfolio.pnl_snapshots, gone.journal_entries), (1, 1));
+    assert_eq!(store.erase_user(id, 60).unwrap(), Erased::default());
+    assert!(store.user_by_id(id).unwrap().is_none());
+    assert_ne!(user(&store, "a@example.com"), id, "an id is never used twice");
+    let revoked = store.revocations(55).unwrap();
+    assert_eq!(revoked.tokens, [("two".to_owned(), 70)]);
+    assert_eq!(revoked.erased, [(id, 60)]);
+    let none = store.revocations(70).unwrap();
+    assert!(none.tokens.is_empty() && none.erased.is_empty());
+}
+
+#[test]
+fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    sync(&store, id, Broker::B, 10, &["ZEEL", "INFY"]);
+    sync(&store, id, Broker::A, 20, &["TCS", "INFY", "ABB"]);
+    sync(&store, id, Broker::A, 30, &["WIPRO", "INFY"]);
+    drop(store);
+    let store = SqliteStore::open(&path, 2, &clock()).unwrap();
+    let found = store.portfolio(id).unwrap();
+    let expected: Vec<Holding> =
+        [(Broker::A, "WIPRO"), (Broker::A, "INFY"), (Broker::B, "ZEEL"), (Broker::B, "INFY")]
+            .map(|(broker, ticker)| holding(broker, ticker, "10.50"))
+            .into();
+    assert_eq!(found.holdings, expected);
+    assert_eq!(found.holdings[0].average_price.unwrap().to_string(), "1412.9500");
+    assert_eq!(found.positions[0], position(Broker::A, PositionKind::Net, "NIFTY26NOVFUT"));
+    assert_eq!(found.positions[1].kind, PositionKind::Day);
+    let at = |broker, synced_ms| SyncState { broker, synced_ms, simulated: true };
+    assert_eq!(found.syncs, [at(Broker::A, 30), at(Broker::B, 10)]);
+    assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "120.5", PointSource::Sync)]);
+    assert_eq!(store.points(id, DAY.tomorrow().unwrap()).unwrap(), []);
+    let deleted = store.delete_portfolio(id).unwrap();
+    assert_eq!(deleted, Deleted { holdings: 4, positions: 4, pnl_snapshots: 1 });
+    assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
+}
+
+#[test]
+fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
+    let (_dir, _, store) = fresh();
+    let (one, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let mut expected = Vec::new();
+    for (day, symbol) in [(3, "C"), (1, "A"), (3, "D"), (2, "B")] {
+        let entry = store.add_entry(one, fields(date(2026, 11, day), symbol), 7).unwrap();
+        store.add_entry(other, fields(date(2026, 11, day), "not theirs"), 7).unwrap();
+        expected.push(entry);
+    }
+    expected.sort_by_key(|entry| std::cmp::Reverse((entry.fields.traded_on, entry.id)));
+    assert_eq!(store.entries(one, None, 100).unwrap(), expected);
+    let mut paged = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.entries(one, after, 1).unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(JournalCursor { traded_on: last.fields.traded_on, id: last.id });
+        paged.extend(page);
+    }
+    assert_eq!(paged, expected);
+    let entry = expected[0].clone();
+    assert_eq!(store.entry(one, entry.id).unwrap(), Some(entry.clone()));
+    assert_eq!(store.entry(other, entry.id).unwrap(), None);
+    assert_eq!(store.replace_entry(other, entry.id, fields(DAY, "X"), 9).unwrap(), None);
+    assert!(!store.delete_entry(other, entry.id).unwrap());
+    let replaced = store.replace_entry(one, entry.id, fields(DAY, "X"), 9).unwrap().unwrap();
+    assert_eq!((replaced.created_ms, replaced.updated_ms), (7, 9));
+    assert_eq!(store.entry(one, entry.id).unwrap(), Some(replaced));
+    assert!(store.delete_entry(one, entry.id).unwrap());
+    assert_eq!(store.entries(one, None, 100).unwrap().len(), 3);
+    assert_eq!(store.add_entry(AccountId(99), fields(DAY, "X"), 1), Err(StoreError::NoSuchUser));
+}
+
+#[test]
+fn bounds_are_kept() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let derive = || -> Derive { Box::new(|_, _| derived(point(DAY, "1", PointSource::Sync))) };
+    let rows = vec![holding(Broker::A, "INFY", "1"); portfolios::ROWS_MAX + 1];
+    let synced = Synced { holdings: rows, ..Synced::default() };
+    let limit = portfolios::ROWS_MAX;
+    assert_eq!(
+        store.replace_portfolio(id, Broker::A, 1, synced, derive()),
+        Err(StoreError::TooMany { what: "holdings", limit })
+    );
+    let rows = vec![position(Broker::A, PositionKind::Net, "X"); portfolios::ROWS_MAX + 1];
+    let synced = Synced { positions: rows, ..Synced::default() };
+    assert_eq!(
+        store.replace_portfolio(id, Broker::A, 1, synced, derive()),
+        Err(StoreError::TooMany { what: "positions", limit })
+    );
+    let limit = journal::ENTRIES_MAX;
+    store
+        .write(WRITE_DEADLINE_MS, move |file| {
+            Ok(file.execute("UPDATE users SET journal_entries = ?1", [limit as i64 - 1])?)
+        })
+        .unwrap();
+    let last = store.add_entry(id, fields(DAY, "X"), 1).unwrap();
+    let full = Err(StoreError::TooMany { what: "journal entries", limit });
+    assert_eq!(store.add_entry(id, fields(DAY, "X"), 1), full);
+    assert!(store.delete_entry(id, last.id).unwrap());
+    store.add_entry(id, fields(DAY, "X"), 1).unwrap();
+}
+
+#[test]
+fn a_sync_of_nobody_is_refused_and_derives_nothing() {
+    let (_dir, _, store) = fresh();
+    let derive: Derive = Box::new(|_, _| panic!("must not be asked"));
+    let result = store.replace_portfolio(AccountId(7), Broker::A, 1, Synced::default(), derive);
+    assert_eq!(result, Err(StoreError::NoSuchUser));
+}
+
+#[test]
+fn deriving_sees_what_stood_before_and_may_mark_what_comes() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    sync(&store, id, Broker::B, 1, &["INFY"]);
+    let derive: Derive = Box::new(|before, synced| {
+        assert_eq!(before.portfolio.holdings.len(), 1);
+        synced.holdings[0].corporate_action = true;
+        derived(point(DAY, "99", PointSource::Sync))
+    });
+    let synced = Synced { holdings: vec![holding(Broker::A, "TCS", "3")], ..Synced::default() };
+    let told = store.replace_portfolio(id, Broker::A, 2, synced, derive).unwrap();
+    assert_eq!(told, derived(point(DAY, "99", PointSource::Sync)));
+    let found = store.portfolio(id).unwrap();
+    assert!(found.holdings[0].corporate_action && found.holdings.len() == 2);
+    assert_eq!(store.points(id, DAY).unwrap()[0].total_current_value, dec("99"));
+}
+
+#[test]
+fn a_close_run_pages_through_holders_and_skips_what_changed_meanwhile() {
+    let (_dir, _, store) = fresh();
+    let ids: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
+    for (id, tickers) in
+        [(0, &["TCS", "INFY"][..]), (2, &["INFY"][..]), (3, &["ABB"][..]), (4, &["ZEEL"][..])]
+    {
+        sync(&store, ids[id], Broker::A, 10, tickers);
+    }
+    let symbols = |after: Option<&Symbol>, limit| {
+        let found = store.held_symbols(after, limit).unwrap();
+        found.iter().map(|symbol| symbol.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(symbols(None, 10), ["NSE:ABB", "NSE:INFY", "NSE:TCS", "NSE:ZEEL"]);
+    assert_eq!(symbols(None, 2), ["NSE:ABB", "NSE:INFY"]);
+    assert_eq!(symbols(Symbol::parse("NSE:INFY").as_ref(), 10), ["NSE:TCS", "NSE:ZEEL"]);
+
+    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::NotBegun);
+    let symbol = Symbol::parse("NSE:INFY").unwrap();
+    store.keep_closes(DAY, &[(symbol.clone(), dec("1.10"))]).unwrap();
+    store.keep_closes(DAY, &[(symbol.clone(), dec("1.20"))]).unwrap();
+    assert_eq!(store.closes(DAY).unwrap(), [(symbol.clone(), dec("1.20"))]);
+
+    let page = store.portfolios_after(AccountId(0), 2).unwrap();
+    assert_eq!(page.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ids[0], ids[2]]);
+    assert_eq!(page[0].1, store.portfolio(ids[0]).unwrap());
+    let valued =
+        |id: AccountId| Valued { id, synced_ms: 10, point: point(DAY, "7", PointSource::Close) };
+    let points = ids.iter().map(|id| valued(*id)).collect();
+    sync(&store, ids[2], Broker::B, 11, &["INFY"]);
+    store.delete_portfolio(ids[3]).unwrap();
+    store.erase_user(ids[4], 1).unwrap();
+    store.keep_points(DAY, points, ids[2], None).unwrap();
+    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::Begun(ids[2]));
+    let source = |at: usize| store.points(ids[at], DAY).unwrap().first().map(|p| p.source);
+    assert_eq!(source(0), Some(PointSource::Close));
+    assert_eq!(source(2), Some(PointSource::Sync), "synced meanwhile");
+    assert_eq!((source(1), source(3), source(4)), (None, None, None));
+    let next = DAY.tomorrow().unwrap();
+    store.keep_points(DAY, Vec::new(), ids[4], Some(1)).unwrap();
+    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::Finished);
+    assert_eq!(store.closes(DAY).unwrap().len(), 1);
+    store.keep_points(next, Vec::new(), ids[4], Some(2)).unwrap();
+    assert_eq!(store.closes(DAY).unwrap(), [], "the day after, nobody needs them");
+}
+
+#[test]
+fn many_writers_share_commits_and_every_answer_is_true() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let before = store.health();
+    let shared = &store;
+    let ids: Vec<i64> = std::thread::scope(|scope| {
+        let write = |n: i64| {
+            let add = move |m| shared.add_entry(id, fields(DAY, "X"), n * 100 + m).unwrap().id;
+            scope.spawn(move || (0..20).map(add).collect::<Vec<_>>())
+        };
+        let writers: Vec<_> = (0..16).map(write).collect();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+    });
+    let health = store.health();
+    assert_eq!(health.writes - before.writes, 320);
+    assert!(health.commits - before.commits < 320, "commits are shared: {health:?}");
+    drop(store);
+    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    let stored = store.entries(id, None, 1_000).unwrap();
+    assert_eq!(stored.len(), 320);
+    assert!(ids.iter().all(|id| stored.iter().any(|entry| entry.id == *id)));
+}
+
+#[path = "faults_tests.rs"]
+mod faults;
+#[path = "model_tests.rs"]
+mod model;
+#[path = "statements_tests.rs"]
+mod statements;

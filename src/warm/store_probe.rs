@@ -1,0 +1,48 @@
+//! Looks after the store: has it probed now and then, so that a disk that works again is noticed
+//! though nobody writes. On the scheduler's thread; the probe itself runs on a lane.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+
+use super::{Event, JobReport, Parts};
+
+/// Between two probes, which is how long a file that works again may go unnoticed.
+const PROBE_INTERVAL_MS: u64 = 5_000;
+
+/// More than the probe's own waits together.
+const PROBE_DEADLINE_MS: u64 = 10_000;
+
+/// When the store was probed.
+#[derive(Default)]
+pub struct StoreProbe {
+    in_flight: bool,
+    probed_mono_ms: Option<u64>,
+}
+
+impl StoreProbe {
+    /// Sends a probe to its lane, if it is time and the last one has ended.
+    pub fn poll(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+        let since = self.probed_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
+        if self.in_flight || since.is_some_and(|since_ms| since_ms < PROBE_INTERVAL_MS) {
+            return;
+        }
+        self.probed_mono_ms = Some(now_mono_ms);
+        self.in_flight = true;
+        let as_event = |_: Option<()>| Event::StoreProbed;
+        let report = JobReport { events: events.clone(), outcome: None, as_event };
+        let store = Arc::clone(&parts.store);
+        let submitted = parts.store_lane.submit(PROBE_DEADLINE_MS, move || {
+            store.probe();
+            drop(report);
+        });
+        if let Err(refused) = submitted {
+            tracing::warn!(%refused, "the store was not probed");
+        }
+    }
+
+    /// A probe ended, or was lost; the store itself knows what it saw.
+    pub fn ended(&mut self) {
+        self.in_flight = false;
+    }
+}

@@ -1,0 +1,134 @@
+//! Guessing, crowds, and a database that is gone.
+
+use std::sync::mpsc;
+
+use bhav::base::Clock;
+use bhav::sim::SimSettings;
+
+use super::support::{Answer, SNAPSHOT, Scene, Service, TRADING, bearer, until};
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+const LOGIN: &str = "/api/auth/login";
+const PASSWORD: &str = "correct horse";
+
+fn login_from(service: &Service, client: &str, email: &str, password: &str) -> Answer {
+    let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
+    service.post(LOGIN, &format!("X-Forwarded-For: {client}\r\n"), &body)
+}
+
+#[test]
+fn attempts_are_limited_per_account_and_per_address() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.config();
+    config.auth.login_attempts_per_minute = 3;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let lane = || {
+        let auth = &service.0.server().shared().service.state().auth;
+        auth.lane().stats().completed
+    };
+    // One account, known to nobody, from everywhere.
+    for client in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
+        let answer = login_from(&service, client, "a@b.example", "wrong horse");
+        answer.expect_problem(401, "invalid_credentials");
+    }
+    let hashed = lane();
+    let refused = login_from(&service, "192.0.2.4", "A@B.example", "wrong horse");
+    refused.expect_problem(429, "too_many_attempts");
+    assert_eq!(refused.header("retry-after"), Some("20"));
+    assert_eq!(lane(), hashed, "nothing was hashed for it");
+    clock.advance_ms(19_999);
+    let refused = login_from(&service, "192.0.2.4", "a@b.example", "wrong horse");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    clock.advance_ms(1);
+    login_from(&service, "192.0.2.4", "a@b.example", "wrong horse")
+        .expect_problem(401, "invalid_credentials");
+
+    // One address, through many accounts; a success does not pay for it.
+    let headers = "X-Forwarded-For: 198.51.100.7\r\n";
+    let register = |number: u32| {
+        let body = format!(r#"{{"email":"u{number}@b.example","password":"{PASSWORD}"}}"#);
+        service.post("/api/auth/register", headers, &body)
+    };
+    assert_eq!((register(1).status, register(2).status, register(3).status), (201, 201, 201));
+    register(4).expect_problem(429, "too_many_attempts");
+    login_from(&service, "198.51.100.7", "u1@b.example", PASSWORD)
+        .expect_problem(429, "too_many_attempts");
+    // Elsewhere the account's own success gives it its attempts back.
+    for round in 0..4 {
+        let client = format!("203.0.113.{round}");
+        let wrong = login_from(&service, &client, "u1@b.example", "wrong horse");
+        wrong.expect_problem(401, "invalid_credentials");
+        assert_eq!(login_from(&service, &client, "u1@b.example", PASSWORD).status, 200);
+    }
+    service.0.stop();
+}
+
+#[test]
+fn a_full_queue_is_503_and_the_snapshot_answers() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.auth.crypto_threads = 1;
+    config.auth.crypto_queue_max = 1;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let auth = &service.0.server().shared().service.state().auth;
+    // Holds the one thread and the one place in the queue until it is told to let go.
+    let (release, gate) = mpsc::channel::<()>();
+    let held = auth.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
+    until("the thread to be taken", || (auth.lane().stats().running == 1).then_some(()));
+    let queued = auth.lane().submit(60_000, || ()).unwrap();
+    let refused = login_from(&service, "192.0.2.1", "a@b.example", PASSWORD);
+    refused.expect_problem(503, "login_busy");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(auth.lane().stats().refused, 1);
+    assert_eq!(service.get(SNAPSHOT).status, 200);
+    let lanes = until("health to count it", || {
+        let health = service.health();
+        let lanes = health["lanes"].as_array().unwrap();
+        let crypto = lanes.iter().find(|lane| lane["name"] == "crypto").unwrap();
+        (crypto["refused"].as_u64() == Some(1)).then(|| crypto.clone())
+    });
+    assert_eq!(lanes["depth"].as_u64(), Some(1));
+    release.send(()).unwrap();
+    assert_eq!((held.wait(), queued.wait()), (Ok(true), Ok(())));
+    login_from(&service, "192.0.2.1", "a@b.example", PASSWORD)
+        .expect_problem(401, "invalid_credentials");
+    service.0.stop();
+}
+
+#[test]
+fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let good = service.register("a@b.example", PASSWORD);
+    let revoked = service.register("c@b.example", PASSWORD);
+    assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
+    service.0.stop();
+    // The file is away, and a directory stands in its place.
+    let file = scene.state.path().join(bhav::store::FILE_NAME);
+    let aside = scene.state.path().join("aside");
+    std::fs::rename(&file, &aside).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let service = scene.start();
+    service.fresh_snapshot();
+    for token in [&good, &revoked] {
+        let answer = service.post("/api/auth/password", &bearer(token), "{}");
+        answer.expect_problem(503, "store_unavailable");
+        assert!(answer.header("retry-after").is_some());
+    }
+    service.post("/api/auth/password", &bearer("bad"), "{}").expect_problem(401, "token_invalid");
+    let answer = login_from(&service, "192.0.2.1", "a@b.example", PASSWORD);
+    answer.expect_problem(503, "store_unavailable");
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::rename(&aside, &file).unwrap();
+    until("the store to be read again", || {
+        let answer = service.post("/api/auth/password", &bearer(&good), "{}");
+        (answer.status != 503).then(|| answer.expect_problem(400, "validation_failed"))
+    });
+    service
+        .post("/api/auth/password", &bearer(&revoked), "{}")
+        .expect_problem(401, "token_invalid");
+    service.0.stop();
+}

@@ -1,0 +1,213 @@
+//! The administrator's routes: who may activate the shared tokens, and what becomes of it.
+
+use bhav::config::Config;
+use sonic_rs::JsonValueTrait;
+
+use super::support::{Answer, Client, Scene, Service, TRADING, members, until};
+
+const A: &str = "/brokera/activate";
+const B: &str = "/brokerb/activate";
+
+/// Both brokers' apps are known; nobody has logged in.
+fn config(scene: &Scene) -> Config {
+    let mut config = scene.config();
+    config.broker_a.access_token = None;
+    config.broker_a.api_secret = Some("simsecreta".into());
+    config.broker_b.url = scene.sim.broker_b_url();
+    config.broker_b.api_key = Some("sim+key=b&1".into());
+    config.broker_b.api_secret = Some("simsecretb".into());
+    config
+}
+
+fn request_token(scene: &Scene) -> String {
+    let json = scene.control("POST", "broker_a/request_token", "").json();
+    json["request_token"].as_str().unwrap().to_owned()
+}
+
+fn api_session(scene: &Scene) -> String {
+    let json = scene.control("POST", "broker_b/api_session", "").json();
+    json["api_session"].as_str().unwrap().to_owned()
+}
+
+fn post(service: &Service, path: &str, body: &str) -> Answer {
+    service.client().post(path, "", body)
+}
+
+fn code(name: &str, value: &str) -> String {
+    format!("{{\"{name}\":\"{value}\"}}")
+}
+
+#[test]
+fn broker_a_is_activated_and_the_feed_takes_the_token_at_once() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    service.snapshot_where("public", |json| json["market"]["source"] == "public");
+    let token = request_token(&scene);
+    let answer = post(&service, A, &code("request_token", &token));
+    assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
+    let json = answer.json();
+    let expected = ["initialized", "valid", "token_type", "set_at", "expires_at"];
+    assert_eq!(members(&json), expected);
+    assert!(json["initialized"] == true && json["valid"] == true);
+    assert_eq!(json["expires_at"], "2026-11-21T06:00:00+05:30");
+    assert_eq!(service.get("/brokera/status").json(), json);
+    service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");
+
+    // A code is good for once, and a refused one leaves the token alone. Calls are paced: right
+    // behind the day's list of instruments there is no room for another.
+    let again = until("room", || {
+        let again = post(&service, A, &code("request_token", &token));
+        (again.status != 429).then_some(again)
+    });
+    again.expect_problem(401, "broker_session_invalid");
+    assert_eq!(again.header("www-authenticate"), Some("Bearer"));
+    assert_eq!(service.get("/brokera/status").json()["valid"], true);
+    service.0.stop();
+}
+
+#[test]
+fn broker_b_is_activated_until_midnight() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let status = service.get("/brokerb/status");
+    assert_eq!((status.status, status.header("cache-control")), (200, Some("no-store")));
+    assert_eq!(members(&status.json()), ["initialized", "valid"]);
+    assert!(status.json()["initialized"] == false && status.json()["valid"] == false);
+    let answer = post(&service, B, &code("api_session", &api_session(&scene)));
+    let json = answer.json();
+    assert_eq!(answer.status, 200, "{json}");
+    assert_eq!(members(&json), ["initialized", "valid", "set_at", "expires_at"]);
+    assert_eq!(json["expires_at"], "2026-11-21T00:00:00+05:30");
+    assert_eq!(service.get("/brokerb/status").json(), json);
+    post(&service, B, &code("api_session", "no-such-session"))
+        .expect_problem(401, "broker_session_invalid");
+    assert_eq!(service.get("/brokerb/status").json(), json);
+    service.0.stop();
+}
+
+#[test]
+fn without_a_secret_only_a_direct_local_client_may() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    for line in [
+        "X-Forwarded-For: 203.0.113.7\r\n",
+        "Forwarded: for=203.0.113.7\r\n",
+        "Origin: https://evil.example\r\n",
+    ] {
+        for path in [A, B] {
+            let answer = service.client().post(path, line, "{}");
+            answer.expect_problem(403, "admin_local_only");
+        }
+    }
+    // A local one is let in, and told what is missing.
+    let json = post(&service, B, "{}").expect_problem(400, "validation_failed");
+    assert_eq!(json["errors"][0]["field"], "api_session");
+    service.0.stop();
+    // A proxy on this machine is not direct.
+    let mut config = config(&scene);
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    post(&service, A, "{}").expect_problem(403, "admin_local_only");
+    service.0.stop();
+    assert_eq!(scene.stats()["requests"]["broker_b.customerdetails"].as_u64().unwrap_or(0), 0);
+}
+
+#[test]
+fn with_a_secret_it_is_demanded_of_everybody() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.broker_a.admin_secret = Some("open sesame".into());
+    config.broker_b.admin_secret = Some("another".into());
+    let service = scene.start_with(&config);
+    let session = api_session(&scene);
+    let with = |secret: &str| format!("{{\"api_session\":\"{session}\",\"secret\":{secret}}}");
+    let refused = |body: &str| post(&service, B, body).expect_problem(403, "admin_secret_invalid");
+    refused(&code("api_session", &session));
+    refused(&with("null"));
+    refused(&with("\"open sesame\""));
+    assert_eq!(post(&service, B, &with("\"another\"")).status, 200);
+    // From behind a proxy too, for who has the secret.
+    let session = request_token(&scene);
+    let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
+    let answer = service.client().post(A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
+    assert_eq!(answer.status, 200);
+    service.0.stop();
+}
+
+#[test]
+fn guesses_are_limited_by_address() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.broker_b.admin_secret = Some("open sesame".into());
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let from = |address: &str, secret: &str| {
+        let body = format!("{{\"api_session\":\"x\",\"secret\":\"{secret}\"}}");
+        service.client().post(B, &format!("X-Forwarded-For: {address}\r\n"), &body)
+    };
+    let refused = until("the limit", || {
+        let answer = from("203.0.113.7", "guess");
+        (answer.status != 403).then_some(answer)
+    });
+    refused.expect_problem(429, "too_many_attempts");
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait));
+    // The right one is not even looked at now, and others are not kept out.
+    from("203.0.113.7", "open sesame").expect_problem(429, "too_many_attempts");
+    from("203.0.113.8", "open sesame").expect_problem(401, "broker_session_invalid");
+    service.0.stop();
+}
+
+#[test]
+fn what_the_broker_does_has_its_answer() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.upstream.read_timeout_ms = 300;
+    config.upstream.total_timeout_ms = 400;
+    config.upstream.sync_timeout_ms = 400;
+    for (route, path, name) in
+        [("broker_a.session", A, "request_token"), ("broker_b.customerdetails", B, "api_session")]
+    {
+        for (fault, status, problem) in [
+            (r#"{"kind":"refuse"}"#, 502, "broker_unavailable"),
+            (r#"{"kind":"hang"}"#, 504, "broker_timeout"),
+            (r#"{"kind":"rate_limit"}"#, 429, "broker_rate_limited"),
+            (r#"{"kind":"garbage"}"#, 502, "broker_answer_invalid"),
+        ] {
+            let service = scene.start_with(&config);
+            scene.fault(route, fault);
+            let answer = post(&service, path, &code(name, "some-code"));
+            answer.expect_problem(status, problem);
+            assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+            service.0.stop();
+        }
+    }
+}
+
+#[test]
+fn without_an_app_there_is_nothing_to_activate() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.broker_a.api_secret = None;
+    config.broker_b.api_secret = None;
+    let service = scene.start_with(&config);
+    post(&service, A, &code("request_token", "x")).expect_problem(409, "broker_not_configured");
+    post(&service, B, &code("api_session", "x")).expect_problem(409, "broker_not_configured");
+    service.0.stop();
+}
+
+#[test]
+fn bodies_are_json_of_the_right_shape() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let mut client: Client = service.client();
+    let plain = "POST /brokerb/activate HTTP/1.1\r\nHost: bhav\r\nContent-Length: 2\r\n\r\n{}";
+    client.exchange(plain, true).expect_problem(415, "unsupported_media_type");
+    client.post(B, "", "{").expect_problem(400, "malformed_json");
+    let long = code("api_session", &"x".repeat(257));
+    client.post(B, "", &long).expect_problem(400, "validation_failed");
+    let huge = code("api_session", &"x".repeat(70_000));
+    client.post(B, "", &huge).expect_problem(413, "body_too_large");
+    assert_eq!(service.client().get(B).header("allow"), Some("OPTIONS, POST"));
+    service.0.stop();
+}

@@ -1,0 +1,100 @@
+//! A simulator, both clients, and fresh logins for them.
+
+use std::sync::Arc;
+
+use bhav::base::Clock;
+use bhav::brokers::{BrokerA, BrokerB, Credentials, SharedToken};
+use bhav::config::Config;
+use bhav::sim::{self, Sim, SimSettings};
+use sonic_rs::{JsonValueTrait, Value};
+
+use crate::support::Wire;
+
+/// A Friday in the middle of trading.
+const OPEN: &str = "2026-11-20T11:00:00+05:30";
+
+/// The simulated outside world and the two clients.
+pub struct Bench {
+    pub clock: Clock,
+    pub sim: Sim,
+    pub settings: SimSettings,
+    pub broker_a: BrokerA,
+    pub broker_b: BrokerB,
+}
+
+impl Bench {
+    /// On a clock that runs, without the simulator's rate limits.
+    pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
+        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        Self::set(settings, Clock::starting_at(OPEN.parse().unwrap()), adjust)
+    }
+
+    pub fn set(settings: SimSettings, clock: Clock, adjust: impl FnOnce(&mut Config)) -> Self {
+        let sim = sim::start(settings.clone(), clock.clone()).unwrap();
+        let mut config = Config::default();
+        config.broker_a.url = sim.broker_a_url();
+        config.broker_b.url = sim.broker_b_url();
+        config.broker_b.api_key = Some(settings.broker_b.api_key.as_str().into());
+        config.broker_b.api_secret = Some(settings.broker_b.secret_key.as_str().into());
+        adjust(&mut config);
+        let token = Arc::new(SharedToken::default());
+        let upstream = &config.upstream;
+        let broker_a = BrokerA::new(&config.broker_a, upstream, clock.clone(), token).unwrap();
+        let broker_b = BrokerB::new(&config.broker_b, upstream, &clock).unwrap();
+        Self { clock, sim, settings, broker_a, broker_b }
+    }
+
+    /// A user of broker A who has just logged in.
+    pub fn user_of_a(&self, user_id: &str) -> Credentials {
+        let code = self.minted("broker_a/request_token", "request_token", user_id);
+        Credentials {
+            api_key: self.settings.broker_a.api_key.as_str().into(),
+            api_secret: self.settings.broker_a.api_secret.as_str().into(),
+            one_time_code: code.as_str().into(),
+        }
+    }
+
+    /// A user of broker B who has just logged in.
+    pub fn user_of_b(&self, user_id: &str) -> Credentials {
+        Credentials {
+            api_key: self.settings.broker_b.api_key.as_str().into(),
+            api_secret: self.settings.broker_b.secret_key.as_str().into(),
+            one_time_code: self.api_session(user_id).as_str().into(),
+        }
+    }
+
+    pub fn api_session(&self, user_id: &str) -> String {
+        self.minted("broker_b/api_session", "api_session", user_id)
+    }
+
+    /// Switches a fault on for a route or a group of them.
+    pub fn break_with(&self, route: &str, fault: &str) {
+        self.control("POST", "faults", &format!(r#"{{"route":"{route}","fault":{fault}}}"#));
+    }
+
+    /// Clears all faults.
+    pub fn mend(&self) {
+        self.control("DELETE", "faults", "");
+    }
+
+    /// Requests that reached `route`.
+    pub fn asked(&self, route: &str) -> i64 {
+        self.control("GET", "stats", "")["requests"][route].as_i64().unwrap_or(0)
+    }
+
+    fn minted(&self, route: &str, name: &str, user_id: &str) -> String {
+        let answer = self.control("POST", route, &format!(r#"{{"user_id":"{user_id}"}}"#));
+        answer[name].as_str().unwrap().to_owned()
+    }
+
+    fn control(&self, method: &str, path: &str, body: &str) -> Value {
+        let mut wire = Wire::connect(&self.sim.addr().to_string());
+        let length = body.len();
+        let answer = wire.ask(format!(
+            "{method} /sim/control/{path} HTTP/1.1\r\nHost: sim\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        ));
+        assert_eq!(answer.status, 200, "{path} {body}");
+        answer.json()
+    }
+}
