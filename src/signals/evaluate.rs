@@ -61,7 +61,7 @@ impl Universe {
     pub fn examine(histories: &[History], mut examined: impl FnMut(&str)) -> Self {
         let mut dates: Vec<Date> =
             histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
-        // Mostly rising runs, which the sort merges; a tree of all of them costs several times more.
+        // Mostly rising runs, which the sort merges; a tree of them all costs several times more.
         dates.sort();
         dates.dedup();
         let detector = Detector::default();
