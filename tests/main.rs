@@ -10,6 +10,7 @@ mod layers;
 mod routes;
 mod service;
 mod settings;
+mod signals;
 mod source;
 mod support;
 mod sync;

@@ -5,8 +5,10 @@
 
 mod assemble;
 mod commands;
+mod evaluate;
 mod start;
 
 pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
+pub use evaluate::evaluate;
 pub use start::{App, StartError};
