@@ -51,9 +51,7 @@ impl Candle {
 /// A price in ten-thousandths, rounded half away from zero; `None` out of range.
 pub fn price_e4(price: Decimal) -> Option<i64> {
     let scaled = price.checked_mul(Decimal::from(PRICE_E4))?;
-    scaled
-        .round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero)
-        .to_i64()
+    scaled.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero).to_i64()
 }
 
 #[cfg(test)]

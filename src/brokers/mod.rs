@@ -10,7 +10,7 @@ pub mod breaker;
 pub mod broker_a;
 pub mod counters;
 mod gate;
-
+pub mod history;
 pub mod limiter;
 pub mod plausible;
 pub mod portfolio;
@@ -23,6 +23,7 @@ pub mod transport;
 
 pub use broker_a::BrokerA;
 pub use counters::CallCounts;
+pub use history::DailyCandles;
 pub use portfolio::{Credentials, SyncError};
 pub use public::Public;
 pub use token::SharedToken;
