@@ -98,6 +98,7 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let files = [
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
         ("BHAV_INDICES_FILE", &config.market.indices_file),
+        ("BHAV_UNIVERSE_FILE", &config.market.universe_file),
     ];
     for (name, path) in files {
         if let Some((path, problem)) = path.as_deref().and_then(unusable_file) {
