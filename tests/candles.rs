@@ -225,13 +225,9 @@ fn symbols_that_went_away() {
 #[test]
 fn the_simulated_universe_gives_signals_on_nearly_every_day() {
     let bench = Bench::at(EVENING);
-    let watch = Clock::system();
     let mut by_date: BTreeMap<Date, usize> = BTreeMap::new();
-    let mut served_ms = 0;
     for symbol in Universe::embedded().symbols() {
-        let before_ms = watch.monotonic_ms();
         let read = bench.broker_a(symbol.as_str(), FROM).unwrap();
-        served_ms += watch.monotonic_ms() - before_ms;
         let candles = bench.judged(&read.candles, FROM).candles;
         for candle in &candles {
             by_date.entry(candle.date).or_default();
@@ -243,15 +239,7 @@ fn the_simulated_universe_gives_signals_on_nearly_every_day() {
     let counts: Vec<usize> = by_date.values().copied().collect();
     let total: usize = counts.iter().sum();
     let none = counts.iter().filter(|count| **count == 0).count();
-    println!(
-        "{} days, {} signals a day (least {:?}, most {:?}), {none} days without; served in \
-         {served_ms} ms",
-        counts.len(),
-        total / counts.len(),
-        counts.iter().min(),
-        counts.iter().max()
-    );
     assert!(counts.len() >= 560);
-    // The functions look back up to 14 bars.
-    assert!(none < 20 && total / counts.len() > 10, "{none} days of {} without", counts.len());
+    // The first few days have nothing to look back on.
+    assert!(none < 5 && total / counts.len() > 40, "{none} days of {} without", counts.len());
 }

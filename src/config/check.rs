@@ -215,6 +215,7 @@ mod tests {
             ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "10001"),
             ("BHAV_CALENDAR_FILE", "no/such/file"),
             ("BHAV_INDICES_FILE", "."),
+            ("BHAV_UNIVERSE_FILE", "no/such/file"),
         ] {
             let faults = load_env(&[(name, value)]).unwrap_err();
             assert_eq!(faults.len(), 1, "{faults:?}");

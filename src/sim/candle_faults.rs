@@ -1,5 +1,5 @@
-//! What can be wrong with candles of an otherwise good answer, in either upstream's form: broker A's
-//! rows under `candles`, the public provider's parallel columns. Pure.
+//! What can be wrong with candles of an otherwise good answer, in either upstream's form: broker
+//! A's rows under `candles`, the public provider's parallel columns. Pure.
 
 use super::faults::Kind;
 use super::json::Json;

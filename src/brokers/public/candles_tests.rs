@@ -33,6 +33,11 @@ fn series(times: &[i64], close: &str, volume: &str) -> Result<Option<DailyCandle
     of(200, &chart(META, &times.join(","), close, volume))
 }
 
+fn fault(code: &str, description: &str) -> String {
+    let error = format!(r#"{{"code":"{code}","description":"{description}"}}"#);
+    format!(r#"{{"chart":{{"result":null,"error":{error}}}}}"#)
+}
+
 fn closes(read: &DailyCandles) -> Vec<(String, i64)> {
     read.candles.iter().map(|candle| (candle.date.to_string(), candle.close_e4)).collect()
 }
@@ -76,8 +81,8 @@ fn the_price_of_now_appended_behind_the_days_bar_is_dropped() {
 
 #[test]
 fn unknown_retired_and_empty_are_told_apart() {
-    let unknown = r#"{"chart":{"result":null,"error":{"code":"Not Found","description":"No data found, symbol may be delisted"}}}"#;
-    assert_eq!(of(404, unknown).unwrap(), None);
+    let unknown = fault("Not Found", "No data found, symbol may be delisted");
+    assert_eq!(of(404, &unknown).unwrap(), None);
     for meta in [
         r#"{"currency":null,"exchangeName":"YHD","instrumentType":"MUTUALFUND"}"#,
         r#"{"currency":"INR","exchangeName":"YHD"}"#,
@@ -86,12 +91,11 @@ fn unknown_retired_and_empty_are_told_apart() {
     ] {
         assert_eq!(of(200, &chart(meta, "", "", "")).unwrap(), None, "{meta}");
     }
-    let window = r#"{"chart":{"result":null,"error":{"code":"Bad Request","description":"Data doesn't exist for startDate = 1, endDate = 2"}}}"#;
+    let window = fault("Bad Request", "Data doesn't exist for startDate = 1, endDate = 2");
     let nothing = DailyCandles { simulated: true, ..DailyCandles::default() };
-    assert_eq!(of(400, window).unwrap(), Some(nothing.clone()));
-    let bare = format!(
-        r#"{{"chart":{{"result":[{{"meta":{META},"indicators":{{"quote":[{{}}]}}}}],"error":null}}}}"#
-    );
+    assert_eq!(of(400, &window).unwrap(), Some(nothing.clone()));
+    let result = format!(r#"{{"meta":{META},"indicators":{{"quote":[{{}}]}}}}"#);
+    let bare = format!(r#"{{"chart":{{"result":[{result}],"error":null}}}}"#);
     assert_eq!(of(200, &bare).unwrap(), Some(nothing));
 }
 
@@ -108,9 +112,8 @@ fn what_is_no_history_is_refused() {
     malformed(of(200, r#"{"chart":{"result":[{}],"error":null}}"#));
     malformed(of(200, r#"{"chart":{"result":[],"error":null}}"#));
     malformed(of(200, r#"{"spark":{"result":[],"error":null}}"#));
-    let bad =
-        r#"{"chart":{"result":null,"error":{"code":"Bad Request","description":"Invalid input"}}}"#;
-    assert!(matches!(of(400, bad).unwrap_err(), FeedError::Refused { .. }));
+    let bad = fault("Bad Request", "Invalid input");
+    assert!(matches!(of(400, &bad).unwrap_err(), FeedError::Refused { .. }));
     let throttled = of(429, "Edge: Too Many Requests").unwrap_err();
     assert!(matches!(throttled, FeedError::RateLimited { .. }));
 }
