@@ -138,7 +138,10 @@ impl Series {
                     volume: last.volume,
                 }),
                 None if date == last.date => {}
-                None => bars.push(day.day_bar(instrument, date)),
+                None => {
+                    bars.push(day.day_bar(instrument, date));
+                    bars.extend(holiday_row(world, &bars[bars.len() - 1], date));
+                }
             }
         }
         if let Some((from, to)) = ask.period {
@@ -171,6 +174,18 @@ impl Series {
         });
         Json::List(column.collect())
     }
+}
+
+/// The row that stands for a holiday on the day after `date`: its close again, nothing traded.
+/// Saturdays and Sundays have none.
+fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
+    let next = date.tomorrow().ok()?;
+    let weekend = next.weekday().to_monday_zero_offset() >= 5;
+    if weekend || world.day.sessions().trades_on(next) {
+        return None;
+    }
+    let (start, close) = (regular_hours(next).0, before.close);
+    Some(Bar { start, open: close, high: close, low: close, close, volume: 0 })
 }
 
 /// A price the way this provider writes those of a series: through a short binary float.
