@@ -16,7 +16,7 @@ use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Loaded, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
-use crate::market::{DataError, IndexList, MarketCalendar};
+use crate::market::{DataError, IndexList, MarketCalendar, Universe};
 use crate::ops::{Exit, exit, log, panic, version};
 
 /// Longest wait for the last log lines at the end.
@@ -106,6 +106,7 @@ fn evaluate(matches: &ArgMatches, run: fn(&Path, bool, Option<&Path>) -> ExitCod
 fn market_files(config: &Config) -> Result<(), DataError> {
     MarketCalendar::load(config.market.calendar_file.as_deref())?;
     IndexList::load(config.market.indices_file.as_deref())?;
+    Universe::load(config.market.universe_file.as_deref())?;
     Ok(())
 }
 

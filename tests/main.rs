@@ -4,6 +4,7 @@
 // `allow-unwrap-in-tests` does not reach the functions beside the tests.
 #![allow(clippy::unwrap_used)]
 
+mod candles;
 mod faults;
 mod http;
 mod layers;

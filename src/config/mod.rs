@@ -281,6 +281,8 @@ pub struct MarketSettings {
     pub calendar_file: Option<PathBuf>,
     /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
     pub indices_file: Option<PathBuf>,
+    /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
+    pub universe_file: Option<PathBuf>,
 }
 
 /// The evening's revaluation of stored portfolios.

@@ -1,11 +1,12 @@
 //! Row 4: candlestick signals and what they are worth. Pure.
 //!
-//! `patterns` finds them, `record` keeps count of how they did, date by date, and gives each its
-//! confidence, `evaluate` walks forward over years of candles with nothing known but the past. All
-//! of it computes; nothing here reads a file, a clock or a store. Run by warm lanes and by the
-//! `signals evaluate` command.
+//! `history` judges candles, `patterns` finds signals in them, `record` keeps count of how they
+//! did, date by date, and gives each its confidence, `evaluate` walks forward over years of candles
+//! with nothing known but the past. All of it computes; nothing here reads a file, a clock or a
+//! store. Run by warm lanes and by the `signals evaluate` command.
 
 pub mod evaluate;
+pub mod history;
 pub mod patterns;
 pub mod record;
 
