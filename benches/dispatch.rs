@@ -5,40 +5,22 @@
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
-use std::sync::Arc;
+use std::path::Path;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Administration, Api, Cors, Cursors, Desk, State};
-use bhav::auth::Auth;
+use bhav::api::{Api, State};
+use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::{BrokerA, BrokerB, SharedToken};
-use bhav::cache::misses::Limits;
-use bhav::cache::{Answers, L1, Misses};
-use bhav::config::{AuthSettings, CacheSettings, Config, HttpSettings};
+use bhav::config::{Config, HttpSettings};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
-use bhav::market::{InstrumentList, PublishedSnapshot};
-use bhav::portfolio::Securities;
-use bhav::rt::{Lane, LaneSpec};
-use bhav::store::{FILE_NAME, SqliteStore};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
 
-/// There because the handlers' state has them; nothing here asks them.
-fn store_and_auth(clock: &Clock) -> (Arc<SqliteStore>, Arc<Auth>) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap());
-    let auth = Auth::start(&AuthSettings::default(), dir.path(), store.clone(), clock).unwrap();
-    (store, Arc::new(auth))
-}
-
-fn state(clock: &Clock) -> State {
-    let misses = || {
-        let limits = Limits::from(&CacheSettings::default());
-        Misses::new(limits, clock.clone(), Box::new(|| {}))
-    };
-    let l1 = Arc::new(L1::new(10_000));
+/// The real parts, with what requests ask for put in by hand.
+fn state(clock: &Clock, state_dir: &Path) -> State {
+    let config = Config { state_dir: state_dir.into(), ..Config::default() };
+    let state = assemble(&config, clock).unwrap().state;
     for number in 0..SYMBOLS {
         let quote = Quote {
             symbol: Symbol::parse(&format!("NSE:SIM{number:03}")).unwrap(),
@@ -49,53 +31,17 @@ fn state(clock: &Clock) -> State {
             source: Source::BrokerA,
             simulated: true,
         };
-        assert!(l1.insert(quote, clock.monotonic_ms(), false));
+        assert!(state.l1.insert(quote, clock.monotonic_ms(), false));
     }
-    let snapshot = Arc::new(PublishedSnapshot::new());
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
-    snapshot.publish(body.into_bytes(), clock.now_ms());
-    let (store, auth) = store_and_auth(clock);
-    let token = Arc::new(SharedToken::default());
-    let config = Config::default();
-    let broker_a =
-        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))
-            .unwrap();
-    let idle = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
-    let lane = Arc::new(Lane::start(&idle, clock).unwrap());
-    State {
-        store,
-        auth,
-        broker_a: Arc::new(broker_a),
-        broker_a_lane: Arc::clone(&lane),
-        broker_b: Arc::new(BrokerB::new(&config.broker_b, &config.upstream, clock).unwrap()),
-        broker_b_lane: Arc::clone(&lane),
-        administration: Administration::new(&config, Arc::clone(&lane), clock.clone()),
-        portfolio: Desk::new(
-            clock,
-            Arc::new(Answers::new(1 << 20)),
-            Securities::default(),
-            lane,
-            1,
-            None,
-        ),
-        cursors: Cursors::default(),
-        clock: clock.clone(),
-        snapshot,
-        l1,
-        misses: misses(),
-        probes: misses(),
-        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
-        health: Arc::new(ArcSwapOption::empty()),
-        broker_a_token: token,
-        answer_in_ms: Arc::default(),
-        miss_wait_ms: 0,
-        cors: Cors::default(),
-    }
+    state.snapshot.publish(body.into_bytes(), clock.now_ms());
+    state
 }
 
 fn answers(criterion: &mut Criterion) {
     let clock = Clock::manual("2026-11-20T05:30:00Z".parse().unwrap());
-    let state = state(&clock);
+    let dir = tempfile::tempdir().unwrap();
+    let state = state(&clock, dir.path());
     let etag = {
         let published = state.snapshot.load();
         published.as_deref().unwrap().etag(Coding::Identity).to_owned()

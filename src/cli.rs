@@ -5,17 +5,18 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::config::check::{effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Loaded, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
-use crate::market::{DataError, IndexList, MarketCalendar};
+use crate::market::{DataError, IndexList, MarketCalendar, Universe};
 use crate::ops::{Exit, exit, log, panic, version};
 
 /// Longest wait for the last log lines at the end.
@@ -27,6 +28,8 @@ pub struct Commands {
     pub serve: fn(&Config) -> ExitCode,
     pub demo: fn(&Config) -> ExitCode,
     pub sim: fn(&Config) -> ExitCode,
+    /// Folder of candles, whether to write JSON, file for a plot.
+    pub evaluate: fn(&Path, bool, Option<&Path>) -> ExitCode,
 }
 
 /// Runs one command line, the program's name first.
@@ -47,6 +50,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
             Some(("check", typed)) => check(typed),
             Some(("template", _)) => print(&template()),
             _ => unreachable!("clap demands one of the two"),
+        },
+        Some(("signals", signals)) => match signals.subcommand() {
+            Some(("evaluate", typed)) => evaluate(typed, commands.evaluate),
+            _ => unreachable!("clap demands it"),
         },
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
@@ -89,10 +96,17 @@ fn check(matches: &ArgMatches) -> ExitCode {
     }
 }
 
+fn evaluate(matches: &ArgMatches, run: fn(&Path, bool, Option<&Path>) -> ExitCode) -> ExitCode {
+    let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");
+    let plot = matches.get_one::<PathBuf>("plot").map(PathBuf::as_path);
+    run(folder, matches.get_flag("json"), plot)
+}
+
 /// Reads the operator's market files as `serve` would.
 fn market_files(config: &Config) -> Result<(), DataError> {
     MarketCalendar::load(config.market.calendar_file.as_deref())?;
     IndexList::load(config.market.indices_file.as_deref())?;
+    Universe::load(config.market.universe_file.as_deref())?;
     Ok(())
 }
 
@@ -124,6 +138,7 @@ Examples:
   bhav serve                             real feeds on 127.0.0.1:8080
   BHAV_LISTEN=127.0.0.1:9000 bhav serve  the same on another port
   bhav config check                      the settings in force and where each came from
+  bhav signals evaluate candles/         what signals were worth, on your own candles
 
 Every flag has an environment variable, named in the long help of its command; the flag wins.
 Secrets have no flag: give JWT_SECRET, BROKERA_* and BROKERB_* as systemd credentials, as
@@ -172,7 +187,35 @@ pub fn command() -> Command {
                     Command::new("template").about("Print a documented file of all settings"),
                 ),
         )
+        .subcommand(
+            Command::new("signals")
+                .about("Look at candlestick signals")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .disable_help_subcommand(true)
+                .subcommand(evaluation()),
+        )
         .subcommand(Command::new("version").about("Print version and build"))
+}
+
+const EVALUATION: &str = "\
+Reads every *.csv of the folder, one symbol a file, named after it (INFY.csv), with a line of
+headers that names date,open,high,low,close,volume. Rows that cannot be true are told and left out.
+Walks forward: what would have been printed on each date is made of the dates before it alone.
+
+Information, not investment advice.";
+
+fn evaluation() -> Command {
+    let path = || value_parser!(PathBuf);
+    let folder = Arg::new("folder").value_name("DIR").required(true).value_parser(path());
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    let plot = Arg::new("plot").long("plot").value_name("FILE.svg").value_parser(path());
+    Command::new("evaluate")
+        .about("Measure what signals were worth on a folder of daily candles")
+        .arg(folder.help("Folder of daily candles"))
+        .arg(json.help("Write one JSON document, with all digits"))
+        .arg(plot.help("Draw what was predicted against what came"))
+        .after_help(format!("{EVALUATION}\n\n{}", exit::HELP))
 }
 
 #[cfg(test)]

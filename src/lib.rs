@@ -13,6 +13,7 @@ pub mod market;
 pub mod ops;
 pub mod portfolio;
 pub mod rt;
+pub mod signals;
 pub mod sim;
 pub mod store;
 pub mod warm;

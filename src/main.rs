@@ -9,6 +9,7 @@ use bhav::app;
 use bhav::cli::{self, Commands};
 
 fn main() -> ExitCode {
-    let commands = Commands { serve: app::serve, demo: app::demo, sim: app::sim };
+    let commands =
+        Commands { serve: app::serve, demo: app::demo, sim: app::sim, evaluate: app::evaluate };
     cli::run(std::env::args_os(), &commands)
 }

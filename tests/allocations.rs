@@ -14,23 +14,16 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use bhav::api::{Administration, Api, Cors, Cursors, Desk, State};
-use bhav::auth::Auth;
+use bhav::api::{Api, State};
+use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::brokers::{BrokerA, BrokerB, SharedToken};
-use bhav::cache::misses::Limits;
-use bhav::cache::{Answers, L1, Misses};
-use bhav::config::{AuthSettings, Config, HttpSettings};
+use bhav::config::{Config, HttpSettings};
 use bhav::http::{Listener, Prepared, Server};
-use bhav::market::{InstrumentList, PublishedSnapshot};
-use bhav::portfolio::Securities;
-use bhav::rt::{Lane, LaneSpec};
-use bhav::store::{FILE_NAME, SqliteStore};
 
 /// Calls of the allocator by threads that are not the test's own.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -90,20 +83,13 @@ fn symbols() -> Vec<Symbol> {
     (0..QUOTES).map(|at| Symbol::parse(&format!("NSE:SIM{at:03}")).unwrap()).collect()
 }
 
-/// There because the handlers' state has them; nothing here asks them.
-fn store_and_auth(clock: &Clock) -> (Arc<SqliteStore>, Arc<Auth>) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&dir.path().join(FILE_NAME), 1, clock).unwrap());
-    let auth = Auth::start(&AuthSettings::default(), dir.path(), store.clone(), clock).unwrap();
-    (store, Arc::new(auth))
-}
-
-/// The handlers' state with a snapshot published and fifty quotes cached.
-fn state(clock: &Clock) -> State {
-    let snapshot = PublishedSnapshot::new();
+/// The real state with a snapshot published and fifty quotes cached.
+fn state(clock: &Clock, state_dir: &Path) -> State {
+    let mut config = Config { state_dir: state_dir.into(), ..Config::default() };
+    config.http.allowed_origins = vec!["https://app.example".to_owned()];
+    let state = assemble(&config, clock).unwrap().state;
     let json = format!(r#"{{"index1_price":24321.88,"sectors":[{}0]}}"#, "1,".repeat(900));
-    snapshot.publish(json.into_bytes(), clock.now_ms());
-    let l1 = L1::new(1_000);
+    state.snapshot.publish(json.into_bytes(), clock.now_ms());
     for symbol in symbols() {
         let quote = Quote {
             symbol,
@@ -114,52 +100,13 @@ fn state(clock: &Clock) -> State {
             source: Source::BrokerA,
             simulated: true,
         };
-        assert!(l1.insert(quote, clock.monotonic_ms(), false));
+        assert!(state.l1.insert(quote, clock.monotonic_ms(), false));
     }
-    l1.set_stale_after(Source::BrokerA, u64::MAX);
-    let misses = || {
-        let limits = Limits { waiters_max: 10, symbols_max: 10 };
-        Misses::new(limits, clock.clone(), Box::new(|| ()))
-    };
+    state.l1.set_stale_after(Source::BrokerA, u64::MAX);
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
-    let (store, auth) = store_and_auth(clock);
-    let token = Arc::new(SharedToken::default());
-    let config = Config::default();
-    let broker_a =
-        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))
-            .unwrap();
-    let idle = LaneSpec { name: "idle", threads: 1, queue_max: 1 };
-    let lane = Arc::new(Lane::start(&idle, clock).unwrap());
-    State {
-        store,
-        auth,
-        broker_a: Arc::new(broker_a),
-        broker_a_lane: Arc::clone(&lane),
-        broker_b: Arc::new(BrokerB::new(&config.broker_b, &config.upstream, clock).unwrap()),
-        broker_b_lane: Arc::clone(&lane),
-        administration: Administration::new(&config, Arc::clone(&lane), clock.clone()),
-        portfolio: Desk::new(
-            clock,
-            Arc::new(Answers::new(1 << 20)),
-            Securities::default(),
-            lane,
-            1,
-            None,
-        ),
-        cursors: Cursors::default(),
-        clock: clock.clone(),
-        snapshot: Arc::new(snapshot),
-        l1: Arc::new(l1),
-        misses: misses(),
-        probes: misses(),
-        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
-        health: Arc::new(ArcSwapOption::from_pointee(health)),
-        broker_a_token: token,
-        answer_in_ms: Arc::default(),
-        miss_wait_ms: 100,
-        cors: Cors::new(&["https://app.example".to_owned()]),
-    }
+    state.health.store(Some(Arc::new(health)));
+    state
 }
 
 /// One answer of known length, checked to begin as it should.
@@ -205,7 +152,8 @@ fn is_whole(bytes: &[u8]) -> bool {
 fn answers_from_memory_allocate_nothing() {
     IS_CLIENT.set(true);
     let clock = Clock::manual(NOW.parse().unwrap());
-    let state = state(&clock);
+    let dir = tempfile::tempdir().unwrap();
+    let state = state(&clock, dir.path());
     let tag = {
         let published = state.snapshot.load();
         let br = published.as_ref().unwrap().select(Some(b"br"), None);

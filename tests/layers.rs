@@ -10,7 +10,7 @@ const ROWS: &[&[&str]] = &[
     &["config", "ops"],
     &["rt"],
     &["http"],
-    &["market", "cache", "store", "portfolio", "brokers"],
+    &["market", "signals", "cache", "store", "portfolio", "brokers"],
     &["auth", "sim"],
     &["api", "warm"],
     &["app", "cli"],

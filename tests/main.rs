@@ -4,12 +4,14 @@
 // `allow-unwrap-in-tests` does not reach the functions beside the tests.
 #![allow(clippy::unwrap_used)]
 
+mod candles;
 mod faults;
 mod http;
 mod layers;
 mod routes;
 mod service;
 mod settings;
+mod signals;
 mod source;
 mod support;
 mod sync;

@@ -1,9 +1,9 @@
 //! `POST /brokera/activate`, `POST /brokerb/activate`: the administrator exchanges the code of a
 //! login for the server's shared token.
 //!
-//! The exchange runs on the lane of broker A's feed; the handler parks. The code and the secret
-//! live in wiped memory for the length of the call. The feed takes the new token with its next call:
-//! both read the same slot.
+//! The exchange runs on the lane of users' calls to that broker, apart from the feed's; the handler
+//! parks. The code and the secret live in wiped memory for the length of the call. The feed takes
+//! the new token with its next call: both read the same slot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,19 +41,17 @@ pub struct Administration {
     broker_a_secret: Option<SecretString>,
     broker_b_secret: Option<SecretString>,
     attempts: Throttle,
-    lane: Arc<Lane>,
     deadline_ms: u64,
 }
 
 impl Administration {
-    /// By the secrets of the settings. Exchanges run on `lane`.
-    pub fn new(config: &Config, lane: Arc<Lane>, clock: Clock) -> Self {
+    /// By the secrets of the settings.
+    pub fn new(config: &Config, clock: Clock) -> Self {
         let upstream = &config.upstream;
         Self {
             broker_a_secret: config.broker_a.admin_secret.clone(),
             broker_b_secret: config.broker_b.admin_secret.clone(),
             attempts: Throttle::new(ATTEMPTS_PER_MINUTE, clock),
-            lane,
             deadline_ms: upstream.total_timeout_ms.max(upstream.sync_timeout_ms) + QUEUE_MS,
         }
     }
@@ -85,12 +83,13 @@ impl Administration {
         Ok(())
     }
 
-    /// Runs `exchange` on the lane and parks until it has ended.
+    /// Runs `exchange` on `lane` and parks until it has ended.
     fn run<T: Send + 'static>(
         &self,
+        lane: &Lane,
         exchange: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let ticket = self.lane.submit(self.deadline_ms, exchange).map_err(|_| {
+        let ticket = lane.submit(self.deadline_ms, exchange).map_err(|_| {
             let detail = "Too many calls to the broker are under way.";
             Problem::unavailable("upstream_busy", detail, RETRY_AFTER_S)
         })?;
@@ -98,8 +97,8 @@ impl Administration {
             Ok(result) => result,
             Err(LaneError::Late) => Err(timed_out()),
             Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
-                tracing::error!(%error, "activation");
-                Err(Problem::new(500, "internal_error", "The request could not be answered."))
+                let detail = "The request could not be answered.";
+                Err(Problem::new(500, "internal_error", detail).because(error))
             }
         }
     }
@@ -113,8 +112,9 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     let code = fields.secret("request_token", CODE_CHARS_MAX);
     fields.done()?;
     let broker = Arc::clone(&state.broker_a);
-    let status = administration
-        .run(move || broker.activate(code.expose_secret()).map_err(|error| of_feed(&error)))?;
+    let status = administration.run(&state.broker_a_lane, move || {
+        broker.activate(code.expose_secret()).map_err(of_feed)
+    })?;
     send_broker_a(&status, reply);
     Ok(())
 }
@@ -130,8 +130,9 @@ pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
         return Err(not_configured());
     }
     let broker = Arc::clone(&state.broker_b);
-    let status = administration
-        .run(move || broker.activate(code.expose_secret()).map_err(|error| of_sync(&error)))?;
+    let status = administration.run(&state.broker_b_lane, move || {
+        broker.activate(code.expose_secret()).map_err(of_sync)
+    })?;
     send_broker_b(&status, reply);
     Ok(())
 }
@@ -192,9 +193,8 @@ fn after(problem: Problem, wait: Option<Duration>) -> Problem {
 }
 
 /// Broker A's failure; neither it nor [`of_sync`]'s repeats what was sent.
-fn of_feed(error: &FeedError) -> Problem {
-    tracing::warn!(%error, "broker A was not activated");
-    match error {
+fn of_feed(error: FeedError) -> Problem {
+    let problem = match &error {
         FeedError::Refused { .. } | FeedError::TokenDead { .. } => code_refused(),
         FeedError::NotReady(Readiness::Off) => not_configured(),
         FeedError::NotReady(Readiness::Paced(wait)) => rate_limited(*wait),
@@ -206,12 +206,12 @@ fn of_feed(error: &FeedError) -> Problem {
         FeedError::NotReady(Readiness::Ready | Readiness::NoToken | Readiness::NoPermission)
         | FeedError::Unreachable { .. }
         | FeedError::Upstream { .. } => unavailable(None),
-    }
+    };
+    problem.because(error)
 }
 
-fn of_sync(error: &SyncError) -> Problem {
-    tracing::warn!(%error, "broker B was not activated");
-    match error {
+fn of_sync(error: SyncError) -> Problem {
+    let problem = match &error {
         SyncError::CodeRefused(_) => code_refused(),
         SyncError::KeyRefused(_) | SyncError::NotPermitted(_) | SyncError::AddressRefused(_) => {
             not_permitted()
@@ -220,5 +220,6 @@ fn of_sync(error: &SyncError) -> Problem {
         SyncError::TimedOut => timed_out(),
         SyncError::Unavailable { retry_after, .. } => unavailable(*retry_after),
         SyncError::Malformed(_) => nonsense(),
-    }
+    };
+    problem.because(error)
 }

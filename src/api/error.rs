@@ -90,3 +90,29 @@ pub fn unidentified(why: Unidentified) -> Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_has_its_answer_and_shows_no_cause() {
+        let too_many = StoreError::TooMany { what: "journal entries", limit: 3 };
+        for (error, status, code) in [
+            (StoreError::EmailTaken, 400, "email_taken"),
+            (StoreError::NoSuchUser, 401, "token_invalid"),
+            (too_many, 409, "limit_reached"),
+            (StoreError::Busy, 503, "store_busy"),
+            (StoreError::Late, 503, "store_late"),
+            (StoreError::Unavailable("disk /x is full".into()), 503, "store_unavailable"),
+            (StoreError::Damaged("a date"), 500, "internal_error"),
+        ] {
+            let problem = Problem::from(error);
+            assert_eq!((problem.status, problem.code), (status, code));
+            let names: Vec<&str> = problem.headers.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names.contains(&"Retry-After"), status == 503, "{code}");
+            assert_eq!(names.contains(&"WWW-Authenticate"), status == 401, "{code}");
+            assert!(!problem.detail.contains("disk"), "{code}");
+        }
+    }
+}

@@ -13,7 +13,6 @@ use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
 use super::query::{Decoded, values};
-use super::refusals::of_store;
 use super::{Call, State};
 use crate::base::ist;
 use crate::http::reply::JSON;
@@ -49,7 +48,7 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
         None => None,
     };
     // One more than asked for tells whether there is another page.
-    let mut entries = state.store.entries(id, after, limit + 1).map_err(of_store)?;
+    let mut entries = state.store.entries(id, after, limit + 1)?;
     let more = entries.len() > limit;
     entries.truncate(limit);
     let out = reply.body();
@@ -78,7 +77,7 @@ pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), 
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let added = state.store.add_entry(call.caller().id, fields, now.as_millisecond());
-    let entry = added.map_err(of_store)?;
+    let entry = added?;
     write_entry(reply.body(), &entry);
     let location = format!("/api/journal/{}", entry.id);
     reply.send(201, JSON, &[("Location", &location), HEADERS[0]]);
@@ -87,7 +86,7 @@ pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), 
 
 /// `GET /api/journal/{id}`.
 pub fn show(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-    let found = state.store.entry(call.caller().id, entry_id(call)).map_err(of_store)?;
+    let found = state.store.entry(call.caller().id, entry_id(call))?;
     answer(found.as_ref(), reply)
 }
 
@@ -97,12 +96,12 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<
     let fields = read(Fields::of(&call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
     let replaced = state.store.replace_entry(user, entry, fields, now.as_millisecond());
-    answer(replaced.map_err(of_store)?.as_ref(), reply)
+    answer(replaced?.as_ref(), reply)
 }
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of ours is JSON.
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-    if !state.store.delete_entry(call.caller().id, entry_id(call)).map_err(of_store)? {
+    if !state.store.delete_entry(call.caller().id, entry_id(call))? {
         return Err(entry_not_found());
     }
     reply.body().extend_from_slice(b"{\"message\":\"The journal entry has been deleted.\"}");

@@ -3,8 +3,12 @@
 //! Main thread. [`App::start`] builds the service from settings and a clock; the commands around it
 //! wait for the end. Nothing here serves requests.
 
+mod assemble;
 mod commands;
+mod evaluate;
 mod start;
 
+pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
+pub use evaluate::evaluate;
 pub use start::{App, StartError};

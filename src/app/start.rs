@@ -4,47 +4,20 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-
-use crate::api::{Administration, Api, Cors, Cursors, Desk, State};
-use crate::auth::{Auth, AuthError, KeyError};
-use crate::base::{Clock, ist};
-use crate::brokers::broker_b::master;
+use super::assemble::{Assembled, assemble};
+use crate::api::Api;
+use crate::auth::{AuthError, KeyError};
+use crate::base::Clock;
 use crate::brokers::transport::BadUrl;
-use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
-use crate::cache::l2::Absent;
-use crate::cache::misses::Limits;
-use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::{ListenError, Listener, Server};
-use crate::market::instruments::{Kind, embedded_instruments};
-use crate::market::{DataError, IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
+use crate::market::DataError;
 use crate::ops::Exit;
-use crate::portfolio::{Listed, Securities};
-use crate::rt::{Lane, LaneSpec, edge};
-use crate::store::{self, OpenError, SqliteStore, Store};
-use crate::warm::{Mailbox, Parts, Warmers};
+use crate::rt::edge;
+use crate::store::OpenError;
+use crate::warm::Warmers;
 
-/// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
-/// list.
-const UPSTREAM_QUEUE_MAX: usize = 64;
-/// Calls of the shared feed that may run at once: a batch, a login, a daily list. Its own, so that
-/// users' syncs, which may hang by the dozen, never take them.
-const FEED_THREADS: usize = 3;
-/// Users' syncs that may wait per broker: what eight threads get through in twice a usual sync's
-/// time, so that who waits still has time left to be served.
-const SYNC_QUEUE_MAX: usize = 64;
-/// How long a user's sync may wait for a thread before its own time begins.
-const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
-/// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
-const PORTFOLIO_THREADS: usize = 2;
-const PORTFOLIO_QUEUE_MAX: usize = 512;
-/// Writes to the second level: one in flight at a time.
-const CACHE_QUEUE_MAX: usize = 8;
-/// Unlisted symbols being tried, and requests waiting for them, at once.
-const PROBES_MAX: usize = 64;
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
@@ -110,18 +83,8 @@ impl App {
         let listener = Listener::open(&config.http.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
-        let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
-        warn_of_calendar(&calendar, clock);
-        let path = config.state_dir.join(store::FILE_NAME);
-        let store: Arc<dyn Store> =
-            Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
-        let auth = Auth::start(&config.auth, &config.state_dir, Arc::clone(&store), clock)?;
-        let auth = Arc::new(auth);
-        let parts = parts(config, clock, calendar, indices, store, auth.lane())?;
-        let mailbox = parts.1;
-        let state = state(config, &parts.0, auth)?;
-        let warmers = Warmers::start(parts.0, mailbox)?;
+        let Assembled { state, parts, mailbox } = assemble(config, clock)?;
+        let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         match Server::start(listener, &http, clock, Api::new(state)) {
@@ -152,143 +115,6 @@ impl App {
     }
 }
 
-fn parts(
-    config: &Config,
-    clock: &Clock,
-    calendar: Arc<MarketCalendar>,
-    indices: Arc<IndexList>,
-    store: Arc<dyn Store>,
-    crypto_lane: &Arc<Lane>,
-) -> Result<(Parts, Mailbox), StartError> {
-    let lane = |name, threads, queue_max| {
-        Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
-    };
-    let token = Arc::new(SharedToken::from_settings(&config.broker_a, clock.now()));
-    let broker_a =
-        BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
-    let spelled = |index: &crate::market::Index| {
-        index.public.clone().map(|public| (index.symbol.clone(), public))
-    };
-    let public = if config.public.enabled {
-        let spellings = indices.all().filter_map(spelled).collect();
-        Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings)?)
-    } else {
-        None
-    };
-    let mailbox = Mailbox::new();
-    let limits = Limits::from(&config.cache);
-    let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
-    let parts = Parts {
-        clock: clock.clone(),
-        calendar,
-        indices,
-        broker_a: Arc::new(broker_a),
-        broker_a_lane: lane("broker-a-feed", FEED_THREADS, UPSTREAM_QUEUE_MAX)?,
-        token,
-        public: public.map(Arc::new),
-        public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
-        cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
-        l1: Arc::new(L1::new(config.cache.l1_entries_max)),
-        answers: Arc::new(Answers::new(config.cache.answers_bytes_max)),
-        l2: second_level(config),
-        store,
-        crypto_lane: Arc::clone(crypto_lane),
-        store_lane: lane("store-probe", 1, 1)?,
-        misses: Misses::new(limits, clock.clone(), mailbox.kick()),
-        probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
-        instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
-        snapshot: Arc::new(PublishedSnapshot::new()),
-        health: Arc::new(ArcSwapOption::empty()),
-        answer_in_ms: Arc::default(),
-        cache_settings: config.cache.clone(),
-        upstream: config.upstream.clone(),
-        public_interval_ms: config.public.batch_interval_ms,
-        broker_a_interval_ms: config.broker_a.quote_interval_ms,
-    };
-    Ok((parts, mailbox))
-}
-
-fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, StartError> {
-    let lane = |name, threads| {
-        let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
-        Lane::start(&spec, &parts.clock).map(Arc::new)
-    };
-    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &parts.clock)?;
-    Ok(State {
-        clock: parts.clock.clone(),
-        auth,
-        store: Arc::clone(&parts.store),
-        snapshot: Arc::clone(&parts.snapshot),
-        l1: Arc::clone(&parts.l1),
-        misses: parts.misses.clone(),
-        probes: parts.probes.clone(),
-        instruments: Arc::clone(&parts.instruments),
-        health: Arc::clone(&parts.health),
-        broker_a: Arc::clone(&parts.broker_a),
-        broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
-        broker_a_token: Arc::clone(&parts.token),
-        broker_b: Arc::new(broker_b),
-        broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
-        administration: Administration::new(
-            config,
-            Arc::clone(&parts.broker_a_lane),
-            parts.clock.clone(),
-        ),
-        answer_in_ms: Arc::clone(&parts.answer_in_ms),
-        miss_wait_ms: config.cache.miss_wait_ms,
-        cors: Cors::new(&config.http.allowed_origins),
-        portfolio: desk(config, parts)?,
-        cursors: Cursors::default(),
-    })
-}
-
-fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
-    let spec =
-        LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
-    Ok(Desk::new(
-        &parts.clock,
-        Arc::clone(&parts.answers),
-        Securities::of(vec![master_shares(config), embedded_shares()]),
-        Arc::new(Lane::start(&spec, &parts.clock)?),
-        config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
-        config.broker_a.api_key.as_ref(),
-    ))
-}
-
-/// The operator's security master; without a readable one the portfolio knows fewer codes.
-fn master_shares(config: &Config) -> Vec<Listed> {
-    let Some(path) = &config.broker_b.master_file else { return Vec::new() };
-    let read = std::fs::read(path).map_err(|error| error.to_string());
-    let master = match read.and_then(|file| master::parse(&file).map_err(|e| e.to_string())) {
-        Ok(master) => master,
-        Err(error) => {
-            tracing::error!(error, path = %path.display(), "running without security master");
-            return Vec::new();
-        }
-    };
-    let (rows, skipped) = (master.rows.len(), master.skipped);
-    tracing::info!(rows, skipped, "security master read");
-    let listed = master.rows.into_iter().map(|row| Listed {
-        exchange: row.exchange.into(),
-        ticker: row.ticker,
-        isin: row.isin,
-        short_code: Some(row.short_code),
-    });
-    listed.collect()
-}
-
-/// The compiled-in shares, as the portfolio wants to know them.
-fn embedded_shares() -> Vec<Listed> {
-    let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
-    let listed = shares.map(|row| Listed {
-        exchange: row.symbol.exchange().as_str().into(),
-        ticker: row.symbol.ticker().into(),
-        isin: row.isin,
-        short_code: row.broker_b_code,
-    });
-    listed.collect()
-}
-
 fn make_state_dir(path: &Path) -> Result<(), StartError> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -316,32 +142,6 @@ fn lock_state_dir(path: &Path) -> Result<Option<File>, StartError> {
             tracing::warn!(%error, path = %path.display(), "state directory cannot be locked");
             Ok(None)
         }
-    }
-}
-
-/// The file, or nothing: prices are served without it, but not over a restart.
-fn second_level(config: &Config) -> Arc<dyn SecondLevel> {
-    let path = config.state_dir.join("l2.sqlite");
-    match SqliteL2::open(&path, config.cache.l2_records_max) {
-        Ok(l2) => Arc::new(l2),
-        Err(error) => {
-            tracing::error!(%error, path = %path.display(), "running without second cache level");
-            Arc::new(Absent)
-        }
-    }
-}
-
-fn warn_of_calendar(calendar: &MarketCalendar, clock: &Clock) {
-    let today = ist::zoned(clock.now()).date();
-    match calendar.covered_until(today) {
-        Some(last) => tracing::info!(%last, "calendar known to the end of this date"),
-        None => tracing::error!(
-            %today,
-            "no calendar for this year: the market counts as closed; give BHAV_CALENDAR_FILE"
-        ),
-    }
-    for (date, session) in calendar.unconfirmed_sessions(today) {
-        tracing::warn!(%date, session = session.name, "hours not confirmed by the exchange");
     }
 }
 

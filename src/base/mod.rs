@@ -3,6 +3,7 @@
 //! Any thread may use anything here. Nothing here may block, log, or import another layer.
 
 pub mod broker;
+pub mod candle;
 pub mod clock;
 pub mod decimal;
 pub mod holding;
@@ -14,6 +15,7 @@ pub mod security;
 pub mod symbol;
 
 pub use broker::Broker;
+pub use candle::Candle;
 pub use clock::Clock;
 pub use holding::{Holding, Position, PositionKind, Synced};
 pub use quote::{Quote, Source};

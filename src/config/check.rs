@@ -99,6 +99,7 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
         ("BHAV_INDICES_FILE", &config.market.indices_file),
         ("BHAV_BROKERB_MASTER_FILE", &config.broker_b.master_file),
+        ("BHAV_UNIVERSE_FILE", &config.market.universe_file),
     ];
     for (name, path) in files {
         if let Some((path, problem)) = path.as_deref().and_then(unusable_file) {
@@ -215,6 +216,7 @@ mod tests {
             ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "10001"),
             ("BHAV_CALENDAR_FILE", "no/such/file"),
             ("BHAV_INDICES_FILE", "."),
+            ("BHAV_UNIVERSE_FILE", "no/such/file"),
         ] {
             let faults = load_env(&[(name, value)]).unwrap_err();
             assert_eq!(faults.len(), 1, "{faults:?}");

@@ -30,6 +30,7 @@ pub struct Config {
     pub cache: CacheSettings,
     pub store: StoreSettings,
     pub market: MarketSettings,
+    pub close: CloseSettings,
     pub auth: AuthSettings,
     pub sim: SimSettings,
     pub log: LogSettings,
@@ -52,6 +53,7 @@ impl Default for Config {
             cache: CacheSettings::default(),
             store: StoreSettings::default(),
             market: MarketSettings::default(),
+            close: CloseSettings::default(),
             auth: AuthSettings::default(),
             sim: SimSettings::default(),
             log: LogSettings::default(),
@@ -262,11 +264,13 @@ impl Default for CacheSettings {
 pub struct StoreSettings {
     /// Threads that read, beside the one that writes.
     pub readers: usize,
+    /// Waiting writes that one commit carries at most.
+    pub writes_per_commit_max: usize,
 }
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { readers: 2 }
+        Self { readers: 2, writes_per_commit_max: 256 }
     }
 }
 
@@ -277,6 +281,24 @@ pub struct MarketSettings {
     pub calendar_file: Option<PathBuf>,
     /// Replaces the embedded index and sector list (`BHAV_INDICES_FILE`).
     pub indices_file: Option<PathBuf>,
+    /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
+    pub universe_file: Option<PathBuf>,
+}
+
+/// The evening's revaluation of stored portfolios.
+#[derive(Debug, Clone)]
+pub struct CloseSettings {
+    /// Users valued and written in one transaction.
+    pub page_users: usize,
+    /// Held symbols whose closing price one evening asks for.
+    pub symbols_max: usize,
+}
+
+impl Default for CloseSettings {
+    fn default() -> Self {
+        // All shares of both exchanges are fewer than half as many.
+        Self { page_users: 200, symbols_max: 20_000 }
+    }
 }
 
 /// Logging in.

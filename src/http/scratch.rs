@@ -84,8 +84,8 @@ impl Scratch {
             }
         });
     }
-    /// Overwrites what a body, or an answer to it such as an access token, may have left. Beyond the
-    /// mark there is nothing, or something of requests without a body.
+    /// Overwrites what a body, or an answer to it such as an access token, may have left. Beyond
+    /// the mark there is nothing, or something of requests without a body.
     fn wipe_body(&mut self) {
         if self.holds_body {
             self.input[..self.input_used].zeroize();

@@ -203,6 +203,17 @@ impl MarketCalendar {
         self.timeline.official_close(date)
     }
 
+    /// When the first phase of `date` begins: from here on prices may be that date's. `None` if it
+    /// is no trading date.
+    pub fn opens(&self, date: Date) -> Option<Timestamp> {
+        self.timeline.opens(date)
+    }
+
+    /// When the last continuous trading of `date` ends. `None` if it is no trading date.
+    pub fn continuous_end(&self, date: Date) -> Option<Timestamp> {
+        self.timeline.continuous_end(date)
+    }
+
     /// The holiday listed at `date`.
     pub fn holiday(&self, date: Date) -> Option<&Holiday> {
         match self.book.days.get(&date)? {

@@ -1,8 +1,8 @@
 //! Row 4: what the market is doing and what it looks like.
 //!
-//! The calendar and its phases, the list of indices and sectors, the list of instruments, and the
-//! snapshot with its ready-made responses. Everything is computed from what callers bring: nothing
-//! here does network I/O or reads a clock.
+//! The calendar and its phases, the list of indices and sectors, the list of instruments, the
+//! universe of signals, and the snapshot with its ready-made responses. Everything is computed from
+//! what callers bring: nothing here does network I/O or reads a clock.
 
 pub mod calendar;
 mod calendar_file;
@@ -12,6 +12,7 @@ pub mod instruments;
 pub mod phase;
 pub mod publish;
 pub mod snapshot;
+pub mod universe;
 
 pub use calendar::{DataError, MarketCalendar};
 pub use indices::{Index, IndexList};
@@ -19,3 +20,4 @@ pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use phase::{MarketStatus, Phase, SessionKind};
 pub use publish::{Published, PublishedSnapshot};
 pub use snapshot::{PEER_LAG_MS_MAX, QuoteMap, Snapshot, SnapshotInputs};
+pub use universe::Universe;

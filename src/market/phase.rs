@@ -102,6 +102,10 @@ struct TradingDay {
     date: Date,
     /// Continuous trading begins, seconds since the Unix epoch.
     begin_s: i64,
+    /// The first phase, pre-open or continuous trading, begins.
+    opens_s: i64,
+    /// The last continuous trading ends.
+    continuous_end_s: i64,
     /// The official close stands.
     close_s: i64,
     kind: SessionKind,
@@ -161,6 +165,8 @@ impl Timeline {
         self.days.push(TradingDay {
             date,
             begin_s: base_s + i64::from(first.continuous.start_s),
+            opens_s: base_s + i64::from(first.start_s()),
+            continuous_end_s: base_s + i64::from(last.continuous.end_s),
             close_s: base_s + i64::from(last.closing.unwrap_or(last.continuous).end_s),
             kind,
         });
@@ -198,6 +204,14 @@ impl Timeline {
 
     pub(super) fn official_close(&self, date: Date) -> Option<Timestamp> {
         Timestamp::from_second(self.find(date)?.close_s).ok()
+    }
+
+    pub(super) fn opens(&self, date: Date) -> Option<Timestamp> {
+        Timestamp::from_second(self.find(date)?.opens_s).ok()
+    }
+
+    pub(super) fn continuous_end(&self, date: Date) -> Option<Timestamp> {
+        Timestamp::from_second(self.find(date)?.continuous_end_s).ok()
     }
 
     pub(super) fn trading_date_before(&self, date: Date) -> Option<Date> {

@@ -7,13 +7,15 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done, or drained after SIGTERM.
     Ok = 0,
-    /// Wrong command line or settings (EX_USAGE): restarting cannot help.
+    /// Wrong command line, settings or database version (EX_USAGE): restarting cannot help.
     Usage = 64,
+    /// The candles to evaluate cannot be used (EX_DATAERR).
+    Data = 65,
     /// Cannot bind, or another instance has the address (EX_UNAVAILABLE).
     Unavailable = 69,
     /// A fault of the program itself (EX_SOFTWARE).
     Internal = 70,
-    /// The state directory cannot be made (EX_IOERR).
+    /// The state directory or a file asked for cannot be written (EX_IOERR).
     StateDir = 74,
 }
 
@@ -27,10 +29,12 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes:
    0  done, or stopped by SIGTERM or SIGINT after open requests were answered
-  64  wrong command line or settings; restarting cannot help
+  64  wrong command line or settings, or a database that a newer version wrote or that is not
+      ours; restarting cannot help
+  65  the candles to evaluate cannot be used
   69  cannot listen: address in use; or the state directory belongs to a running instance
   70  internal fault
-  74  the state directory cannot be made";
+  74  the state directory cannot be made, or a plot not written";
 
 #[cfg(test)]
 mod tests {
@@ -38,7 +42,8 @@ mod tests {
 
     #[test]
     fn help_lists_each_code() {
-        for exit in [Exit::Ok, Exit::Usage, Exit::Unavailable, Exit::Internal, Exit::StateDir] {
+        use Exit::{Data, Internal, Ok, StateDir, Unavailable, Usage};
+        for exit in [Ok, Usage, Data, Unavailable, Internal, StateDir] {
             assert!(HELP.contains(&format!("\n  {:>2}  ", exit as u8)), "{exit:?}");
         }
     }

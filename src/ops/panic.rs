@@ -5,8 +5,8 @@
 //! coroutine's with little left (printing a backtrace takes 20 KB), so it only hands over where and
 //! what.
 //!
-//! A text made at run time may quote what it failed on (slicing a string does, so does `expect` of an
-//! error), and that may be a credential of the request. Only texts that stand in the source are
+//! A text made at run time may quote what it failed on (slicing a string does, so does `expect` of
+//! an error), and that may be a credential of the request. Only texts that stand in the source are
 //! logged, with the place; the others only where `BHAV_DEBUGGABLE` has opened the memory anyway.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -73,7 +73,8 @@ mod tests {
         let quoted = std::hint::black_box("hunter2".to_owned());
         for _ in 0..2 {
             let text = quoted.clone();
-            assert!(std::thread::spawn(move || panic!("cannot use {text}")).join().is_err());
+            let thread = std::thread::Builder::new().spawn(move || panic!("cannot use {text}"));
+            assert!(thread.unwrap().join().is_err());
             super::privacy::allow_debugging();
         }
         super::log::flush(Duration::from_secs(30));

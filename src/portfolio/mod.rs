@@ -4,6 +4,7 @@
 //! must be quick and never panic: amounts that do not fit are an error value.
 
 mod actions;
+mod close;
 mod diff;
 mod merge;
 mod pairs;
@@ -13,6 +14,7 @@ mod testing;
 mod value;
 
 pub use actions::{Suspicion, Why, mark, suspicions};
+pub use close::point_at_close;
 pub use diff::{Change, Diff, diff};
 pub use merge::{Merged, merged};
 pub use resolve::{Listed, Securities};

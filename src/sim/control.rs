@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::faults::FaultOrder;
 use super::json::{Json, map};
 use super::message::Request;
+use super::splits::SplitOrder;
 use super::world::{Answer, World};
 use crate::base::ist;
 
@@ -58,9 +59,11 @@ pub(super) fn answer(world: &World, request: &Request, path: &str) -> Answer {
         ("POST", "broker_b/expire") => {
             Ok(map([("expired", (world.broker_b.lock().expire_all() as i64).into())]))
         }
+        ("POST", "split") => body(request).and_then(|order| split(world, &order)),
         (
             _,
             "faults"
+            | "split"
             | "stats"
             | "broker_a/token"
             | "broker_a/expire"
@@ -103,6 +106,22 @@ fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
     let user_id = given.user_id.map_or(Ok(usual), |user_id| named("user_id", user_id))?;
     let login = world.broker_a.lock().log_in(token, user_id, world.clock.now());
     Ok(map([("user_id", login.user_id.into()), ("login_time", ist::iso(login.at).into())]))
+}
+
+/// Splits every listing of the company that the order names.
+fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
+    let named = world.universe.by_key(&order.symbol).filter(|named| !named.is_index);
+    let named = named.ok_or_else(|| format!("no share {:?}", order.symbol))?;
+    let split = order.split(ist::zoned(world.clock.now()).date())?;
+    let mut symbols = Vec::new();
+    for instrument in world.universe.all() {
+        let same_company = !named.isin.is_empty() && instrument.isin == named.isin;
+        if same_company || instrument.token == named.token {
+            world.day.split(instrument, split);
+            symbols.push(instrument.key.as_str().into());
+        }
+    }
+    Ok(map([("split", Json::List(symbols))]))
 }
 
 fn stats(world: &World) -> Json {

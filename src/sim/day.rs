@@ -14,7 +14,9 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use parking_lot::Mutex;
 
+use super::minutes::{Minutes, close_of, minutes_of, on_tick};
 use super::noise;
+use super::splits::{Scale, Split};
 use super::universe::Instrument;
 use crate::base::ist;
 
@@ -29,7 +31,7 @@ const AUCTION_PRINT_S: i64 = 15 * 3600 + 35 * 60;
 /// The closing auction exists from this date (exchange circular of 29 May 2026).
 const AUCTION_SINCE: Date = jiff::civil::date(2026, 8, 3);
 /// Minutes from open to close.
-const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
+pub(super) const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
 /// Longest run of days without trading that is looked through; the longest real one is under a
 /// week.
 const CLOSED_DAYS_MAX: usize = 30;
@@ -105,25 +107,19 @@ pub(super) struct Bar {
     pub(super) volume: i64,
 }
 
-/// The price at each full minute of a trading date, with the extremes up to there.
-#[derive(Debug)]
-struct Minutes {
-    price: Vec<i64>,
-    high: Vec<i64>,
-    low: Vec<i64>,
-}
-
 /// The exchange.
 #[derive(Debug)]
 pub(super) struct Day {
     seed: u64,
     sessions: Sessions,
     minutes: Mutex<HashMap<(i64, Date), Arc<Minutes>>>,
+    /// By token; at most one for each instrument.
+    splits: Mutex<HashMap<i64, Split>>,
 }
 
 impl Day {
     pub(super) fn new(seed: u64, sessions: Sessions) -> Self {
-        Self { seed, sessions, minutes: Mutex::new(HashMap::new()) }
+        Self { seed, sessions, minutes: Mutex::default(), splits: Mutex::default() }
     }
 
     pub(super) fn sessions(&self) -> &Sessions {
@@ -132,8 +128,23 @@ impl Day {
 
     /// Official close of a trading date.
     pub(super) fn close(&self, instrument: &Instrument, date: Date) -> i64 {
-        let number = day_number(date);
-        priced(instrument, weighed(instrument, |key| daily_level(key, number)))
+        close_of(instrument, date, self.scale(instrument, date))
+    }
+
+    /// The close before `date`, which exchanges state in shares of `date`.
+    fn previous_close(&self, instrument: &Instrument, date: Date) -> i64 {
+        close_of(instrument, self.sessions.before(date), self.scale(instrument, date))
+    }
+
+    /// Splits the shares of one instrument, in place of an earlier split.
+    pub(super) fn split(&self, instrument: &Instrument, split: Split) {
+        self.splits.lock().insert(instrument.token, split);
+        self.minutes.lock().clear();
+    }
+
+    fn scale(&self, instrument: &Instrument, date: Date) -> Scale {
+        let splits = self.splits.lock();
+        splits.get(&instrument.token).map_or(Scale::ONE, |split| split.at(date))
     }
 
     /// What is shown at `at`.
@@ -145,7 +156,7 @@ impl Day {
         }
         if second < OPEN_S {
             let before = self.sessions.before(date);
-            let close = self.close(instrument, before);
+            let close = self.previous_close(instrument, date);
             let as_of = instant(before, end_s(instrument, before));
             return Tick {
                 last: close,
@@ -172,7 +183,7 @@ impl Day {
         }
         Tick {
             last,
-            previous_close: self.close(instrument, self.sessions.before(date)),
+            previous_close: self.previous_close(instrument, date),
             open: minutes.price[0],
             high,
             low,
@@ -187,7 +198,7 @@ impl Day {
         let bar = self.whole(instrument, date, &self.minutes(instrument, date));
         Tick {
             last: bar.close,
-            previous_close: self.close(instrument, self.sessions.before(date)),
+            previous_close: self.previous_close(instrument, date),
             open: bar.open,
             high: bar.high,
             low: bar.low,
@@ -200,7 +211,8 @@ impl Day {
     /// The finished bar of a whole trading date, stamped at the open. Not cached: whoever asks for
     /// these asks for years of them.
     pub(super) fn day_bar(&self, instrument: &Instrument, date: Date) -> Bar {
-        let minutes = minutes_of(instrument, date, self.sessions.before(date));
+        let scale = self.scale(instrument, date);
+        let minutes = minutes_of(instrument, date, self.sessions.before(date), scale);
         self.whole(instrument, date, &minutes)
     }
 
@@ -283,7 +295,8 @@ impl Day {
         }
         let key = noise::key(self.seed, "volume") ^ instrument.token as u64;
         let usual = 400_000 + noise::pick(key, -1, 8_000_000);
-        usual * (50 + noise::pick(key, day_number(date), 101)) / 100
+        let volume = usual * (50 + noise::pick(key, day_number(date), 101)) / 100;
+        self.scale(instrument, date).volume(volume)
     }
 
     fn minutes(&self, instrument: &Instrument, date: Date) -> Arc<Minutes> {
@@ -291,7 +304,8 @@ impl Day {
         if let Some(minutes) = self.minutes.lock().get(&slot) {
             return minutes.clone();
         }
-        let made = Arc::new(minutes_of(instrument, date, self.sessions.before(date)));
+        let scale = self.scale(instrument, date);
+        let made = Arc::new(minutes_of(instrument, date, self.sessions.before(date), scale));
         let mut cache = self.minutes.lock();
         if cache.len() >= CACHED_DAYS_MAX {
             cache.clear();
@@ -299,64 +313,6 @@ impl Day {
         cache.insert(slot, made.clone());
         made
     }
-}
-
-fn minutes_of(instrument: &Instrument, date: Date, before: Date) -> Minutes {
-    let (number, number_before) = (day_number(date), day_number(before));
-    let mut levels = vec![0; DAY_MINUTES as usize + 1];
-    for &(key, weight) in &instrument.factors {
-        let (previous, close) = (daily_level(key, number_before), daily_level(key, number));
-        // Part of the night's move is there at the open.
-        let gap = noise::line(key ^ 0x6a09, number, 1, 1_500);
-        let open = previous + (close - previous) * 3 / 10 + gap;
-        for (minute, level) in (0..).zip(&mut levels) {
-            let drift = (close - open) * minute / DAY_MINUTES;
-            *level += (open + drift + wobble(key, number, minute)) * weight / 100;
-        }
-    }
-    let price: Vec<i64> = levels.into_iter().map(|level| priced(instrument, level)).collect();
-    let running = |choose: fn(i64, i64) -> i64| {
-        price.iter().scan(price[0], move |so_far, &next| {
-            *so_far = choose(*so_far, next);
-            Some(*so_far)
-        })
-    };
-    let (high, low) = (running(i64::max).collect(), running(i64::min).collect());
-    Minutes { price, high, low }
-}
-
-/// A factor's level at the close of day `number`: slow and fast noise added up, which looks enough
-/// like a random walk and needs no history.
-fn daily_level(key: u64, number: i64) -> i64 {
-    [(1, 6_000), (5, 8_000), (21, 20_000), (89, 45_000), (377, 100_000)]
-        .iter()
-        .map(|&(period, amplitude)| noise::line(key, number, period, amplitude))
-        .sum()
-}
-
-/// A factor's noise within the day: nought at the open and at the close.
-fn wobble(key: u64, number: i64, minute: i64) -> i64 {
-    let ramp = (40 * minute).min(40 * (DAY_MINUTES - minute)).min(1_000);
-    let whole: i64 = [(1, 150), (5, 400), (20, 900), (75, 1_800)]
-        .iter()
-        .map(|&(period, amplitude)| {
-            noise::line(key ^ 0xbb67, number * 1_000 + minute, period, amplitude)
-        })
-        .sum();
-    whole * ramp / 1_000
-}
-
-fn weighed(instrument: &Instrument, level: impl Fn(u64) -> i64) -> i64 {
-    instrument.factors.iter().map(|&(key, weight)| level(key) * weight / 100).sum()
-}
-
-fn priced(instrument: &Instrument, level_ppm: i64) -> i64 {
-    let price = instrument.base_paise * (1_000_000 + level_ppm) / 1_000_000;
-    on_tick(price, instrument.tick_paise).max(instrument.tick_paise)
-}
-
-fn on_tick(paise: i64, tick_paise: i64) -> i64 {
-    (paise + tick_paise / 2) / tick_paise * tick_paise
 }
 
 /// Where continuous trading ends for this instrument, in seconds of the day.
@@ -369,7 +325,7 @@ fn end_s(instrument: &Instrument, date: Date) -> i64 {
     if instrument.auction && date >= AUCTION_SINCE { AUCTION_PRINT_S } else { CLOSE_S }
 }
 
-fn day_number(date: Date) -> i64 {
+pub(super) fn day_number(date: Date) -> i64 {
     instant(date, 0).as_second().div_euclid(86_400)
 }
 

@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::candle_faults;
 use super::json::{Json, map};
 use super::message::Delivery;
 use super::route;
@@ -50,6 +51,12 @@ pub(super) enum Kind {
     MutePrice,
     /// Last prices are 0.
     ZeroPrice,
+    /// One candle in the middle of a history is text.
+    NanCandle,
+    /// A history ends halfway.
+    HalfHistory,
+    /// The newest candle is not there yet.
+    LateCandle,
 }
 
 impl Kind {
@@ -68,6 +75,9 @@ impl Kind {
             Self::MissingFields => "missing_fields",
             Self::MutePrice => "mute_price",
             Self::ZeroPrice => "zero_price",
+            Self::NanCandle => "nan_candle",
+            Self::HalfHistory => "half_history",
+            Self::LateCandle => "late_candle",
         }
     }
 }
@@ -212,9 +222,12 @@ impl Faults {
                     let earlier = effects.muted_at.unwrap_or(set.set_at).min(set.set_at);
                     effects.muted_at = Some(earlier);
                 }
-                Kind::WrongTypes | Kind::MissingFields | Kind::ZeroPrice => {
-                    effects.rewrites.push(kind);
-                }
+                Kind::WrongTypes
+                | Kind::MissingFields
+                | Kind::ZeroPrice
+                | Kind::NanCandle
+                | Kind::HalfHistory
+                | Kind::LateCandle => effects.rewrites.push(kind),
                 Kind::RateLimit
                 | Kind::ErrorIn200
                 | Kind::Html5xx
@@ -273,6 +286,10 @@ impl Effects {
                 Kind::MissingFields => !matters(name),
                 Kind::ZeroPrice => {
                     zero_price(name, value);
+                    true
+                }
+                Kind::NanCandle | Kind::HalfHistory | Kind::LateCandle => {
+                    candle_faults::rewrite(*kind, name, value);
                     true
                 }
                 _ => {

@@ -44,6 +44,22 @@ pub(super) fn line(key: u64, at: i64, period: i64, amplitude: i64) -> i64 {
     from + (to - from) * within / period
 }
 
+/// Adds [`line`] at `at` and the steps after it to `out`, at two draws per `period`.
+pub(super) fn add_line(key: u64, at: i64, period: i64, amplitude: i64, out: &mut [i64]) {
+    let stream = key ^ (period as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let end = |cell| pick(stream, cell, 2 * amplitude + 1) - amplitude;
+    let (mut cell, mut within) = (at.div_euclid(period), at.rem_euclid(period));
+    let (mut from, mut to) = (end(cell), end(cell + 1));
+    for value in out {
+        *value += from + (to - from) * within / period;
+        within += 1;
+        if within == period {
+            (cell, within, from) = (cell + 1, 0, to);
+            to = end(cell + 1);
+        }
+    }
+}
+
 /// Rupees as whole paise; 0 if it does not fit.
 pub(super) fn paise(rupees: Decimal) -> i64 {
     (rupees * Decimal::ONE_HUNDRED).to_i64().unwrap_or(0)
@@ -67,6 +83,16 @@ mod tests {
             assert!(next.abs() <= 900);
             assert!((next - last).abs() <= 91, "jump at {at}");
             last = next;
+        }
+    }
+
+    #[test]
+    fn a_run_of_a_line_is_the_line() {
+        for (at, period) in [(-37, 5), (0, 1), (1_234, 75), (7, 20)] {
+            let mut run = [3; 200];
+            add_line(key(7, "test"), at, period, 900, &mut run);
+            let one = |step| 3 + line(key(7, "test"), step, period, 900);
+            assert!((at..).zip(run).all(|(step, value)| value == one(step)), "{at} {period}");
         }
     }
 

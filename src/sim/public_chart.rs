@@ -13,7 +13,7 @@ use super::universe::Instrument;
 use super::world::{Answer, Call, World};
 use crate::base::ist;
 
-/// Ranges and how many trading dates they show; the simulated history is two years deep.
+/// Ranges and how many trading dates they show; the simulated history is two years and a half deep.
 const RANGES: [(&str, usize); 11] = [
     ("1d", 1),
     ("5d", 5),
@@ -22,10 +22,10 @@ const RANGES: [(&str, usize); 11] = [
     ("6mo", 126),
     ("1y", 250),
     ("2y", 500),
-    ("5y", 500),
-    ("10y", 500),
+    ("5y", DATES_MAX),
+    ("10y", DATES_MAX),
     ("ytd", 250),
-    ("max", 500),
+    ("max", DATES_MAX),
 ];
 /// Intervals within a day, their minutes, and the most trading dates they go back.
 const INTERVALS: [(&str, i64, usize); 8] = [
@@ -39,9 +39,11 @@ const INTERVALS: [(&str, i64, usize); 8] = [
     ("1h", 60, 500),
 ];
 /// Dates of the deepest history.
-const DATES_MAX: usize = 500;
+const DATES_MAX: usize = 620;
 /// One whole bar in this many is null.
 const NULL_BAR_EVERY: i64 = 29;
+/// One daily bar in this many is.
+const NULL_DAY_EVERY: i64 = 600;
 
 /// What of a series is asked for.
 #[derive(Debug)]
@@ -126,8 +128,9 @@ impl Series {
         for &date in &dates {
             match ask.minutes {
                 Some(minutes) => bars.extend(day.bars(instrument, date, minutes, at)),
+                // Stamped when its last price was made: off the grid while the session runs.
                 None if date == last.date && last.open > 0 => bars.push(Bar {
-                    start: regular_hours(date).0,
+                    start: last.as_of.min(regular_hours(date).1),
                     open: last.open,
                     high: last.high,
                     low: last.low,
@@ -135,7 +138,10 @@ impl Series {
                     volume: last.volume,
                 }),
                 None if date == last.date => {}
-                None => bars.push(day.day_bar(instrument, date)),
+                None => {
+                    bars.push(day.day_bar(instrument, date));
+                    bars.extend(holiday_row(world, &bars[bars.len() - 1], date));
+                }
             }
         }
         if let Some((from, to)) = ask.period {
@@ -162,11 +168,24 @@ impl Series {
     fn column(&self, value: impl Fn(&Bar) -> Json) -> Json {
         let last = self.bars.len().saturating_sub(1);
         let column = self.bars.iter().enumerate().map(|(position, bar)| {
-            let null = noise::pick(self.null_key, bar.start.as_second(), NULL_BAR_EVERY) == 0;
+            let every = if self.granularity_s == 86_400 { NULL_DAY_EVERY } else { NULL_BAR_EVERY };
+            let null = noise::pick(self.null_key, bar.start.as_second(), every) == 0;
             if null && position < last { Json::Null } else { value(bar) }
         });
         Json::List(column.collect())
     }
+}
+
+/// The row that stands for a holiday on the day after `date`: its close again, nothing traded.
+/// Saturdays and Sundays have none.
+fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
+    let next = date.tomorrow().ok()?;
+    let weekend = next.weekday().to_monday_zero_offset() >= 5;
+    if weekend || world.day.sessions().trades_on(next) {
+        return None;
+    }
+    let (start, close) = (regular_hours(next).0, before.close);
+    Some(Bar { start, open: close, high: close, low: close, close, volume: 0 })
 }
 
 /// A price the way this provider writes those of a series: through a short binary float.

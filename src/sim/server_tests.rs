@@ -192,6 +192,46 @@ fn content_faults_keep_the_envelope() {
 }
 
 #[test]
+fn a_split_scales_both_listings_and_keeps_the_change() {
+    let (sim, _) = sim();
+    let quotes = || {
+        let json = get(&sim, "/a/quote?i=NSE:SBIN&i=BSE:SBIN&i=NSE:INFY", BROKER_A).json();
+        ["NSE:SBIN", "BSE:SBIN", "NSE:INFY"].map(|key| {
+            let quote = &json["data"][key];
+            let number = |value: &sonic_rs::Value| value.as_f64().unwrap();
+            let close = number(&quote["ohlc"]["close"]);
+            (number(&quote["last_price"]), close, quote["volume"].as_i64().unwrap())
+        })
+    };
+    let before = quotes();
+    for adjusted in ["true", "false"] {
+        let order = format!(r#"{{"symbol":"NSE:SBIN","new":4,"old":1,"adjusted":{adjusted}}}"#);
+        let got = send(sim.addr(), "POST", "/sim/control/split", "", &order).unwrap();
+        assert_eq!(got.text(), r#"{"split":["NSE:SBIN","BSE:SBIN"]}"#);
+        let after = quotes();
+        for (before, after) in before.iter().zip(&after).take(2) {
+            assert!((after.0 * 4.0 - before.0).abs() < 0.5, "{before:?} {after:?}");
+            // Whatever vendors do to candles, an exchange's previous close is in new shares.
+            assert!((after.1 * 4.0 - before.1).abs() < 0.5, "{before:?} {after:?}");
+            assert!((after.2 - before.2 * 4).abs() <= 4, "{before:?} {after:?}");
+        }
+        assert_eq!(after[2], before[2], "another company");
+    }
+    for (body, words) in [
+        (r#"{"symbol":"NSE:NOSUCH","new":2,"old":1}"#, "no share"),
+        (r#"{"symbol":"NSE:NIFTY 50","new":2,"old":1}"#, "no share"),
+        (r#"{"symbol":"NSE:SBIN","new":0,"old":1}"#, "1 to 100"),
+        (r#"{"symbol":"NSE:SBIN","new":1,"old":101}"#, "1 to 100"),
+        (r#"{"symbol":"NSE:SBIN","new":2}"#, "old"),
+    ] {
+        let got = send(sim.addr(), "POST", "/sim/control/split", "", body).unwrap();
+        assert_eq!(got.status, 400, "{body}");
+        assert!(got.text().contains(words), "{body}: {}", got.text());
+    }
+    assert_eq!(get(&sim, "/sim/control/split", "").status, 405);
+}
+
+#[test]
 fn control_says_what_is_wrong_with_an_order() {
     let (sim, _) = sim();
     for (body, words) in [

@@ -115,6 +115,16 @@ impl FeedSlot {
             && self.feed.readiness() == Readiness::Ready
     }
 
+    /// Whether a round of it is under way.
+    pub fn is_asking(&self) -> bool {
+        self.in_flight_since_mono_ms.is_some()
+    }
+
+    /// The index by which to see how far the feed has come.
+    pub fn witness(&self) -> Option<&Symbol> {
+        self.leads.first().map(|lead| &lead.symbol)
+    }
+
     /// Whether its data is fresh and alive: every lead received lately, and moving.
     pub fn speaks(&self, pace: Pace, now: Timestamp, now_mono_ms: u64) -> bool {
         // A feed whose calls carry fewer than the leads needs several for them.

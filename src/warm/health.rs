@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use crate::base::{Source, ist};
@@ -25,6 +26,7 @@ struct Health {
     warmers: Warmers,
     feeds: Feeds,
     market: Market,
+    close: Close,
     lanes: Vec<LaneReport>,
     disclaimer: &'static str,
 }
@@ -77,6 +79,7 @@ struct Warmers {
     quotes: &'static str,
     instruments: &'static str,
     persist: &'static str,
+    close: &'static str,
 }
 
 #[derive(Serialize)]
@@ -103,6 +106,19 @@ struct Market {
     as_of_ist: Option<String>,
     instruments: usize,
     instruments_origin: &'static str,
+}
+
+/// The last revaluation at the close that this process took part in.
+#[derive(Serialize)]
+struct Close {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    priced: usize,
+    missing: usize,
+    cut_off: bool,
+    pages: u64,
+    points: u64,
+    carried: u64,
 }
 
 #[derive(Serialize)]
@@ -150,10 +166,14 @@ fn report(scheduler: &Scheduler) -> Health {
     };
     let broker_a = feed(scheduler, Some(&scheduler.broker_a), now_mono_ms);
     let public = feed(scheduler, scheduler.public.as_ref(), now_mono_ms);
-    let instruments = parts.instruments.load();
+    let close_state = scheduler.close.state(now_mono_ms);
     let status = match (index, broker_a.state, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" => "ok",
+        ("ok", "ok", "ok")
+            if l2.backend != "none" && store.state == "ok" && close_state != "failing" =>
+        {
+            "ok"
+        }
         _ => "degraded",
     };
     Health {
@@ -181,20 +201,17 @@ fn report(scheduler: &Scheduler) -> Health {
             quotes: quotes_state(scheduler, now_mono_ms),
             instruments: instruments_state(scheduler),
             persist,
+            close: close_state,
         },
-        market: Market {
-            phase: scheduler.status().phase.as_str(),
-            calendar_known: scheduler.status().calendar_known,
-            as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
-            instruments: instruments.len(),
-            instruments_origin: instruments.origin().as_str(),
-        },
+        market: market(scheduler),
         feeds: Feeds { broker_a, public },
+        close: close(scheduler.close.counts),
         lanes: [
             &parts.broker_a_lane,
             &parts.public_lane,
             &parts.cache_lane,
             &parts.store_lane,
+            &parts.close_lane,
             &parts.crypto_lane,
         ]
         .map(|lane| lane_report(lane))
@@ -232,6 +249,23 @@ fn instruments_state(scheduler: &Scheduler) -> &'static str {
         // The embedded list serves until a token brings the day's.
         (None, false) => "paused",
     }
+}
+
+fn market(scheduler: &Scheduler) -> Market {
+    let instruments = scheduler.parts.instruments.load();
+    Market {
+        phase: scheduler.status().phase.as_str(),
+        calendar_known: scheduler.status().calendar_known,
+        as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
+        instruments: instruments.len(),
+        instruments_origin: instruments.origin().as_str(),
+    }
+}
+
+fn close(counts: Counts) -> Close {
+    let Counts { date, priced, missing, cut_off, pages, points, carried } = counts;
+    let date = date.map(|date| date.to_string());
+    Close { date, priced, missing, cut_off, pages, points, carried }
 }
 
 fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {

@@ -6,6 +6,7 @@
 //! everything, there is no lock between the parts. It must never wait for an upstream or a disk
 //! itself.
 
+mod close;
 mod feeds;
 mod health;
 mod index;
@@ -29,7 +30,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use crate::base::{Clock, Source};
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
 use crate::cache::{Answers, L1, Misses, SecondLevel};
-use crate::config::{CacheSettings, UpstreamSettings};
+use crate::config::{CacheSettings, CloseSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
 use crate::ops::{Exit, log};
@@ -55,6 +56,10 @@ pub enum Event {
     Instruments(Result<InstrumentList, String>),
     /// A write to the second level ended.
     Persisted(Result<(), String>),
+    /// A call for closing prices ended.
+    ClosePrices(Box<Round>),
+    /// A job of the evening's revaluation ended; `None` when it was lost.
+    Close(Box<close::Outcome>),
     /// A probe of the store ended; what it saw, the store knows.
     StoreProbed,
     Stop,
@@ -111,9 +116,11 @@ pub struct Parts {
     pub public: Option<Arc<Public>>,
     pub public_lane: Arc<Lane>,
     pub cache_lane: Arc<Lane>,
-    pub l1: Arc<L1>,
-    /// Users' finished answers, for their counters.
+    /// The evening's revaluation asks the store here.
+    pub close_lane: Arc<Lane>,
+    /// Users' finished answers, of which new points make some old.
     pub answers: Arc<Answers>,
+    pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
     /// Hashes passwords; here for its counters.
@@ -129,6 +136,7 @@ pub struct Parts {
     /// until one may be asked again.
     pub answer_in_ms: Arc<AtomicU64>,
     pub cache_settings: CacheSettings,
+    pub close: CloseSettings,
     pub upstream: UpstreamSettings,
     pub public_interval_ms: u64,
     pub broker_a_interval_ms: u64,

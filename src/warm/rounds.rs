@@ -26,7 +26,7 @@ const SECTORS_PART: usize = 10;
 
 /// A lane job's deadline beyond the call's own: connecting to a lane takes no time unless it is
 /// stuck.
-const LANE_SLACK_MS: u64 = 5_000;
+pub const LANE_SLACK_MS: u64 = 5_000;
 
 /// How long a symbol of the instrument list that only the public provider was asked for is
 /// remembered as unknown: broker A, which has it, may be back in a moment.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 
+use super::close::CloseWarmer;
 use super::feeds::FeedSlot;
 use super::index;
 use super::instruments::InstrumentsWarmer;
@@ -42,6 +43,7 @@ pub struct Scheduler {
     pub broker_a: FeedSlot,
     pub public: Option<FeedSlot>,
     pub instruments: InstrumentsWarmer,
+    pub close: CloseWarmer,
     pub unstored: Unstored,
     store_probe: StoreProbe,
     status: MarketStatus,
@@ -74,6 +76,7 @@ impl Scheduler {
             broker_a,
             public,
             instruments: InstrumentsWarmer::default(),
+            close: CloseWarmer::default(),
             unstored: Unstored::default(),
             store_probe: StoreProbe::default(),
             status,
@@ -140,6 +143,17 @@ impl Scheduler {
                 self.unstored.in_flight = false;
                 self.persist_failure = done.err();
             }
+            Event::ClosePrices(round) => {
+                let now_mono_ms = self.parts.clock.monotonic_ms();
+                let slot = match round.source {
+                    Source::BrokerA => Some(&self.broker_a),
+                    Source::Public => self.public.as_ref(),
+                };
+                self.close.take_prices(*round, slot, now_mono_ms);
+            }
+            Event::Close(outcome) => {
+                self.close.ended(*outcome, self.parts.clock.monotonic_ms());
+            }
             Event::StoreProbed => self.store_probe.ended(),
             Event::Stop => return false,
         }
@@ -151,6 +165,7 @@ impl Scheduler {
         let now_mono_ms = self.parts.clock.monotonic_ms();
         self.follow_market(now_mono_ms);
         self.watch_feeds(now_mono_ms);
+        self.revalue(now_mono_ms);
         self.ask_feeds(now_mono_ms);
         self.instruments.poll(&self.parts, now_mono_ms, &self.events);
         self.publish(now_mono_ms);
@@ -213,7 +228,8 @@ impl Scheduler {
         self.offer_spare(now_mono_ms);
         let waits = self.somebody_waits();
         let pace = self.policy.broker_a;
-        if self.broker_a.is_due(now_mono_ms, pace, waits) {
+        let in_turn = !self.close.asks_now(Source::BrokerA, now_mono_ms);
+        if in_turn && self.broker_a.is_due(now_mono_ms, pace, waits) {
             rounds::ask(&mut self.broker_a, &self.parts, now_mono_ms, &self.events);
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
@@ -225,6 +241,7 @@ impl Scheduler {
             && !self.broker_a.falters(pace, now_mono_ms, urgent);
         if let Some(public) = &mut self.public
             && !broker_a_serves
+            && !self.close.asks_now(Source::Public, now_mono_ms)
             && public.is_due(now_mono_ms, self.policy.public, waits)
         {
             rounds::ask(public, &self.parts, now_mono_ms, &self.events);
@@ -241,6 +258,14 @@ impl Scheduler {
             self.parts.misses.dismiss();
             self.parts.probes.dismiss();
         }
+    }
+
+    /// Comes before the rounds, which after the close would else take every slot of a feed; leaves
+    /// them every other one, and all while somebody waits.
+    fn revalue(&mut self, now_mono_ms: u64) {
+        let waits = self.somebody_waits() || self.snapshot.is_none() || self.restored;
+        let feeds: Vec<&FeedSlot> = std::iter::once(&self.broker_a).chain(&self.public).collect();
+        self.close.poll(&self.parts, &feeds, waits, now_mono_ms, &self.events);
     }
 
     /// Until some feed may be asked again, as far as is known now.

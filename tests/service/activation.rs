@@ -8,6 +8,8 @@ use super::support::{Answer, Client, Scene, Service, TRADING, members, until};
 const A: &str = "/brokera/activate";
 const B: &str = "/brokerb/activate";
 
+type Mint = fn(&Scene) -> String;
+
 /// Both brokers' apps are known; nobody has logged in.
 fn config(scene: &Scene) -> Config {
     let mut config = scene.config();
@@ -30,7 +32,7 @@ fn api_session(scene: &Scene) -> String {
 }
 
 fn post(service: &Service, path: &str, body: &str) -> Answer {
-    service.client().post(path, "", body)
+    service.client().send_json("POST", path, "", body)
 }
 
 fn code(name: &str, value: &str) -> String {
@@ -95,7 +97,7 @@ fn without_a_secret_only_a_direct_local_client_may() {
         "Origin: https://evil.example\r\n",
     ] {
         for path in [A, B] {
-            let answer = service.client().post(path, line, "{}");
+            let answer = service.client().send_json("POST", path, line, "{}");
             answer.expect_problem(403, "admin_local_only");
         }
     }
@@ -129,7 +131,7 @@ fn with_a_secret_it_is_demanded_of_everybody() {
     // From behind a proxy too, for who has the secret.
     let session = request_token(&scene);
     let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
-    let answer = service.client().post(A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
+    let answer = service.client().send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
     assert_eq!(answer.status, 200);
     service.0.stop();
 }
@@ -143,7 +145,7 @@ fn guesses_are_limited_by_address() {
     let service = scene.start_with(&config);
     let from = |address: &str, secret: &str| {
         let body = format!("{{\"api_session\":\"x\",\"secret\":\"{secret}\"}}");
-        service.client().post(B, &format!("X-Forwarded-For: {address}\r\n"), &body)
+        service.client().send_json("POST", B, &format!("X-Forwarded-For: {address}\r\n"), &body)
     };
     let refused = until("the limit", || {
         let answer = from("203.0.113.7", "guess");
@@ -165,18 +167,20 @@ fn what_the_broker_does_has_its_answer() {
     config.upstream.read_timeout_ms = 300;
     config.upstream.total_timeout_ms = 400;
     config.upstream.sync_timeout_ms = 400;
-    for (route, path, name) in
-        [("broker_a.session", A, "request_token"), ("broker_b.customerdetails", B, "api_session")]
-    {
+    for (route, path, name, mint) in [
+        ("broker_a.session", A, "request_token", request_token as Mint),
+        ("broker_b.customerdetails", B, "api_session", api_session as Mint),
+    ] {
         for (fault, status, problem) in [
             (r#"{"kind":"refuse"}"#, 502, "broker_unavailable"),
-            (r#"{"kind":"hang"}"#, 504, "broker_timeout"),
+            (r#"{"kind":"delay","delay_ms":5000}"#, 504, "broker_timeout"),
             (r#"{"kind":"rate_limit"}"#, 429, "broker_rate_limited"),
-            (r#"{"kind":"garbage"}"#, 502, "broker_answer_invalid"),
+            (r#"{"kind":"html_5xx"}"#, 502, "broker_unavailable"),
+            (r#"{"kind":"missing_fields"}"#, 502, "broker_answer_invalid"),
         ] {
             let service = scene.start_with(&config);
             scene.fault(route, fault);
-            let answer = post(&service, path, &code(name, "some-code"));
+            let answer = post(&service, path, &code(name, &mint(&scene)));
             answer.expect_problem(status, problem);
             assert_eq!(scene.control("DELETE", "faults", "").status, 200);
             service.0.stop();
@@ -203,11 +207,11 @@ fn bodies_are_json_of_the_right_shape() {
     let mut client: Client = service.client();
     let plain = "POST /brokerb/activate HTTP/1.1\r\nHost: bhav\r\nContent-Length: 2\r\n\r\n{}";
     client.exchange(plain, true).expect_problem(415, "unsupported_media_type");
-    client.post(B, "", "{").expect_problem(400, "malformed_json");
+    client.send_json("POST", B, "", "{").expect_problem(400, "malformed_json");
     let long = code("api_session", &"x".repeat(257));
-    client.post(B, "", &long).expect_problem(400, "validation_failed");
+    client.send_json("POST", B, "", &long).expect_problem(400, "validation_failed");
     let huge = code("api_session", &"x".repeat(70_000));
-    client.post(B, "", &huge).expect_problem(413, "body_too_large");
+    client.send_json("POST", B, "", &huge).expect_problem(413, "body_too_large");
     assert_eq!(service.client().get(B).header("allow"), Some("OPTIONS, POST"));
     service.0.stop();
 }

@@ -1,4 +1,4 @@
-//! Broker A's client: quotes, the daily token exchange, the instruments file.
+//! Broker A's client: quotes, the daily token exchange, the instruments file, daily candles.
 //!
 //! Runs on upstream lanes and blocks up to each call's deadline. All callers of the process share
 //! one quote slot a second; a caller that comes too early is told so, never queued here.
@@ -12,9 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
 
 use super::NAME;
+use super::candles;
 use super::instruments::{self, InstrumentList};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
@@ -22,6 +25,7 @@ use super::wire::{self, QuoteRow};
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, Synced};
 use crate::brokers::counters::CallCounts;
 use crate::brokers::gate::Gate;
+use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::limiter::Penalty;
 use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
@@ -58,6 +62,7 @@ pub struct BrokerA {
     limits: CallLimits,
     instruments_limits: CallLimits,
     quotes: Gate,
+    candles: Gate,
     other: Gate,
     route: RouteChoice,
     portfolios: Portfolios,
@@ -90,6 +95,7 @@ impl BrokerA {
                 total_timeout_ms: INSTRUMENTS_TIMEOUT_MS.max(upstream.total_timeout_ms),
             },
             quotes: gate("broker A quotes", settings.quote_interval_ms),
+            candles: gate("broker A candles", candles::INTERVAL_MS),
             other: gate("broker A", OTHER_INTERVAL_MS),
             route: RouteChoice::new("broker A /quote", clock.clone()),
             portfolios,
@@ -100,6 +106,11 @@ impl BrokerA {
     /// Counts of the quote calls.
     pub fn quote_counts(&self) -> CallCounts {
         self.quotes.counts()
+    }
+
+    /// Counts of the calls for candles.
+    pub fn candle_counts(&self) -> CallCounts {
+        self.candles.counts()
     }
 
     /// Counts of all other calls.
@@ -141,11 +152,13 @@ impl BrokerA {
         ];
         let url = format!("{}/session/token", self.url);
         let login = self.other.call(|| {
-            let reply = self
+            let mut reply = self
                 .transport
                 .post_form(&url, &[API_VERSION], &fields, self.limits)
                 .map_err(|error| error.of(NAME))?;
-            match wire::login(&reply) {
+            let login = wire::login(&reply);
+            drop(Zeroizing::new(std::mem::take(&mut reply.body)));
+            match login {
                 // Here the "token" is the request token or the checksum.
                 Err(FeedError::TokenDead { .. }) => Err(refused("request token not accepted")),
                 other => other,
@@ -181,6 +194,41 @@ impl BrokerA {
         })
     }
 
+    /// Whether a call for candles would be let out now. Never blocks.
+    pub fn candles_readiness(&self) -> Readiness {
+        match self.token.usable(self.clock.now()) {
+            Ok(_) => self.candles.readiness(),
+            Err(readiness) => readiness,
+        }
+    }
+
+    /// Daily candles of one instrument from `from` to `to`, both included, at most
+    /// [`SPAN_DAYS_MAX`](crate::brokers::history::SPAN_DAYS_MAX) days. Days without trading have
+    /// none; a running day has one that is not finished. Three calls a second at most.
+    ///
+    /// # Errors
+    /// [`FeedError`]; [`FeedError::Refused`] when the broker does not know the token.
+    pub fn daily_candles(
+        &self,
+        instrument_token: u32,
+        from: Date,
+        to: Date,
+    ) -> Result<DailyCandles, FeedError> {
+        let days = Days::checked(NAME, from, to)?;
+        let token = self.token.usable(self.clock.now());
+        let token = token.map_err(|readiness| self.candles.hold(readiness))?;
+        let url = format!("{}{}", self.url, candles::target(instrument_token, days));
+        self.candles.call(|| {
+            let answer = self.get(&url, &token, self.limits);
+            let answer = answer.and_then(|reply| candles::parse(&reply, days));
+            match &answer {
+                Ok(_) => token.mark_works(),
+                Err(error) => self.note_refusal(error, &token),
+            }
+            answer
+        })
+    }
+
     fn get(&self, url: &str, token: &Token, limits: CallLimits) -> Result<Reply, FeedError> {
         let authorization = token.authorization();
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
@@ -210,14 +258,19 @@ impl BrokerA {
                     (FeedError::Malformed { .. }, true) => self.route.spare_failed(),
                     _ => {}
                 }
-                note_dead(&error, token);
-                if matches!(error, FeedError::NoPermission { .. })
-                    && token.mark_no_permission(self.clock.now())
-                {
-                    tracing::warn!("broker A's plan has no market data");
-                }
+                self.note_refusal(&error, token);
                 Err(error)
             }
+        }
+    }
+
+    /// Writes onto the token what the broker refused market data for.
+    fn note_refusal(&self, error: &FeedError, token: &Token) {
+        note_dead(error, token);
+        if matches!(error, FeedError::NoPermission { .. })
+            && token.mark_no_permission(self.clock.now())
+        {
+            tracing::warn!("broker A's plan has no market data");
         }
     }
 }

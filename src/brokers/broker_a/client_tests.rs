@@ -302,3 +302,57 @@ fn urls_of_the_settings_are_checked() {
         assert_eq!(BadUrl::checked("s", url).is_ok(), good, "{url}");
     }
 }
+
+#[test]
+fn daily_candles_have_a_pace_of_their_own() {
+    let body = br#"{"status":"success","data":{"candles":[
+        ["2021-06-07T00:00:00+0530",1390,1412.05,1388.6,1389.65,5000000],
+        ["2021-06-08T00:00:00+0530",1396,1421.75,1395.55,1412.95,7360198]]}}"#;
+    let respond = |request: &Seen, stream: &mut _| {
+        let candles = request.target.starts_with("/instruments/historical/");
+        answer(stream, 200, "X-Bhav-Simulator: 1\r\n", if candles { body } else { QUOTE });
+    };
+    serve(respond, |url, seen| {
+        let bench = bench(url, SAMPLE_DAY);
+        let (from, to) = (jiff::civil::date(2019, 6, 9), jiff::civil::date(2021, 6, 8));
+        let candles = |broker: &BrokerA| broker.daily_candles(408_065, from, to);
+        let read = candles(&bench.broker).unwrap();
+        assert_eq!((read.candles.len(), read.simulated), (2, true));
+        assert_eq!(read.candles[1].open_e4, 13_960_000);
+        assert_eq!(
+            seen()[0].target,
+            "/instruments/historical/408065/day?from=2019-06-09+00:00:00&to=2021-06-08+23:59:59"
+        );
+        assert_eq!(seen()[0].header("authorization"), Some("token key:token"));
+        assert!(matches!(bench.broker.candles_readiness(), Readiness::Paced(_)));
+        candles(&bench.broker).unwrap_err();
+        bench.broker.quotes(&symbols(&["NSE:INFY"])).unwrap();
+        bench.clock.advance_ms(350);
+        candles(&bench.broker).unwrap();
+        assert_eq!(seen().len(), 3);
+        assert_eq!(bench.broker.candle_counts().calls, 2);
+        bench.clock.advance_ms(350);
+        bench.broker.daily_candles(408_065, jiff::civil::date(2000, 1, 1), to).unwrap_err();
+        assert_eq!(seen().len(), 3, "too long a span is not asked for");
+    });
+}
+
+#[test]
+fn candles_need_a_plan_with_market_data() {
+    serve(
+        |_, stream| {
+            let body = br#"{"status":"error","message":"x","error_type":"PermissionException"}"#;
+            answer(stream, 403, "", body);
+        },
+        |url, seen| {
+            let bench = bench(url, SAMPLE_DAY);
+            let day = jiff::civil::date(2021, 6, 8);
+            let error = bench.broker.daily_candles(1, day, day).unwrap_err();
+            assert!(matches!(error, FeedError::NoPermission { .. }), "{error}");
+            assert_eq!(bench.broker.readiness(), Readiness::NoPermission);
+            assert_eq!(bench.broker.candles_readiness(), Readiness::NoPermission);
+            bench.broker.daily_candles(1, day, day).unwrap_err();
+            assert_eq!(seen().len(), 1);
+        },
+    );
+}

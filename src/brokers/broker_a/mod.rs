@@ -4,14 +4,18 @@
 //! Runs on upstream lanes; every call blocks up to its deadline. It never renews a token by itself
 //! and never logs one.
 
+mod candles;
 mod client;
 pub mod instruments;
 mod portfolio;
 mod portfolio_wire;
+pub mod replies;
 mod session;
+mod tokens;
 pub mod wire;
 
 pub use client::BrokerA;
+pub use tokens::Tokens;
 
 /// The name in errors and logs.
 pub(super) const NAME: &str = "broker A";

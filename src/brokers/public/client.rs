@@ -11,13 +11,16 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 
 use super::NAME;
+use super::candles;
 use super::symbols::SymbolMap;
 use super::wire::{self, RANGE, Said, Spark};
 use crate::base::{Clock, Quote, Source, Symbol};
 use crate::brokers::counters::CallCounts;
 use crate::brokers::gate::Gate;
+use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::limiter::Penalty;
 use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
@@ -81,6 +84,31 @@ impl Public {
     /// Counts of all calls.
     pub fn counts(&self) -> CallCounts {
         self.gate.counts()
+    }
+
+    /// Daily candles of one share from `from` to `to`, both included, at most
+    /// [`SPAN_DAYS_MAX`](crate::brokers::history::SPAN_DAYS_MAX) days; `None` where the provider
+    /// does not have it. Takes the same slot as a batch of quotes, so
+    /// [`readiness`](MarketFeed::readiness) tells about it too.
+    ///
+    /// # Errors
+    /// [`FeedError`].
+    pub fn daily_candles(
+        &self,
+        symbol: &Symbol,
+        from: Date,
+        to: Date,
+    ) -> Result<Option<DailyCandles>, FeedError> {
+        let days = Days::checked(NAME, from, to)?;
+        if !self.enabled {
+            return Err(self.gate.hold(Readiness::Off));
+        }
+        let Some(name) = self.symbols.spelled(symbol) else { return Ok(None) };
+        let mut url = format!("{}/v8/finance/chart/", self.url);
+        push_encoded(&mut url, &name);
+        url.push('?');
+        url.push_str(&candles::query(days, self.clock.now_ms()));
+        self.gate.call(|| self.get(&url).and_then(|reply| candles::parse(&reply, days)))
     }
 
     fn ask_spark(&self, spelled: &[Spelled<'_>]) -> Result<Batch, FeedError> {

@@ -160,3 +160,32 @@ fn can_be_switched_off() {
     assert!(matches!(error, FeedError::NotReady(Readiness::Off)), "{error}");
     assert_eq!((public.counts().calls, public.counts().held_back), (0, 1));
 }
+
+#[test]
+fn daily_candles_share_the_slot_of_quotes() {
+    let body = br#"{"chart":{"result":[{"meta":{"currency":"INR"},"timestamp":[1775706300],
+        "indicators":{"quote":[{"open":[1],"high":[3.004999],"low":[1],"close":[2],"volume":[9]}]}
+        }],"error":null}}"#;
+    let respond = |request: &Seen, stream: &mut _| {
+        let chart = request.target.starts_with("/v8/finance/chart/M%26M.NS?period1=1775586600");
+        answer(stream, 200, "X-Bhav-Simulator: 1\r\n", if chart { body } else { SPARK });
+    };
+    serve(respond, |url, seen| {
+        let (clock, public) = public(url, |_| {});
+        let mahindra = &symbols(&["NSE:M&M"])[0];
+        let (from, to) = (jiff::civil::date(2026, 4, 8), jiff::civil::date(2026, 4, 9));
+        let read = public.daily_candles(mahindra, from, to).unwrap().unwrap();
+        assert_eq!((read.candles.len(), read.simulated), (1, true));
+        assert_eq!((read.candles[0].date, read.candles[0].high_e4), (to, 30_000));
+        assert!(matches!(public.readiness(), Readiness::Paced(_)), "quotes have to wait");
+        public.quotes(&symbols(&["NSE:BEL"])).unwrap_err();
+        public.daily_candles(mahindra, from, to).unwrap_err();
+        clock.advance_ms(15_000);
+        public.quotes(&symbols(&["NSE:BEL"])).unwrap();
+        assert_eq!(seen().len(), 2);
+        let bond = &symbols(&["NSE:XYZ-N1"])[0];
+        assert_eq!(public.daily_candles(bond, from, to).unwrap(), None, "costs no call");
+        public.daily_candles(mahindra, to, from).unwrap_err();
+        assert_eq!(seen().len(), 2);
+    });
+}

@@ -23,6 +23,12 @@ pub const RANGE: &str = "1d";
 /// The only currency that is believed, for indices too.
 const CURRENCY: &str = "INR";
 
+/// The exchange that retired symbols are filed under.
+const RETIRED: &str = "YHD";
+
+/// How the provider says that a symbol has no bar in the days asked for.
+const NO_DATA: &str = "Data doesn't exist";
+
 /// Bytes at the start of a text answer that are searched for known phrases.
 const PHRASE_BYTES_MAX: usize = 4_096;
 
@@ -94,8 +100,17 @@ struct Charts<'a> {
 }
 
 #[derive(Deserialize)]
-struct Chart {
+struct WithMeta {
     meta: Meta,
+}
+
+/// A chart that was asked for its bars.
+pub(super) enum Chart<'a> {
+    Result(LazyValue<'a>),
+    /// There is no such symbol.
+    Unknown,
+    /// There is, without a bar in the days asked for.
+    NoData,
 }
 
 #[derive(Deserialize)]
@@ -162,6 +177,46 @@ pub fn chart(reply: &Reply) -> Result<Option<Said>, FeedError> {
     }
 }
 
+/// Reads a chart answer for its bars.
+///
+/// # Errors
+/// [`FeedError`] by status and body.
+pub(super) fn history(reply: &Reply) -> Result<Chart<'_>, FeedError> {
+    let answer = match top(reply)? {
+        Top { chart: Some(answer), .. } => answer,
+        Top { finance: Some(answer), .. } | Top { spark: Some(answer), .. } => {
+            return Err(results(reply, answer)
+                .err()
+                .unwrap_or_else(|| malformed("another answer")));
+        }
+        _ => return Err(refused(reply, None)),
+    };
+    let description = answer.error.as_ref().and_then(|fault| fault.description.as_deref());
+    if description.is_some_and(|text| text.starts_with(NO_DATA)) {
+        return Ok(Chart::NoData);
+    }
+    match results(reply, answer)? {
+        None => Ok(Chart::Unknown),
+        Some(results) => match results.into_iter().next() {
+            Some(first) => Ok(Chart::Result(first)),
+            None => Err(malformed("chart without result")),
+        },
+    }
+}
+
+/// Whether a chart is of a live symbol; `false` for a retired one, and for one in another currency,
+/// which is not the share that was meant.
+///
+/// # Errors
+/// [`FeedError::Malformed`] without `meta`.
+pub(super) fn is_priced_in_rupees(chart: &LazyValue<'_>) -> Result<bool, FeedError> {
+    let Ok(WithMeta { meta }) = sonic_rs::from_str(chart.as_raw_str()) else {
+        return Err(malformed("chart without meta"));
+    };
+    let retired = meta.exchange_name.as_deref() == Some(RETIRED);
+    Ok(!retired && meta.currency.as_deref() == Some(CURRENCY))
+}
+
 /// Status first, then whether it is JSON at all.
 fn top(reply: &Reply) -> Result<Top<'_>, FeedError> {
     let source_name = NAME;
@@ -207,10 +262,10 @@ fn nested(result: &LazyValue<'_>) -> Option<(String, Said)> {
 }
 
 fn said(chart: &LazyValue<'_>) -> Said {
-    let Ok(Chart { meta }) = sonic_rs::from_str(chart.as_raw_str()) else {
+    let Ok(WithMeta { meta }) = sonic_rs::from_str(chart.as_raw_str()) else {
         return Said::Nonsense;
     };
-    if meta.exchange_name.as_deref() == Some("YHD") {
+    if meta.exchange_name.as_deref() == Some(RETIRED) {
         return Said::Ghost;
     }
     match meta.currency.as_deref() {

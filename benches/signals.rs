@@ -1,0 +1,72 @@
+//! What signals cost for 200 symbols with two years of candles: the newest bar, as in each refresh
+//! of the day, and everything from the stored candles, once a day. One core.
+
+#![expect(clippy::unwrap_used, reason = "a bench stops at the first surprise")]
+
+use std::hint::black_box;
+
+use bhav::base::Candle;
+use bhav::base::candle::PRICE_E4;
+use bhav::signals::evaluate::{History, Signal, Universe, rank};
+use bhav::signals::patterns::{Columns, Detector};
+use bhav::signals::record::WINDOW_DATES;
+use criterion::{Criterion, criterion_group, criterion_main};
+use jiff::civil::Date;
+
+const SYMBOLS: usize = 200;
+
+/// A seeded walk on a tick of 0.05, with about one signal a day.
+fn history(number: usize) -> History {
+    let mut random = fastrand::Rng::with_seed(number as u64);
+    let tick = PRICE_E4 / 20;
+    let mut close = 500 * PRICE_E4;
+    let mut date = Date::constant(2024, 1, 1);
+    let candles = (0..WINDOW_DATES).map(|_| {
+        let mut step = |most: i64| random.i64(-most..=most) * tick;
+        let open = close + step(30);
+        close = (open + step(150)).max(PRICE_E4);
+        let high_e4 = open.max(close) + step(60).max(0);
+        let low_e4 = (open.min(close) - step(60).max(0)).max(tick);
+        date = date.tomorrow().unwrap();
+        Candle { date, open_e4: open, high_e4, low_e4, close_e4: close, volume: 1_000 }
+    });
+    History { symbol: format!("S{number:03}"), candles: candles.collect() }
+}
+
+fn signals(c: &mut Criterion) {
+    let histories: Vec<History> = (0..SYMBOLS).map(history).collect();
+    let universe = Universe::examine(&histories, |_| ());
+    let last = WINDOW_DATES - 1;
+    let of_last = universe.signals_on(last);
+    let found: usize = (0..WINDOW_DATES).map(|date| universe.signals_on(date).len()).sum();
+    let a_day = found as f64 / (SYMBOLS * WINDOW_DATES) as f64;
+    assert!((0.5..2.0).contains(&a_day), "{a_day} signals per symbol and day");
+
+    let columns: Vec<(&str, Columns)> =
+        histories.iter().map(|h| (h.symbol.as_str(), Columns::of(&h.candles))).collect();
+    let detector = Detector::default();
+    let mut group = c.benchmark_group("signals of 200 symbols");
+    group.bench_function("newest bar, confidence, ranking", |b| {
+        b.iter(|| {
+            let mut signals = Vec::new();
+            for (symbol, columns) in black_box(&columns) {
+                signals.extend(detector.newest(columns).into_iter().map(|key| Signal {
+                    symbol,
+                    key,
+                    weight: universe.weigh(key, last),
+                }));
+            }
+            signals.sort_by(rank);
+            assert_eq!(signals.len(), of_last.len());
+            signals
+        });
+    });
+    group.sample_size(20);
+    group.bench_function("daily rebuild from candles", |b| {
+        b.iter(|| Universe::examine(black_box(&histories), |_| ()));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, signals);
+criterion_main!(benches);

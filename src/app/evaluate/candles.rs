@@ -1,0 +1,291 @@
+//! Reads a folder of candles, and believes nothing: what cannot be true is left out and told.
+//!
+//! One symbol a file. Whole files are read into memory, within limits. Quotes have no meaning, so
+//! that a stray one spoils one row and not the rest of the file.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use csv::ByteRecord;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+
+use crate::base::candle::price_e4;
+use crate::base::{Candle, decimal, symbol};
+use crate::signals::evaluate::History;
+
+/// Most files of a folder: several times any index of the exchange.
+pub const FILES_MAX: usize = 1_000;
+/// Most rows of a file: forty years of sessions.
+pub const ROWS_MAX: usize = 10_000;
+/// Most bytes of a file: four hundred for each row, several times what vendors write.
+pub const BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most rows of one file told one by one; the others are counted.
+pub const TOLD_MAX: usize = 20;
+/// Most characters of a field shown when it is wrong.
+const SHOWN_CHARS_MAX: usize = 24;
+
+const COLUMNS: [&str; 6] = ["date", "open", "high", "low", "close", "volume"];
+
+/// Why a folder cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    #[error("{}: {cause}", folder.display())]
+    Unreadable { folder: PathBuf, cause: io::Error },
+    #[error("{}: more than {FILES_MAX} CSV files", folder.display())]
+    TooManyFiles { folder: PathBuf },
+    #[error("{}: no CSV file; one a symbol is expected, such as INFY.csv", folder.display())]
+    NoFiles { folder: PathBuf },
+    #[error("{}: no usable candle in any of its CSV files", folder.display())]
+    NothingUsable { folder: PathBuf },
+}
+
+/// Why a whole file is left out.
+#[derive(Debug, thiserror::Error)]
+enum FileFault {
+    #[error("its name is no ticker")]
+    Name,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("not a file")]
+    NotAFile,
+    #[error("more than {BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("more than {ROWS_MAX} rows")]
+    TooManyRows,
+    #[error("line 1 must name the column `{0}` once")]
+    Column(&'static str),
+    #[error("no usable row")]
+    NoCandles,
+}
+
+/// What a folder held.
+#[derive(Debug, Default)]
+pub struct Folder {
+    pub histories: Vec<History>,
+    pub files: usize,
+    pub files_left_out: usize,
+    pub rows_left_out: usize,
+    told: Vec<String>,
+}
+
+impl Folder {
+    /// What was left out and why, in the order of files and lines.
+    pub fn told(&self) -> impl Iterator<Item = &str> {
+        self.told.iter().map(String::as_str)
+    }
+}
+
+/// The CSV files of `folder`, by name.
+///
+/// # Errors
+/// [`FolderError`] where there are none or too many.
+pub fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let unreadable = |cause| FolderError::Unreadable { folder: folder.into(), cause };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "csv") {
+            files.push(path);
+        }
+        if files.len() > FILES_MAX {
+            return Err(FolderError::TooManyFiles { folder: folder.into() });
+        }
+    }
+    if files.is_empty() {
+        return Err(FolderError::NoFiles { folder: folder.into() });
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads `files`; `done` hears of each.
+pub fn read(files: &[PathBuf], mut done: impl FnMut()) -> Folder {
+    let mut folder = Folder { files: files.len(), ..Folder::default() };
+    for path in files {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name: String = name.escape_debug().collect();
+        let mut rows = Rows { file: &name, left_out: 0, told: &mut folder.told };
+        match history(path, &mut rows) {
+            Ok(history) => folder.histories.push(history),
+            Err(fault) => {
+                rows.told.push(format!("{name}: left out: {fault}"));
+                folder.files_left_out += 1;
+            }
+        }
+        let untold = rows.left_out.saturating_sub(TOLD_MAX);
+        if untold > 0 {
+            rows.told.push(format!("{name}: {untold} more rows left out"));
+        }
+        folder.rows_left_out += rows.left_out;
+        done();
+    }
+    folder
+}
+
+/// Hears of the rows of one file that are left out.
+struct Rows<'a> {
+    file: &'a str,
+    left_out: usize,
+    told: &'a mut Vec<String>,
+}
+
+impl Rows<'_> {
+    /// `line` is asked for only when it is told.
+    fn leave_out(&mut self, fault: &RowFault, line: impl FnOnce() -> usize) {
+        self.left_out += 1;
+        if self.left_out <= TOLD_MAX {
+            self.told.push(format!("{}:{}: left out: {fault}", self.file, line()));
+        }
+    }
+}
+
+fn history(path: &Path, rows: &mut Rows<'_>) -> Result<History, FileFault> {
+    let ticker = path.file_stem().and_then(|stem| stem.to_str()).ok_or(FileFault::Name)?;
+    if !symbol::well_formed(format!("NSE:{ticker}").as_bytes()) {
+        return Err(FileFault::Name);
+    }
+    let candles = parse(&contents(path)?, rows)?;
+    if candles.is_empty() {
+        return Err(FileFault::NoCandles);
+    }
+    Ok(History { symbol: ticker.to_owned(), candles })
+}
+
+fn contents(path: &Path) -> Result<Vec<u8>, FileFault> {
+    // Before it is opened: opening a pipe would wait for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(FileFault::NotAFile);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX { Err(FileFault::TooLarge) } else { Ok(bytes) }
+}
+
+fn parse(bytes: &[u8], rows: &mut Rows<'_>) -> Result<Vec<Candle>, FileFault> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).quoting(false).from_reader(bytes);
+    // Reading from memory, any bytes, any number of fields: no error is left.
+    let unexpected = |error: csv::Error| FileFault::Io(error.into());
+    let places = places(reader.byte_headers().map_err(unexpected)?)?;
+    let mut candles: Vec<Candle> = Vec::new();
+    let mut record = ByteRecord::new();
+    let mut count = 0;
+    while reader.read_byte_record(&mut record).map_err(unexpected)? {
+        count += 1;
+        if count > ROWS_MAX {
+            return Err(FileFault::TooManyRows);
+        }
+        match row(&record, &places, candles.last().map(|candle| candle.date)) {
+            Ok(candle) => candles.push(candle),
+            Err(fault) => rows.leave_out(&fault, || line(bytes, &record)),
+        }
+    }
+    Ok(candles)
+}
+
+/// Line of a record, counted from 1. The record's own count is off behind empty lines.
+fn line(bytes: &[u8], record: &ByteRecord) -> usize {
+    let start = record.position().map_or(0, |position| position.byte() as usize);
+    let empty = bytes[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    memchr::memchr_iter(b'\n', &bytes[..start + empty]).count() + 1
+}
+
+/// Where each of [`COLUMNS`] stands.
+fn places(headers: &ByteRecord) -> Result<[usize; 6], FileFault> {
+    let mut places = [0; 6];
+    for (place, column) in places.iter_mut().zip(COLUMNS) {
+        let named = |field: &[u8]| bare(field).eq_ignore_ascii_case(column.as_bytes());
+        let mut found = headers.iter().enumerate().filter(|(_, field)| named(field));
+        match (found.next(), found.next()) {
+            (Some((at, _)), None) => *place = at,
+            _ => return Err(FileFault::Column(column)),
+        }
+    }
+    Ok(places)
+}
+
+/// Why a row is left out.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum RowFault {
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    #[error("{column} `{shown}` {why}")]
+    Field { column: &'static str, shown: String, why: &'static str },
+    #[error("{0}")]
+    Candle(#[from] crate::base::candle::CandleFault),
+    #[error("the date stands in a row before")]
+    Again,
+    #[error("the date is before that of a row above")]
+    Descending,
+}
+
+fn row(record: &ByteRecord, at: &[usize; 6], before: Option<Date>) -> Result<Candle, RowFault> {
+    let field = |column: usize| Field::of(record, at[column], COLUMNS[column]);
+    let candle = Candle {
+        date: field(0)?.date()?,
+        open_e4: field(1)?.price()?,
+        high_e4: field(2)?.price()?,
+        low_e4: field(3)?.price()?,
+        close_e4: field(4)?.price()?,
+        volume: field(5)?.shares()?,
+    };
+    candle.check()?;
+    match before {
+        Some(before) if candle.date == before => Err(RowFault::Again),
+        Some(before) if candle.date < before => Err(RowFault::Descending),
+        _ => Ok(candle),
+    }
+}
+
+struct Field<'a> {
+    column: &'static str,
+    text: &'a str,
+}
+
+impl<'a> Field<'a> {
+    fn of(record: &'a ByteRecord, at: usize, column: &'static str) -> Result<Self, RowFault> {
+        let bytes = record.get(at).map(bare).filter(|bytes| !bytes.is_empty());
+        let bytes = bytes.ok_or(RowFault::Missing(column))?;
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Self { column, text }),
+            Err(_) => Err(Self { column, text: "..." }.fault("is not UTF-8 text")),
+        }
+    }
+
+    fn date(&self) -> Result<Date, RowFault> {
+        // The parser takes other forms too, and times.
+        let whole = self.text.len() == "2026-11-20".len();
+        let date = self.text.parse().ok().filter(|_| whole);
+        date.ok_or_else(|| self.fault("is not a date such as 2026-11-20"))
+    }
+
+    fn number(&self) -> Result<Decimal, RowFault> {
+        decimal::parse(self.text).ok_or_else(|| self.fault("is not a finite number"))
+    }
+
+    fn price(&self) -> Result<i64, RowFault> {
+        price_e4(self.number()?).ok_or_else(|| self.fault("is out of range"))
+    }
+
+    fn shares(&self) -> Result<i64, RowFault> {
+        let whole = Some(self.number()?).filter(Decimal::is_integer);
+        whole.and_then(|n| n.to_i64()).ok_or_else(|| self.fault("is not a number of shares"))
+    }
+
+    fn fault(&self, why: &'static str) -> RowFault {
+        let shown = self.text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+        RowFault::Field { column: self.column, shown, why }
+    }
+}
+
+/// A field without blanks and quotes around it.
+fn bare(field: &[u8]) -> &[u8] {
+    let field = field.trim_ascii();
+    field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(field)
+}
+
+#[cfg(test)]
+#[path = "candles_tests.rs"]
+mod tests;

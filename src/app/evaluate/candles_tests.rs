@@ -1,0 +1,131 @@
+//! What is read of a folder of candles, what is left out, and the limits.
+
+use super::*;
+
+const HEADERS: &str = "date,open,high,low,close,volume\n";
+
+/// Candles of a text and what was told of it.
+fn parsed(text: &[u8]) -> (Result<Vec<Candle>, String>, usize, Vec<String>) {
+    let mut told = Vec::new();
+    let mut rows = Rows { file: "A.csv", left_out: 0, told: &mut told };
+    let candles = parse(text, &mut rows).map_err(|fault| fault.to_string());
+    let left_out = rows.left_out;
+    (candles, left_out, told)
+}
+
+/// What is told of one row below a good one.
+fn told(row: &str) -> String {
+    let text = format!("{HEADERS}2024-01-02,10,11,9,10,5\n{row}\n");
+    let (candles, left_out, told) = parsed(text.as_bytes());
+    assert_eq!((candles.unwrap().len(), left_out), (1, 1), "{row}");
+    told.concat().strip_prefix("A.csv:3: left out: ").unwrap().to_owned()
+}
+
+#[test]
+fn columns_are_found_by_name() {
+    let text = "\u{feff}Symbol,Close, LOW ,high,open,Date,\"volume\"\r\n\
+        X,10.5,9.25,11,10,\"2024-01-02\",1200.0\r\n";
+    let (candles, _, _) = parsed(text.as_bytes());
+    let candle = Candle {
+        date: Date::constant(2024, 1, 2),
+        open_e4: 100_000,
+        high_e4: 110_000,
+        low_e4: 92_500,
+        close_e4: 105_000,
+        volume: 1_200,
+    };
+    assert_eq!(candles.unwrap(), [candle]);
+    for (headers, column) in
+        [("", "date"), ("date,open,high,low,close", "volume"), ("date,date,open,high,low", "date")]
+    {
+        let (candles, _, _) = parsed(headers.as_bytes());
+        let fault = format!("line 1 must name the column `{column}` once");
+        assert_eq!(candles, Err(fault), "{headers}");
+    }
+}
+
+#[test]
+fn each_fault_is_named() {
+    for (row, why) in [
+        ("2024-01-03,NaN,11,9,10,5", "open `NaN` is not a finite number"),
+        ("2024-01-03,10,-inf,9,10,5", "high `-inf` is not a finite number"),
+        ("2024-01-03,10,1e400,9,10,5", "high `1e400` is not a finite number"),
+        ("2024-01-03,10,1e20,9,10,5", "high `1e20` is out of range"),
+        ("2024-01-03,10,11,0,10,5", "a price is not positive"),
+        ("2024-01-03,10,11,-9,10,5", "a price is not positive"),
+        ("2024-01-03,10,9,11,10,5", "the high is below another price, or the low above one"),
+        ("2024-01-03,10,11,9,10,0", "nothing was traded"),
+        ("2024-01-03,10,11,9,10,5.5", "volume `5.5` is not a number of shares"),
+        ("2024-01-03,10,11,9,10", "volume is missing"),
+        ("2024-01-03,10,,9,10,5", "high is missing"),
+        ("2024-13-03,10,11,9,10,5", "date `2024-13-03` is not a date such as 2026-11-20"),
+        ("20240103,10,11,9,10,5", "date `20240103` is not a date such as 2026-11-20"),
+        ("2024-01-02,10,11,9,10,5", "the date stands in a row before"),
+        ("2024-01-01,10,11,9,10,5", "the date is before that of a row above"),
+        ("2024-01-03,\u{1b}[31m,11,9,10,5", "open `\\u{1b}[31m` is not a finite number"),
+        ("\"2024-01-03,10,11,9,10,5", "date `\\\"2024-01-03` is not a date such as 2026-11-20"),
+    ] {
+        assert_eq!(told(row), why, "{row}");
+    }
+    let (_, left_out, told) = parsed(b"date,open,high,low,close,volume\n\xff,1,1,1,1,1\n");
+    assert_eq!(left_out, 1);
+    assert_eq!(told, ["A.csv:2: left out: date `...` is not UTF-8 text"]);
+}
+
+#[test]
+fn lines_are_counted_through_empty_ones() {
+    let text =
+        format!("{HEADERS}\r\n\n2024-01-02,10,11,9,10,5\n\n\nbad\n2024-01-03,1,2,1,1,5\nbad");
+    let (candles, _, told) = parsed(text.as_bytes());
+    assert_eq!(candles.unwrap().len(), 2);
+    let lines: Vec<_> = told.iter().map(|told| told.split(' ').next().unwrap()).collect();
+    assert_eq!(lines, ["A.csv:7:", "A.csv:9:"]);
+}
+
+#[test]
+fn a_file_has_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let row = "2024-01-02,10,11,9,10,5\n";
+    fs::write(path("A.csv"), format!("{HEADERS}{row}")).unwrap();
+    fs::write(path("B.csv"), format!("{HEADERS}{}", row.repeat(ROWS_MAX + 1))).unwrap();
+    fs::write(path("C.csv"), format!("{HEADERS}{}", row.repeat(ROWS_MAX))).unwrap();
+    File::create(path("D.csv")).unwrap().set_len(BYTES_MAX + 1).unwrap();
+    fs::create_dir(path("E.csv")).unwrap();
+    fs::write(path("f.csv"), format!("{HEADERS}{row}")).unwrap();
+    fs::write(path("G.csv"), HEADERS).unwrap();
+    let files = list(folder.path()).unwrap();
+    let mut done = 0;
+    let read = read(&files, || done += 1);
+    assert_eq!((done, read.files, read.files_left_out), (7, 7, 5));
+    let symbols: Vec<_> = read.histories.iter().map(|history| history.symbol.as_str()).collect();
+    assert_eq!(symbols, ["A", "C"]);
+    assert_eq!(read.histories[1].candles.len(), 1);
+    let whole: Vec<_> = read.told().filter(|told| !told.contains("stands in a row")).collect();
+    assert_eq!(
+        whole,
+        [
+            "B.csv: left out: more than 10000 rows",
+            "B.csv: 9979 more rows left out",
+            "C.csv: 9979 more rows left out",
+            "D.csv: left out: more than 4194304 bytes",
+            "E.csv: left out: not a file",
+            "G.csv: left out: no usable row",
+            "f.csv: left out: its name is no ticker",
+        ]
+    );
+    assert_eq!(read.rows_left_out, 2 * (ROWS_MAX - 1));
+    assert_eq!(read.told().count(), 2 * TOLD_MAX + whole.len());
+}
+
+#[test]
+fn a_folder_has_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..FILES_MAX {
+        File::create(folder.path().join(format!("S{number}.csv"))).unwrap();
+    }
+    assert_eq!(list(folder.path()).unwrap().len(), FILES_MAX);
+    File::create(folder.path().join("S.csv")).unwrap();
+    let error = list(folder.path()).unwrap_err();
+    assert!(error.to_string().ends_with("more than 1000 CSV files"), "{error}");
+}

@@ -1,0 +1,102 @@
+//! `signals evaluate`: what candlestick signals were worth on a folder of candles.
+//!
+//! Main thread alone; no settings, no log, no network. `candles` reads the folder, `report` puts
+//! the numbers together, `text` and `plot` show them. Bad rows and errors go to standard error, the
+//! result to standard output.
+
+mod candles;
+mod plot;
+mod report;
+mod text;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::candles::FolderError;
+use self::report::Report;
+use crate::ops::Exit;
+use crate::signals::evaluate::Universe;
+use crate::signals::record::WINDOW_DATES;
+
+/// Evaluates the candles of `folder`; writes JSON instead of text on request, and a plot.
+pub fn evaluate(folder: &Path, json: bool, plot: Option<&Path>) -> ExitCode {
+    let report = match report_of(folder) {
+        Ok(report) => report,
+        Err(error) => return fail(&error, Exit::Data),
+    };
+    let written = if json { report.to_json() } else { Ok(text::write(&report)) };
+    let written = match written {
+        Ok(written) => written,
+        Err(error) => return fail(&error, Exit::Internal),
+    };
+    match io::stdout().write_all(written.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            return fail(&error, Exit::Internal);
+        }
+        _ => {}
+    }
+    let Some(file) = plot else { return Exit::Ok.into() };
+    match plot::svg(&report) {
+        Ok(svg) => match std::fs::write(file, svg) {
+            Ok(()) => Exit::Ok.into(),
+            Err(error) => fail(&format!("{}: {error}", file.display()), Exit::StateDir),
+        },
+        Err(error) => fail(&error, Exit::Internal),
+    }
+}
+
+/// Why there is nothing to report.
+#[derive(Debug, thiserror::Error)]
+enum EvaluateError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(
+        "no signal can be judged: the candles span {dates} dates, and signals count from the \
+         {}th on, once their outcome is known", WINDOW_DATES + 1
+    )]
+    NothingToJudge { dates: usize },
+}
+
+fn report_of(folder: &Path) -> Result<Report, EvaluateError> {
+    let files = candles::list(folder)?;
+    let bar = progress(files.len(), "reading");
+    let read = candles::read(&files, || bar.inc(1));
+    bar.finish_and_clear();
+    for told in read.told() {
+        say(told);
+    }
+    if read.histories.is_empty() {
+        return Err(FolderError::NothingUsable { folder: folder.into() }.into());
+    }
+    let bar = progress(read.histories.len(), "finding signals");
+    let universe = Universe::examine(&read.histories, |_| bar.inc(1));
+    bar.finish_and_clear();
+    let judged = universe.judged();
+    if judged.is_empty() {
+        return Err(EvaluateError::NothingToJudge { dates: universe.dates().len() });
+    }
+    Ok(Report::of(&read, &universe, &judged))
+}
+
+/// A bar on a terminal; nothing anywhere else.
+fn progress(steps: usize, what: &'static str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg:16} {bar:40} {pos}/{len}");
+    let bar = ProgressBar::new(steps as u64).with_message(what);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// To standard error. Nobody is left to tell when that fails.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn fail(error: &dyn std::fmt::Display, exit: Exit) -> ExitCode {
+    say(&format!("bhav: {error}"));
+    exit.into()
+}

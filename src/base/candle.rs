@@ -1,0 +1,84 @@
+//! A day's candle, in ten-thousandths of a rupee: exact for what exchanges and vendors send, and
+//! small enough to hold years of a universe.
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+
+/// Units of a price in one rupee.
+pub const PRICE_E4: i64 = 10_000;
+
+/// One complete trading day of one instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candle {
+    pub date: Date,
+    pub open_e4: i64,
+    pub high_e4: i64,
+    pub low_e4: i64,
+    pub close_e4: i64,
+    /// Shares.
+    pub volume: i64,
+}
+
+/// Why a candle is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CandleFault {
+    #[error("a price is not positive")]
+    NotPositive,
+    #[error("the high is below another price, or the low above one")]
+    Crossed,
+    #[error("nothing was traded")]
+    Untraded,
+}
+
+impl Candle {
+    /// Whether it can have happened.
+    ///
+    /// # Errors
+    /// [`CandleFault`]; an untraded day too, which candlestick functions would call a doji.
+    pub fn check(&self) -> Result<(), CandleFault> {
+        let Self { open_e4, high_e4, low_e4, close_e4, volume, .. } = *self;
+        if open_e4.min(high_e4).min(low_e4).min(close_e4) <= 0 {
+            return Err(CandleFault::NotPositive);
+        }
+        if high_e4 < open_e4.max(close_e4) || low_e4 > open_e4.min(close_e4) {
+            return Err(CandleFault::Crossed);
+        }
+        if volume <= 0 { Err(CandleFault::Untraded) } else { Ok(()) }
+    }
+}
+
+/// A price in ten-thousandths, rounded half away from zero; `None` out of range.
+pub fn price_e4(price: Decimal) -> Option<i64> {
+    let scaled = price.checked_mul(Decimal::from(PRICE_E4))?;
+    scaled.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero).to_i64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candle(open: i64, high: i64, low: i64, close: i64, volume: i64) -> Candle {
+        let date = Date::constant(2026, 11, 20);
+        Candle { date, open_e4: open, high_e4: high, low_e4: low, close_e4: close, volume }
+    }
+
+    #[test]
+    fn a_candle_must_have_been_possible() {
+        assert_eq!(candle(2, 4, 1, 3, 9).check(), Ok(()));
+        assert_eq!(candle(2, 2, 2, 2, 9).check(), Ok(()));
+        assert_eq!(candle(0, 4, 1, 3, 9).check(), Err(CandleFault::NotPositive));
+        assert_eq!(candle(2, 2, 1, 3, 9).check(), Err(CandleFault::Crossed));
+        assert_eq!(candle(2, 4, 3, 3, 9).check(), Err(CandleFault::Crossed));
+        assert_eq!(candle(2, 4, 1, 3, 0).check(), Err(CandleFault::Untraded));
+    }
+
+    #[test]
+    fn prices_are_exact_to_four_places() {
+        let of = |text: &str| price_e4(text.parse().unwrap());
+        assert_eq!(of("801.78125"), Some(8_017_813));
+        assert_eq!(of("299.8"), Some(2_998_000));
+        assert_eq!(of("-0.00005"), Some(-1));
+        assert_eq!(of("79228162514264337593543950335"), None);
+    }
+}

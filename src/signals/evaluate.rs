@@ -1,0 +1,273 @@
+//! The walk-forward evaluation: what confidence would have been printed each day, and what became
+//! of it.
+//!
+//! Pure; the command reads the files. Every number printed for a date is made of earlier dates
+//! alone. Sums run in one order, so a run repeats to the last digit.
+
+use jiff::civil::Date;
+
+use super::patterns::{Columns, Detector, Key};
+use super::record::{Bar, Outcomes, Record, WINDOW_DATES, Weight, hit};
+use crate::base::Candle;
+
+/// Upper edges of the reliability table's bins; one more bin lies above the last.
+pub const BIN_EDGES: [f64; 12] =
+    [0.44, 0.45, 0.46, 0.47, 0.48, 0.49, 0.50, 0.51, 0.52, 0.53, 0.54, 0.55];
+/// Bins of equal size for the calibration error, or fewer where many confidences are equal.
+const CALIBRATION_BINS: usize = 10;
+
+/// One symbol's history, oldest first, without two candles of one date.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub symbol: String,
+    pub candles: Vec<Candle>,
+}
+
+/// A universe with its signals and their outcomes.
+pub struct Universe {
+    dates: Vec<Date>,
+    symbols: Vec<Examined>,
+    record: Record,
+}
+
+struct Examined {
+    name: String,
+    bars: Vec<Bar>,
+    /// By bar, then in the order of the functions.
+    signals: Vec<(usize, Key)>,
+}
+
+/// One signal with what would have been printed and what became of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged {
+    pub date: Date,
+    pub key: Key,
+    pub confidence: f64,
+    /// Of its direction, as it was known on the date.
+    pub base_rate: f64,
+    pub hit: bool,
+}
+
+/// A signal of one date.
+#[derive(Debug, Clone)]
+pub struct Signal<'a> {
+    pub symbol: &'a str,
+    pub key: Key,
+    pub weight: Weight,
+}
+
+impl Universe {
+    /// Finds all signals and counts their outcomes. `examined` hears of each symbol that is done.
+    pub fn examine(histories: &[History], mut examined: impl FnMut(&str)) -> Self {
+        let mut dates: Vec<Date> =
+            histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
+        // Mostly rising runs, which the sort merges; a tree of them all costs several times more.
+        dates.sort();
+        dates.dedup();
+        let detector = Detector::default();
+        let mut outcomes = Outcomes::new(dates.len());
+        let mut symbols = Vec::with_capacity(histories.len());
+        for history in histories {
+            let symbol = examine_one(history, &dates, &detector);
+            outcomes.add(&symbol.bars, &symbol.signals);
+            symbols.push(symbol);
+            examined(&history.symbol);
+        }
+        Self { dates, symbols, record: outcomes.finish() }
+    }
+
+    /// All dates on which some symbol traded.
+    pub fn dates(&self) -> &[Date] {
+        &self.dates
+    }
+
+    /// What was known of `key` at the close of the date with index `date`.
+    pub fn weigh(&self, key: Key, date: usize) -> Weight {
+        self.record.weigh(key, date)
+    }
+
+    /// Number of symbols.
+    pub fn symbols(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// Every signal from the first date with a full window on whose outcome is known, symbol by
+    /// symbol.
+    pub fn judged(&self) -> Vec<Judged> {
+        let mut judged = Vec::new();
+        for symbol in &self.symbols {
+            for (at, key) in &symbol.signals {
+                let date = symbol.bars[*at].date;
+                let outcome = hit(&symbol.bars, *at, *key).filter(|_| date >= WINDOW_DATES);
+                let Some(hit) = outcome else { continue };
+                let Weight { confidence, base_rate, .. } = self.record.weigh(*key, date);
+                let date = self.dates[date];
+                judged.push(Judged { date, key: *key, confidence, base_rate, hit });
+            }
+        }
+        judged
+    }
+
+    /// The signals of the date with index `date`, in the published order (see [`rank`]).
+    pub fn signals_on(&self, date: usize) -> Vec<Signal<'_>> {
+        let mut signals = Vec::new();
+        for symbol in &self.symbols {
+            for (at, key) in &symbol.signals {
+                if symbol.bars[*at].date == date {
+                    let weight = self.record.weigh(*key, date);
+                    signals.push(Signal { symbol: &symbol.name, key: *key, weight });
+                }
+            }
+        }
+        signals.sort_by(rank);
+        signals
+    }
+}
+
+/// Highest confidence first, then most dates, then name, then symbol: ties are the rule, since all
+/// symbols with one pattern share its confidence.
+pub fn rank(one: &Signal<'_>, other: &Signal<'_>) -> std::cmp::Ordering {
+    other
+        .weight
+        .confidence
+        .total_cmp(&one.weight.confidence)
+        .then_with(|| other.weight.dates.cmp(&one.weight.dates))
+        .then_with(|| one.key.name().cmp(other.key.name()))
+        .then_with(|| one.symbol.cmp(other.symbol))
+}
+
+fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examined {
+    let bars = history.candles.iter().map(|candle| Bar {
+        date: dates.partition_point(|date| *date < candle.date),
+        close_e4: candle.close_e4,
+    });
+    let mut signals = Vec::new();
+    detector.scan(&Columns::of(&history.candles), |bar, key| signals.push((bar, key)));
+    signals.sort_by_key(|(bar, _)| *bar);
+    Examined { name: history.symbol.clone(), bars: bars.collect(), signals }
+}
+
+/// One row of the reliability table.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bin {
+    pub signals: u64,
+    pub hits: u64,
+    confidence_sum: f64,
+    pub bullish: u64,
+}
+
+impl Bin {
+    /// Mean of what was printed.
+    pub fn mean_confidence(&self) -> f64 {
+        mean(self.confidence_sum, self.signals)
+    }
+
+    /// Share of hits.
+    pub fn hit_rate(&self) -> f64 {
+        mean(self.hits as f64, self.signals)
+    }
+
+    /// Share of signals that claimed a rise.
+    pub fn bullish_share(&self) -> f64 {
+        mean(self.bullish as f64, self.signals)
+    }
+}
+
+/// How printed confidences compare with what came.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scores {
+    pub signals: u64,
+    pub hits: u64,
+    confidence_sum: f64,
+    brier_sum: f64,
+    log_loss_sum: f64,
+    pub lowest: f64,
+    pub highest: f64,
+    pub bins: [Bin; BIN_EDGES.len() + 1],
+    /// Mean distance between confidence and share of hits, over bins of equal size.
+    pub calibration_error: f64,
+}
+
+impl Scores {
+    /// The scores of what `model` would have said of `judged`.
+    pub fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
+        let mut scores = Self { lowest: f64::INFINITY, highest: 0.0, ..Self::default() };
+        for signal in judged {
+            scores.count(signal, model(signal));
+        }
+        if judged.is_empty() {
+            scores.lowest = 0.0;
+        }
+        let said = judged.iter().map(|signal| (model(signal), signal.hit)).collect();
+        scores.calibration_error = calibration_error(said);
+        scores
+    }
+
+    fn count(&mut self, signal: &Judged, confidence: f64) {
+        let outcome = if signal.hit { 1.0 } else { 0.0 };
+        let miss = confidence - outcome;
+        self.signals += 1;
+        self.hits += u64::from(signal.hit);
+        self.confidence_sum += confidence;
+        self.brier_sum += miss * miss;
+        let said = if signal.hit { confidence } else { 1.0 - confidence };
+        self.log_loss_sum -= said.ln();
+        self.lowest = self.lowest.min(confidence);
+        self.highest = self.highest.max(confidence);
+        let bin = &mut self.bins[bin_of(confidence)];
+        bin.signals += 1;
+        bin.hits += u64::from(signal.hit);
+        bin.confidence_sum += confidence;
+        bin.bullish += u64::from(signal.key.direction() == super::Direction::Bullish);
+    }
+
+    /// Share of hits.
+    pub fn hit_rate(&self) -> f64 {
+        mean(self.hits as f64, self.signals)
+    }
+
+    /// Mean of what was printed.
+    pub fn mean_confidence(&self) -> f64 {
+        mean(self.confidence_sum, self.signals)
+    }
+
+    /// Mean squared error; a coin has 0.25.
+    pub fn brier(&self) -> f64 {
+        mean(self.brier_sum, self.signals)
+    }
+
+    /// Mean negative log likelihood; a coin has 0.6931.
+    pub fn log_loss(&self) -> f64 {
+        mean(self.log_loss_sum, self.signals)
+    }
+}
+
+fn mean(sum: f64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { sum / count as f64 }
+}
+
+/// The bin that a confidence falls into; an edge belongs to the bin below it.
+pub fn bin_of(confidence: f64) -> usize {
+    BIN_EDGES.partition_point(|edge| *edge < confidence)
+}
+
+/// Equal confidences stay in one bin, so that the order of the signals cannot matter.
+fn calibration_error(mut said: Vec<(f64, bool)>) -> f64 {
+    said.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let size = said.len().div_ceil(CALIBRATION_BINS).max(1);
+    let mut apart = 0.0;
+    let mut rest = said.as_slice();
+    while let Some((edge, _)) = rest.get(size - 1).or(rest.last()) {
+        let (bin, after) =
+            rest.split_at(rest.partition_point(|(confidence, _)| confidence <= edge));
+        let sum: f64 = bin.iter().map(|(confidence, _)| confidence).sum();
+        let hits = bin.iter().filter(|(_, hit)| *hit).count() as f64;
+        apart += (sum - hits).abs();
+        rest = after;
+    }
+    mean(apart, said.len() as u64)
+}
+
+#[cfg(test)]
+#[path = "evaluate_tests.rs"]
+mod tests;

@@ -1,0 +1,133 @@
+//! Scores by their definitions, order, and that nothing is repainted.
+
+use super::*;
+use crate::base::candle::PRICE_E4;
+
+fn key(name: &str) -> Key {
+    Key::from_name(name).unwrap()
+}
+
+fn judged(confidence: f64, hit: bool, name: &str) -> Judged {
+    let date = Date::constant(2026, 11, 20);
+    Judged { date, key: key(name), confidence, base_rate: 0.5, hit }
+}
+
+/// A seeded walk of `count` candles from the first of January 2020 on.
+fn history(symbol: &str, seed: u64, count: usize) -> History {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut close = 500 * PRICE_E4;
+    let mut date = Date::constant(2020, 1, 1);
+    let candles = (0..count).map(|_| {
+        let mut step = |most: i64| random.i64(-most..=most) * PRICE_E4 / 20;
+        let open = close + step(40);
+        close = (open + step(200)).max(PRICE_E4);
+        let high_e4 = open.max(close) + step(60).max(0);
+        let low_e4 = (open.min(close) - step(60).max(0)).max(PRICE_E4 / 2);
+        date = date.tomorrow().unwrap();
+        Candle { date, open_e4: open, high_e4, low_e4, close_e4: close, volume: 1 }
+    });
+    History { symbol: symbol.into(), candles: candles.collect() }
+}
+
+#[test]
+fn scores_follow_their_definitions() {
+    let signals = [
+        judged(0.6, true, "hammer"),
+        judged(0.6, false, "hammer"),
+        judged(0.45, false, "hanging_man"),
+        judged(0.4, false, "hanging_man"),
+    ];
+    let scores = Scores::of(&signals, |signal| signal.confidence);
+    assert_eq!((scores.signals, scores.hits, scores.hit_rate()), (4, 1, 0.25));
+    assert_eq!((scores.lowest, scores.highest), (0.4, 0.6));
+    let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
+    near(scores.mean_confidence(), 0.5125);
+    near(scores.brier(), (0.16 + 0.36 + 0.2025 + 0.16) / 4.0);
+    let loss: f64 = [0.6_f64, 0.4, 0.55, 0.6].iter().map(|said| -said.ln()).sum();
+    near(scores.log_loss(), loss / 4.0);
+    // The two of 0.6 share a bin: 1.2 expected, 1 came.
+    near(scores.calibration_error, (0.2 + 0.45 + 0.4) / 4.0);
+    let filled: Vec<_> =
+        scores.bins.iter().map(|bin| (bin.signals, bin.hits, bin.bullish)).collect();
+    assert_eq!(filled[..3], [(1, 0, 0), (1, 0, 0), (0, 0, 0)]);
+    assert_eq!(filled[12], (2, 1, 2));
+    assert_eq!(filled.iter().map(|bin| bin.0).sum::<u64>(), 4);
+    let none = Scores::of(&[], |signal| signal.confidence);
+    assert_eq!((none.brier(), none.calibration_error, none.lowest), (0.0, 0.0, 0.0));
+}
+
+#[test]
+fn a_coin_is_calibrated_as_one_bin_in_any_order() {
+    let mut signals = vec![judged(0.5, true, "hammer"); 40];
+    signals.extend(vec![judged(0.5, false, "hammer"); 60]);
+    let error = Scores::of(&signals, |_| 0.5).calibration_error;
+    assert!((error - 0.1).abs() < 1e-12, "{error}");
+    signals.reverse();
+    assert_eq!(Scores::of(&signals, |_| 0.5).calibration_error, error);
+}
+
+#[test]
+fn an_edge_belongs_to_the_bin_below() {
+    assert_eq!((bin_of(0.0), bin_of(0.44), bin_of(0.440_001)), (0, 0, 1));
+    assert_eq!((bin_of(0.55), bin_of(0.550_001), bin_of(1.0)), (11, 12, 12));
+}
+
+#[test]
+fn ties_are_ordered_by_dates_then_name_then_symbol() {
+    let signal = |symbol, name, confidence, dates| Signal {
+        symbol,
+        key: key(name),
+        weight: Weight { confidence, dates, signals: dates, hit_rate: None, base_rate: 0.5 },
+    };
+    let mut signals = [
+        signal("B", "hammer", 0.5, 9),
+        signal("A", "hammer", 0.5, 9),
+        signal("Z", "dragonfly_doji", 0.5, 9),
+        signal("A", "takuri", 0.5, 10),
+        signal("Z", "piercing", 0.6, 1),
+    ];
+    signals.sort_by(rank);
+    let order = signals.map(|signal| (signal.symbol, signal.key.name()));
+    let names = ["piercing", "takuri", "dragonfly_doji", "hammer", "hammer"];
+    assert_eq!(order.map(|(_, name)| name), names);
+    assert_eq!(order.map(|(symbol, _)| symbol), ["Z", "A", "Z", "A", "B"]);
+}
+
+/// What is printed for a date must not change by what comes after it.
+#[test]
+fn a_longer_history_repaints_nothing() {
+    let whole = [history("A", 1, 620), history("B", 2, 620), history("C", 3, 400)];
+    let today = 560;
+    let known: Vec<History> = whole
+        .iter()
+        .map(|history| History {
+            symbol: history.symbol.clone(),
+            candles: history.candles[..history.candles.len().min(today + 1)].to_vec(),
+        })
+        .collect();
+    let (later, then) = (Universe::examine(&whole, |_| ()), Universe::examine(&known, |_| ()));
+    for date in WINDOW_DATES..=today {
+        let row = |signal: &Signal<'_>| (signal.symbol.to_owned(), signal.key, signal.weight);
+        let of =
+            |universe: &Universe| universe.signals_on(date).iter().map(row).collect::<Vec<_>>();
+        assert_eq!(of(&later), of(&then), "date {date}");
+    }
+    let count = (WINDOW_DATES..=today).map(|date| later.signals_on(date).len()).sum::<usize>();
+    assert!(count > 50, "only {count} signals were compared");
+}
+
+#[test]
+fn signals_count_from_a_full_window_until_their_outcome_is_missing() {
+    let histories = [history("A", 4, 600)];
+    let mut examined = Vec::new();
+    let universe = Universe::examine(&histories, |symbol| examined.push(symbol.to_owned()));
+    assert_eq!(examined, ["A"]);
+    let judged = universe.judged();
+    let dates = universe.dates();
+    assert!(!judged.is_empty());
+    for signal in &judged {
+        assert!(signal.date >= dates[WINDOW_DATES] && signal.date < dates[595]);
+    }
+    let short = Universe::examine(&[history("A", 4, WINDOW_DATES)], |_| ());
+    assert!(short.judged().is_empty());
+}

@@ -1,0 +1,281 @@
+//! Histories as vendors break them, and what joining promises.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Monday 2 November 2026.
+const MONDAY: Date = jiff::civil::date(2026, 11, 2);
+/// A Sunday with an evening session.
+const MUHURAT: Date = jiff::civil::date(2026, 11, 8);
+/// A Tuesday without a session.
+const HOLIDAY: Date = jiff::civil::date(2026, 11, 10);
+
+fn trades_on(date: Date) -> bool {
+    date == MUHURAT || (date != HOLIDAY && date.weekday().to_monday_zero_offset() < 5)
+}
+
+fn day(date: Date, after: i64) -> Date {
+    date.checked_add(jiff::Span::new().days(after)).unwrap()
+}
+
+fn candle(date: Date, price: i64, volume: i64) -> Candle {
+    let low_e4 = price - price / 50;
+    Candle { date, open_e4: price, high_e4: price + 7, low_e4, close_e4: price + 3, volume }
+}
+
+/// A candle for each session from `MONDAY` to `days` later, prices slowly rising.
+fn history(days: i64) -> Vec<Candle> {
+    let all = sessions(MONDAY, day(MONDAY, days), &trades_on).enumerate();
+    all.map(|(at, date)| candle(date, 1_000_000 + at as i64 * 100, 5_000)).collect()
+}
+
+fn window(days: i64) -> Window {
+    Window { from: MONDAY, to: day(MONDAY, days) }
+}
+
+fn judged(candles: &[Candle], days: i64) -> Checked {
+    check(candles, window(days), &trades_on)
+}
+
+fn texts(checked: &Checked) -> Vec<String> {
+    checked.faults.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_whole_history_is_clean_special_sessions_and_all() {
+    let good = history(18);
+    let checked = judged(&good, 18);
+    assert!(checked.is_clean(), "{checked:?}");
+    assert_eq!(checked.candles, good);
+    assert!(good.iter().any(|candle| candle.date == MUHURAT));
+    assert_eq!((checked.leading, checked.outside, checked.holiday_rows), (0, 0, 0));
+}
+
+#[test]
+fn each_fault_is_named_and_costs_only_its_day() {
+    let mut bad = history(11);
+    let tuesday = bad[1].date;
+    bad[1].high_e4 = bad[1].low_e4 - 1;
+    bad.push(candle(HOLIDAY, 1_000_000, 9));
+    bad.push(candle(day(MONDAY, 12), 1_000_000, 9));
+    let mut late = bad[2];
+    late.volume += 1;
+    bad.push(late);
+    let checked = judged(&bad, 11);
+    assert_eq!(
+        texts(&checked),
+        [
+            "2026-11-03: the high is below another price, or the low above one",
+            "2026-11-10 is no trading date",
+            "2026-11-14 is not over",
+            "2026-11-04 comes after 2026-11-13",
+        ]
+    );
+    assert_eq!(checked.missing, [tuesday]);
+    assert_eq!(checked.candles.len(), history(11).len() - 1);
+}
+
+#[test]
+fn a_day_that_comes_twice() {
+    let mut same = history(4);
+    same.insert(2, same[1]);
+    let checked = judged(&same, 4);
+    assert_eq!(texts(&checked), ["2026-11-03 comes twice"]);
+    assert_eq!((checked.candles, checked.missing), (history(4), vec![]));
+    let mut different = history(4);
+    for _ in 0..2 {
+        different.insert(2, candle(different[1].date, 999, 1));
+    }
+    let checked = judged(&different, 4);
+    assert_eq!(checked.faults.len(), 2);
+    assert_eq!(checked.missing, [day(MONDAY, 1)], "nobody knows which one is right");
+}
+
+#[test]
+fn what_is_missing_is_told_from_what_never_was() {
+    let mut some = history(11);
+    some.drain(..2);
+    some.remove(1);
+    some.pop();
+    let checked = judged(&some, 11);
+    assert!(checked.faults.is_empty());
+    assert_eq!(checked.leading, 2, "listed on the third day, for all we know");
+    assert_eq!(checked.missing, [day(MONDAY, 3), day(MONDAY, 11)]);
+    let none = judged(&[], 11);
+    assert_eq!((none.leading, none.missing.len()), (history(11).len(), 0));
+}
+
+#[test]
+fn rows_of_days_without_trading_are_no_fault_unless_something_was_traded() {
+    let mut rows = history(11);
+    let at = rows.iter().position(|candle| candle.date > HOLIDAY).unwrap();
+    rows.insert(at, Candle { volume: 0, ..candle(HOLIDAY, 1_000_000, 1) });
+    rows.insert(0, candle(day(MONDAY, -3), 1_000_000, 1));
+    let checked = judged(&rows, 11);
+    assert!(checked.is_clean());
+    assert_eq!((checked.holiday_rows, checked.outside), (1, 1));
+    let mut untraded = history(11);
+    untraded[3].volume = 0;
+    let checked = judged(&untraded, 11);
+    assert_eq!(texts(&checked), ["2026-11-05: nothing was traded"]);
+}
+
+/// A history whose candles from `at` on are in shares of `new` for each `old` before.
+fn split_at(at: usize, (new, old): (i64, i64), volume: impl Fn(i64) -> i64) -> Vec<Candle> {
+    let mut candles = history(40);
+    for candle in &mut candles[at..] {
+        let price = candle.open_e4 * old / new;
+        *candle = self::candle(candle.date, price, volume(candle.volume));
+    }
+    candles
+}
+
+#[test]
+fn splits_bonuses_and_consolidations_are_suspected() {
+    for ratio in [(2, 1), (5, 1), (10, 1), (3, 2), (4, 3), (5, 4), (1, 5), (1, 10), (20, 1)] {
+        let (new, old) = ratio;
+        let candles = split_at(9, ratio, |volume| volume * new / old);
+        let checked = judged(&candles, 40);
+        assert!(checked.faults.is_empty());
+        assert_eq!(checked.suspected, [Suspected { date: candles[9].date, ratio }]);
+        assert!(!checked.is_clean());
+    }
+}
+
+#[test]
+fn real_moves_are_not() {
+    // A crash to half on forty times the volume, and one to seven tenths.
+    assert_eq!(suspected(&split_at(9, (2, 1), |volume| volume * 40)), []);
+    assert_eq!(suspected(&split_at(9, (2, 1), |volume| volume / 40)), []);
+    assert_eq!(suspected(&split_at(9, (10, 7), |volume| volume * 10 / 7)), []);
+    for new in [100, 105, 110, 115, 118, 85, 90, 95] {
+        assert_eq!(suspected(&split_at(9, (new, 100), |volume| volume)), [], "{new}");
+    }
+    assert_eq!(suspected(&[]), []);
+}
+
+#[test]
+fn new_sessions_join() {
+    let all = history(18);
+    let (stored, _) = all.split_at(8);
+    let merged = merge(stored, &all[5..], &trades_on).unwrap();
+    assert_eq!(merged, Merged { append: all[8..].to_vec(), waits_for: None });
+    let nothing = merge(stored, &stored[6..], &trades_on).unwrap();
+    assert_eq!(nothing, Merged::default());
+    // A volume is corrected, a stored day lost, older candles are known by now: all the same.
+    let mut fresh = history(18);
+    fresh[6].volume += 1;
+    fresh.remove(5);
+    let merged = merge(&stored[3..], &fresh, &trades_on).unwrap();
+    assert_eq!(merged.append, all[8..]);
+}
+
+#[test]
+fn a_gap_is_waited_for() {
+    let mut fresh = history(18);
+    let absent = fresh.remove(9).date;
+    let merged = merge(&history(18)[..8], &fresh, &trades_on).unwrap();
+    assert_eq!((merged.append.len(), merged.waits_for), (1, Some(absent)));
+    assert_eq!(absent, day(MONDAY, 11));
+}
+
+#[test]
+fn conflicts_ask_for_everything_anew() {
+    let all = history(18);
+    let mut rewritten = all.clone();
+    rewritten[7].close_e4 += 1;
+    let date = all[7].date;
+    let merge = |stored: &[Candle], fresh: &[Candle]| merge(stored, fresh, &trades_on);
+    assert_eq!(merge(&all[..9], &rewritten[5..]), Err(Conflict::Rewritten { date }));
+    let mut holed = all[..9].to_vec();
+    holed.remove(7);
+    assert_eq!(merge(&holed, &all[5..]), Err(Conflict::Inserted { date }));
+    assert_eq!(merge(&all[..8], &all[8..]), Err(Conflict::NoOverlap));
+    assert_eq!(merge(&[], &all), Err(Conflict::NoOverlap));
+    assert_eq!(merge(&all[..8], &[]), Err(Conflict::NoOverlap));
+    let split = split_at(12, (2, 1), |volume| volume * 2);
+    let suspected = Suspected { date: split[12].date, ratio: (2, 1) };
+    assert_eq!(merge(&split[..12], &split[9..]), Err(Conflict::Suspected(suspected)));
+    // Once stored, it is the store's affair and not the next day's.
+    assert!(merge(&split[..14], &split[9..]).is_ok());
+}
+
+fn any_candle() -> impl Strategy<Value = Candle> {
+    let price = prop_oneof![Just(0), -5_i64..5, 90_i64..110, Just(i64::MAX)];
+    let prices = [price.clone(), price.clone(), price.clone(), price];
+    (0_i64..30, prices, prop_oneof![Just(0_i64), 1_i64..9, Just(i64::MAX)]).prop_map(
+        |(after, [open_e4, high_e4, low_e4, close_e4], volume)| Candle {
+            date: day(MONDAY, after),
+            open_e4,
+            high_e4,
+            low_e4,
+            close_e4,
+            volume,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_sent_what_is_left_is_a_history(
+        candles in proptest::collection::vec(any_candle(), 0..60),
+        days in 0_i64..30,
+    ) {
+        let checked = judged(&candles, days);
+        for pair in checked.candles.windows(2) {
+            prop_assert!(pair[0].date < pair[1].date);
+        }
+        for candle in &checked.candles {
+            prop_assert!(candle.check().is_ok() && trades_on(candle.date));
+            prop_assert!(candle.date >= MONDAY && candle.date <= day(MONDAY, days));
+            prop_assert!(candles.contains(candle), "none is made up");
+        }
+        let has: BTreeSet<Date> = checked.candles.iter().map(|candle| candle.date).collect();
+        let all: BTreeSet<Date> =
+            sessions(MONDAY, day(MONDAY, days), &trades_on).collect();
+        let missing: BTreeSet<Date> = checked.missing.iter().copied().collect();
+        prop_assert!(missing.is_disjoint(&has));
+        prop_assert_eq!(missing.len() + has.len() + checked.leading, all.len());
+        // Checking what is left finds nothing more.
+        let again = judged(&checked.candles, days);
+        prop_assert!(again.faults.is_empty());
+        prop_assert_eq!(again.candles, checked.candles);
+    }
+
+    #[test]
+    fn joining_in_any_pieces_gives_the_whole(cuts in proptest::collection::vec(1_usize..9, 1..9)) {
+        let all = history(60);
+        let mut stored = all[..3].to_vec();
+        let mut until = 3;
+        for cut in cuts {
+            until = (until + cut).min(all.len());
+            let from = stored.len().saturating_sub(cut);
+            let merged = merge(&stored, &all[from..until], &trades_on).unwrap();
+            prop_assert_eq!(merged.waits_for, None);
+            stored.extend(merged.append);
+            prop_assert_eq!(&stored, &all[..until]);
+        }
+    }
+
+    #[test]
+    fn joining_never_changes_what_is_stored_and_leaves_no_gap(
+        stored in proptest::collection::vec(any_candle(), 0..40),
+        fresh in proptest::collection::vec(any_candle(), 0..40),
+    ) {
+        let sorted = |mut candles: Vec<Candle>| {
+            candles.sort_by_key(|candle| candle.date);
+            judged(&candles, 30).candles
+        };
+        let (stored, fresh) = (sorted(stored), sorted(fresh));
+        if let Ok(merged) = merge(&stored, &fresh, &trades_on) {
+            let last = stored.last().unwrap().date;
+            let expected = sessions(last, day(MONDAY, 30), &trades_on).filter(|date| *date > last);
+            let appended = merged.append.iter().map(|candle| candle.date);
+            prop_assert!(appended.zip(expected).all(|(one, other)| one == other));
+            prop_assert!(merged.append.iter().all(|candle| fresh.contains(candle)));
+        }
+    }
+}

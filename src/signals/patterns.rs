@@ -1,0 +1,268 @@
+//! The 55 candlestick functions that claim a direction: names, directions, and running them.
+//!
+//! Detection is the `ta-lib` crate's, which gives what the C library gives. Pure; warm lanes and
+//! the evaluation run it. Input must be clean: the functions accept nonsense silently. Prices are
+//! binary floats here, and only here, because the functions take nothing else; no price comes back
+//! from them. Left out are six functions that name a shape without a direction (doji, long-legged
+//! doji, rickshaw man, high wave, spinning top, short line).
+
+use ta_lib::{Core, OutRange, RetCode};
+
+use super::Direction;
+use crate::base::Candle;
+use crate::base::candle::PRICE_E4;
+
+/// Columns as the functions take them.
+#[derive(Debug, Default, Clone)]
+pub struct Columns {
+    pub open: Vec<f64>,
+    pub high: Vec<f64>,
+    pub low: Vec<f64>,
+    pub close: Vec<f64>,
+}
+
+impl Columns {
+    /// The columns of `candles`, oldest first.
+    pub fn of<'a>(candles: impl IntoIterator<Item = &'a Candle>) -> Self {
+        let mut columns = Self::default();
+        for candle in candles {
+            columns.open.push(rupees(candle.open_e4));
+            columns.high.push(rupees(candle.high_e4));
+            columns.low.push(rupees(candle.low_e4));
+            columns.close.push(rupees(candle.close_e4));
+        }
+        columns
+    }
+
+    /// Number of bars.
+    pub fn len(&self) -> usize {
+        self.close.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.close.is_empty()
+    }
+}
+
+/// The nearest float to the exact price: both numbers are exact, and a division rounds correctly.
+fn rupees(price_e4: i64) -> f64 {
+    price_e4 as f64 / PRICE_E4 as f64
+}
+
+/// How a function's value becomes a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Its sign.
+    Sign,
+    /// Whenever it is not zero, whatever its sign.
+    Always(Direction),
+}
+
+type Detect = fn(&Core, usize, usize, &Columns, &mut [i32]) -> Result<OutRange, RetCode>;
+
+struct Function {
+    /// TA-Lib's name.
+    name: &'static str,
+    bullish: &'static str,
+    bearish: &'static str,
+    reads: Reads,
+    detect: Detect,
+}
+
+macro_rules! function {
+    ($detect:ident $name:literal, $base:literal, sign $(, $penetration:ident)?) => {
+        Function {
+            name: $name,
+            bullish: concat!("bullish_", $base),
+            bearish: concat!("bearish_", $base),
+            reads: Reads::Sign,
+            detect: function!(@ $detect $($penetration)?),
+        }
+    };
+    ($detect:ident $name:literal, $base:literal, $direction:ident $(, $penetration:ident)?) => {
+        Function {
+            name: $name,
+            bullish: $base,
+            bearish: $base,
+            reads: Reads::Always(Direction::$direction),
+            detect: function!(@ $detect $($penetration)?),
+        }
+    };
+    (@ $detect:ident) => {
+        |core, from, to, c, out| core.$detect(from, to, &c.open, &c.high, &c.low, &c.close, out)
+    };
+    (@ $detect:ident penetration) => {
+        |core, from, to, c, out| {
+            let usual = Core::REAL_DEFAULT;
+            core.$detect(from, to, &c.open, &c.high, &c.low, &c.close, usual, out)
+        }
+    };
+}
+
+/// In TA-Lib's order, which is also the order of ties between keys of one name.
+#[rustfmt::skip]
+const FUNCTIONS: &[Function] = &[
+    function!(cdl2crows "CDL2CROWS", "two_crows", Bearish),
+    function!(cdl3blackcrows "CDL3BLACKCROWS", "three_black_crows", Bearish),
+    function!(cdl3inside "CDL3INSIDE", "three_inside", sign),
+    function!(cdl3linestrike "CDL3LINESTRIKE", "three_line_strike", sign),
+    function!(cdl3outside "CDL3OUTSIDE", "three_outside", sign),
+    function!(cdl3starsinsouth "CDL3STARSINSOUTH", "three_stars_in_the_south", Bullish),
+    function!(cdl3whitesoldiers "CDL3WHITESOLDIERS", "three_white_soldiers", Bullish),
+    function!(cdlabandonedbaby "CDLABANDONEDBABY", "abandoned_baby", sign, penetration),
+    function!(cdladvanceblock "CDLADVANCEBLOCK", "advance_block", Bearish),
+    function!(cdlbelthold "CDLBELTHOLD", "belt_hold", sign),
+    function!(cdlbreakaway "CDLBREAKAWAY", "breakaway", sign),
+    function!(cdlclosingmarubozu "CDLCLOSINGMARUBOZU", "closing_marubozu", sign),
+    function!(cdlconcealbabyswall "CDLCONCEALBABYSWALL", "concealing_baby_swallow", Bullish),
+    function!(cdlcounterattack "CDLCOUNTERATTACK", "counterattack", sign),
+    function!(cdldarkcloudcover "CDLDARKCLOUDCOVER", "dark_cloud_cover", Bearish, penetration),
+    function!(cdldojistar "CDLDOJISTAR", "doji_star", sign),
+    function!(cdldragonflydoji "CDLDRAGONFLYDOJI", "dragonfly_doji", Bullish),
+    function!(cdlengulfing "CDLENGULFING", "engulfing", sign),
+    function!(cdleveningdojistar "CDLEVENINGDOJISTAR", "evening_doji_star", Bearish, penetration),
+    function!(cdleveningstar "CDLEVENINGSTAR", "evening_star", Bearish, penetration),
+    function!(cdlgapsidesidewhite "CDLGAPSIDESIDEWHITE", "gap_side_by_side_white", sign),
+    function!(cdlgravestonedoji "CDLGRAVESTONEDOJI", "gravestone_doji", Bearish),
+    function!(cdlhammer "CDLHAMMER", "hammer", Bullish),
+    function!(cdlhangingman "CDLHANGINGMAN", "hanging_man", Bearish),
+    function!(cdlharami "CDLHARAMI", "harami", sign),
+    function!(cdlharamicross "CDLHARAMICROSS", "harami_cross", sign),
+    function!(cdlhikkake "CDLHIKKAKE", "hikkake", sign),
+    function!(cdlhikkakemod "CDLHIKKAKEMOD", "modified_hikkake", sign),
+    function!(cdlhomingpigeon "CDLHOMINGPIGEON", "homing_pigeon", Bullish),
+    function!(cdlidentical3crows "CDLIDENTICAL3CROWS", "identical_three_crows", Bearish),
+    function!(cdlinneck "CDLINNECK", "in_neck", Bearish),
+    function!(cdlinvertedhammer "CDLINVERTEDHAMMER", "inverted_hammer", Bullish),
+    function!(cdlkicking "CDLKICKING", "kicking", sign),
+    function!(cdlkickingbylength "CDLKICKINGBYLENGTH", "kicking_by_length", sign),
+    function!(cdlladderbottom "CDLLADDERBOTTOM", "ladder_bottom", Bullish),
+    function!(cdllongline "CDLLONGLINE", "long_line", sign),
+    function!(cdlmarubozu "CDLMARUBOZU", "marubozu", sign),
+    function!(cdlmatchinglow "CDLMATCHINGLOW", "matching_low", Bullish),
+    function!(cdlmathold "CDLMATHOLD", "mat_hold", Bullish, penetration),
+    function!(cdlmorningdojistar "CDLMORNINGDOJISTAR", "morning_doji_star", Bullish, penetration),
+    function!(cdlmorningstar "CDLMORNINGSTAR", "morning_star", Bullish, penetration),
+    function!(cdlonneck "CDLONNECK", "on_neck", Bearish),
+    function!(cdlpiercing "CDLPIERCING", "piercing", Bullish),
+    function!(cdlrisefall3methods "CDLRISEFALL3METHODS", "three_methods", sign),
+    function!(cdlseparatinglines "CDLSEPARATINGLINES", "separating_lines", sign),
+    function!(cdlshootingstar "CDLSHOOTINGSTAR", "shooting_star", Bearish),
+    function!(cdlstalledpattern "CDLSTALLEDPATTERN", "stalled_pattern", Bearish),
+    function!(cdlsticksandwich "CDLSTICKSANDWICH", "stick_sandwich", Bullish),
+    function!(cdltakuri "CDLTAKURI", "takuri", Bullish),
+    function!(cdltasukigap "CDLTASUKIGAP", "tasuki_gap", sign),
+    function!(cdlthrusting "CDLTHRUSTING", "thrusting", Bearish),
+    function!(cdltristar "CDLTRISTAR", "tristar", sign),
+    function!(cdlunique3river "CDLUNIQUE3RIVER", "unique_three_river", Bullish),
+    function!(cdlupsidegap2crows "CDLUPSIDEGAP2CROWS", "upside_gap_two_crows", Bearish),
+    function!(cdlxsidegap3methods "CDLXSIDEGAP3METHODS", "gap_three_methods", sign),
+];
+
+/// Number of different keys, used or not.
+pub const KEYS: usize = FUNCTIONS.len() * 2;
+
+/// A pattern with its direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(u8);
+
+impl Key {
+    fn new(function: usize, direction: Direction) -> Self {
+        Self((function * 2 + usize::from(direction == Direction::Bearish)) as u8)
+    }
+
+    /// Every key that a function can give.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..KEYS).map(|index| Self(index as u8)).filter(|key| match key.function().reads {
+            Reads::Sign => true,
+            Reads::Always(direction) => direction == key.direction(),
+        })
+    }
+
+    /// The key of a name such as `bullish_engulfing`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::all().find(|key| key.name() == name)
+    }
+
+    /// Below [`KEYS`].
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// What it claims.
+    pub fn direction(self) -> Direction {
+        if self.0.is_multiple_of(2) { Direction::Bullish } else { Direction::Bearish }
+    }
+
+    /// As the API names it: `bullish_engulfing`, `morning_star`.
+    pub fn name(self) -> &'static str {
+        match self.direction() {
+            Direction::Bullish => self.function().bullish,
+            Direction::Bearish => self.function().bearish,
+        }
+    }
+
+    /// TA-Lib's name of the function.
+    pub fn function_name(self) -> &'static str {
+        self.function().name
+    }
+
+    fn function(self) -> &'static Function {
+        &FUNCTIONS[self.index() / 2]
+    }
+}
+
+/// Runs the functions. Cheap to make, shareable.
+#[derive(Default)]
+pub struct Detector {
+    core: Core,
+}
+
+impl Detector {
+    /// Calls `found` with bar and key for every signal of the series, function by function, oldest
+    /// bar first.
+    pub fn scan(&self, columns: &Columns, mut found: impl FnMut(usize, Key)) {
+        let Some(last) = columns.len().checked_sub(1) else { return };
+        self.scan_range(columns, 0, last, &mut vec![0; columns.len()], &mut found);
+    }
+
+    /// The keys of the newest bar alone.
+    pub fn newest(&self, columns: &Columns) -> Vec<Key> {
+        let mut keys = Vec::new();
+        if let Some(last) = columns.len().checked_sub(1) {
+            self.scan_range(columns, last, last, &mut [0; 1], &mut |_, key| keys.push(key));
+        }
+        keys
+    }
+
+    fn scan_range(
+        &self,
+        columns: &Columns,
+        from: usize,
+        to: usize,
+        values: &mut [i32],
+        found: &mut impl FnMut(usize, Key),
+    ) {
+        for (number, function) in FUNCTIONS.iter().enumerate() {
+            // Fails only on columns of uneven length or on none.
+            let Ok(range) = (function.detect)(&self.core, from, to, columns, values) else {
+                continue;
+            };
+            for (offset, value) in values[..range.count].iter().enumerate() {
+                if *value != 0 {
+                    let direction = match function.reads {
+                        Reads::Always(direction) => direction,
+                        Reads::Sign if *value > 0 => Direction::Bullish,
+                        Reads::Sign => Direction::Bearish,
+                    };
+                    found(range.beg_idx + offset, Key::new(number, direction));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "patterns_tests.rs"]
+mod tests;

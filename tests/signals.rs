@@ -1,0 +1,184 @@
+//! `bhav signals evaluate` through the real program: its numbers against an independent
+//! computation, what it leaves out, its limits and its exit codes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use sonic_rs::{JsonContainerTrait, JsonType, JsonValueTrait, Value};
+
+use crate::source::root;
+
+/// Sums may be made in another order; nothing else may differ.
+const TOLERANCE: f64 = 1e-12;
+
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn evaluate(folder: &Path, flags: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
+    command.env_clear().args(["signals", "evaluate"]).arg(folder).args(flags);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn fixture() -> std::path::PathBuf {
+    root().join("tests/fixtures/signals/candles")
+}
+
+/// A copy of the fixture, to spoil.
+fn copy() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(fixture()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    folder
+}
+
+/// Everything that `expected` holds must be in `actual`, at the same place.
+fn compare(at: &str, expected: &Value, actual: &Value, compared: &mut usize) {
+    match expected.get_type() {
+        JsonType::Object => {
+            for (name, value) in expected.as_object().unwrap() {
+                let found = actual.get(name);
+                let found = found.unwrap_or_else(|| panic!("{at}.{name} is missing"));
+                compare(&format!("{at}.{name}"), value, found, compared);
+            }
+        }
+        JsonType::Array => {
+            let (expected, actual) = (expected.as_array().unwrap(), actual.as_array().unwrap());
+            assert_eq!(expected.len(), actual.len(), "{at}");
+            for (number, (one, other)) in expected.iter().zip(actual.iter()).enumerate() {
+                compare(&format!("{at}[{number}]"), one, other, compared);
+            }
+        }
+        JsonType::Number => {
+            let (one, other) = (expected.as_f64().unwrap(), actual.as_f64().unwrap());
+            assert!((one - other).abs() < TOLERANCE, "{at}: expected {one}, found {other}");
+            *compared += 1;
+        }
+        _ => {
+            assert_eq!(expected, actual, "{at}");
+            *compared += 1;
+        }
+    }
+}
+
+#[test]
+fn the_numbers_are_those_of_an_independent_computation() {
+    let ran = evaluate(&fixture(), &["--json"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let expected = fs::read_to_string(root().join("tests/fixtures/signals/expected.json")).unwrap();
+    let expected: Value = sonic_rs::from_str(&expected).unwrap();
+    let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
+    let mut compared = 0;
+    compare("", &expected, &actual, &mut compared);
+    assert!(compared > 250, "only {compared} values were compared");
+    assert_eq!(ran.out.lines().count(), 1, "one document on one line");
+}
+
+#[test]
+fn people_read_the_same_numbers_and_what_they_are_worth() {
+    let ran = evaluate(&fixture(), &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "no progress bar but on a terminal");
+    for part in [
+        "Read     2275 candles of 4 symbols, 620 dates from 2022-09-01 to 2025-02-27\n",
+        "Judged   769 signals from 2024-09-12 to 2025-02-20",
+        "hit rate 0.49935\n",
+        "confidence                0.247616  0.688376       0.0808   0.50459  0.4744  0.5335\n",
+        "coin                      0.250000  0.693147 ",
+        "2024        516   0.53488   0.50542  0.247457\n",
+        "0.48-0.49          129      0.484     0.364          0.016\n",
+        "CDLBELTHOLD          bearish       185    164    0.49187    0.487987\n",
+        "DELTA-Z         bullish_three_outside           bullish      0.517258     19",
+        "0.50 means a coin.",
+        "Information, not investment advice. Not proven better than a coin",
+    ] {
+        assert!(ran.out.contains(part), "`{part}` is missing from:\n{}", ran.out);
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_true_are_told_and_left_out() {
+    let folder = copy();
+    let spoil = "date,open,high,low,close,volume\n\
+        2024-01-01,10,11,9,10,5\n\
+        2024-01-02,NaN,11,9,10,5\n\
+        \n\
+        2024-01-03,10,inf,9,10,5\n\
+        2024-01-03,10,11,12,10,5\n";
+    fs::write(folder.path().join("SPOILT.csv"), spoil).unwrap();
+    fs::write(folder.path().join("EMPTY.csv"), "date,open,high,low,close\n").unwrap();
+    fs::write(folder.path().join("notes.txt"), "no candles").unwrap();
+    let ran = evaluate(folder.path(), &["--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(
+        ran.err,
+        "EMPTY.csv: left out: line 1 must name the column `volume` once\n\
+         SPOILT.csv:3: left out: open `NaN` is not a finite number\n\
+         SPOILT.csv:5: left out: high `inf` is not a finite number\n\
+         SPOILT.csv:6: left out: the high is below another price, or the low above one\n"
+    );
+    let report: Value = sonic_rs::from_str(&ran.out).unwrap();
+    let read = |name: &str| report["read"][name].as_u64().unwrap();
+    assert_eq!((read("files"), read("files_left_out"), read("rows_left_out")), (6, 1, 3));
+    assert_eq!((read("symbols"), read("candles")), (5, 2276));
+}
+
+#[test]
+fn a_folder_without_usable_data_exits_65() {
+    let empty = tempfile::tempdir().unwrap();
+    let spoilt = tempfile::tempdir().unwrap();
+    fs::write(spoilt.path().join("A.csv"), "date,open,high,low,close,volume\n1,2,3\n").unwrap();
+    let short = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(fixture().join("ALPHA.csv")).unwrap();
+    let rows: Vec<&str> = text.lines().take(505).collect();
+    fs::write(short.path().join("ALPHA.csv"), rows.join("\n")).unwrap();
+    let missing = empty.path().join("nowhere");
+    for (folder, why) in [
+        (missing.as_path(), "No such file or directory"),
+        (empty.path(), "no CSV file"),
+        (spoilt.path(), "no usable candle"),
+        (short.path(), "the candles span 504 dates"),
+    ] {
+        let ran = evaluate(folder, &["--json"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
+        assert!(ran.err.contains(why), "`{why}` is missing from: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_folder_must_be_named() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
+    let status = command.args(["signals", "evaluate"]).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(64));
+}
+
+#[test]
+fn the_plot_is_drawn_where_asked_or_the_exit_is_74() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plot.svg");
+    let ran = evaluate(&fixture(), &["--plot", file.to_str().unwrap()]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let svg = fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    for part in ["769 signals", "predicted: mean confidence", "observed: share", "a coin: 0.50"] {
+        assert!(svg.contains(part), "{part}");
+    }
+    // One circle and one count for each of the seven bins that have signals.
+    assert_eq!(svg.matches("<circle").count(), 7);
+    for signals in [62, 129, 106, 144, 182, 108, 38] {
+        assert!(svg.contains(&format!("\n{signals}\n")), "{signals}");
+    }
+    let ran = evaluate(&fixture(), &["--plot", folder.path().to_str().unwrap()]);
+    assert_eq!(ran.code, Some(74), "{}", ran.err);
+    assert!(ran.out.contains("Judged   769 signals"), "the report is there all the same");
+}
