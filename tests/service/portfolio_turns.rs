@@ -61,12 +61,13 @@ fn filled(lane: &bhav::rt::Lane, threads: u64) -> Sender<()> {
     let (release, gate) = unbounded::<()>();
     loop {
         let gate = gate.clone();
+        // Before the job is refused: a thread that begins after it makes room again.
+        let busy = lane.stats().running == threads;
         let job = lane.submit(60_000, move || {
             // Ends when the sender is dropped.
             let _ = gate.recv();
         });
-        // A thread that has not begun yet would make room again.
-        if job.is_err() && lane.stats().running == threads {
+        if job.is_err() && busy {
             return release;
         }
     }
