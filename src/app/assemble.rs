@@ -57,7 +57,7 @@ pub fn assemble(config: &Config, clock: &Clock) -> Result<Assembled, StartError>
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
     let path = config.state_dir.join(store::FILE_NAME);
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, config.store.readers, clock)?);
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&path, &config.store, clock)?);
     let auth = Auth::start(&config.auth, &config.state_dir, Arc::clone(&store), clock)?;
     let auth = Arc::new(auth);
     let (parts, mailbox) = parts(config, clock, calendar, indices, store, auth.lane())?;

@@ -80,10 +80,12 @@ mod tests {
     /// RFC 7515, appendix A.1.
     #[test]
     fn the_standards_example_verifies_and_signs_the_same() {
-        let key = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
+        let key = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS\
+                   0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
         let key = BASE64_URL_SAFE_NO_PAD.decode(key).unwrap();
         let message = b"eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.\
-            eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+            eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFt\
+            cGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
         let tag = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         install();
         install();

@@ -1,9 +1,9 @@
 //! Row 5: who is calling, and how one becomes somebody.
 //!
 //! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone, never
-//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. What is revoked is
-//! loaded from the store at start; until that has worked nobody is identified, because a token that
-//! was revoked must not come back to life with a broken disk.
+//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. What is revoked
+//! is loaded from the store at start; until that has worked nobody is identified, because a token
+//! that was revoked must not come back to life with a broken disk.
 
 mod accounts;
 mod common;

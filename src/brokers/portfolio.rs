@@ -95,7 +95,7 @@ impl SyncError {
     }
 }
 
-/// Something a broker may answer, and what we make of it: the list behind the table "broker replies,
+/// Something a broker may answer, and what we make of it: the rows of the table "broker replies,
 /// our answers".
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentedReply {

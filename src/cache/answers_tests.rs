@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use proptest::prelude::*;
 
 use super::*;
+use crate::rt::threads::spawn;
 
 const ALL: View = View::Holdings { broker: None };
 
@@ -142,7 +143,7 @@ fn nothing_older_than_what_was_acknowledged_is_found() {
         .map(|_| {
             let (answers, stored) = (Arc::clone(&answers), Arc::clone(&stored));
             let (acknowledged, over) = (Arc::clone(&acknowledged), Arc::clone(&over));
-            std::thread::spawn(move || {
+            spawn("reads", move || {
                 let mut reads = 0_u64;
                 while !over.load(SeqCst) || reads == 0 {
                     let least = acknowledged.load(SeqCst);
@@ -158,6 +159,7 @@ fn nothing_older_than_what_was_acknowledged_is_found() {
                     reads += 1;
                 }
             })
+            .unwrap()
         })
         .collect();
     for number in 1..=20_000 {

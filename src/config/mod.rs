@@ -262,11 +262,13 @@ impl Default for CacheSettings {
 pub struct StoreSettings {
     /// Threads that read, beside the one that writes.
     pub readers: usize,
+    /// Waiting writes that one commit carries at most.
+    pub writes_per_commit_max: usize,
 }
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { readers: 2 }
+        Self { readers: 2, writes_per_commit_max: 256 }
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done, or drained after SIGTERM.
     Ok = 0,
-    /// Wrong command line or settings (EX_USAGE): restarting cannot help.
+    /// Wrong command line, settings or database version (EX_USAGE): restarting cannot help.
     Usage = 64,
     /// Cannot bind, or another instance has the address (EX_UNAVAILABLE).
     Unavailable = 69,
@@ -27,7 +27,8 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes:
    0  done, or stopped by SIGTERM or SIGINT after open requests were answered
-  64  wrong command line or settings; restarting cannot help
+  64  wrong command line or settings, or a database that a newer version wrote or that is not
+      ours; restarting cannot help
   69  cannot listen: address in use; or the state directory belongs to a running instance
   70  internal fault
   74  the state directory cannot be made";

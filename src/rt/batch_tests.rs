@@ -4,6 +4,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::*;
 
+type Verdict = Result<(), &'static str>;
+
 /// Remembers what was committed; its commits can be held up and made to fail.
 struct Paper {
     committed: Arc<parking_lot::Mutex<Vec<u32>>>,
@@ -11,7 +13,7 @@ struct Paper {
     mark: usize,
     /// Each commit says that it has begun, then waits for a verdict, while there is somebody to
     /// give one.
-    commits: Option<(Sender<usize>, Receiver<Result<(), &'static str>>)>,
+    commits: Option<(Sender<usize>, Receiver<Verdict>)>,
     loses: bool,
 }
 
@@ -56,7 +58,7 @@ struct Desk {
     batch: Batch<Paper>,
     committed: Arc<parking_lot::Mutex<Vec<u32>>>,
     begun: Receiver<usize>,
-    verdicts: Sender<Result<(), &'static str>>,
+    verdicts: Sender<Verdict>,
 }
 
 fn desk(queue_max: usize, batch_max: usize, clock: &Clock) -> Desk {

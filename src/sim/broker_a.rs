@@ -95,7 +95,7 @@ fn within_limit(call: &Call<'_>, route: &str) -> bool {
 fn login(call: &Call<'_>) -> Option<Login> {
     let header = call.request.header("authorization")?;
     let (api_key, access_token) = header.strip_prefix("token ")?.split_once(':')?;
-    if api_key != call.world.settings.broker_a.api_key {
+    if !call.world.settings.broker_a.knows(api_key) {
         return None;
     }
     call.world.broker_a.lock().user_of(access_token, call.now).cloned()
@@ -119,17 +119,18 @@ fn session(call: &Call<'_>) -> Answer {
             {
                 return error(400, "InputException", "Missing `api_key`, token or `checksum`.");
             }
-            if value(&form, "api_key") != app.api_key {
+            let api_key = value(&form, "api_key");
+            if !app.knows(&api_key) {
                 return error(403, "TokenException", "Invalid `api_key`.");
             }
-            if checksum != checksum_of(&app.api_key, &request_token, &app.api_secret) {
+            if checksum != checksum_of(&api_key, &request_token, &app.api_secret) {
                 return error(403, "TokenException", "Invalid `checksum`.");
             }
             let redeemed = call.world.broker_a.lock().redeem(&request_token, call.now);
             let Some((access_token, login)) = redeemed else {
                 return error(403, "TokenException", "Token is invalid or has expired.");
             };
-            success(opened(&app.api_key, access_token, &login))
+            success(opened(&api_key, access_token, &login))
         }
         "DELETE" => {
             let query = call.request.query_pairs();

@@ -12,6 +12,8 @@ use super::world::{Answer, Call, World};
 const HOLDINGS: usize = 12;
 /// Shares traded today.
 const POSITIONS: usize = 3;
+/// Held by everybody at either broker, so that one person's two accounts have a share in common.
+const COMMON: &str = "NSE:RELIANCE";
 
 /// One share of an account. Both brokers' accounts are made of these.
 pub(super) struct Held<'a> {
@@ -19,7 +21,17 @@ pub(super) struct Held<'a> {
     pub(super) quantity: i64,
     /// Bought yesterday and not delivered.
     pub(super) undelivered: i64,
+    /// 0 where the broker does not know it: a gift, shares moved in from elsewhere.
     pub(super) average_paise: i64,
+    /// Pledged as margin: broker A tells it beside the quantity, broker B's depository list lacks
+    /// it.
+    pub(super) pledged: i64,
+    /// Margin-funded, at broker A.
+    pub(super) funded: i64,
+    /// Broker A says that its average is unreliable.
+    pub(super) discrepancy: bool,
+    /// Broker B's code for it is in no list.
+    pub(super) uncharted: bool,
 }
 
 /// What `user_id` holds: different shares for different users and seeds, always the same for one.
@@ -28,7 +40,8 @@ pub(super) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
     let shares = world.universe.all().iter();
     let mut shares: Vec<&Instrument> =
         shares.filter(|i| i.exchange == "NSE" && !i.isin.is_empty()).collect();
-    shares.sort_by_key(|i| noise::draw(key, i.token));
+    shares.retain(|share| !share.short_code.is_empty());
+    shares.sort_by_key(|i| (i.key != COMMON, noise::draw(key, i.token)));
     let held = shares.into_iter().take(HOLDINGS).enumerate().map(|(position, instrument)| {
         let draw = |number: i64, below| noise::pick(key, instrument.token + number, below);
         // The second row was bought yesterday, the third is mostly settled.
@@ -38,7 +51,17 @@ pub(super) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
             _ => (1 + draw(1, 400), 0),
         };
         let average_paise = instrument.base_paise * (60 + draw(3, 61)) / 100 + draw(4, 100);
-        Held { instrument, quantity, undelivered, average_paise }
+        // One row of each kind that a reader has to cope with.
+        Held {
+            instrument,
+            quantity,
+            undelivered,
+            average_paise: if position == 6 { 0 } else { average_paise },
+            pledged: if position == 3 { quantity } else { 0 },
+            funded: if position == 4 { 10 + draw(5, 90) } else { 0 },
+            discrepancy: position == 5,
+            uncharted: position == 7,
+        }
     });
     held.collect()
 }
@@ -66,9 +89,9 @@ pub(super) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
             ("authorisation", map([])),
             ("opening_quantity", held.quantity.into()),
             ("short_quantity", 0.into()),
-            ("collateral_quantity", 0.into()),
-            ("collateral_type", "".into()),
-            ("discrepancy", false.into()),
+            ("collateral_quantity", held.pledged.into()),
+            ("collateral_type", if held.pledged > 0 { "margin" } else { "" }.into()),
+            ("discrepancy", held.discrepancy.into()),
             ("average_price", average.into()),
             ("last_price", last.into()),
             ("close_price", close.into()),
@@ -78,10 +101,10 @@ pub(super) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
             (
                 "mtf",
                 map([
-                    ("quantity", 0.into()),
+                    ("quantity", held.funded.into()),
                     ("used_quantity", 0.into()),
-                    ("average_price", 0.into()),
-                    ("value", 0.into()),
+                    ("average_price", if held.funded > 0 { average } else { 0.into() }.into()),
+                    ("value", (average * Decimal::from(held.funded)).into()),
                     ("initial_margin", 0.into()),
                 ]),
             ),

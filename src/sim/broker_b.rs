@@ -8,7 +8,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::broker_a::hex;
-use super::broker_a_portfolio::held;
+use super::broker_a_portfolio::{Held, held};
 use super::broker_b_master;
 use super::faults::Kind;
 use super::json::{Json, map};
@@ -101,7 +101,7 @@ fn customer_details(call: &Call<'_>) -> Answer {
     let Ok(body) = sonic_rs::from_slice::<SessionBody>(&call.request.body) else {
         return error(500, "Invalid session.");
     };
-    if body.app_key != call.world.settings.broker_b.api_key {
+    if !call.world.settings.broker_b.knows(&body.app_key) {
         return error(500, "Public Key does not exist.");
     }
     let redeemed = call.world.broker_b.lock().redeem(&body.session_token, call.now);
@@ -150,7 +150,7 @@ fn customer_details(call: &Call<'_>) -> Answer {
 fn signed(call: &Call<'_>) -> Result<Login, Box<Answer>> {
     let app = &call.world.settings.broker_b;
     let header = |name| call.request.header(name).unwrap_or_default();
-    if header("x-appkey") != app.api_key {
+    if !app.knows(header("x-appkey")) {
         return Err(Box::new(error(500, "Public Key does not exist.")));
     }
     let timestamp = header("x-timestamp");
@@ -187,16 +187,28 @@ fn checksum_of(timestamp: &str, body: &[u8], secret_key: &str) -> String {
         .finalize())
 }
 
+/// A code that the security master lacks, of a share that nobody else names.
+const UNCHARTED: (&str, &str) = ("SIMUNK", "INE0SIM01019");
+
+fn code<'a>(held: &Held<'a>) -> &'a str {
+    if held.uncharted { UNCHARTED.0 } else { &held.instrument.short_code }
+}
+
+fn isin<'a>(held: &Held<'a>) -> &'a str {
+    if held.uncharted { UNCHARTED.1 } else { &held.instrument.isin }
+}
+
 fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
     if call.world.settings.broker_b.empty_account {
         return nothing(Json::Null);
     }
     let rows = held(call.world, &login.user_id).into_iter().filter(|held| held.quantity > 0);
     let rows = rows.map(|held| {
-        let quantity = held.quantity.to_string();
+        // What is pledged has left the account at the depository.
+        let quantity = (held.quantity - held.pledged).to_string();
         map([
-            ("stock_code", held.instrument.short_code.as_str().into()),
-            ("stock_ISIN", held.instrument.isin.as_str().into()),
+            ("stock_code", code(&held).into()),
+            ("stock_ISIN", isin(&held).into()),
             ("quantity", quantity.as_str().into()),
             ("demat_total_bulk_quantity", quantity.as_str().into()),
             ("demat_avail_quantity", "0".into()),
@@ -221,7 +233,7 @@ fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
         let close = rupees(tick.previous_close);
         let percent = (rupees(tick.last) - close) * rust_decimal::Decimal::ONE_HUNDRED / close;
         map([
-            ("stock_code", held.instrument.short_code.as_str().into()),
+            ("stock_code", code(&held).into()),
             ("exchange_code", "NSE".into()),
             ("quantity", (held.quantity + held.undelivered).to_string().into()),
             ("average_price", rupees(held.average_paise).to_string().into()),

@@ -97,6 +97,28 @@ impl Default for SimBrokerA {
     }
 }
 
+impl SimBrokerA {
+    /// Whether `api_key` is the app's, or one of the numbered ones beside it (`simkeya-7`). Those
+    /// share its secret, so that a load test can have as many apps as users, as in the real world.
+    fn knows(&self, api_key: &str) -> bool {
+        is_or_follows(&self.api_key, api_key)
+    }
+}
+
+impl SimBrokerB {
+    /// As broker A's.
+    fn knows(&self, api_key: &str) -> bool {
+        is_or_follows(&self.api_key, api_key)
+    }
+}
+
+fn is_or_follows(own: &str, api_key: &str) -> bool {
+    api_key.strip_prefix(own).is_some_and(|rest| {
+        let number = rest.strip_prefix('-');
+        rest.is_empty() || number.is_some_and(|number| number.parse::<u32>().is_ok())
+    })
+}
+
 /// Broker B's app and the login value it starts with.
 #[derive(Debug, Clone)]
 pub struct SimBrokerB {

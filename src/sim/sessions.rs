@@ -12,7 +12,7 @@ use super::noise;
 use crate::base::ist;
 
 /// Login values and tokens kept per broker; the oldest goes first.
-const LOGINS_MAX: usize = 256;
+const LOGINS_MAX: usize = 4_096;
 /// A request token "lives for a few minutes".
 const REQUEST_TOKEN_LIFE: SignedDuration = SignedDuration::from_mins(5);
 

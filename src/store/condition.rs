@@ -182,6 +182,11 @@ impl Condition {
             return;
         }
         match state {
+            State::Corrupt => tracing::error!(
+                cause,
+                "the store is damaged and takes no writes: stop the service, put a good copy in \
+                 place and start it"
+            ),
             State::Ok => tracing::info!(was = before.state.as_str(), "the store can be used"),
             _ => tracing::error!(state = state.as_str(), cause, "the store cannot be used fully"),
         }

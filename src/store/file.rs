@@ -153,7 +153,8 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     Ok(found)
 }
 
-/// A copy of the file as it was, for the way back.
+/// A copy of the file as it was, for the way back. The operator's to delete: what is erased later
+/// is still in it.
 fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let kept = beside(path, &format!(".before-v{}", known_version()));
     let unfinished = beside(&kept, ".unfinished");
@@ -162,7 +163,7 @@ fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
-    tracing::info!(copy = %kept.display(), "kept a copy before migrating");
+    tracing::info!(copy = %kept.display(), "kept a copy before migrating; delete it in time");
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use super::{
     UserSecrets, Valued, accounts, closes, columns, journal, portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
+use crate::config::StoreSettings;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 
 /// The file's name in the state directory.
@@ -35,8 +36,6 @@ const PAGE_DEADLINE_MS: u64 = 10_000;
 /// Waiting requests of each kind. Beyond it, refusing is kinder than a wait that ends late.
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
-/// Writes of one commit: bounds how long the first of them waits for the last.
-const WRITES_PER_COMMIT_MAX: usize = 256;
 
 const PROBE_READ: &str = include_str!("../../sql/store/probe_read.sql");
 const PROBE_WRITE: &str = include_str!("../../sql/store/probe_write.sql");
@@ -50,19 +49,32 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file at `path`, making or migrating it, with `readers` threads that read. A file
-    /// that cannot be used leaves a store that says so and tries again.
+    /// [`open_with`](Self::open_with) all settings but `readers` at their defaults.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
+        let settings = StoreSettings { readers, ..StoreSettings::default() };
+        Self::open_with(path, &settings, clock)
+    }
+
+    /// Opens the file at `path`, making or migrating it. A file that cannot be used leaves a store
+    /// that says so and tries again.
     ///
     /// # Errors
     /// A newer schema, a foreign file, or no thread to be had.
-    pub fn open(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
+    pub fn open_with(
+        path: &Path,
+        settings: &StoreSettings,
+        clock: &Clock,
+    ) -> Result<Self, OpenError> {
         let condition = Arc::new(Condition::new(path));
         let ledger = SqliteLedger::open(Arc::clone(&condition))?;
-        Self::start(readers, clock, ledger, condition).map_err(OpenError::System)
+        Self::start(settings, clock, ledger, condition).map_err(OpenError::System)
     }
 
     fn start(
-        readers: usize,
+        settings: &StoreSettings,
         clock: &Clock,
         ledger: SqliteLedger,
         condition: Arc<Condition>,
@@ -70,10 +82,13 @@ impl SqliteStore {
         let writer = BatchSpec {
             name: "store-writer",
             queue_max: WRITES_WAITING_MAX,
-            batch_max: WRITES_PER_COMMIT_MAX,
+            batch_max: settings.writes_per_commit_max,
         };
-        let lane =
-            LaneSpec { name: "store-reader", threads: readers, queue_max: READS_WAITING_MAX };
+        let lane = LaneSpec {
+            name: "store-reader",
+            threads: settings.readers,
+            queue_max: READS_WAITING_MAX,
+        };
         Ok(Self {
             writer: Batch::start(&writer, clock, ledger)?,
             reader_lane: Lane::start(&lane, clock)?,

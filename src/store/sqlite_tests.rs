@@ -280,49 +280,47 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes() {
 }
 
 #[test]
-fn a_close_run_pages_through_holders_and_skips_what_changed_meanwhile() {
+fn a_writer_that_stands_still_makes_writes_late_and_then_busy() {
     let (_dir, _, store) = fresh();
-    let ids: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
-    for (id, tickers) in
-        [(0, &["TCS", "INFY"][..]), (2, &["INFY"][..]), (3, &["ABB"][..]), (4, &["ZEEL"][..])]
-    {
-        sync(&store, ids[id], Broker::A, 10, tickers);
-    }
-    let symbols = |after: Option<&Symbol>, limit| {
-        let found = store.held_symbols(after, limit).unwrap();
-        found.iter().map(|symbol| symbol.as_str().to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(symbols(None, 10), ["NSE:ABB", "NSE:INFY", "NSE:TCS", "NSE:ZEEL"]);
-    assert_eq!(symbols(None, 2), ["NSE:ABB", "NSE:INFY"]);
-    assert_eq!(symbols(Symbol::parse("NSE:INFY").as_ref(), 10), ["NSE:TCS", "NSE:ZEEL"]);
+    let id = user(&store, "a@example.com");
+    let (release, gate) = crossbeam_channel::unbounded::<()>();
+    let (started, running) = crossbeam_channel::unbounded::<()>();
+    let held = store
+        .writer
+        .submit(WRITE_DEADLINE_MS, move |_: &mut SqliteLedger| {
+            started.send(()).ok();
+            gate.recv().ok();
+            Ok(())
+        })
+        .unwrap();
+    running.recv().unwrap();
+    let count = |file: &Connection| columns::run(file, PROBE_WRITE, []);
+    assert_eq!(store.write(20, count), Err(StoreError::Late));
+    assert!(store.user_by_id(id).unwrap().is_some(), "readers do not wait for it");
+    let queued = |_| store.writer.submit(WRITE_DEADLINE_MS, |_: &mut SqliteLedger| Ok(()));
+    let waiting = (1..WRITES_WAITING_MAX).map(queued).collect::<Result<Vec<_>, _>>().unwrap();
+    assert_eq!(store.revoke_token("one", 5), Err(StoreError::Busy));
+    assert_eq!(store.health().refused, 2);
+    assert_eq!(store.health().state, "ok", "the file is not at fault");
+    drop(release);
+    assert_eq!(held.wait(), Ok(Ok(())));
+    assert!(waiting.into_iter().all(|ticket| ticket.wait() == Ok(Ok(()))));
+    store.revoke_token("one", 5).unwrap();
+}
 
-    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::NotBegun);
-    let symbol = Symbol::parse("NSE:INFY").unwrap();
-    store.keep_closes(DAY, &[(symbol.clone(), dec("1.10"))]).unwrap();
-    store.keep_closes(DAY, &[(symbol.clone(), dec("1.20"))]).unwrap();
-    assert_eq!(store.closes(DAY).unwrap(), [(symbol.clone(), dec("1.20"))]);
-
-    let page = store.portfolios_after(AccountId(0), 2).unwrap();
-    assert_eq!(page.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ids[0], ids[2]]);
-    assert_eq!(page[0].1, store.portfolio(ids[0]).unwrap());
-    let valued =
-        |id: AccountId| Valued { id, synced_ms: 10, point: point(DAY, "7", PointSource::Close) };
-    let points = ids.iter().map(|id| valued(*id)).collect();
-    sync(&store, ids[2], Broker::B, 11, &["INFY"]);
-    store.delete_portfolio(ids[3]).unwrap();
-    store.erase_user(ids[4], 1).unwrap();
-    store.keep_points(DAY, points, ids[2], None).unwrap();
-    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::Begun(ids[2]));
-    let source = |at: usize| store.points(ids[at], DAY).unwrap().first().map(|p| p.source);
-    assert_eq!(source(0), Some(PointSource::Close));
-    assert_eq!(source(2), Some(PointSource::Sync), "synced meanwhile");
-    assert_eq!((source(1), source(3), source(4)), (None, None, None));
-    let next = DAY.tomorrow().unwrap();
-    store.keep_points(DAY, Vec::new(), ids[4], Some(1)).unwrap();
-    assert_eq!(store.close_run(DAY).unwrap(), CloseRun::Finished);
-    assert_eq!(store.closes(DAY).unwrap().len(), 1);
-    store.keep_points(next, Vec::new(), ids[4], Some(2)).unwrap();
-    assert_eq!(store.closes(DAY).unwrap(), [], "the day after, nobody needs them");
+#[test]
+fn one_write_per_commit_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { writes_per_commit_max: 1, ..StoreSettings::default() };
+    let store = SqliteStore::open_with(&dir.path().join(FILE_NAME), &settings, &clock()).unwrap();
+    let shared = &store;
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            scope.spawn(move || shared.revoke_token(&n.to_string(), 5).unwrap());
+        }
+    });
+    let health = store.health();
+    assert_eq!((health.writes, health.commits), (8, 8));
 }
 
 #[test]
@@ -349,6 +347,8 @@ fn many_writers_share_commits_and_every_answer_is_true() {
     assert!(ids.iter().all(|id| stored.iter().any(|entry| entry.id == *id)));
 }
 
+#[path = "closes_tests.rs"]
+mod close_run;
 #[path = "faults_tests.rs"]
 mod faults;
 #[path = "model_tests.rs"]

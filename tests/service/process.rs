@@ -183,7 +183,7 @@ fn core_files_are_off_unless_asked_for() {
 }
 
 /// A `serve` that is expected to end by itself: its exit code and what it said.
-fn refused(args: &[&str]) -> (Option<i32>, String) {
+pub fn refused(args: &[&str]) -> (Option<i32>, String) {
     let mut second = bhav(&[&["serve"], args].concat())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bhav::base::Clock;
-use bhav::brokers::{BrokerA, BrokerB, Credentials, SharedToken};
+use bhav::brokers::{BrokerA, BrokerB, Credentials, SharedToken, SyncErrorKind};
 use bhav::config::Config;
 use bhav::sim::{self, Sim, SimSettings};
 use sonic_rs::{JsonValueTrait, Value};
@@ -12,6 +12,25 @@ use crate::support::Wire;
 
 /// A Friday in the middle of trading.
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
+
+/// The login is over.
+pub const EXPIRED: &str = r#"{"kind":"expired_token"}"#;
+
+/// What the simulator can do to a call, and what comes of it.
+pub const FAULTS: &[(&str, SyncErrorKind)] = &[
+    (r#"{"kind":"refuse"}"#, SyncErrorKind::Unavailable),
+    (r#"{"kind":"delay","delay_ms":30000}"#, SyncErrorKind::TimedOut),
+    (r#"{"kind":"drip","bytes_per_s":20}"#, SyncErrorKind::TimedOut),
+    (r#"{"kind":"truncate"}"#, SyncErrorKind::Unavailable),
+    (r#"{"kind":"rate_limit"}"#, SyncErrorKind::RateLimited),
+    (r#"{"kind":"error_in_200"}"#, SyncErrorKind::Unavailable),
+    (r#"{"kind":"html_5xx"}"#, SyncErrorKind::Unavailable),
+    (r#"{"kind":"html_5xx","status":503}"#, SyncErrorKind::Unavailable),
+    (EXPIRED, SyncErrorKind::CodeRefused),
+    (r#"{"kind":"no_permission"}"#, SyncErrorKind::NotPermitted),
+    (r#"{"kind":"wrong_types"}"#, SyncErrorKind::Malformed),
+    (r#"{"kind":"missing_fields"}"#, SyncErrorKind::Malformed),
+];
 
 /// The simulated outside world and the two clients.
 pub struct Bench {
@@ -27,6 +46,15 @@ impl Bench {
     pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
         let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
         Self::set(settings, Clock::starting_at(OPEN.parse().unwrap()), adjust)
+    }
+
+    /// Short of time only where that is what is expected: the machine may be busy.
+    pub fn with_budget_for(answer: SyncErrorKind) -> Self {
+        Self::running(|config| {
+            if answer == SyncErrorKind::TimedOut {
+                config.upstream.sync_timeout_ms = 400;
+            }
+        })
     }
 
     pub fn set(settings: SimSettings, clock: Clock, adjust: impl FnOnce(&mut Config)) -> Self {
@@ -72,14 +100,17 @@ impl Bench {
         self.control("POST", "faults", &format!(r#"{{"route":"{route}","fault":{fault}}}"#));
     }
 
-    /// Clears all faults.
-    pub fn mend(&self) {
-        self.control("DELETE", "faults", "");
-    }
-
     /// Requests that reached `route`.
     pub fn asked(&self, route: &str) -> i64 {
         self.control("GET", "stats", "")["requests"][route].as_i64().unwrap_or(0)
+    }
+
+    /// A file that the simulator serves.
+    pub fn fetch(&self, target: &str) -> Vec<u8> {
+        let mut wire = Wire::connect(&self.sim.addr().to_string());
+        let answer = wire.ask(format!("GET {target} HTTP/1.1\r\nHost: sim\r\n\r\n"));
+        assert_eq!(answer.status, 200);
+        answer.body
     }
 
     fn minted(&self, route: &str, name: &str, user_id: &str) -> String {

@@ -1,8 +1,9 @@
 //! Broker A's users.
 
-use bhav::base::{Broker, PositionKind};
+use bhav::base::{Broker, Holding, PositionKind};
+use bhav::brokers::{Credentials, SyncErrorKind};
 
-use super::bench::Bench;
+use super::bench::{Bench, EXPIRED, FAULTS};
 
 #[test]
 fn a_sync_brings_holdings_and_both_lists_of_positions() {
@@ -15,4 +16,72 @@ fn a_sync_brings_holdings_and_both_lists_of_positions() {
     let kinds = |kind| synced.positions.iter().filter(|position| position.kind == kind).count();
     assert_eq!((kinds(PositionKind::Net), kinds(PositionKind::Day)), (3, 3));
     assert_eq!(bench.broker_a.sync_counts().calls, 3);
+}
+
+#[test]
+fn each_fault_has_its_answer_on_each_call() {
+    for route in ["broker_a.session", "broker_a.holdings", "broker_a.positions"] {
+        for (fault, answer) in FAULTS {
+            if *fault == EXPIRED && route == "broker_a.session" {
+                continue;
+            }
+            let bench = Bench::with_budget_for(*answer);
+            bench.break_with(route, fault);
+            let user = bench.user_of_a("USER01");
+            let error = bench.broker_a.sync(&user).unwrap_err();
+            assert_eq!(error.kind(), *answer, "{route} {fault}: {error}");
+            assert_eq!(bench.asked(route), 1, "{fault}");
+        }
+    }
+}
+
+#[test]
+fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
+    let bench = Bench::running(|_| {});
+    let kind = |credentials: &Credentials| bench.broker_a.sync(credentials).unwrap_err().kind();
+    let used = bench.user_of_a("USER01");
+    bench.broker_a.sync(&used).unwrap();
+    assert_eq!(kind(&used), SyncErrorKind::CodeRefused);
+    let key = Credentials { api_key: "other".into(), ..bench.user_of_a("USER01") };
+    assert_eq!(kind(&key), SyncErrorKind::KeyRefused);
+    let secret = Credentials { api_secret: "other".into(), ..bench.user_of_a("USER01") };
+    assert_eq!(kind(&secret), SyncErrorKind::KeyRefused);
+}
+
+#[test]
+fn each_kind_of_row_is_there() {
+    let bench = Bench::running(|_| {});
+    let held = bench.broker_a.sync(&bench.user_of_a("USER01")).unwrap().holdings;
+    let one = |what: &str, is: fn(&Holding) -> bool| {
+        assert_eq!(held.iter().filter(|held| is(held)).count(), 1, "{what}");
+    };
+    one("pledged", |held| !held.pledged_quantity.is_zero());
+    one("funded", |held| !held.mtf_quantity.is_zero());
+    one("T1 alone", |held| held.settled_quantity.is_zero() && !held.t1_quantity.is_zero());
+    one("without a cost", |held| held.average_price.is_none());
+    one("with a discrepancy", |held| held.discrepancy);
+}
+
+#[test]
+fn a_price_of_zero_is_no_price() {
+    let bench = Bench::running(|_| {});
+    bench.break_with("broker_a.holdings", r#"{"kind":"zero_price"}"#);
+    let held = bench.broker_a.sync(&bench.user_of_a("USER01")).unwrap().holdings;
+    assert!(held.iter().all(|held| held.last_price.is_none() && held.close_price.is_some()));
+}
+
+#[test]
+fn different_users_have_different_shares_and_apps() {
+    let bench = Bench::running(|_| {});
+    let of = |user: &str, app: u32| {
+        let key = format!("{}-{app}", bench.settings.broker_a.api_key);
+        let login = Credentials { api_key: key.as_str().into(), ..bench.user_of_a(user) };
+        bench.broker_a.sync(&login).unwrap().holdings
+    };
+    let first = of("USER01", 1);
+    assert_ne!(first, of("USER02", 2));
+    // Beyond what one app's limit allows within a second.
+    for app in 3..13 {
+        assert_eq!(of("USER01", app).len(), first.len());
+    }
 }

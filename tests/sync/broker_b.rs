@@ -1,9 +1,11 @@
 //! Broker B's users, and the server's own session there.
 
-use bhav::base::{Broker, PositionKind};
-use bhav::brokers::SyncErrorKind;
+use bhav::base::{Broker, Clock, Holding, PositionKind};
+use bhav::brokers::broker_b::master;
+use bhav::brokers::{Credentials, SyncErrorKind};
+use bhav::sim::SimSettings;
 
-use super::bench::Bench;
+use super::bench::{Bench, EXPIRED, FAULTS};
 
 #[test]
 fn a_sync_brings_one_holding_per_isin_and_positions() {
@@ -31,4 +33,84 @@ fn activation_makes_the_servers_own_session() {
     assert_eq!(status.expires_at, Some("2026-11-21T00:00:00+05:30".parse().unwrap()));
     bench.broker_b.activate("00000000").unwrap_err();
     assert!(bench.broker_b.status().valid, "a refused one leaves the good one alone");
+}
+
+#[test]
+fn each_fault_has_its_answer_on_each_call() {
+    for call in ["customerdetails", "dematholdings", "portfolioholdings", "portfoliopositions"] {
+        for (fault, answer) in FAULTS {
+            let exchange = call == "customerdetails";
+            if fault.contains("no_permission") || (exchange && *fault == EXPIRED) {
+                continue;
+            }
+            let bench = Bench::with_budget_for(*answer);
+            let route = format!("broker_b.{call}");
+            bench.break_with(&route, fault);
+            let user = bench.user_of_b("USER02");
+            let error = bench.broker_b.sync(&user).unwrap_err();
+            assert_eq!(error.kind(), *answer, "{route} {fault}: {error}");
+        }
+    }
+}
+
+#[test]
+fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
+    let bench = Bench::running(|_| {});
+    let kind = |credentials: &Credentials| bench.broker_b.sync(credentials).unwrap_err().kind();
+    let code = Credentials { one_time_code: "0".into(), ..bench.user_of_b("USER02") };
+    assert_eq!(kind(&code), SyncErrorKind::CodeRefused);
+    let key = Credentials { api_key: "other".into(), ..bench.user_of_b("USER02") };
+    assert_eq!(kind(&key), SyncErrorKind::KeyRefused);
+    let secret = Credentials { api_secret: "other".into(), ..bench.user_of_b("USER02") };
+    assert_eq!(kind(&secret), SyncErrorKind::KeyRefused);
+}
+
+#[test]
+fn an_empty_account_in_all_its_shapes_is_a_success() {
+    let mut settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    settings.broker_b.empty_account = true;
+    let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+    let bench = Bench::set(settings, clock, |_| {});
+    let synced = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
+    assert!(synced.holdings.is_empty() && synced.positions.is_empty() && synced.simulated);
+}
+
+#[test]
+fn the_brokers_own_limit_is_met_by_ours_before() {
+    let settings = SimSettings::default();
+    assert!(settings.rate_limits);
+    let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+    let bench = Bench::set(settings, clock, |_| {});
+    for _ in 0..25 {
+        bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
+    }
+    let error = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap_err();
+    assert_eq!(error.kind(), SyncErrorKind::RateLimited);
+    assert_eq!(bench.asked("broker_b.customerdetails"), 25);
+    bench.clock.advance_ms(60_000);
+    bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
+}
+
+/// One person with an account at each broker: what they share meets by ISIN, the master explains
+/// all codes but one, and pledged shares are in dispute.
+#[test]
+fn both_brokers_and_the_master_fit_together() {
+    let bench = Bench::running(|_| {});
+    let of_a = bench.broker_a.sync(&bench.user_of_a("USER01")).unwrap().holdings;
+    let of_b = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap().holdings;
+    let shared = of_b.iter().find(|held| held.isin.as_deref() == Some("INE002A01018")).unwrap();
+    assert_eq!(shared.tradingsymbol, "RELIND");
+    assert!(of_a.iter().any(|held| held.isin == shared.isin && held.tradingsymbol == "RELIANCE"));
+    let packed = bench.fetch("/b-master/SecurityMaster.zip");
+    let master = master::parse(&packed).unwrap();
+    let unknown: Vec<&str> = of_b
+        .iter()
+        .filter(|held| !master.rows.iter().any(|row| row.short_code == held.tradingsymbol))
+        .map(|held| held.tradingsymbol.as_str())
+        .collect();
+    assert_eq!(unknown, ["SIMUNK"]);
+    let reliance = master.rows.iter().find(|row| row.short_code == "RELIND").unwrap();
+    assert_eq!((reliance.exchange, reliance.ticker.as_str()), ("NSE", "RELIANCE"));
+    let pledged = |held: &&Holding| held.disputed_quantity == held.settled_quantity;
+    assert!(of_b.iter().filter(pledged).count() >= 2, "one pledged, one not delivered");
 }

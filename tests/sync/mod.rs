@@ -3,3 +3,4 @@
 mod bench;
 mod broker_a;
 mod broker_b;
+mod memory;

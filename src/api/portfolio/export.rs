@@ -51,7 +51,7 @@ fn written(store: &dyn Store, id: AccountId, exported_at: &str) -> Result<Vec<u8
             });
         });
         object.list("holdings", &portfolio.holdings, |out, row| {
-            write_object(out, |o| holding(o, row))
+            write_object(out, |object| holding(object, row));
         });
         object.list("positions", &portfolio.positions, |out, row| {
             write_object(out, |object| position(object, row));

@@ -18,7 +18,7 @@ pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     let live = parameter(call, "live", "This is true or false.", switch)?.unwrap_or(false);
     if !live {
         return answer(state, call, reply, View::Holdings { broker }, move |store, id| {
-            written(store.portfolio(id)?, broker, &[])
+            written(&store.portfolio(id)?, broker, &[])
         });
     }
     let (l1, clock) = (Arc::clone(&state.l1), state.clock.clone());
@@ -26,7 +26,7 @@ pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     let body = on_lane(state, MAKE_DEADLINE_MS, move |store| {
         let mut portfolio = store.portfolio(id)?;
         let prices = revalued(&mut portfolio.holdings, &l1, &clock);
-        written(portfolio, broker, &prices)
+        written(&portfolio, broker, &prices)
     })?;
     reply.body().extend_from_slice(&body);
     reply.send(200, JSON, &[("Cache-Control", "no-store")]);
@@ -56,12 +56,12 @@ fn revalued(holdings: &mut [Holding], l1: &L1, clock: &Clock) -> Vec<Option<Live
 }
 
 fn written(
-    portfolio: Portfolio,
+    portfolio: &Portfolio,
     broker: Option<Broker>,
     prices: &[Option<Live>],
 ) -> Result<Vec<u8>, Unmade> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
-    let syncs = Syncs::of(&portfolio, shown);
+    let syncs = Syncs::of(portfolio, shown);
     let mut rows = Vec::with_capacity(portfolio.holdings.len());
     let mut live = Vec::with_capacity(portfolio.holdings.len());
     for (at, holding) in portfolio.holdings.iter().enumerate() {

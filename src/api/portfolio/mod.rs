@@ -107,10 +107,7 @@ impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
             Unmade::Store(error) => error.into(),
-            Unmade::Overflow(error) => {
-                tracing::error!(%error, "a stored portfolio cannot be valued");
-                refused::internal()
-            }
+            Unmade::Overflow(error) => refused::internal().because(error),
         }
     }
 }
@@ -157,7 +154,7 @@ fn on_lane<T: Send + 'static>(
     match ticket.wait() {
         Ok(made) => Ok(made?),
         Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
-        Err(LaneError::Panicked) => Err(refused::internal()),
+        Err(error @ LaneError::Panicked) => Err(refused::internal().because(error)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a broker's refusals become for a client: one documented answer each. Logs the cause once,
-//! with the broker's own words; these are not shown, for brokers put anything into them.
+//! What a broker's refusals become for a client: one documented answer each. The
+//! broker's own words go into the log and are not shown, for brokers put anything into them.
 
 use std::time::Duration;
 
@@ -13,10 +13,9 @@ const BUSY_RETRY_S: u64 = 5;
 const BROKER_RETRY_S: u64 = 30;
 
 /// The answer to a sync that brought nothing.
-pub fn of_sync(broker: Broker, error: &SyncError) -> Problem {
-    tracing::warn!(broker = broker.as_str(), %error, "sync failed");
+pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
     let name = broker.name();
-    match error {
+    let problem = match &error {
         SyncError::CodeRefused(_) => unauthorized(
             "broker_session_invalid",
             format!("{name} does not accept the one-time code: it is wrong, used or expired."),
@@ -51,7 +50,8 @@ pub fn of_sync(broker: Broker, error: &SyncError) -> Problem {
             let detail = format!("{name} gave an answer that makes no sense; nothing was changed.");
             Problem::new(502, "broker_answer_invalid", detail)
         }
-    }
+    };
+    problem.because(error)
 }
 
 /// The broker took too long, or its calls waited too long for their turn.
@@ -112,7 +112,7 @@ mod tests {
             (SyncError::Malformed(said()), 502, "broker_answer_invalid", None),
         ] {
             for broker in Broker::ALL {
-                let problem = of_sync(broker, &error);
+                let problem = of_sync(broker, error.clone());
                 assert_eq!((problem.status, problem.code), (status, code));
                 assert!(problem.detail.contains(broker.name()), "{code}");
                 assert!(!problem.detail.contains("SECRET"), "{code}");

@@ -35,17 +35,18 @@ pub fn derive(broker: Broker, date: Date, before: &Before, synced: &mut Synced) 
     let mut report = Vec::new();
     write_object(&mut report, |object| {
         let positions = before.portfolio.positions.iter().filter(|row| row.broker == broker);
+        let positions: Vec<&Position> = positions.collect();
         let diff = portfolio::diff(&stood, &synced.holdings);
-        object.object("changes", |object| changes(object, &diff, positions, &counts));
+        object.object("changes", |object| changes(object, &diff, &positions, &counts));
         unresolved(object, synced);
         suspected(object, &synced.holdings);
         object.object("reconciliation", |object| reconciliation(object, &synced.holdings));
     });
     let report = String::from_utf8(report).unwrap_or_default();
-    Derived { point: day_point(point), counts, report }
+    Derived { point: day_point(&point), counts, report }
 }
 
-fn day_point(point: Point) -> DayPoint {
+fn day_point(point: &Point) -> DayPoint {
     DayPoint {
         date: point.date,
         total_invested: point.total_invested,
@@ -70,12 +71,7 @@ fn unvalued(date: Date, holdings: usize) -> Point {
     }
 }
 
-fn changes<'p>(
-    object: &mut Object<'_>,
-    diff: &Diff<'_>,
-    stood: impl Iterator<Item = &'p Position> + Clone,
-    counts: &Counts,
-) {
+fn changes(object: &mut Object<'_>, diff: &Diff<'_>, stood: &[&Position], counts: &Counts) {
     for (name, rows) in [("added", &diff.added), ("removed", &diff.removed)] {
         object.count(&format!("{name}_count"), rows.len());
         object.list(name, rows.iter().take(LISTED_MAX), |out, row| {
@@ -99,7 +95,7 @@ fn changes<'p>(
             }
         });
     });
-    let of = |kind| stood.clone().filter(|row| row.kind == kind).count();
+    let of = |kind| stood.iter().filter(|row| row.kind == kind).count();
     object.object("positions", |object| {
         let now =
             [(PositionKind::Day, counts.day_positions), (PositionKind::Net, counts.net_positions)];

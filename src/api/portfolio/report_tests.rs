@@ -1,1 +1,121 @@
-//! What a sync tells.
+//! What a sync tells, from rows made by hand.
+
+use rust_decimal::Decimal;
+
+use super::*;
+use crate::base::Holding;
+use crate::store::Portfolio;
+
+fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
+    Holding {
+        broker: Broker::A,
+        exchange: "NSE".into(),
+        tradingsymbol: ticker.into(),
+        isin: Some(format!("IN{ticker}")),
+        settled_quantity: settled.into(),
+        t1_quantity: t1.into(),
+        pledged_quantity: Decimal::ZERO,
+        mtf_quantity: Decimal::ZERO,
+        disputed_quantity: Decimal::ZERO,
+        average_price: average.parse().ok(),
+        last_price: last.parse().ok(),
+        close_price: None,
+        // 20 November 2026, 11:00 IST.
+        as_of_ms: 1_795_152_600_000,
+        broker_pnl: None,
+        discrepancy: false,
+        unresolved: false,
+        corporate_action: false,
+    }
+}
+
+fn told(before: Vec<Holding>, after: Vec<Holding>) -> (Derived, Synced) {
+    let portfolio = Portfolio { holdings: before, ..Portfolio::default() };
+    let mut synced = Synced { holdings: after, ..Synced::default() };
+    let date = "2026-11-20".parse().unwrap();
+    let derived = derive(Broker::A, date, &Before { portfolio }, &mut synced);
+    (derived, synced)
+}
+
+#[test]
+fn a_report_names_what_changed() {
+    let mut other = holding("ITC", 7, 0, "400", "410");
+    other.broker = Broker::B;
+    let before =
+        vec![holding("INFY", 10, 0, "1400", "1500"), holding("TCS", 1, 0, "3000", "3100"), other];
+    let mut strange = holding("XYZABC", 2, 0, "", "10");
+    strange.unresolved = true;
+    let after = vec![holding("INFY", 12, 3, "1410.5", "1500"), strange];
+    let (derived, _) = told(before, after);
+    assert_eq!(
+        derived.report,
+        "{\"changes\":{\"added_count\":1,\"added\":[{\"exchange\":\"NSE\",\
+         \"tradingsymbol\":\"XYZABC\",\"isin\":\"INXYZABC\",\"quantity\":2}],\
+         \"removed_count\":1,\"removed\":[{\"exchange\":\"NSE\",\"tradingsymbol\":\"TCS\",\
+         \"isin\":\"INTCS\",\"quantity\":1}],\"changed_count\":1,\"changed\":[{\
+         \"exchange\":\"NSE\",\"tradingsymbol\":\"INFY\",\"isin\":\"ININFY\",\
+         \"quantity\":[10,15],\"average_price\":[1400,1410.5]}],\
+         \"positions\":{\"day\":[0,0],\"net\":[0,0]}},\
+         \"unresolved_count\":1,\"unresolved\":[\"XYZABC\"],\
+         \"suspected_corporate_actions\":[],\
+         \"reconciliation\":{\"broker_pnl\":null,\"our_pnl\":null,\"difference\":null,\
+         \"reason\":\"no_broker_figure\"}}"
+    );
+    // The other broker's share is in the point, the one without a cost is not.
+    let point = derived.point;
+    assert_eq!(point.total_invested, "23957.5".parse().unwrap());
+    assert_eq!((point.left_out, point.suspect, derived.counts.holdings), (1, false, 2));
+}
+
+#[test]
+fn lists_are_bounded_and_counts_are_not() {
+    let many = |count: usize| {
+        let row = |number: usize| holding(&format!("S{number}"), 1, 0, "1", "1");
+        (0..count).map(row).collect::<Vec<_>>()
+    };
+    let (derived, _) = told(Vec::new(), many(LISTED_MAX + 50));
+    assert!(derived.report.contains("\"added_count\":150"));
+    assert_eq!(derived.report.matches("\"quantity\":1}").count(), LISTED_MAX);
+}
+
+#[test]
+fn a_split_is_marked_in_the_row_the_report_and_the_point() {
+    let (derived, synced) = told(
+        vec![holding("INFY", 10, 0, "1500", "2000")],
+        vec![holding("INFY", 50, 0, "300", "404")],
+    );
+    assert!(synced.holdings[0].corporate_action && derived.point.suspect);
+    assert!(derived.report.contains("\"reason\":\"inverse_ratios\""), "{}", derived.report);
+}
+
+#[test]
+fn our_profit_stands_beside_the_brokers() {
+    let reason = |settled, t1, theirs: &str| {
+        let mut row = holding("INFY", settled, t1, "100", "110.005");
+        row.broker_pnl = theirs.parse().ok();
+        let (derived, _) = told(Vec::new(), vec![row]);
+        let at = derived.report.find("\"reconciliation\"").unwrap();
+        derived.report[at..].to_owned()
+    };
+    assert!(reason(10, 0, "100.05").contains("\"difference\":0,\"reason\":null"));
+    assert!(reason(1, 0, "10").contains("\"reason\":\"rounding\""));
+    assert!(reason(0, 10, "0").contains("\"difference\":100.05,\"reason\":\"t1_quantity\""));
+    assert!(reason(10, 0, "55").contains("\"difference\":45.05,\"reason\":\"unexplained\""));
+}
+
+#[test]
+fn a_portfolio_that_cannot_be_valued_is_a_point_that_says_so() {
+    let mut damaged = holding("ITC", 1, 0, "1", "1");
+    damaged.broker = Broker::B;
+    damaged.settled_quantity = Decimal::MAX;
+    damaged.last_price = Some(Decimal::MAX);
+    let (derived, _) = told(vec![damaged], vec![holding("INFY", 1, 0, "1", "1")]);
+    assert_eq!((derived.point.left_out, derived.point.suspect), (2, true));
+    assert_eq!(derived.point.total_invested, Decimal::ZERO);
+}
+
+#[test]
+fn members_go_among_others() {
+    assert_eq!(members("{\"a\":1,\"b\":{}}"), "\"a\":1,\"b\":{}");
+    assert_eq!(members("{}"), "");
+}

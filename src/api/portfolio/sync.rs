@@ -115,10 +115,10 @@ fn fetched(state: &State, broker: Broker, credentials: Credentials) -> Result<Sy
         }
     };
     match submitted.map_err(|_| sync_busy())?.wait() {
-        Ok(synced) => synced.map_err(|error| of_sync(broker, &error)),
+        Ok(synced) => synced.map_err(|error| of_sync(broker, error)),
         Err(LaneError::Late) => Err(timed_out(broker)),
         Err(LaneError::Closed) => Err(sync_busy()),
-        Err(LaneError::Panicked) => Err(internal()),
+        Err(error @ LaneError::Panicked) => Err(internal().because(error)),
     }
 }
 

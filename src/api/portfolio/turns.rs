@@ -128,6 +128,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::rt::threads::spawn;
 
     #[test]
     fn turns_are_taken_one_after_the_other_per_user() {
@@ -163,7 +164,7 @@ mod tests {
         let waiters: Vec<_> = (0..WAITING_PER_USER_MAX)
             .map(|_| {
                 let turns = Arc::clone(&turns);
-                std::thread::spawn(move || turns.take(1, 60_000).is_ok())
+                spawn("waits", move || turns.take(1, 60_000).is_ok()).unwrap()
             })
             .collect();
         while turns.waiting() < WAITING_PER_USER_MAX {
@@ -182,7 +183,7 @@ mod tests {
         let threads: Vec<_> = (0..3)
             .map(|_| {
                 let (turns, inside) = (Arc::clone(&turns), Arc::clone(&inside));
-                std::thread::spawn(move || {
+                spawn("takes", move || {
                     let mut taken = 0;
                     while taken < 300 {
                         let Ok(_turn) = turns.take(1, 60_000) else { continue };
@@ -191,6 +192,7 @@ mod tests {
                         taken += 1;
                     }
                 })
+                .unwrap()
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());

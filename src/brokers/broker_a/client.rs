@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
 
 use super::NAME;
 use super::instruments::{self, InstrumentList};
@@ -141,11 +142,13 @@ impl BrokerA {
         ];
         let url = format!("{}/session/token", self.url);
         let login = self.other.call(|| {
-            let reply = self
+            let mut reply = self
                 .transport
                 .post_form(&url, &[API_VERSION], &fields, self.limits)
                 .map_err(|error| error.of(NAME))?;
-            match wire::login(&reply) {
+            let login = wire::login(&reply);
+            drop(Zeroizing::new(std::mem::take(&mut reply.body)));
+            match login {
                 // Here the "token" is the request token or the checksum.
                 Err(FeedError::TokenDead { .. }) => Err(refused("request token not accepted")),
                 other => other,

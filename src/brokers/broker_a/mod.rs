@@ -8,6 +8,7 @@ mod client;
 pub mod instruments;
 mod portfolio;
 mod portfolio_wire;
+pub mod replies;
 mod session;
 pub mod wire;
 

@@ -1,1 +1,147 @@
-//! portfolio_wire, tested.
+//! Broker A's answers to a sync, tested on the official samples and the list of replies.
+
+use super::*;
+use crate::brokers::broker_a::replies::REPLIES;
+
+const HOLDINGS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/holdings.json");
+const POSITIONS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/positions.json");
+const SESSION: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/generate_session.json");
+
+fn reply(status: u16, body: &[u8]) -> Reply {
+    Reply { status, retry_after: None, content_type: None, simulated: false, body: body.to_vec() }
+}
+
+fn row(members: &str) -> Result<Vec<Holding>, SyncError> {
+    let row = format!(r#"{{"tradingsymbol":"A","exchange":"NSE",{members}}}"#);
+    holdings(&reply(200, format!(r#"{{"status":"success","data":[{row}]}}"#).as_bytes()), 7)
+}
+
+fn number(text: &str) -> Decimal {
+    text.parse().unwrap()
+}
+
+#[test]
+fn each_documented_reply_has_its_answer() {
+    for documented in REPLIES {
+        let reply = reply(documented.http_status, documented.body.as_bytes());
+        let rows = match documented.call {
+            "POST /session/token" => access_token(&reply).map(|_| 1),
+            "GET /portfolio/holdings" => holdings(&reply, 0).map(|rows| rows.len()),
+            "GET /portfolio/positions" => positions(&reply).map(|rows| rows.len()),
+            other => panic!("{other}"),
+        };
+        let answer = rows.as_ref().map_err(SyncError::kind).map(|rows| assert_eq!(*rows, 0));
+        assert_eq!(answer.err(), documented.answer, "{}: {rows:?}", documented.meaning);
+    }
+}
+
+#[test]
+fn a_penalty_is_as_long_as_asked_within_reason() {
+    let mut asked = reply(429, b"");
+    for (after_s, expected_s) in [(None, 1), (Some(0), 1), (Some(30), 30), (Some(90_000), 3_600)] {
+        asked.retry_after = after_s.map(Duration::from_secs);
+        let error = holdings(&asked, 0).unwrap_err();
+        assert_eq!(error, SyncError::RateLimited(Duration::from_secs(expected_s)));
+    }
+}
+
+#[test]
+fn the_official_session() {
+    use secrecy::ExposeSecret;
+    assert_eq!(access_token(&reply(200, SESSION)).unwrap().expose_secret(), "XXXXXX");
+}
+
+/// Our profit is on owned shares and exact; the broker's is on settled shares, in binary floats.
+#[test]
+fn the_official_holdings_and_their_totals() {
+    let rows = holdings(&reply(200, HOLDINGS), 1).unwrap();
+    let [aaron, sbin] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((aaron.exchange.as_str(), sbin.exchange.as_str()), ("NSE", "BSE"));
+    assert_eq!(aaron.isin.as_deref(), Some("INE721Z01010"));
+    assert_eq!((aaron.quantity(), aaron.mtf_quantity), (number("1"), number("1000")));
+    assert_eq!(sbin.average_price, Some(number("801.78125")));
+    let profit =
+        |held: &Holding| (held.last_price.unwrap() - held.average_price.unwrap()) * held.quantity();
+    // (352.95 - 161) x 1, and (762.45 - 801.78125) x 16: both without T1 shares, so that theirs
+    // differ from ours by their float noise alone.
+    assert_eq!(profit(aaron), number("191.95"));
+    assert_eq!(aaron.broker_pnl, Some(number("191.95")));
+    assert_eq!(profit(sbin), number("-629.3"));
+    assert_eq!(sbin.broker_pnl, Some(number("-629.2999999999993")));
+    // With a T1 share of the same row theirs does not move, ours does.
+    let mut delivered_late = sbin.clone();
+    delivered_late.t1_quantity = number("4");
+    assert_eq!(profit(&delivered_late), number("-786.625"));
+    let value: Decimal = rows.iter().map(|held| held.last_price.unwrap() * held.quantity()).sum();
+    assert_eq!(value, number("12552.15"));
+}
+
+#[test]
+fn the_official_positions_with_closed_rows_and_both_lists() {
+    let rows = positions(&reply(200, POSITIONS)).unwrap();
+    let of = |kind| rows.iter().filter(move |row| row.kind == kind);
+    assert_eq!(of(PositionKind::Net).count(), 3);
+    assert_eq!(of(PositionKind::Day).count(), 3);
+    let gold = of(PositionKind::Net).find(|row| row.quantity.is_zero()).unwrap();
+    assert_eq!(gold.tradingsymbol, "GOLDGUINEA17DECFUT");
+    assert_eq!((gold.pnl, gold.average_price), (Some(number("801")), None));
+    let short = of(PositionKind::Day).find(|row| row.quantity < Decimal::ZERO).unwrap();
+    assert_eq!((short.quantity, short.pnl), (number("-3"), Some(number("-93"))));
+    let lead =
+        of(PositionKind::Day).find(|row| row.exchange == "MCX" && row.quantity == Decimal::ONE);
+    assert_eq!(lead.unwrap().multiplier, number("1000"));
+    assert_eq!(lead.unwrap().close_price, None);
+    let pnl: Decimal = of(PositionKind::Net).filter_map(|row| row.pnl).sum();
+    assert_eq!(pnl, number("799"));
+}
+
+#[test]
+fn pledged_and_funded_shares_stand_beside_what_is_owned() {
+    let rows = row(r#""quantity":3,"t1_quantity":2,"collateral_quantity":5,"mtf":{"quantity":7},
+           "average_price":0,"last_price":0,"close_price":null,"discrepancy":true,"isin":"""#)
+    .unwrap();
+    let held = &rows[0];
+    assert_eq!(held.quantity(), number("5"));
+    assert_eq!((held.pledged_quantity, held.mtf_quantity), (number("5"), number("7")));
+    assert_eq!((held.average_price, held.last_price, held.close_price), (None, None, None));
+    assert!(held.discrepancy && held.isin.is_none() && held.as_of_ms == 7);
+}
+
+#[test]
+fn a_row_goes_only_when_nothing_is_left_of_it() {
+    assert_eq!(row(r#""quantity":0,"average_price":10"#).unwrap(), []);
+    for left in [r#""t1_quantity":1"#, r#""collateral_quantity":1"#, r#""mtf":{"quantity":1}"#] {
+        assert_eq!(row(&format!(r#""quantity":0,{left}"#)).unwrap().len(), 1, "{left}");
+    }
+    assert_eq!(
+        row(r#""quantity":"12","average_price":"1.50""#).unwrap()[0].quantity(),
+        number("12")
+    );
+}
+
+#[test]
+fn a_row_that_cannot_be_read_spoils_the_whole_answer() {
+    for bad in [r#""quantity":null"#, r#""quantity":"x""#, r#""quantity":false"#, r#""isin":5"#] {
+        let error = row(bad).unwrap_err();
+        assert!(matches!(error, SyncError::Malformed(_)), "{bad}: {error}");
+    }
+    let many = |count| format!("[{}]", vec!["{}"; count].join(","));
+    assert_eq!(rows::<LazyValue<'_>>(&many(ROWS_MAX)).unwrap().len(), ROWS_MAX);
+    let error = rows::<LazyValue<'_>>(&many(ROWS_MAX + 1)).unwrap_err();
+    assert!(matches!(error, SyncError::Malformed(_)));
+}
+
+proptest::proptest! {
+    #[test]
+    fn nothing_panics_and_no_error_becomes_rows(
+        status in 100_u16..600,
+        kind in "[A-Za-z]{0,12}",
+        rows in "(\\[\\]|null|\\{\\}|[a-z\"\\\\0-9{}:,]{0,40})",
+    ) {
+        let body = format!(r#"{{"status":"error","error_type":"{kind}","data":{rows}}}"#);
+        let reply = reply(status, body.as_bytes());
+        proptest::prop_assert!(holdings(&reply, 0).is_err());
+        proptest::prop_assert!(positions(&reply).is_err());
+        proptest::prop_assert!(access_token(&reply).is_err());
+    }
+}

@@ -160,25 +160,24 @@ pub struct Login {
     pub login_at: Option<Timestamp>,
 }
 
-#[derive(Deserialize)]
-struct WireLogin {
-    access_token: String,
-    login_time: Option<String>,
-}
-
 /// The answer of the token exchange.
 ///
 /// # Errors
 /// As [`data`], and [`FeedError::Malformed`] without an access token.
 pub fn login(reply: &Reply) -> Result<Login, FeedError> {
     let data = data(reply)?;
-    let wire: Option<WireLogin> = sonic_rs::from_str(data.as_raw_str()).ok();
-    match wire {
-        Some(wire) if !wire.access_token.is_empty() => Ok(Login {
-            access_token: wire.access_token.into(),
-            login_at: wire.login_time.as_deref().and_then(naive_ist),
+    let members = json::members(data.as_raw_str().as_bytes()).unwrap_or_default();
+    // Decoded here, because the parser would leave copies of the token behind.
+    let text = |wanted: &str| {
+        let found = members.iter().find(|(name, _)| *name == wanted);
+        found.and_then(|(_, raw)| json::unescaped(raw))
+    };
+    match text("access_token").filter(|token| !token.is_empty()) {
+        Some(token) => Ok(Login {
+            access_token: SecretString::from(token.as_str()),
+            login_at: text("login_time").as_deref().and_then(|time| naive_ist(time)),
         }),
-        _ => Err(FeedError::Malformed {
+        None => Err(FeedError::Malformed {
             source_name: NAME,
             detail: "session without an access token".into(),
         }),

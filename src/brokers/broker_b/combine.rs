@@ -153,7 +153,8 @@ fn position(row: &PositionRow) -> Result<Position, SyncError> {
     })
 }
 
-/// The short code, and of a derivative its expiry, strike and right: `NIFTY 27-Feb-2025 24800 Call`.
+/// The short code, and of a derivative its expiry, strike and right:
+/// `NIFTY 27-Feb-2025 24800 Call`.
 fn contract(row: &PositionRow) -> Result<String, SyncError> {
     let mut name = named(&row.stock_code)?.to_owned();
     let strike = row.strike_price.price().map(|strike| strike.normalize().to_string());

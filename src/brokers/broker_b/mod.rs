@@ -7,6 +7,7 @@
 mod client;
 mod combine;
 pub mod master;
+pub mod replies;
 mod session;
 pub mod wire;
 

@@ -124,7 +124,7 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
         code("the session made with it is over")
     } else if says("base-64") {
         code("the session made with it is not accepted")
-    } else if says("ip address") || says("static ip") || says("ip mismatch") {
+    } else if says("ip address") || says("static ip") || says("whitelist") {
         SyncError::AddressRefused("another address is registered for the app".into())
     } else if reply.status == 429 {
         SyncError::RateLimited(minute(reply))

@@ -1,0 +1,85 @@
+//! An API secret leaves the process with the call that used it: a search of all its memory.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use bhav::brokers::Credentials;
+use zeroize::Zeroizing;
+
+use super::bench::Bench;
+
+/// Bytes read at once; the end of one piece is kept for the next.
+const PIECE_BYTES: usize = 1 << 20;
+/// The secret is kept under this mask, so that the search does not find itself.
+const MASK: u8 = 0x5a;
+
+/// A secret of this run alone, masked.
+fn masked_secret() -> Vec<u8> {
+    let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 1);
+    let text = Zeroizing::new(format!("canary{number:016x}{number:016x}"));
+    text.bytes().map(|byte| byte ^ MASK).collect()
+}
+
+fn unmasked(masked: &[u8]) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(masked.len()));
+    masked.iter().for_each(|byte| text.push(char::from(byte ^ MASK)));
+    text
+}
+
+/// How often the secret stands in the writable memory of this process.
+fn found(masked: &[u8]) -> usize {
+    let mut memory = File::open("/proc/self/mem").unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut count = 0;
+    for line in maps.lines() {
+        let (range, rest) = line.split_once(' ').unwrap();
+        let (start, end) = range.split_once('-').unwrap();
+        let start = u64::from_str_radix(start, 16).unwrap();
+        let end = u64::from_str_radix(end, 16).unwrap();
+        if !rest.starts_with("rw") {
+            continue;
+        }
+        let mut at = start;
+        while at < end {
+            let wanted = PIECE_BYTES.min((end - at) as usize);
+            // A region may have gone since the list was made.
+            if memory.seek(SeekFrom::Start(at)).is_err()
+                || memory.read_exact(&mut piece[..wanted]).is_err()
+            {
+                break;
+            }
+            let hit = |window: &[u8]| {
+                window.iter().zip(masked).all(|(byte, secret)| *byte == secret ^ MASK)
+            };
+            count += piece[..wanted].windows(masked.len()).filter(|window| hit(window)).count();
+            if wanted < PIECE_BYTES {
+                break;
+            }
+            at += (PIECE_BYTES - masked.len()) as u64;
+        }
+        // What was read must not count as found in the next region.
+        piece.fill(0);
+    }
+    count
+}
+
+#[test]
+fn no_copy_of_an_api_secret_outlives_its_sync() {
+    let masked = masked_secret();
+    let mut settings = bhav::sim::SimSettings { rate_limits: false, ..Default::default() };
+    // The simulator does not know the secret, so that only the clients can have left it behind.
+    settings.broker_a.api_secret = "another".into();
+    let clock = bhav::base::Clock::starting_at("2026-11-20T11:00:00+05:30".parse().unwrap());
+    let bench = Bench::set(settings, clock, |_| {});
+    let held = unmasked(&masked);
+    assert!(found(&masked) >= 1, "the search works");
+    for user in [bench.user_of_a("USER01"), bench.user_of_b("USER02")] {
+        let api_secret = held.as_str().into();
+        let login = Credentials { api_secret, ..user };
+        bench.broker_a.sync(&login).unwrap_err();
+        bench.broker_b.sync(&login).unwrap_err();
+    }
+    drop(held);
+    assert_eq!(found(&masked), 0);
+}
