@@ -201,11 +201,7 @@ impl Client {
         self.exchange(&text, method != "HEAD")
     }
 
-    /// A JSON body; `headers` are whole lines.
-    pub fn post(&mut self, target: &str, headers: &str, body: &str) -> Answer {
-        self.send_json("POST", target, headers, body)
-    }
-
+    /// With a JSON body; `headers` are whole lines.
     pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();
         let text = format!(
