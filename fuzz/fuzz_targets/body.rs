@@ -1,5 +1,5 @@
-//! JSON bodies of clients on arbitrary bytes: what is split is JSON, and each string decodes to what
-//! another parser makes of it.
+//! JSON bodies of clients on arbitrary bytes: what is split is JSON, and each string decodes to
+//! what another parser makes of it.
 //!
 //! `cargo fuzz run body fuzz/corpus/body fuzz/seeds/body`.
 
