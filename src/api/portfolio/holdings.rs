@@ -86,9 +86,9 @@ fn written(
             object.count("without_price", summary.without_price as usize);
             object.money("value_without_cost", summary.value_without_cost);
             object.text_or_null("synced_at", syncs.latest.as_deref());
-        });
-        object.list("merged", &merged, |out, merged| {
-            write_object(out, |object| instrument(object, merged));
+            object.list("merged", &merged, |out, merged| {
+                write_object(out, |object| instrument(object, merged));
+            });
         });
     });
     Ok(out)
