@@ -171,6 +171,8 @@ Try:
   curl -s '{url}/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH'
   curl -s '{url}/api/health'
   curl -s '{url}/brokera/status'
+For an account and its portfolio follow the README, with sim={sim}; apps and secrets:
+  simkeya-1 / simsecreta at broker A, sim+key=b&1-1 / simsecretb at broker B
 Break broker A, watch the public provider take over, then mend it:
   curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
   curl -s -X DELETE {control}/faults
@@ -183,6 +185,7 @@ Informational only, not investment advice.
          the clock reads {now}\nsimulator on http://{}\n{}",
         sim.addr(),
         TRY.replace("{control}", &sim.control_url())
+            .replace("{sim}", &format!("http://{}", sim.addr()))
     )
 }
 
