@@ -22,8 +22,12 @@ pub const SIGNALS: &str = "/api/signals";
 pub const RECORD: &str = "/api/signals/record";
 /// Sessions of a whole history.
 const SESSIONS: usize = 570;
-/// A look at a condition moves the clock by so much: the longest rest, ten minutes, passes in time.
-const STEP_MS: i64 = 2_000;
+/// A look at a condition moves the clock by so much: more than the pace of calls for candles, and
+/// little enough that no call seems to take long.
+const STEP_MS: i64 = 400;
+/// One look in so many moves it by a longer rest.
+const LOOKS_PER_LEAP: u32 = 40;
+const LEAP_MS: i64 = 5 * 60_000;
 
 /// A simulated exchange on a clock that is moved by hand.
 pub struct Stage {
@@ -80,8 +84,11 @@ impl Stage {
 
     /// Moves the clock along with each look.
     pub fn step_until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        let mut looks = 0;
         until(what, || {
-            self.scene.clock.advance_ms(STEP_MS);
+            looks += 1;
+            let leaps = looks % LOOKS_PER_LEAP == 0;
+            self.scene.clock.advance_ms(if leaps { LEAP_MS } else { STEP_MS });
             look()
         })
     }
