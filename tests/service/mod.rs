@@ -15,6 +15,8 @@ mod prices;
 mod prices_waiting;
 mod process;
 mod restart;
+mod secrets;
+mod secrets_paths;
 mod snapshot;
 mod stopping;
 mod store;
