@@ -157,10 +157,9 @@ impl World {
         assert_eq!(self.program.exit().code(), Some(0));
         let (left, _) = self.written();
         let log = std::fs::read_to_string(&self.log).unwrap();
-        let traced = log.lines().filter(|line| line.contains("level=trace")).count();
         let mut table = format!(
-            "canaries, {what}: {count} files searched, log of {} lines ({traced} of level trace), \
-             memory looked at {waited_ms} ms after the last answer\n\
+            "canaries, {what}: {count} files and {} log lines (at level trace) searched, memory \
+             {waited_ms} ms after the last answer\n\
              {:<20} {:>5} {:>6} {:>14} {:>7}\n",
             log.lines().count(),
             "kind",
