@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What a client sent.
 pub struct Asked {
     pub target: String,
+    /// Request line and headers.
+    pub head: String,
     pub body: String,
 }
 
@@ -90,7 +92,7 @@ fn converse(stream: TcpStream, say: &(impl Fn(&Asked) -> Said + Sync)) -> Option
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).ok()?;
     let target = head.split(' ').nth(1)?.to_owned();
-    let asked = Asked { target, body: String::from_utf8(body).ok()? };
+    let asked = Asked { target, head, body: String::from_utf8(body).ok()? };
     let Said { status, content_type, body } = say(&asked);
     let length = body.len();
     let answer = format!(
