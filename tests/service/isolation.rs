@@ -13,9 +13,11 @@ use super::support::{Answer, Scene, Service, TRADING, bearer};
 use crate::support::upstream::{Asked, Said, Upstream};
 
 /// Each route once by each user in a round.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 12;
 /// Runs the same requests again.
 const SEED: &str = "BHAV_TEST_SEED";
+/// A header wins over a cookie, so with this one nobody is let in.
+const BAD: &str = "Authorization: Bearer no.such.token\r\n";
 /// A word of each user's own in all that is theirs.
 const MARKS: [&str; 2] = ["MARKONE7", "MARKTWO9"];
 
@@ -254,9 +256,10 @@ impl Stage {
         let cookie = |token: &str| {
             format!("Cookie: access_token_cookie={token}\r\nSec-Fetch-Site: same-origin\r\n")
         };
-        let mut headers = match self.rng.u8(..3) {
-            0 => bearer(own),
-            1 => cookie(own),
+        let mut headers = match self.rng.u8(..8) {
+            0 => format!("{BAD}{}", cookie(own)),
+            1 | 2 => bearer(own),
+            3 | 4 => cookie(own),
             _ => format!("{}{}", bearer(own), cookie(other)),
         };
         let etags = &self.people[1 - who].etags;
@@ -281,6 +284,7 @@ impl Stage {
         let said = format!("{}{}", answer.head, String::from_utf8_lossy(&answer.body));
         assert!(!said.contains(foreign), "{about}{said}");
         assert!(answer.status < 500, "{about}{said}");
+        assert_eq!(headers.starts_with(BAD), said.contains("\"token_invalid\""), "{about}");
         // Equal bytes have equal tags; these two have none in common but of empty answers.
         if answer.status == 304 {
             let own = self.service.client().send("GET", &target, &self.auth(who));

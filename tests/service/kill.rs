@@ -12,12 +12,12 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 use super::process::{Program, bhav};
 use super::support::{Client, Scene, TRADING, bearer};
 
-const ROUNDS: u64 = 24;
+const ROUNDS: u64 = 32;
 /// Journals written to at once, each a user's.
 const WRITERS: usize = 6;
 /// A round ends after so many answers or a few more.
 const ANSWERS_MIN: u64 = 5;
-const ANSWERS_MAX: u64 = 120;
+const ANSWERS_MAX: u64 = 300;
 /// Rows of the simulated account.
 const HOLDINGS: usize = 12;
 
@@ -51,6 +51,7 @@ struct Owner {
 #[derive(Default)]
 struct Tally {
     registered: u64,
+    erased: u64,
     written: u64,
     synced: u64,
     deleted: u64,
@@ -239,21 +240,56 @@ impl Owner {
     }
 }
 
-/// New accounts until the server is gone; those that were answered.
-fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<(String, String)> {
+/// An account whose registration was answered.
+struct Account {
+    email: String,
+    token: String,
+    /// Its erasure was answered.
+    erased: bool,
+}
+
+/// New accounts until the server is gone, each third one erased again.
+fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
     let mut accounts = Vec::new();
     let Some(mut stream) = connect(address) else { return accounts };
+    let password = r#""password":"a long enough secret"}"#;
     for number in 0_u64.. {
         let email = format!("r{round}-{number}@example.com");
-        let body = format!(r#"{{"email":"{email}","password":"a long enough secret"}}"#);
+        let body = format!(r#"{{"email":"{email}",{password}"#);
         let Some((status, said)) = ask(&mut stream, "POST", "/api/auth/register", "", &body) else {
             break;
         };
         assert_eq!(status, 201, "{said}");
-        accounts.push((email, json(&said)["access_token"].as_str().unwrap().to_owned()));
+        let token = json(&said)["access_token"].as_str().unwrap().to_owned();
+        let mut account = Account { email, token, erased: false };
         answers.fetch_add(1, Ordering::SeqCst);
+        if number % 3 == 2 {
+            let body = format!("{{{password}");
+            let target = "/api/auth/account";
+            let Some((status, said)) = ask(&mut stream, "DELETE", target, &account.token, &body)
+            else {
+                // Either is right.
+                break;
+            };
+            assert_eq!(status, 200, "{said}");
+            account.erased = true;
+            answers.fetch_add(1, Ordering::SeqCst);
+        }
+        accounts.push(account);
     }
     accounts
+}
+
+impl Account {
+    fn check(&self, client: &mut Client) {
+        let answer = client.send("GET", "/api/portfolio/export", &bearer(&self.token));
+        if self.erased {
+            assert_eq!(answer.status, 401, "{} is back: {}", self.email, answer.text());
+        } else {
+            assert_eq!(answer.status, 200, "{}: {}", self.email, answer.text());
+            assert_eq!(answer.json()["user"]["email"].as_str(), Some(self.email.as_str()));
+        }
+    }
 }
 
 /// Everything stored of a user.
@@ -279,7 +315,7 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
         .collect();
     let mut owner = Owner { token: new_user(&mut client, "owner"), ..Owner::default() };
     let mut tally = Tally::default();
-    let mut accounts: Vec<(String, String)> = Vec::new();
+    let mut accounts: Vec<Account> = Vec::new();
     for round in 0..ROUNDS {
         let answers = AtomicU64::new(0);
         let address = program.address.clone();
@@ -300,6 +336,7 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
             accounts.join().unwrap()
         });
         tally.registered += new.len() as u64;
+        tally.erased += new.iter().filter(|account| account.erased).count() as u64;
         tally.written += answers.load(Ordering::SeqCst);
         program = start(&scene);
         let mut client = Client::connect(&program.address);
@@ -314,14 +351,15 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
         accounts.extend(new);
         // Those of this round and, in the last one, all.
         let looked_at = if round + 1 == ROUNDS { 0 } else { accounts.len().saturating_sub(20) };
-        for (email, token) in &accounts[looked_at..] {
-            assert_eq!(export(&mut client, token)["user"]["email"].as_str(), Some(email.as_str()));
+        for account in &accounts[looked_at..] {
+            account.check(&mut client);
         }
     }
-    let Tally { registered, written, synced, deleted, unanswered, unanswered_but_kept } = tally;
+    let Tally { registered, erased, written, synced, deleted, unanswered, unanswered_but_kept } =
+        tally;
     assert!(registered > 0 && synced > 0 && deleted > 0, "too little happened");
     let said = format!(
-        "kill -9 over HTTP: {ROUNDS} times, {written} answered writes ({registered} accounts, \
+        "kill -9 over HTTP: {ROUNDS} times, {written} answered writes ({registered} accounts, {erased} of them erased, \
          {synced} syncs, {deleted} deletions, the rest journal), 0 lost, 0 in part; {unanswered} \
          not answered, of which {unanswered_but_kept} were kept, whole\n"
     );
