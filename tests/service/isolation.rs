@@ -152,7 +152,8 @@ impl Stage {
         self.number += 1;
         let (number, mark) = (self.number, self.people[who].mark);
         format!(
-            r#"{{"api_key":"{mark}-{number}","api_secret":"s","request_token":"c","api_session":"c","user_id":{}}}"#,
+            r#"{{"api_key":"{mark}-{number}","api_secret":"s","request_token":"c",
+            "api_session":"c","user_id":{}}}"#,
             self.people[1 - who].id
         )
     }

@@ -20,6 +20,7 @@ mod replies;
 mod restart;
 mod samples;
 mod secrets;
+mod secrets_passwords;
 mod secrets_paths;
 mod snapshot;
 mod stopping;

@@ -1,6 +1,6 @@
-//! Where credentials are after they were used: canaries through both syncs, both activations and the
-//! accounts, on every path, with the log at its most talkative, and then a search of all that the
-//! program wrote and of its memory.
+//! Where credentials are after they were used: canaries through both syncs, both activations and
+//! the accounts, on every path, with the log at its most talkative, and then a search of all that
+//! the program wrote and of its memory.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,6 +14,7 @@ use bhav::store::FILE_NAME;
 use sonic_rs::JsonValueTrait;
 
 use super::process::{Program, bhav};
+use super::secrets_passwords::passwords;
 use super::secrets_paths::{self as paths, A, B};
 use super::support::{Client, Scene, TRADING, bearer};
 use crate::support::canaries::{Canaries, Found};
@@ -232,7 +233,7 @@ fn credentials_are_gone_after_every_path() {
                 paths::broken_off(world, side);
             });
         }
-        scope.spawn(|| paths::passwords(&world));
+        scope.spawn(|| passwords(&world));
     });
     paths::crowded(&world, &A);
     world.search("against the simulator");

@@ -85,7 +85,8 @@ fn minted(world: &World, side: &Side) -> String {
     world.scene.control("POST", side.mint, "{}").json()[side.code].as_str().unwrap().to_owned()
 }
 
-fn post(world: &World, target: &str, headers: &str, body: &str) -> Answer {
+/// One JSON request on a connection of its own.
+pub fn post(world: &World, target: &str, headers: &str, body: &str) -> Answer {
     world.client().send_json("POST", target, headers, body)
 }
 
@@ -324,45 +325,6 @@ pub fn crowded(world: &World, side: &Side) {
     assert!(told("sync_in_progress") >= 1 && told("upstream_busy") >= 1, "{said:?}");
     assert_eq!(told("sync_busy"), 1, "{said:?}");
     world.scene.control("DELETE", "faults", "");
-}
-
-/// Accounts: each password is gone once it is hashed, or refused.
-pub fn passwords(world: &World) {
-    let make = |path: &str| world.canaries.make("password", path);
-    let auth = |route: &str, headers: &str, body: &str, status: u16| {
-        let answer = post(world, &format!("/api/auth/{route}"), headers, body);
-        assert_eq!(answer.status, status, "{route} {body}: {}", answer.text());
-        answer
-    };
-    let account =
-        |password: &str| format!(r#"{{"email":"passwords@example.com","password":"{password}"}}"#);
-    let (first, second) = (make("the first"), make("the second"));
-    auth("register", "", &account(&first), 201);
-    auth("register", "", &account(&make("taken")), 400);
-    auth("register", "", &account(&make("too long").repeat(6)), 400);
-    let answer = auth("login", "", &account(&escaped(&first)), 200);
-    let user = super::support::bearer(answer.json()["access_token"].as_str().unwrap());
-    auth("login", "", &account(&make("wrong")), 401);
-    let nobody = account(&make("nobody's")).replace("passwords@", "nobody@");
-    auth("login", "", &nobody, 401);
-    auth("login", "", &account(&make("broken")).replace('}', ""), 400);
-    let change = |current: &str, new: &str| {
-        format!(r#"{{"current_password":"{current}","new_password":"{new}"}}"#)
-    };
-    auth("password", &user, &change(&make("wrong"), &make("never taken")), 401);
-    let answer = auth("password", &user, &change(&first, &second), 200);
-    let token = answer.json()["access_token"].as_str().map(super::support::bearer);
-    let user = token.unwrap_or_else(|| {
-        let answer = auth("login", "", &account(&second), 200);
-        super::support::bearer(answer.json()["access_token"].as_str().unwrap())
-    });
-    let erase = |password: &str, status: u16| {
-        let body = format!(r#"{{"password":"{password}"}}"#);
-        let answer = world.client().send_json("DELETE", "/api/auth/account", &user, &body);
-        assert_eq!(answer.status, status, "{}", answer.text());
-    };
-    erase(&make("wrong"), 401);
-    erase(&second, 200);
 }
 
 /// A broker that takes every code and gives canaries as sessions.

@@ -18,6 +18,9 @@ const UNITS: usize = 4;
 /// Read at once; a piece cut at its end still shows three of its units.
 const PIECE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
+/// Reads the number behind a mark, and how many bytes each digit takes.
+type Number<'a> = &'a dyn Fn(&[u8]) -> Option<(String, usize)>;
+
 /// Shown around a find.
 const AROUND_BYTES: usize = 64;
 
@@ -86,7 +89,7 @@ impl Canaries {
         bytes: &[u8],
         place: &str,
         found: &mut Found,
-        number: &dyn Fn(&[u8]) -> Option<(String, usize)>,
+        number: Number<'_>,
     ) {
         let count = self.made.lock().len();
         let mut last = None;

@@ -46,7 +46,7 @@ impl Upstream {
         let address = listener.local_addr().unwrap();
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             std::thread::scope(|scope| {
                 let say = &say;
                 while let Ok((stream, _)) = listener.accept() {
@@ -57,7 +57,7 @@ impl Upstream {
                 }
             });
         });
-        Self { address, over, thread: Some(thread) }
+        Self { address, over, thread: Some(thread.unwrap()) }
     }
 
     pub fn url(&self) -> String {
