@@ -18,6 +18,6 @@ mod restart;
 mod snapshot;
 mod stopping;
 mod store;
-mod support;
+pub mod support;
 mod surface;
 mod token;
