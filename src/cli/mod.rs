@@ -4,6 +4,7 @@
 //! command and turns its outcome into an exit code. Nothing here serves.
 
 mod cures;
+mod database;
 mod login;
 mod loopback;
 mod operator;
@@ -64,6 +65,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
         },
         Some(("status", typed)) => status::run(typed),
         Some(("token", typed)) => token::run(typed),
+        Some(("backup", typed)) => database::backup(typed),
+        Some(("restore", typed)) => database::restore(typed),
+        Some(("migrate", typed)) => database::migrate(typed),
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
     }
@@ -193,6 +197,9 @@ pub fn command() -> Command {
         )
         .subcommand(status::command())
         .subcommand(token::command())
+        .subcommand(database::backup_command())
+        .subcommand(database::restore_command())
+        .subcommand(database::migrate_command())
         .subcommand(Command::new("version").about("Print version and build"))
 }
 

@@ -4,6 +4,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
 const FILE_NAME: &str = "lock";
@@ -22,7 +23,15 @@ pub enum StateLock {
 /// # Errors
 /// When the file cannot be made or locked.
 pub fn take(state_dir: &Path) -> io::Result<StateLock> {
-    try_lock(OpenOptions::new().write(true).create(true).truncate(false), state_dir)
+    let lock = try_lock(OpenOptions::new().write(true).create(true).truncate(false), state_dir)?;
+    if let StateLock::Held(file) = &lock {
+        let (own, directory) = (file.metadata()?, std::fs::metadata(state_dir)?);
+        if own.uid() != directory.uid() {
+            // Made by root, for a command: the service must be able to open it too.
+            fchown(file, Some(directory.uid()), Some(directory.gid()))?;
+        }
+    }
+    Ok(lock)
 }
 
 /// Whether an instance runs on the directory; changes nothing in it. `None` where that cannot be

@@ -16,6 +16,7 @@ mod portfolios;
 mod readers;
 mod rows;
 mod sqlite;
+pub mod upkeep;
 mod writer;
 
 pub use error::StoreError;

@@ -1,5 +1,6 @@
 //! The operator's commands through the real program, beside a running service or on its files.
 
+mod database;
 mod status;
 mod token;
 
