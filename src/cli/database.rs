@@ -200,8 +200,11 @@ fn exit_of(error: &UpkeepError, otherwise: Exit) -> Exit {
     match error {
         UpkeepError::Open(OpenError::Newer { .. } | OpenError::Foreign { .. }) => Exit::Usage,
         UpkeepError::Damaged { .. } => Exit::Data,
-        UpkeepError::Exists(_) => Exit::Usage,
-        UpkeepError::Open(_) | UpkeepError::File { .. } | UpkeepError::Sqlite(_) => otherwise,
+        UpkeepError::Exists(_) | UpkeepError::Older { .. } => Exit::Usage,
+        UpkeepError::Open(_)
+        | UpkeepError::File { .. }
+        | UpkeepError::Sqlite(_)
+        | UpkeepError::Store(_) => otherwise,
     }
 }
 

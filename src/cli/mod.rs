@@ -10,6 +10,7 @@ mod loopback;
 mod operator;
 mod status;
 mod token;
+mod users;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
         Some(("backup", typed)) => database::backup(typed),
         Some(("restore", typed)) => database::restore(typed),
         Some(("migrate", typed)) => database::migrate(typed),
+        Some(("user", typed)) => users::run(typed),
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
     }
@@ -200,6 +202,7 @@ pub fn command() -> Command {
         .subcommand(database::backup_command())
         .subcommand(database::restore_command())
         .subcommand(database::migrate_command())
+        .subcommand(users::command())
         .subcommand(Command::new("version").about("Print version and build"))
 }
 

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::StoreError;
+use super::condition::Failure;
 use super::file::{self, OpenError, beside};
 
 /// What a file was found to be.
@@ -30,12 +32,25 @@ pub enum UpkeepError {
     Open(#[from] OpenError),
     #[error("{path} is damaged: {found}")]
     Damaged { path: PathBuf, found: String },
+    #[error("{path} has schema version {found}: start the service once, which migrates it")]
+    Older { path: PathBuf, found: i64 },
     #[error("{0} exists already; it is not overwritten")]
     Exists(PathBuf),
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl From<Failure> for UpkeepError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error.into(),
+            Failure::Sqlite(error) => error.into(),
+        }
+    }
 }
 
 impl UpkeepError {

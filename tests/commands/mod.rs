@@ -3,6 +3,7 @@
 mod database;
 mod status;
 mod token;
+mod users;
 
 use std::io::Write;
 use std::path::Path;
