@@ -25,6 +25,6 @@ mod secrets_paths;
 mod snapshot;
 mod stopping;
 mod store;
-mod support;
+pub mod support;
 mod surface;
 mod token;
