@@ -49,6 +49,24 @@ impl Environment {
         self.0.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
+    /// Takes from the text of an environment file (lines of `NAME=value`, as systemd reads them)
+    /// what is not set already.
+    pub fn complete(&mut self, file: &str) {
+        for line in file.lines().map(str::trim) {
+            let Some((name, value)) =
+                line.split_once('=').filter(|_| !line.starts_with(['#', ';']))
+            else {
+                continue;
+            };
+            let value = value.trim();
+            let bare = ['"', '\''].into_iter().find_map(|quote| {
+                value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote))
+            });
+            let value = OsString::from(bare.unwrap_or(value));
+            self.0.entry(name.trim().to_owned()).or_insert(value);
+        }
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -234,6 +252,21 @@ mod tests {
         assert_eq!(loaded.origins["BHAV_LISTEN"], Origin::Flag);
         assert_eq!(loaded.origins["BHAV_EDGE_THREADS"], Origin::Environment);
         assert!(!loaded.origins.contains_key("BHAV_MAX_CONNECTIONS"));
+    }
+
+    #[test]
+    fn an_environment_file_fills_in_what_is_not_set() {
+        let mut env = Environment::from_pairs([("BHAV_LISTEN", "127.0.0.1:1")]);
+        env.complete(
+            "# BHAV_X=1\n;BHAV_Y=2\n\nBHAV_LISTEN=127.0.0.1:2\nBHAV_EDGE_THREADS = 3\nno line\n\
+             BHAV_STATE_DIR=\"a dir\"\nBHAV_LOG='warn'",
+        );
+        let loaded = load(&Flags::new(), &env).unwrap();
+        assert_eq!(loaded.config.http.listen, "127.0.0.1:1");
+        assert_eq!(loaded.config.http.edge_threads, 3);
+        assert_eq!(loaded.config.state_dir, PathBuf::from("a dir"));
+        assert_eq!(loaded.config.log.filter, "warn");
+        assert_eq!(env.names().count(), 4);
     }
 
     #[test]

@@ -3,14 +3,23 @@
 //! Main thread, before and after everything else: reads settings, starts the log, hands over to a
 //! command and turns its outcome into an exit code. Nothing here serves.
 
+mod cures;
+mod database;
+mod login;
+mod loopback;
+mod operator;
+mod status;
+mod token;
+mod users;
+
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use self::operator::{print, say};
 use crate::config::check::{effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Loaded, load};
@@ -55,6 +64,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
             Some(("evaluate", typed)) => evaluate(typed, commands.evaluate),
             _ => unreachable!("clap demands it"),
         },
+        Some(("status", typed)) => status::run(typed),
+        Some(("token", typed)) => token::run(typed),
+        Some(("backup", typed)) => database::backup(typed),
+        Some(("restore", typed)) => database::restore(typed),
+        Some(("migrate", typed)) => database::migrate(typed),
+        Some(("user", typed)) => users::run(typed),
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
     }
@@ -115,19 +130,6 @@ fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
         say(&format!("bhav: {}", report(&faults)));
         Exit::Usage.into()
     })
-}
-
-/// To standard output. A reader that went away (`| head`) is no fault.
-fn print(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Internal.into(),
-        _ => Exit::Ok.into(),
-    }
-}
-
-/// To standard error, before the log runs. Nobody is left to tell when that fails.
-fn say(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
@@ -195,6 +197,12 @@ pub fn command() -> Command {
                 .disable_help_subcommand(true)
                 .subcommand(evaluation()),
         )
+        .subcommand(status::command())
+        .subcommand(token::command())
+        .subcommand(database::backup_command())
+        .subcommand(database::restore_command())
+        .subcommand(database::migrate_command())
+        .subcommand(users::command())
         .subcommand(Command::new("version").about("Print version and build"))
 }
 
