@@ -28,12 +28,19 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0002_portfolios.sql"),
     include_str!("../../sql/store/0003_closes.sql"),
     include_str!("../../sql/store/0004_journal.sql"),
+    include_str!("../../sql/store/0005_signals.sql"),
     include_str!("../../sql/store/0006_disabled_users.sql"),
 ];
 
 /// What they are called, for a person.
-pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] =
-    ["0001_accounts", "0002_portfolios", "0003_closes", "0004_journal", "0006_disabled_users"];
+pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
+    "0001_accounts",
+    "0002_portfolios",
+    "0003_closes",
+    "0004_journal",
+    "0005_signals",
+    "0006_disabled_users",
+];
 
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]

@@ -2,20 +2,23 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
 
 /// A running `bhav`, killed when dropped.
 pub struct Program {
-    child: Child,
+    pub child: Child,
     /// Everything it printed up to where it listens.
     pub printed: String,
     pub address: String,
+    /// What it prints after that.
+    stdout: BufReader<ChildStdout>,
 }
 
-fn bhav(args: &[&str]) -> Command {
+/// The program with these arguments and no environment.
+pub fn bhav(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
     command.env_clear().args(args).stdin(Stdio::null());
     command
@@ -26,7 +29,8 @@ impl Program {
         Self::of(bhav(args).stderr(Stdio::null()))
     }
 
-    fn of(command: &mut Command) -> Self {
+    /// Runs `command` until it listens.
+    pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut printed = String::new();
@@ -37,7 +41,14 @@ impl Program {
                 break address.trim().to_owned();
             }
         };
-        Self { child, printed, address }
+        Self { child, printed, address, stdout: lines }
+    }
+
+    /// All that it printed, once it has ended.
+    pub fn said(&mut self) -> String {
+        let mut said = self.printed.clone();
+        self.stdout.read_to_string(&mut said).unwrap();
+        said
     }
 
     /// Ends it as a crash would.
@@ -46,12 +57,12 @@ impl Program {
         self.child.wait().unwrap();
     }
 
-    fn terminate(&self) {
+    pub fn terminate(&self) {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 
-    fn exit(&mut self) -> ExitStatus {
+    pub fn exit(&mut self) -> ExitStatus {
         until("the program's end", || self.child.try_wait().unwrap())
     }
 }
