@@ -5,6 +5,7 @@
 
 mod cures;
 mod database;
+mod documents;
 mod login;
 mod loopback;
 mod operator;
@@ -57,8 +58,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
         Some(("sim", typed)) => start(typed, commands.sim),
         Some(("config", config)) => match config.subcommand() {
             Some(("check", typed)) => check(typed),
+            Some(("show", typed)) => show(typed),
             Some(("template", _)) => print(&template()),
-            _ => unreachable!("clap demands one of the two"),
+            _ => unreachable!("clap demands one of the three"),
         },
         Some(("signals", signals)) => match signals.subcommand() {
             Some(("evaluate", typed)) => evaluate(typed, commands.evaluate),
@@ -70,6 +72,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
         Some(("restore", typed)) => database::restore(typed),
         Some(("migrate", typed)) => database::migrate(typed),
         Some(("user", typed)) => users::run(typed),
+        Some(("completions", typed)) => documents::completions(typed, command()),
+        Some(("man", typed)) => documents::man(typed, command()),
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
     }
@@ -111,6 +115,13 @@ fn check(matches: &ArgMatches) -> ExitCode {
     }
 }
 
+fn show(matches: &ArgMatches) -> ExitCode {
+    match settings(matches) {
+        Ok(loaded) => print(&effective(&loaded)),
+        Err(code) => code,
+    }
+}
+
 fn evaluate(matches: &ArgMatches, run: fn(&Path, bool, Option<&Path>) -> ExitCode) -> ExitCode {
     let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");
     let plot = matches.get_one::<PathBuf>("plot").map(PathBuf::as_path);
@@ -139,6 +150,9 @@ Examples:
   bhav demo                              a simulated exchange day, no network, no settings
   bhav serve                             real feeds on 127.0.0.1:8080
   BHAV_LISTEN=127.0.0.1:9000 bhav serve  the same on another port
+  bhav status                            how the service is, what is wrong, and what to do
+  bhav token a                           log in at broker A, give the service its token of the day
+  bhav backup /var/backups/bhav --keep 7 a checked copy of the database, while it is in use
   bhav config check                      the settings in force and where each came from
   bhav signals evaluate candles/         what signals were worth, on your own candles
 
@@ -185,6 +199,11 @@ pub fn command() -> Command {
                         .about("Check all settings and show those in force, secrets masked"),
                     Scope::Check,
                 ))
+                .subcommand(with_flags(
+                    Command::new("show")
+                        .about("Show the settings in force and where each came from"),
+                    Scope::Check,
+                ))
                 .subcommand(
                     Command::new("template").about("Print a documented file of all settings"),
                 ),
@@ -203,6 +222,8 @@ pub fn command() -> Command {
         .subcommand(database::restore_command())
         .subcommand(database::migrate_command())
         .subcommand(users::command())
+        .subcommand(documents::completions_command())
+        .subcommand(documents::man_command())
         .subcommand(Command::new("version").about("Print version and build"))
 }
 

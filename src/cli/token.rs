@@ -90,8 +90,12 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
             Zeroizing::new(code.clone())
         }
         None => {
+            // Before the prompt shows: what is typed then must not show any more.
+            let silence = Silence::begin();
             invite(broker, api_key.as_ref());
-            match pasted() {
+            let pasted = pasted();
+            drop(silence);
+            match pasted {
                 Ok(pasted) => pasted,
                 Err(why) => return refuse(&why, Exit::Data),
             }
@@ -189,9 +193,8 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
     refuse(&format!("{name}: {why}"), exit)
 }
 
-/// One line of standard input, without echo where that is a terminal.
+/// One line of standard input.
 fn pasted() -> Result<Zeroizing<String>, String> {
-    let _silence = Silence::begin();
     let mut bytes = Zeroizing::new([0u8; PASTE_BYTES_MAX]);
     let mut filled = 0;
     // Past the library's buffered input, which would keep a copy.

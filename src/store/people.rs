@@ -124,3 +124,7 @@ fn person(row: &Row<'_>) -> Result<Person, Failure> {
         rows: row.get(5)?,
     })
 }
+
+#[cfg(test)]
+#[path = "people_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! The operator's commands through the real program, beside a running service or on its files.
 
 mod database;
+mod documents;
 mod status;
 mod token;
 mod users;
