@@ -115,6 +115,7 @@ fn parts(
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedSnapshot::new()),
+        pulse: Arc::default(),
         health: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::{Date, Weekday, time};
 
+use super::rounds;
 use super::start::App;
 use crate::base::{Clock, ist};
 use crate::config::{Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, notify, privacy};
-use crate::rt::signals::Termination;
+use crate::rt::signals::{Hangup, Signals};
 use crate::sim;
 
 /// Serves the real feeds until SIGTERM or SIGINT.
 pub fn serve(config: &Config) -> ExitCode {
     guard_memory(config);
     let clock = clock_of(config.now);
-    run(config, &clock, "")
+    run(config, &clock, "", Hangup::Reloads)
 }
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
@@ -50,7 +51,7 @@ pub fn demo(config: &Config) -> ExitCode {
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");
     let notes = demo_notes(&sim, &clock);
-    let code = run(&config, &clock, &notes);
+    let code = run(&config, &clock, &notes, Hangup::Ends);
     sim.stop();
     code
 }
@@ -61,8 +62,8 @@ pub fn sim(config: &Config) -> ExitCode {
         Ok(calendar) => Arc::new(calendar),
         Err(error) => return fail(&error, Exit::Usage),
     };
-    let mut termination = match Termination::arm() {
-        Ok(termination) => termination,
+    let mut signals = match Signals::arm(Hangup::Ends) {
+        Ok(signals) => signals,
         Err(error) => return fail(&error, Exit::Internal),
     };
     let settings = sim_settings(&config.sim, &calendar);
@@ -84,16 +85,16 @@ pub fn sim(config: &Config) -> ExitCode {
         sim.broker_b_url(),
         sim.public_url()
     ));
-    termination.wait();
+    signals.wait_for_end();
     sim.stop();
     Exit::Ok.into()
 }
 
 /// Starts the service, says where it listens, waits for the end, drains.
-fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
+fn run(config: &Config, clock: &Clock, notes: &str, hangup: Hangup) -> ExitCode {
     // Before anything starts, so that no signal is missed.
-    let mut termination = match Termination::arm() {
-        Ok(termination) => termination,
+    let mut signals = match Signals::arm(hangup) {
+        Ok(signals) => signals,
         Err(error) => return fail(&error, Exit::Internal),
     };
     let app = match App::start(config, clock) {
@@ -106,8 +107,7 @@ fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
     };
     say(&format!("{}listening on {url}\n", notes.replace("{url}", &url)));
     tracing::info!(%url, "listening");
-    notify::ready(&format!("listening on {url}"));
-    let signal = termination.wait();
+    let signal = rounds::until_end(&app, &mut signals, || {});
     tracing::info!(signal, "draining");
     notify::stopping();
     let cut_off = app.stop();

@@ -13,6 +13,7 @@ mod index;
 mod instruments;
 mod persist;
 mod policy;
+mod pulse;
 mod rounds;
 mod scheduler;
 mod store_probe;
@@ -38,6 +39,8 @@ use crate::rt::{Lane, threads};
 use crate::store::Store;
 
 use scheduler::Scheduler;
+
+pub use pulse::{Pulse, Serving};
 
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
 /// together, and the end one: there are never so many.
@@ -131,6 +134,7 @@ pub struct Parts {
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedSnapshot>,
+    pub pulse: Arc<Pulse>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again.

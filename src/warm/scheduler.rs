@@ -13,7 +13,7 @@ use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
 use super::store_probe::StoreProbe;
-use super::{Event, Parts, health, rounds};
+use super::{Event, Parts, Serving, health, rounds};
 use crate::base::{Source, ist};
 use crate::brokers::MarketFeed;
 use crate::cache::codec;
@@ -35,6 +35,13 @@ const ANSWER_IN_MS_MAX: u64 = 60_000;
 
 /// Symbols that nobody waits for any more are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
+
+/// What an operator wants to know of a snapshot.
+fn serving(snapshot: &Snapshot) -> Serving {
+    let market = &snapshot.market;
+    let (as_of, stale, source, phase) = (market.as_of, market.stale, market.source, market.phase);
+    Serving { as_of, stale, source, phase }
+}
 
 /// Owner of all warm state.
 pub struct Scheduler {
@@ -179,6 +186,7 @@ impl Scheduler {
             self.parts.probes.expire(UNWANTED_MS);
             self.parts.health.store(Some(Arc::new(health::build(self, &imf_fixdate(now_ms)))));
         }
+        self.parts.pulse.beat(now_mono_ms, self.snapshot.as_ref().map(serving));
     }
 
     fn follow_market(&mut self, now_mono_ms: u64) {

@@ -18,6 +18,7 @@ mod restart;
 mod snapshot;
 mod stopping;
 mod store;
+mod supervised;
 mod support;
 mod surface;
 mod token;

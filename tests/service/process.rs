@@ -15,7 +15,8 @@ pub struct Program {
     pub address: String,
 }
 
-fn bhav(args: &[&str]) -> Command {
+/// The program with these arguments and no environment.
+pub fn bhav(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
     command.env_clear().args(args).stdin(Stdio::null());
     command
@@ -26,7 +27,8 @@ impl Program {
         Self::of(bhav(args).stderr(Stdio::null()))
     }
 
-    fn of(command: &mut Command) -> Self {
+    /// With its standard output read up to where it listens.
+    pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut printed = String::new();
@@ -46,12 +48,18 @@ impl Program {
         self.child.wait().unwrap();
     }
 
-    fn terminate(&self) {
-        let kill = format!("kill -TERM {}", self.child.id());
+    pub fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends it a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 
-    fn exit(&mut self) -> ExitStatus {
+    /// Waits for its end.
+    pub fn exit(&mut self) -> ExitStatus {
         until("the program's end", || self.child.try_wait().unwrap())
     }
 }
