@@ -31,8 +31,9 @@ const TURNS_MAX: u32 = 8;
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// While draining, an idle connection may still bring a request that is already under way.
-const DRAIN_IDLE_MS: u64 = 1_000;
+/// While draining, an idle connection may still bring a request, whose answer then says that it is
+/// the last. Dashboards poll each second: half a second more lets their next poll be that one.
+const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// A connection that has been accepted and admitted.
 pub struct Connection<S> {
@@ -48,6 +49,8 @@ pub struct Connection<S> {
     readable: bool,
     hung_up: bool,
     drain_seen: bool,
+    /// The idle time is over and a last read was tried: what had arrived by then is answered.
+    last_look: bool,
     /// The deadline of the current head or body is set and is not moved by further bytes.
     timed: Timed,
 }
@@ -96,6 +99,7 @@ impl<S: Serve> Connection<S> {
             readable: false,
             hung_up: false,
             drain_seen: false,
+            last_look: false,
             timed: Timed::Idle,
         })
     }
@@ -204,12 +208,21 @@ impl<S: Serve> Connection<S> {
         loop {
             // Before every wait: the wake that announced the drain may have ended another one.
             self.note_drain();
+            if self.last_look && self.slot.is_expired() {
+                return Event::Expired;
+            }
             let flags = self.io.wait_io();
             self.note(flags);
             if self.readable {
                 return Event::Input;
             }
             if flags & WOKEN != 0 && self.slot.is_expired() {
+                if self.timed == Timed::Idle && !self.last_look {
+                    // A request that came this instant is not in `flags` yet, and closing over it
+                    // would reset the connection.
+                    self.last_look = true;
+                    return Event::Input;
+                }
                 return Event::Expired;
             }
         }
@@ -237,6 +250,7 @@ impl<S: Serve> Connection<S> {
             match self.socket.read(&mut room[..room_bytes]) {
                 Ok(0) => return Read::End,
                 Ok(count) => {
+                    self.last_look = false;
                     // A short read has drained the socket; the next byte brings a new edge.
                     self.readable = count == room_bytes || self.hung_up;
                     scratch.arrived(count);

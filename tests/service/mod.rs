@@ -15,6 +15,7 @@ mod prices;
 mod prices_waiting;
 mod process;
 mod restart;
+mod restart_under_load;
 mod snapshot;
 mod stopping;
 mod store;
