@@ -9,7 +9,7 @@ use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
 
 /// A running `bhav`, killed when dropped.
 pub struct Program {
-    child: Child,
+    pub child: Child,
     /// Everything it printed up to where it listens.
     pub printed: String,
     pub address: String,
@@ -27,7 +27,7 @@ impl Program {
         Self::of(bhav(args).stderr(Stdio::null()))
     }
 
-    /// With its standard output read up to where it listens.
+    /// Runs `command` until it listens.
     pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
