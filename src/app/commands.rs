@@ -8,9 +8,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::{Date, Weekday, time};
 
+use super::reload::Reloader;
 use super::rounds;
 use super::start::App;
 use crate::base::{Clock, ist};
+use crate::config::load::Reread;
 use crate::config::{Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, notify, privacy};
@@ -18,14 +20,14 @@ use crate::rt::signals::{Hangup, Signals};
 use crate::sim;
 
 /// Serves the real feeds until SIGTERM or SIGINT.
-pub fn serve(config: &Config) -> ExitCode {
+pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {
     guard_memory(config);
     let clock = clock_of(config.now);
-    run(config, &clock, "", Hangup::Reloads)
+    run(config, &clock, "", Some(reread))
 }
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
-pub fn demo(config: &Config) -> ExitCode {
+pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     guard_memory(config);
     let mut config = config.clone();
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
@@ -51,13 +53,14 @@ pub fn demo(config: &Config) -> ExitCode {
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");
     let notes = demo_notes(&sim, &clock);
-    let code = run(&config, &clock, &notes, Hangup::Ends);
+    // Its terminal is all it is for, so a hang-up ends it.
+    let code = run(&config, &clock, &notes, None);
     sim.stop();
     code
 }
 
 /// Runs the simulator alone, for another process to speak to.
-pub fn sim(config: &Config) -> ExitCode {
+pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => Arc::new(calendar),
         Err(error) => return fail(&error, Exit::Usage),
@@ -91,8 +94,9 @@ pub fn sim(config: &Config) -> ExitCode {
 }
 
 /// Starts the service, says where it listens, waits for the end, drains.
-fn run(config: &Config, clock: &Clock, notes: &str, hangup: Hangup) -> ExitCode {
+fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>) -> ExitCode {
     // Before anything starts, so that no signal is missed.
+    let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
     let mut signals = match Signals::arm(hangup) {
         Ok(signals) => signals,
         Err(error) => return fail(&error, Exit::Internal),
@@ -107,7 +111,12 @@ fn run(config: &Config, clock: &Clock, notes: &str, hangup: Hangup) -> ExitCode 
     };
     say(&format!("{}listening on {url}\n", notes.replace("{url}", &url)));
     tracing::info!(%url, "listening");
-    let signal = rounds::until_end(&app, &mut signals, || {});
+    let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
+    let signal = rounds::until_end(&app, &mut signals, || {
+        if let Some(reloader) = &mut reloader {
+            reloader.reload();
+        }
+    });
     tracing::info!(signal, "draining");
     notify::stopping();
     let cut_off = app.stop();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::assemble::{Assembled, assemble};
 use super::rounds::Facts;
 use super::vitals::Vitals;
-use crate::api::Api;
+use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
 use crate::brokers::transport::BadUrl;
@@ -111,9 +111,18 @@ impl App {
         &self.server
     }
 
+    /// What the handlers work with.
+    pub(super) fn state(&self) -> &State {
+        self.server.shared().service.state()
+    }
+
+    pub(super) fn warmers(&self) -> &Warmers {
+        &self.warmers
+    }
+
     /// The clock that the service runs by.
     pub fn clock(&self) -> &Clock {
-        &self.server.shared().service.state().clock
+        &self.state().clock
     }
 
     /// For looking whether every part gets on.
@@ -123,7 +132,7 @@ impl App {
 
     /// What an operator is told of it.
     pub(super) fn facts(&self) -> Facts {
-        let state = self.server.shared().service.state();
+        let state = self.state();
         let now = state.clock.now();
         Facts {
             now,

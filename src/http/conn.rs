@@ -17,6 +17,7 @@ use super::scratch::{READ_BYTES, Scratch};
 use super::shared::{Shared, UnreadOutput};
 use super::slots::SlotGuard;
 use super::turn::{Exchange, Stage, Turn};
+use crate::config::HttpSettings;
 
 /// epoll's bits as may hands them on, and the bit its waker adds.
 const READABLE: usize = 0x1;
@@ -41,6 +42,9 @@ pub struct Connection<S> {
     io: CoIo<Descriptor>,
     socket: Socket,
     shared: Arc<Shared<S>>,
+    /// As of `generation`; renewed with each turn.
+    settings: Arc<HttpSettings>,
+    generation: u64,
     slot: SlotGuard,
     peer: Peer,
     stage: Stage,
@@ -87,11 +91,14 @@ impl<S: Serve> Connection<S> {
         let io = CoIo::new(Descriptor::of(&socket)).map_err(io::Error::from)?;
         slot.register(io.waker());
         // A connection that never speaks is a slow head, not an idle client.
-        slot.set_deadline_in(shared.settings.head_timeout_ms);
+        let (generation, settings) = (shared.generation(), shared.settings());
+        slot.set_deadline_in(settings.head_timeout_ms);
         Ok(Self {
             io,
             socket,
             shared,
+            settings,
+            generation,
             slot,
             peer,
             stage: Stage::Head,
@@ -132,7 +139,8 @@ impl<S: Serve> Connection<S> {
 
     /// Reads if asked to, answers what is complete, writes. `None` when the peer is gone.
     fn turn(&mut self, need_input: bool) -> Option<Turn> {
-        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        self.renew_settings();
+        let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let carried = self.carry.len();
         scratch.input[..carried].copy_from_slice(&self.carry);
         scratch.arrived(carried);
@@ -153,8 +161,13 @@ impl<S: Serve> Connection<S> {
                 }
             }
         }
-        let mut exchange =
-            Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
+        let mut exchange = Exchange {
+            shared: &self.shared,
+            settings: &self.settings,
+            peer: self.peer,
+            stage: &mut self.stage,
+            answered: 0,
+        };
         let turn = exchange.run(&mut scratch);
         let answered = exchange.answered;
         self.slot.count_requests(answered);
@@ -174,6 +187,13 @@ impl<S: Serve> Connection<S> {
         Some(turn)
     }
 
+    fn renew_settings(&mut self) {
+        let generation = self.shared.generation();
+        if generation != self.generation {
+            (self.generation, self.settings) = (generation, self.shared.settings());
+        }
+    }
+
     fn keep_rest(&mut self, scratch: &Scratch) {
         if scratch.input_bytes > 0 {
             self.carry = Zeroizing::new(scratch.input[..scratch.input_bytes].to_vec());
@@ -181,7 +201,7 @@ impl<S: Serve> Connection<S> {
     }
 
     fn set_deadline(&mut self) {
-        let settings = &self.shared.settings;
+        let settings = &self.settings;
         // Line ends that some clients send after a body do not begin a request (RFC 9112 2.2).
         let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         let timed = match (&self.stage, begun) {
@@ -288,7 +308,7 @@ impl<S: Serve> Connection<S> {
     fn write_slowly(&mut self, rest: &[u8]) -> bool {
         let Some(_held) = UnreadOutput::hold(&self.shared, rest.len()) else { return false };
         self.timed = Timed::Idle;
-        self.slot.set_deadline_in(self.shared.settings.unread_output_timeout_ms);
+        self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
         let mut at = 0;
         loop {
             match self.socket.write(&rest[at..]) {
@@ -335,10 +355,15 @@ impl<S: Serve> Connection<S> {
             return;
         }
         self.shared.stats.read_timeouts.increment();
-        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let about = self.stage.about();
-        let mut exchange =
-            Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
+        let mut exchange = Exchange {
+            shared: &self.shared,
+            settings: &self.settings,
+            peer: self.peer,
+            stage: &mut self.stage,
+            answered: 0,
+        };
         exchange.refuse(&mut scratch, &about, 408, "The request did not arrive in time.");
         self.slot.count_requests(1);
         let written = self.write(&scratch.out).is_ok();
@@ -357,7 +382,7 @@ impl<S: Serve> Connection<S> {
         }
         self.slot.set_deadline_in(LINGER_MS);
         self.timed = Timed::Idle;
-        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let mut dropped = 0;
         while dropped < LINGER_BYTES {
             scratch.input_bytes = 0;
@@ -371,7 +396,7 @@ impl<S: Serve> Connection<S> {
                     if let Event::Expired = self.wait() {
                         return;
                     }
-                    scratch = Scratch::take(self.shared.settings.head_bytes_max);
+                    scratch = Scratch::take(self.settings.head_bytes_max);
                 }
             }
         }

@@ -72,7 +72,15 @@ pub enum Event {
     Signals(Box<signals::Outcome>),
     /// A probe of the store ended; what it saw, the store knows.
     StoreProbed,
+    /// The operator's market files were read again.
+    Files(Box<MarketFiles>),
     Stop,
+}
+
+/// What an operator may change of the market while the service runs.
+pub struct MarketFiles {
+    pub calendar: Arc<MarketCalendar>,
+    pub universe: Universe,
 }
 
 /// The one kick in the mailbox. Dropped, heard or not, it makes room for the next: a burst of
@@ -232,6 +240,13 @@ impl Warmers {
             }
         })?;
         Ok(Self { send, thread: Some(thread) })
+    }
+
+    /// Takes other market files into use, the universe as soon as no work on the old one is under
+    /// way.
+    pub fn take_files(&self, files: MarketFiles) {
+        // As in `stop`; a scheduler that has ended has ended the process.
+        let _ = self.send.send(Event::Files(Box::new(files)));
     }
 
     /// Ends the scheduler after it has stored what is not stored yet.
