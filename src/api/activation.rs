@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -36,10 +37,24 @@ const QUEUE_MS: u64 = 2_000;
 /// When to try again after a full lane or an answer that did not come.
 const RETRY_AFTER_S: u64 = 1;
 
+/// The administrator's, by broker.
+struct AdminSecrets {
+    broker_a: Option<SecretString>,
+    broker_b: Option<SecretString>,
+}
+
+impl AdminSecrets {
+    fn of(config: &Config) -> Self {
+        Self {
+            broker_a: config.broker_a.admin_secret.clone(),
+            broker_b: config.broker_b.admin_secret.clone(),
+        }
+    }
+}
+
 /// Who the administrator is, and how activation is done.
 pub struct Administration {
-    broker_a_secret: Option<SecretString>,
-    broker_b_secret: Option<SecretString>,
+    secrets: ArcSwap<AdminSecrets>,
     attempts: Throttle,
     deadline_ms: u64,
 }
@@ -49,11 +64,19 @@ impl Administration {
     pub fn new(config: &Config, clock: Clock) -> Self {
         let upstream = &config.upstream;
         Self {
-            broker_a_secret: config.broker_a.admin_secret.clone(),
-            broker_b_secret: config.broker_b.admin_secret.clone(),
+            secrets: ArcSwap::from_pointee(AdminSecrets::of(config)),
             attempts: Throttle::new(ATTEMPTS_PER_MINUTE, clock),
             deadline_ms: upstream.total_timeout_ms.max(upstream.sync_timeout_ms) + QUEUE_MS,
         }
+    }
+
+    /// Puts the secrets of other settings in force.
+    pub fn set_secrets(&self, config: &Config) {
+        self.secrets.store(Arc::new(AdminSecrets::of(config)));
+    }
+
+    fn secrets(&self) -> Arc<AdminSecrets> {
+        self.secrets.load_full()
     }
 
     /// Whether the request comes from the administrator: it has the secret, or, where none is set,
@@ -108,7 +131,7 @@ impl Administration {
 pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let administration = &state.administration;
     let mut fields = Fields::of(&call.request)?;
-    administration.admit(&call.request, &mut fields, administration.broker_a_secret.as_ref())?;
+    administration.admit(&call.request, &mut fields, administration.secrets().broker_a.as_ref())?;
     let code = fields.secret("request_token", CODE_CHARS_MAX);
     fields.done()?;
     let broker = Arc::clone(&state.broker_a);
@@ -123,7 +146,7 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
 pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let administration = &state.administration;
     let mut fields = Fields::of(&call.request)?;
-    administration.admit(&call.request, &mut fields, administration.broker_b_secret.as_ref())?;
+    administration.admit(&call.request, &mut fields, administration.secrets().broker_b.as_ref())?;
     let code = fields.secret("api_session", CODE_CHARS_MAX);
     fields.done()?;
     if !state.broker_b.configured() {

@@ -1,5 +1,7 @@
 //! Cross-origin access: an allow-list, empty by default (contract, section 2).
 
+use std::sync::Arc;
+
 use crate::http::{Method, Request};
 
 /// Header values of a preflight answer stay good for this long in a browser.
@@ -12,13 +14,15 @@ const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-None-Match, X-Req
 #[derive(Debug)]
 struct Allowed {
     origin: Box<[u8]>,
-    lines: Box<[u8]>,
+    lines: Arc<[u8]>,
 }
 
 /// The allowed origins with their header lines made ahead of time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cors {
     allowed: Vec<Allowed>,
+    /// What all other origins get.
+    others: Arc<[u8]>,
 }
 
 impl Cors {
@@ -33,17 +37,18 @@ impl Cors {
             );
             Allowed { origin: origin.as_bytes().into(), lines: lines.into_bytes().into() }
         };
-        Self { allowed: origins.iter().map(lines).collect() }
+        let others = b"Vary: Origin\r\n".as_slice().into();
+        Self { allowed: origins.iter().map(lines).collect(), others }
     }
 
     /// Header lines that a response to a request of this origin carries; `None` while no origin is
     /// allowed at all. With a list, every response varies with the origin, allowed or not.
-    pub fn lines(&self, origin: Option<&[u8]>) -> Option<&[u8]> {
+    pub fn lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
         if self.allowed.is_empty() {
             return None;
         }
         let found = origin.and_then(|origin| self.find(origin));
-        Some(found.map_or(b"Vary: Origin\r\n".as_slice(), |allowed| &allowed.lines))
+        Some(Arc::clone(found.map_or(&self.others, |allowed| &allowed.lines)))
     }
 
     /// Whether a request that a browser may have sent with the user's cookie was meant by the user:

@@ -69,10 +69,24 @@ pub struct State {
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
-    pub cors: Cors,
+    pub cors: ArcSwap<Cors>,
     pub portfolio: Desk,
     /// Of the journal's pages.
     pub cursors: Cursors,
+}
+
+impl State {
+    /// The allowed origins of this moment.
+    #[inline(never)]
+    fn cors(&self) -> Arc<Cors> {
+        self.cors.load_full()
+    }
+
+    /// Apart from the caller, which may park: the load takes a thread-local's address.
+    #[inline(never)]
+    fn cors_lines(&self, request: &Request<'_>) -> Option<Arc<[u8]>> {
+        self.cors.load().lines(request.origin())
+    }
 }
 
 /// A request with what the dispatch found out about it.
@@ -164,7 +178,7 @@ impl Api {
             settled => settled,
         };
         let caller = caller.map_err(error::unidentified)?;
-        if caller.by_cookie && !self.state.cors.trusts(request) {
+        if caller.by_cookie && !self.state.cors().trusts(request) {
             let detail = "A request by cookie must come from a page of this site.";
             return Err(Problem::new(403, "cross_site_request", detail));
         }
@@ -180,7 +194,7 @@ impl Api {
     ) -> Result<(), Problem> {
         let allow = allowed_methods(path);
         reply.body();
-        match self.state.cors.preflight(request, &allow) {
+        match self.state.cors().preflight(request, &allow) {
             Some(headers) => reply.send(204, "", &headers),
             None => reply.send(204, "", &[("Allow", &allow)]),
         }
@@ -190,7 +204,7 @@ impl Api {
 
 impl Serve for Api {
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>) {
-        if let Some(lines) = self.state.cors.lines(request.origin()) {
+        if let Some(lines) = self.state.cors_lines(request) {
             reply.also(lines);
         }
         if let Err(problem) = self.dispatch(request, reply) {

@@ -131,6 +131,7 @@ fn parts(
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
+        pulse: Arc::default(),
         health: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),
@@ -169,7 +170,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         administration: Administration::new(config, parts.clock.clone()),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
-        cors: Cors::new(&config.http.allowed_origins),
+        cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
         portfolio: desk(config, parts)?,
         cursors: Cursors::default(),
     })
@@ -181,24 +182,38 @@ fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
     Ok(Desk::new(
         &parts.clock,
         Arc::clone(&parts.answers),
-        Securities::of(vec![master_shares(config), embedded_shares()]),
+        securities(master_shares(config).unwrap_or_else(|error| {
+            tracing::error!(%error, "running without security master");
+            Vec::new()
+        })),
         Arc::new(Lane::start(&spec, &parts.clock)?),
         config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
         config.broker_a.api_key.as_ref(),
     ))
 }
 
-/// The operator's security master; without a readable one the portfolio knows fewer codes.
-fn master_shares(config: &Config) -> Vec<Listed> {
-    let Some(path) = &config.broker_b.master_file else { return Vec::new() };
-    let read = std::fs::read(path).map_err(|error| error.to_string());
-    let master = match read.and_then(|file| master::parse(&file).map_err(|e| e.to_string())) {
-        Ok(master) => master,
-        Err(error) => {
-            tracing::error!(error, path = %path.display(), "running without security master");
-            return Vec::new();
-        }
-    };
+/// The operator's rows before the compiled-in ones.
+pub(super) fn securities(master: Vec<Listed>) -> Securities {
+    Securities::of(vec![master, embedded_shares()])
+}
+
+/// The security master cannot be used; without it the portfolio knows fewer codes.
+#[derive(Debug, thiserror::Error)]
+#[error("BHAV_BROKERB_MASTER_FILE {path}: {cause}")]
+pub(super) struct NoMaster {
+    path: String,
+    cause: String,
+}
+
+/// The operator's security master; empty where none is named.
+///
+/// # Errors
+/// [`NoMaster`].
+pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
+    let Some(path) = &config.broker_b.master_file else { return Ok(Vec::new()) };
+    let unusable = |cause: String| NoMaster { path: path.display().to_string(), cause };
+    let file = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    let master = master::parse(&file).map_err(|error| unusable(error.to_string()))?;
     let (rows, skipped) = (master.rows.len(), master.skipped);
     tracing::info!(rows, skipped, "security master read");
     let listed = master.rows.into_iter().map(|row| Listed {
@@ -207,7 +222,7 @@ fn master_shares(config: &Config) -> Vec<Listed> {
         isin: row.isin,
         short_code: Some(row.short_code),
     });
-    listed.collect()
+    Ok(listed.collect())
 }
 
 /// The compiled-in shares, as the portfolio wants to know them.

@@ -8,23 +8,26 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::{Date, Weekday, time};
 
+use super::reload::Reloader;
+use super::rounds;
 use super::start::App;
 use crate::base::{Clock, ist};
+use crate::config::load::Reread;
 use crate::config::{Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, notify, privacy};
-use crate::rt::signals::Termination;
+use crate::rt::signals::{Hangup, Signals};
 use crate::sim;
 
 /// Serves the real feeds until SIGTERM or SIGINT.
-pub fn serve(config: &Config) -> ExitCode {
+pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {
     guard_memory(config);
     let clock = clock_of(config.now);
-    run(config, &clock, "")
+    run(config, &clock, "", Some(reread))
 }
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
-pub fn demo(config: &Config) -> ExitCode {
+pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     guard_memory(config);
     let mut config = config.clone();
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
@@ -50,19 +53,20 @@ pub fn demo(config: &Config) -> ExitCode {
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");
     let notes = demo_notes(&sim, &clock);
-    let code = run(&config, &clock, &notes);
+    // Its terminal is all it is for, so a hang-up ends it.
+    let code = run(&config, &clock, &notes, None);
     sim.stop();
     code
 }
 
 /// Runs the simulator alone, for another process to speak to.
-pub fn sim(config: &Config) -> ExitCode {
+pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => Arc::new(calendar),
         Err(error) => return fail(&error, Exit::Usage),
     };
-    let mut termination = match Termination::arm() {
-        Ok(termination) => termination,
+    let mut signals = match Signals::arm(Hangup::Ends) {
+        Ok(signals) => signals,
         Err(error) => return fail(&error, Exit::Internal),
     };
     let settings = sim_settings(&config.sim, &calendar);
@@ -84,16 +88,17 @@ pub fn sim(config: &Config) -> ExitCode {
         sim.broker_b_url(),
         sim.public_url()
     ));
-    termination.wait();
+    signals.wait_for_end();
     sim.stop();
     Exit::Ok.into()
 }
 
 /// Starts the service, says where it listens, waits for the end, drains.
-fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
+fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>) -> ExitCode {
     // Before anything starts, so that no signal is missed.
-    let mut termination = match Termination::arm() {
-        Ok(termination) => termination,
+    let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
+    let mut signals = match Signals::arm(hangup) {
+        Ok(signals) => signals,
         Err(error) => return fail(&error, Exit::Internal),
     };
     let app = match App::start(config, clock) {
@@ -106,8 +111,12 @@ fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
     };
     say(&format!("{}listening on {url}\n", notes.replace("{url}", &url)));
     tracing::info!(%url, "listening");
-    notify::ready(&format!("listening on {url}"));
-    let signal = termination.wait();
+    let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
+    let signal = rounds::until_end(&app, &mut signals, || {
+        if let Some(reloader) = &mut reloader {
+            reloader.reload();
+        }
+    });
     tracing::info!(signal, "draining");
     notify::stopping();
     let cut_off = app.stop();

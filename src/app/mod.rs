@@ -6,9 +6,13 @@
 mod assemble;
 mod commands;
 mod evaluate;
+mod reload;
+mod rounds;
 mod start;
+mod vitals;
 
 pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
 pub use evaluate::evaluate;
 pub use start::{App, StartError};
+pub use vitals::{Stuck, Vitals};

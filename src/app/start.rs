@@ -4,9 +4,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::assemble::{Assembled, assemble};
-use crate::api::Api;
+use super::rounds::Facts;
+use super::vitals::Vitals;
+use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
 use crate::brokers::transport::BadUrl;
@@ -17,7 +20,7 @@ use crate::ops::Exit;
 use crate::ops::state_lock::{self, StateLock};
 use crate::rt::edge;
 use crate::store::OpenError;
-use crate::warm::Warmers;
+use crate::warm::{Pulse, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -69,6 +72,7 @@ impl StartError {
 pub struct App {
     server: Server<Api>,
     warmers: Warmers,
+    pulse: Arc<Pulse>,
     /// Held while the service runs; the system lets go of it with the process.
     _state_lock: Option<File>,
 }
@@ -85,11 +89,12 @@ impl App {
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
         let Assembled { state, parts, mailbox } = assemble(config, clock)?;
+        let pulse = Arc::clone(&parts.pulse);
         let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         match Server::start(listener, &http, clock, Api::new(state)) {
-            Ok(server) => Ok(Self { server, warmers, _state_lock: state_lock }),
+            Ok(server) => Ok(Self { server, warmers, pulse, _state_lock: state_lock }),
             Err(error) => {
                 warmers.stop();
                 Err(error.into())
@@ -105,6 +110,39 @@ impl App {
     /// The running HTTP server, for tests and benches.
     pub fn server(&self) -> &Server<Api> {
         &self.server
+    }
+
+    /// What the handlers work with.
+    pub(super) fn state(&self) -> &State {
+        self.server.shared().service.state()
+    }
+
+    pub(super) fn warmers(&self) -> &Warmers {
+        &self.warmers
+    }
+
+    /// The clock that the service runs by.
+    pub fn clock(&self) -> &Clock {
+        &self.state().clock
+    }
+
+    /// For looking whether every part gets on.
+    pub fn vitals(&self) -> Vitals {
+        Vitals::new(Arc::clone(self.server.shared()), Arc::clone(&self.pulse))
+    }
+
+    /// What an operator is told of it.
+    pub(super) fn facts(&self) -> Facts {
+        let state = self.state();
+        let now = state.clock.now();
+        Facts {
+            now,
+            address: self.address().to_owned(),
+            serving: self.pulse.serving(),
+            broker_a: state.broker_a_token.status(now),
+            broker_b: state.broker_b.status(),
+            store: state.store.health().state,
+        }
     }
 
     /// Drains connections, then stores what the caches hold. Gives how many connections were cut

@@ -208,7 +208,7 @@ impl Auth {
     }
 
     fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
-        let signed = self.tokens.sign(user.id, epoch, self.clock.now_ms())?;
+        let signed = self.tokens().sign(user.id, epoch, self.clock.now_ms())?;
         Ok(Session { user, token: signed.text })
     }
 }

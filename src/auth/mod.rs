@@ -16,9 +16,11 @@ pub mod throttle;
 mod tokens;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
 
 pub use accounts::{AccountError, Session};
 pub use email::{EMAIL_BYTES_MAX, normalised};
@@ -75,11 +77,18 @@ pub enum AuthError {
     System(#[from] io::Error),
 }
 
+/// Keys and limits that are ready to be put in force.
+pub struct PreparedAuth {
+    tokens: Tokens,
+    attempts_per_minute: u32,
+}
+
 /// Tokens, passwords and their limits.
 pub struct Auth {
     clock: Clock,
     store: Arc<dyn Store>,
-    tokens: Tokens,
+    tokens: ArcSwap<Tokens>,
+    state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
     revoked: Revoked,
@@ -103,7 +112,8 @@ impl Auth {
         let auth = Self {
             clock: clock.clone(),
             store,
-            tokens: Tokens::new(&keys::load(settings, state_dir)?),
+            tokens: ArcSwap::from_pointee(Tokens::new(&keys::load(settings, state_dir)?)),
+            state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
             revoked: Revoked::default(),
@@ -112,6 +122,29 @@ impl Auth {
         };
         auth.load_revocations();
         Ok(auth)
+    }
+
+    /// Never inlined: the load takes a thread-local's address, which must not be kept over a wait in
+    /// the caller.
+    #[inline(never)]
+    fn tokens(&self) -> Arc<Tokens> {
+        self.tokens.load_full()
+    }
+
+    /// Makes what other settings ask for, without putting it in force. Reads the kept key again
+    /// where they give none. Blocks; for the main thread.
+    ///
+    /// # Errors
+    /// [`KeyError`].
+    pub fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
+        let tokens = Tokens::new(&keys::load(settings, &self.state_dir)?);
+        Ok(PreparedAuth { tokens, attempts_per_minute: settings.login_attempts_per_minute })
+    }
+
+    /// Puts that in force. Tokens of a key that is no longer known end.
+    pub fn adopt(&self, prepared: PreparedAuth) {
+        self.tokens.store(Arc::new(prepared.tokens));
+        self.throttle.set_rate(prepared.attempts_per_minute);
     }
 
     /// The lane that hashes, for its counters.
@@ -125,7 +158,8 @@ impl Auth {
     /// [`Unidentified`].
     pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
         let (token, by_cookie) = presented(request)?;
-        let token = self.tokens.verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
+        let token =
+            self.tokens().verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
         if !self.ready.load(Ordering::Acquire) {
             return Err(Unidentified::Unready);
         }

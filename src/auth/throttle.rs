@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
@@ -42,9 +43,8 @@ pub struct Throttled {
 /// The buckets.
 pub struct Throttle {
     clock: Clock,
-    /// Between two attempts in the long run; none where the limit is off.
-    interval_ms: Option<u64>,
-    burst_ms: u64,
+    /// Attempts a minute; 0 where the limit is off.
+    per_minute: AtomicU32,
     hasher: RandomState,
     keys_max: usize,
     /// When each bucket will be full again. Keyed by a hash with a secret of this process, so that
@@ -59,17 +59,29 @@ impl Throttle {
     }
 
     fn with_room(per_minute: u32, clock: Clock, keys_max: usize) -> Self {
-        let interval_ms =
-            (per_minute > 0).then(|| MINUTE_MS.div_ceil(u64::from(per_minute)).max(1));
-        let burst = u64::from(per_minute.saturating_sub(1));
         Self {
             clock,
-            interval_ms,
-            burst_ms: interval_ms.unwrap_or(0) * burst,
+            per_minute: AtomicU32::new(per_minute),
             hasher: RandomState::new(),
             keys_max,
             full_at_ms: Mutex::default(),
         }
+    }
+
+    /// Changes the rate. A bucket that is part empty stays as far from full as it was.
+    pub fn set_rate(&self, per_minute: u32) {
+        self.per_minute.store(per_minute, Ordering::Relaxed);
+    }
+
+    /// Between two attempts in the long run, and how far from full a bucket may be for one more;
+    /// none where the limit is off.
+    fn rate(&self) -> Option<(u64, u64)> {
+        let per_minute = u64::from(self.per_minute.load(Ordering::Relaxed));
+        if per_minute == 0 {
+            return None;
+        }
+        let interval_ms = MINUTE_MS.div_ceil(per_minute).max(1);
+        Some((interval_ms, interval_ms * (per_minute - 1)))
     }
 
     /// Takes one attempt from each key's bucket, or from none.
@@ -77,14 +89,14 @@ impl Throttle {
     /// # Errors
     /// [`Throttled`] where one of them is empty.
     pub fn admit(&self, keys: &[Key<'_>]) -> Result<(), Throttled> {
-        let Some(interval_ms) = self.interval_ms else { return Ok(()) };
+        let Some((interval_ms, burst_ms)) = self.rate() else { return Ok(()) };
         let now_ms = self.clock.monotonic_ms();
         let hashes = || keys.iter().map(|key| self.hash(key));
         let mut full_at_ms = self.full_at_ms.lock();
         let full_at =
             |map: &HashMap<u64, u64>, hash| map.get(&hash).copied().unwrap_or(0).max(now_ms);
         let wait_ms = hashes()
-            .map(|hash| (full_at(&full_at_ms, hash) - now_ms).saturating_sub(self.burst_ms))
+            .map(|hash| (full_at(&full_at_ms, hash) - now_ms).saturating_sub(burst_ms))
             .max();
         if let Some(retry_after_ms) = wait_ms.filter(|wait_ms| *wait_ms > 0) {
             return Err(Throttled { retry_after_ms });
@@ -101,7 +113,7 @@ impl Throttle {
 
     /// Fills the bucket: who knows the password was no guesser.
     pub fn forgive(&self, key: Key<'_>) {
-        if self.interval_ms.is_some() {
+        if self.rate().is_some() {
             let hash = self.hash(&key);
             self.full_at_ms.lock().remove(&hash);
         }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+mod app_keys;
 pub mod breaker;
 pub mod broker_a;
 pub mod broker_b;
@@ -26,6 +27,7 @@ mod testing;
 pub mod token;
 pub mod transport;
 
+pub use app_keys::AppKeys;
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
 pub use counters::CallCounts;

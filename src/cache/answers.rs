@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use foldhash::fast::RandomState;
 use jiff::civil::Date;
@@ -148,7 +148,7 @@ pub struct AnswersStats {
 pub struct Answers {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
-    shard_bytes_max: usize,
+    shard_bytes_max: AtomicUsize,
     numbers: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -195,13 +195,22 @@ impl Answers {
         Self {
             shards: (0..SHARDS).map(shard).collect(),
             hasher,
-            shard_bytes_max: bytes_max / SHARDS,
+            shard_bytes_max: AtomicUsize::new(bytes_max / SHARDS),
             numbers: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
+    }
+
+    /// Changes how much is held. Less is reached as answers are kept, shard by shard.
+    pub fn set_bytes_max(&self, bytes_max: usize) {
+        self.shard_bytes_max.store(bytes_max / SHARDS, Relaxed);
+    }
+
+    fn shard_bytes_max(&self) -> usize {
+        self.shard_bytes_max.load(Relaxed)
     }
 
     /// The user's answer, if it is there. Counts a hit or a miss.
@@ -234,7 +243,7 @@ impl Answers {
         let bytes = answer.bytes();
         let mut shard = self.shard(place.user).lock();
         let stands = shard.users.get(&place.user).is_some_and(|slot| slot.number == place.number);
-        if !stands || bytes + USER_BYTES > self.shard_bytes_max {
+        if !stands || bytes + USER_BYTES > self.shard_bytes_max() {
             self.refused.fetch_add(1, Relaxed);
             return false;
         }
@@ -290,7 +299,7 @@ impl Answers {
 
     /// Evicts others than `user` until `bytes` more fit, and `user` at last.
     fn make_room(&self, shard: &mut Shard, bytes: usize, user: i64) {
-        while shard.bytes + bytes > self.shard_bytes_max {
+        while shard.bytes + bytes > self.shard_bytes_max() {
             let Some(victim) = shard.victim(user) else {
                 // Alone in the shard: the oldest views make room.
                 let Some(slot) = shard.users.get_mut(&user) else { return };

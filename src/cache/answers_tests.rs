@@ -186,7 +186,7 @@ proptest! {
             }
             for shard in &answers.shards {
                 let shard = shard.lock();
-                prop_assert!(shard.bytes <= answers.shard_bytes_max);
+                prop_assert!(shard.bytes <= answers.shard_bytes_max());
                 prop_assert_eq!(shard.keys.len(), shard.users.len());
                 let held: usize = shard.users.values().map(|slot| slot.bytes).sum();
                 prop_assert_eq!(shard.bytes, held);

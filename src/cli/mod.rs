@@ -21,9 +21,9 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use self::operator::{print, say};
-use crate::config::check::{effective, report};
+use crate::config::check::{Fault, effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
-use crate::config::load::{Environment, Loaded, load};
+use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
 use crate::market::{DataError, IndexList, MarketCalendar, Universe};
@@ -32,12 +32,15 @@ use crate::ops::{Exit, exit, log, panic, version};
 /// Longest wait for the last log lines at the end.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
+/// Runs by these settings; the second reads them again.
+pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
+
 /// What the commands that run do; given by the composition root.
 #[derive(Debug, Clone, Copy)]
 pub struct Commands {
-    pub serve: fn(&Config) -> ExitCode,
-    pub demo: fn(&Config) -> ExitCode,
-    pub sim: fn(&Config) -> ExitCode,
+    pub serve: Serve,
+    pub demo: Serve,
+    pub sim: Serve,
     /// Folder of candles, whether to write JSON, file for a plot.
     pub evaluate: fn(&Path, bool, Option<&Path>) -> ExitCode,
 }
@@ -79,7 +82,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
     }
 }
 
-fn start(matches: &ArgMatches, serve: fn(&Config) -> ExitCode) -> ExitCode {
+fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
     let Loaded { config, warnings, .. } = match settings(matches) {
         Ok(loaded) => loaded,
         Err(code) => return code,
@@ -97,7 +100,8 @@ fn start(matches: &ArgMatches, serve: fn(&Config) -> ExitCode) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let code = serve(&config);
+    let flags = typed(matches);
+    let code = serve(&config, &|| read(&flags));
     log::flush(LOG_FLUSH_MAX);
     code
 }
@@ -137,10 +141,15 @@ fn market_files(config: &Config) -> Result<(), DataError> {
 }
 
 fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
-    load(&typed(matches), &Environment::of_process()).map_err(|faults| {
+    read(&typed(matches)).map_err(|faults| {
         say(&format!("bhav: {}", report(&faults)));
         Exit::Usage.into()
     })
+}
+
+/// What flags, environment and files say now.
+fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
+    load(flags, &Environment::of_process().with_file()?)
 }
 
 const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";

@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::config::Config;
-use crate::config::check::report;
+use crate::config::check::{Fault, report};
 use crate::config::cli::{Scope, typed, with_flags};
+use crate::config::env_file;
 use crate::config::load::{Environment, Loaded, load};
 use crate::ops::Exit;
 
@@ -34,21 +35,22 @@ pub fn with_service(command: Command) -> Command {
 /// # Errors
 /// The exit code; the reason has been told.
 pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
-    let mut env = Environment::of_process();
+    let env = Environment::of_process();
     let given = matches.get_one::<PathBuf>("env-file");
-    let file = given.map_or(Path::new(ENV_FILE), PathBuf::as_path);
-    match std::fs::read_to_string(file) {
-        Ok(text) => env.complete(&text),
+    let package = Path::new(ENV_FILE);
+    let env = match given {
+        Some(file) => env.with_file_at(file),
+        None if env.path(env_file::NAME).is_some() => env.with_file(),
         // Without the package, or not for our eyes: the environment may do.
-        Err(_) if given.is_none() => {}
-        Err(error) => {
-            return Err(refuse(&format!("{}: {error}", file.display()), Exit::Usage));
-        }
-    }
-    let Loaded { mut config, origins, .. } = load(&typed(matches), &env).map_err(|faults| {
+        None if std::fs::File::open(package).is_err() => Ok(env),
+        None => env.with_file_at(package),
+    };
+    let told = |faults: Vec<Fault>| {
         say(&format!("bhav: {}", report(&faults)));
         Exit::Usage
-    })?;
+    };
+    let env = env.map_err(told)?;
+    let Loaded { mut config, origins, .. } = load(&typed(matches), &env).map_err(told)?;
     // Where nothing names it: of a service started by hand here, else the package's.
     if !origins.contains_key("BHAV_STATE_DIR") && !config.state_dir.exists() {
         let package = PathBuf::from(STATE_DIR);

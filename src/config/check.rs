@@ -19,7 +19,7 @@ pub struct Fault {
     /// Its text, where it is no secret.
     pub value: Option<String>,
     /// Kind of place it came from, where one place is to blame.
-    pub origin: Option<&'static str>,
+    pub origin: Option<String>,
     pub problem: String,
     pub cure: String,
 }
@@ -29,7 +29,7 @@ impl Fault {
         Self {
             name: name.into(),
             value: None,
-            origin: Some(Origin::Environment.kind()),
+            origin: Some(Origin::Environment.kind().to_owned()),
             problem: "is not UTF-8 text".into(),
             cure: "set it again, in UTF-8".into(),
         }

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Config;
 use super::check::{self, Fault};
+use super::env_file::{self, Entry, EnvFile};
 use super::secrets::{self, SECRETS};
 use super::table::{SETTINGS, Setting};
 
@@ -20,55 +21,83 @@ const LIKENESS_MIN: f64 = 0.6;
 /// What was typed on the command line: variable name to text.
 pub type Flags = BTreeMap<&'static str, String>;
 
-/// The environment variables, taken once so that tests can bring their own.
+/// The environment variables, taken once so that tests can bring their own, and below them what the
+/// file of settings says.
 #[derive(Debug, Default)]
-pub struct Environment(BTreeMap<String, OsString>);
+pub struct Environment {
+    own: BTreeMap<String, OsString>,
+    file: EnvFile,
+}
 
 impl Environment {
     /// Those of this process. Names that are not UTF-8 are nobody's setting and are left out.
     pub fn of_process() -> Self {
-        Self(
-            std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-                .collect(),
-        )
+        let named = |(name, value): (OsString, _)| Some((name.into_string().ok()?, value));
+        Self { own: std::env::vars_os().filter_map(named).collect(), file: EnvFile::default() }
+    }
+
+    /// With what the file that `BHAV_ENV_FILE` names says now, where it names one.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file.
+    pub fn with_file(self) -> Result<Self, Vec<Fault>> {
+        match self.path(env_file::NAME) {
+            Some(path) => self.with_file_at(&path),
+            None => Ok(self),
+        }
+    }
+
+    /// With what the file at `path` says, whatever the environment names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file.
+    pub fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
+        self.file = env_file::read(path)?;
+        Ok(self)
     }
 
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+        let own = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { own, file: EnvFile::default() }
     }
 
     /// The text of a variable that is set and not empty; `Err` where it is not UTF-8.
     pub fn text(&self, name: &str) -> Option<Result<&str, NotText>> {
-        let value = self.0.get(name).filter(|value| !value.is_empty())?;
-        Some(value.to_str().ok_or(NotText))
+        match self.set(name) {
+            Some(value) => Some(value.to_str().ok_or(NotText)),
+            None => self.entry(name).map(|entry| Ok(entry.value.as_str())),
+        }
     }
 
     /// The variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.0.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+        let from_file = || self.entry(name).map(|entry| PathBuf::from(entry.value.as_str()));
+        self.set(name).map(PathBuf::from).or_else(from_file)
     }
 
-    /// Takes from the text of an environment file (lines of `NAME=value`, as systemd reads them)
-    /// what is not set already.
-    pub fn complete(&mut self, file: &str) {
-        for line in file.lines().map(str::trim) {
-            let Some((name, value)) =
-                line.split_once('=').filter(|_| !line.starts_with(['#', ';']))
-            else {
-                continue;
-            };
-            let value = value.trim();
-            let bare = ['"', '\''].into_iter().find_map(|quote| {
-                value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote))
-            });
-            let value = OsString::from(bare.unwrap_or(value));
-            self.0.entry(name.trim().to_owned()).or_insert(value);
+    /// Where a variable that is set comes from.
+    pub fn origin(&self, name: &str) -> Origin {
+        match (self.set(name), self.entry(name)) {
+            (None, Some(entry)) => Origin::EnvFile(self.file.path.clone(), entry.line),
+            _ => Origin::Environment,
         }
     }
 
+    fn set(&self, name: &str) -> Option<&OsString> {
+        self.own.get(name).filter(|value| !value.is_empty())
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.file.entries.get(name).filter(|entry| !entry.value.is_empty())
+    }
+
+    /// Names that stand in the file.
+    fn names_in_file(&self) -> impl Iterator<Item = &str> {
+        self.file.entries.keys().map(String::as_str)
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.own.keys().map(String::as_str)
     }
 }
 
@@ -82,6 +111,8 @@ pub enum Origin {
     Default,
     Flag,
     Environment,
+    /// A line of the file that `BHAV_ENV_FILE` names.
+    EnvFile(PathBuf, usize),
     /// `$STATE_DIRECTORY`, which systemd sets.
     StateDirectory,
     /// The file that `<NAME>_FILE` names.
@@ -97,6 +128,7 @@ impl Origin {
             Self::Default => "default",
             Self::Flag => "flag",
             Self::Environment => "environment",
+            Self::EnvFile(..) => "settings file",
             Self::StateDirectory => "$STATE_DIRECTORY",
             Self::File(_) => "file",
             Self::Credential(_) => "credential",
@@ -110,6 +142,7 @@ impl fmt::Display for Origin {
             Self::File(path) | Self::Credential(path) => {
                 write!(f, "{} {}", self.kind(), path.display())
             }
+            Self::EnvFile(path, line) => write!(f, "{} line {line}", path.display()),
             plain => f.write_str(plain.kind()),
         }
     }
@@ -123,6 +156,9 @@ pub struct Loaded {
     pub origins: BTreeMap<&'static str, Origin>,
     pub warnings: Vec<String>,
 }
+
+/// Reads all settings again, as at the start.
+pub type Reread<'a> = dyn Fn() -> Result<Loaded, Vec<Fault>> + 'a;
 
 /// Reads and judges everything.
 ///
@@ -163,7 +199,7 @@ fn read_setting(
 ) -> Result<(), Fault> {
     let (text, origin) = match (flags.get(setting.name), env.text(setting.name)) {
         (Some(text), _) => (text.as_str(), Origin::Flag),
-        (None, Some(Ok(text))) => (text, Origin::Environment),
+        (None, Some(Ok(text))) => (text, env.origin(setting.name)),
         (None, Some(Err(NotText))) => return Err(Fault::not_text(setting.name)),
         (None, None) if setting.name == "BHAV_STATE_DIR" => {
             // systemd gives a colon-separated list when a unit asks for several directories.
@@ -178,7 +214,7 @@ fn read_setting(
     (setting.set)(&mut loaded.config, text).map_err(|why| Fault {
         name: setting.name.into(),
         value: Some(text.into()),
-        origin: Some(origin.kind()),
+        origin: Some(origin.to_string()),
         problem: why.problem,
         cure: format!("{} ({})", why.cure, setting.unit),
     })?;
@@ -186,16 +222,20 @@ fn read_setting(
     Ok(())
 }
 
-/// `BHAV_` variables that nothing reads: almost always a typing error that would go unnoticed.
+/// Variables that nothing reads: almost always a typing error that would go unnoticed. In the
+/// environment those with our prefix, in our own file all.
 fn unknown_names(env: &Environment) -> Vec<Fault> {
-    env.names()
-        .filter(|name| name.starts_with("BHAV_"))
-        .filter(|name| !SETTINGS.iter().any(|setting| setting.name == *name))
+    let ours = env.names().filter(|name| name.starts_with("BHAV_"));
+    let unknown = |name: &&str| !is_known(name);
+    let in_file = env.names_in_file().filter(|name| !env.own.contains_key(*name));
+    let stray = ours.filter(|name| *name != env_file::NAME).filter(unknown);
+    stray
+        .chain(in_file.filter(unknown))
         .map(|name| Fault {
             name: name.into(),
             // Somebody may have put a secret under a wrong name.
             value: None,
-            origin: Some(Origin::Environment.kind()),
+            origin: Some(env.origin(name).to_string()),
             problem: "is no setting".into(),
             cure: match likeliest(name) {
                 Some(known) => format!("did you mean {known}? Otherwise unset it"),
@@ -203,6 +243,14 @@ fn unknown_names(env: &Environment) -> Vec<Fault> {
             },
         })
         .collect()
+}
+
+fn is_known(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.name == name)
+        || (!name.starts_with("BHAV_") && {
+            let bare = name.strip_suffix("_FILE").unwrap_or(name);
+            SECRETS.iter().any(|secret| secret.name == bare)
+        })
 }
 
 /// The known name that looks most like `name`.
@@ -252,21 +300,6 @@ mod tests {
         assert_eq!(loaded.origins["BHAV_LISTEN"], Origin::Flag);
         assert_eq!(loaded.origins["BHAV_EDGE_THREADS"], Origin::Environment);
         assert!(!loaded.origins.contains_key("BHAV_MAX_CONNECTIONS"));
-    }
-
-    #[test]
-    fn an_environment_file_fills_in_what_is_not_set() {
-        let mut env = Environment::from_pairs([("BHAV_LISTEN", "127.0.0.1:1")]);
-        env.complete(
-            "# BHAV_X=1\n;BHAV_Y=2\n\nBHAV_LISTEN=127.0.0.1:2\nBHAV_EDGE_THREADS = 3\nno line\n\
-             BHAV_STATE_DIR=\"a dir\"\nBHAV_LOG='warn'",
-        );
-        let loaded = load(&Flags::new(), &env).unwrap();
-        assert_eq!(loaded.config.http.listen, "127.0.0.1:1");
-        assert_eq!(loaded.config.http.edge_threads, 3);
-        assert_eq!(loaded.config.state_dir, PathBuf::from("a dir"));
-        assert_eq!(loaded.config.log.filter, "warn");
-        assert_eq!(env.names().count(), 4);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod cli;
+pub mod env_file;
 pub mod load;
 pub mod secrets;
 pub mod table;

@@ -131,7 +131,7 @@ fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Fou
         (Some(Err(NotText)), None) => Err(Fault::not_text(name)),
         (Some(Ok(text)), None) => {
             let text = usable(name, text)?;
-            Ok(Some((text, Origin::Environment)))
+            Ok(Some((text, env.origin(name))))
         }
         (None, Some(path)) => {
             let text = read_file(name, &path)?;

@@ -8,16 +8,19 @@ use super::secrets::SECRETS;
 use super::table::{Group, SETTINGS};
 
 const OPENING: &str = "\
-# Settings of bhav. Every one is shown commented out at its default: remove the # to change it.
+# Settings of bhav. The program reads this file itself where BHAV_ENV_FILE names it, at start and
+# again at a reload (systemctl reload bhav); a variable of the environment wins over it.
+# Every one is shown commented out at its default: remove the # to change it.
 # A variable that is set but empty counts as not set; an unknown BHAV_ variable is refused.
 # Check with: bhav config check
 ";
 
 const SECRETS_OPENING: &str = "
 # ==== Secrets ====
-# Not in this file: what stands here is in the environment of the process, for /proc to show.
-# systemd: LoadCredential=NAME:FILE in the unit; the credential has the name below.
-# Elsewhere: NAME_FILE=PATH of a file with mode 600. NAME=... itself works and gives a warning.
+# Better not in this file, which is copied and shown around.
+# systemd: a file /etc/credstore/bhav.NAME, the name in lower case, which the unit loads as a
+# credential; a new value needs a restart. Elsewhere, or where it is to change by a reload:
+# NAME_FILE=PATH of a file with mode 600 that the service may read.
 ";
 
 /// Width at which explanations wrap.

@@ -17,6 +17,7 @@ use super::scratch::{READ_BYTES, Scratch};
 use super::shared::{Shared, UnreadOutput};
 use super::slots::SlotGuard;
 use super::turn::{Exchange, Stage, Turn};
+use crate::config::HttpSettings;
 
 /// epoll's bits as may hands them on, and the bit its waker adds.
 const READABLE: usize = 0x1;
@@ -31,8 +32,9 @@ const TURNS_MAX: u32 = 8;
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// While draining, an idle connection may still bring a request that is already under way.
-const DRAIN_IDLE_MS: u64 = 1_000;
+/// While draining, an idle connection may still bring a request, whose answer then says that it is
+/// the last. Dashboards poll each second: half a second more lets their next poll be that one.
+const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// A connection that has been accepted and admitted.
 pub struct Connection<S> {
@@ -40,6 +42,9 @@ pub struct Connection<S> {
     io: CoIo<Descriptor>,
     socket: Socket,
     shared: Arc<Shared<S>>,
+    /// As of `generation`; renewed with each turn.
+    settings: Arc<HttpSettings>,
+    generation: u64,
     slot: SlotGuard,
     peer: Peer,
     stage: Stage,
@@ -48,6 +53,8 @@ pub struct Connection<S> {
     readable: bool,
     hung_up: bool,
     drain_seen: bool,
+    /// The idle time is over and a last read was tried: what had arrived by then is answered.
+    last_look: bool,
     /// The deadline of the current head or body is set and is not moved by further bytes.
     timed: Timed,
 }
@@ -84,11 +91,14 @@ impl<S: Serve> Connection<S> {
         let io = CoIo::new(Descriptor::of(&socket)).map_err(io::Error::from)?;
         slot.register(io.waker());
         // A connection that never speaks is a slow head, not an idle client.
-        slot.set_deadline_in(shared.settings.head_timeout_ms);
+        let (generation, settings) = (shared.generation(), shared.settings());
+        slot.set_deadline_in(settings.head_timeout_ms);
         Ok(Self {
             io,
             socket,
             shared,
+            settings,
+            generation,
             slot,
             peer,
             stage: Stage::Head,
@@ -96,6 +106,7 @@ impl<S: Serve> Connection<S> {
             readable: false,
             hung_up: false,
             drain_seen: false,
+            last_look: false,
             timed: Timed::Idle,
         })
     }
@@ -128,7 +139,8 @@ impl<S: Serve> Connection<S> {
 
     /// Reads if asked to, answers what is complete, writes. `None` when the peer is gone.
     fn turn(&mut self, need_input: bool) -> Option<Turn> {
-        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        self.renew_settings();
+        let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let carried = self.carry.len();
         scratch.input[..carried].copy_from_slice(&self.carry);
         scratch.arrived(carried);
@@ -149,8 +161,13 @@ impl<S: Serve> Connection<S> {
                 }
             }
         }
-        let mut exchange =
-            Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
+        let mut exchange = Exchange {
+            shared: &self.shared,
+            settings: &self.settings,
+            peer: self.peer,
+            stage: &mut self.stage,
+            answered: 0,
+        };
         let turn = exchange.run(&mut scratch);
         let answered = exchange.answered;
         self.slot.count_requests(answered);
@@ -170,6 +187,13 @@ impl<S: Serve> Connection<S> {
         Some(turn)
     }
 
+    fn renew_settings(&mut self) {
+        let generation = self.shared.generation();
+        if generation != self.generation {
+            (self.generation, self.settings) = (generation, self.shared.settings());
+        }
+    }
+
     fn keep_rest(&mut self, scratch: &Scratch) {
         if scratch.input_bytes > 0 {
             self.carry = Zeroizing::new(scratch.input[..scratch.input_bytes].to_vec());
@@ -177,7 +201,7 @@ impl<S: Serve> Connection<S> {
     }
 
     fn set_deadline(&mut self) {
-        let settings = &self.shared.settings;
+        let settings = &self.settings;
         // Line ends that some clients send after a body do not begin a request (RFC 9112 2.2).
         let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         let timed = match (&self.stage, begun) {
@@ -204,12 +228,21 @@ impl<S: Serve> Connection<S> {
         loop {
             // Before every wait: the wake that announced the drain may have ended another one.
             self.note_drain();
+            if self.last_look && self.slot.is_expired() {
+                return Event::Expired;
+            }
             let flags = self.io.wait_io();
             self.note(flags);
             if self.readable {
                 return Event::Input;
             }
             if flags & WOKEN != 0 && self.slot.is_expired() {
+                if self.timed == Timed::Idle && !self.last_look {
+                    // A request that came this instant is not in `flags` yet, and closing over it
+                    // would reset the connection.
+                    self.last_look = true;
+                    return Event::Input;
+                }
                 return Event::Expired;
             }
         }
@@ -237,6 +270,7 @@ impl<S: Serve> Connection<S> {
             match self.socket.read(&mut room[..room_bytes]) {
                 Ok(0) => return Read::End,
                 Ok(count) => {
+                    self.last_look = false;
                     // A short read has drained the socket; the next byte brings a new edge.
                     self.readable = count == room_bytes || self.hung_up;
                     scratch.arrived(count);
@@ -274,7 +308,7 @@ impl<S: Serve> Connection<S> {
     fn write_slowly(&mut self, rest: &[u8]) -> bool {
         let Some(_held) = UnreadOutput::hold(&self.shared, rest.len()) else { return false };
         self.timed = Timed::Idle;
-        self.slot.set_deadline_in(self.shared.settings.unread_output_timeout_ms);
+        self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
         let mut at = 0;
         loop {
             match self.socket.write(&rest[at..]) {
@@ -321,10 +355,15 @@ impl<S: Serve> Connection<S> {
             return;
         }
         self.shared.stats.read_timeouts.increment();
-        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let about = self.stage.about();
-        let mut exchange =
-            Exchange { shared: &self.shared, peer: self.peer, stage: &mut self.stage, answered: 0 };
+        let mut exchange = Exchange {
+            shared: &self.shared,
+            settings: &self.settings,
+            peer: self.peer,
+            stage: &mut self.stage,
+            answered: 0,
+        };
         exchange.refuse(&mut scratch, &about, 408, "The request did not arrive in time.");
         self.slot.count_requests(1);
         let written = self.write(&scratch.out).is_ok();
@@ -343,7 +382,7 @@ impl<S: Serve> Connection<S> {
         }
         self.slot.set_deadline_in(LINGER_MS);
         self.timed = Timed::Idle;
-        let mut scratch = Scratch::take(self.shared.settings.head_bytes_max);
+        let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let mut dropped = 0;
         while dropped < LINGER_BYTES {
             scratch.input_bytes = 0;
@@ -357,7 +396,7 @@ impl<S: Serve> Connection<S> {
                     if let Event::Expired = self.wait() {
                         return;
                     }
-                    scratch = Scratch::take(self.shared.settings.head_bytes_max);
+                    scratch = Scratch::take(self.settings.head_bytes_max);
                 }
             }
         }

@@ -16,6 +16,7 @@ use crate::config::HttpSettings;
 /// A connection's parser and answers, with nobody at the other end.
 pub struct Offline<S> {
     shared: Shared<S>,
+    settings: HttpSettings,
     scratch: Box<Scratch>,
     stage: Stage,
 }
@@ -26,6 +27,7 @@ impl<S: Serve> Offline<S> {
         let slots = Arc::new(Slots::new(1, clock));
         Self {
             shared: Shared::new(service, settings, slots),
+            settings: settings.clone(),
             scratch: Scratch::take(settings.head_bytes_max),
             stage: Stage::Head,
         }
@@ -39,6 +41,7 @@ impl<S: Serve> Offline<S> {
         self.scratch.input_bytes += input.len();
         let mut exchange = Exchange {
             shared: &self.shared,
+            settings: &self.settings,
             peer: Peer::Unix,
             stage: &mut self.stage,
             answered: 0,

@@ -3,6 +3,7 @@
 //! Runs on the edge. Sending a [`Prepared`] response is a copy; anything else formats its head
 //! here.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::prepared::{Prepared, reason};
@@ -42,7 +43,7 @@ pub struct Reply<'a> {
     pub(super) connection: ConnectionLine,
     /// Asked when the answer is sent, since a handler may have waited for long.
     pub(super) draining: &'a AtomicBool,
-    pub(super) extra_lines: &'a [u8],
+    pub(super) extra_lines: Option<Arc<[u8]>>,
     /// Status of what was sent; 0 until then.
     pub(super) status: u16,
 }
@@ -51,7 +52,8 @@ impl<'a> Reply<'a> {
     /// Sends a response made ahead of time. No allocation, no formatting.
     pub fn prepared(&mut self, prepared: &Prepared) {
         self.open(prepared.status());
-        let lines = [self.extra_lines, self.connection.bytes()];
+        let extra_lines = self.extra_lines.as_deref().unwrap_or_default();
+        let lines = [extra_lines, self.connection.bytes()];
         if self.head_only || lines.iter().any(|line| !line.is_empty()) {
             self.out.extend_from_slice(prepared.status_line());
             lines.iter().for_each(|line| self.out.extend_from_slice(line));
@@ -68,7 +70,7 @@ impl<'a> Reply<'a> {
     pub fn kept(&mut self, prepared: &Prepared) {
         self.open(prepared.status());
         self.out.extend_from_slice(prepared.status_line());
-        self.out.extend_from_slice(self.extra_lines);
+        self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
         let date = self.date;
         self.line("Date", &date);
@@ -123,8 +125,8 @@ impl<'a> Reply<'a> {
     }
 
     /// Header lines, each with its line end, that whatever is sent carries too (CORS).
-    pub fn also(&mut self, lines: &'a [u8]) {
-        self.extra_lines = lines;
+    pub fn also(&mut self, lines: Arc<[u8]>) {
+        self.extra_lines = Some(lines);
     }
 
     /// Closes the connection after this response.
@@ -148,7 +150,7 @@ impl<'a> Reply<'a> {
         self.out.push(b' ');
         self.out.extend_from_slice(reason(status).as_bytes());
         self.out.extend_from_slice(b"\r\n");
-        self.out.extend_from_slice(self.extra_lines);
+        self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
         let date = self.date;
         self.line("Date", &date);

@@ -78,7 +78,7 @@ impl<S: Serve> Server<S> {
         let slots = &self.shared.slots;
         slots.wake_all();
         let parker = edge::Parker::current();
-        let deadline_ms = slots.now_ms() + self.shared.settings.drain_timeout_ms;
+        let deadline_ms = slots.now_ms() + self.shared.settings().drain_timeout_ms;
         let busy = || slots.open() > 0 || self.shared.accepting.load(Ordering::SeqCst);
         while busy() && slots.now_ms() < deadline_ms {
             parker.park(20);

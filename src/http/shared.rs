@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::request::Peer;
@@ -19,7 +20,9 @@ pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// What all connections of a server share.
 pub struct Shared<S> {
     pub service: S,
-    pub settings: HttpSettings,
+    settings: ArcSwap<HttpSettings>,
+    /// Grows with each change of the settings, so that connections need not look at them each time.
+    generation: AtomicU64,
     pub slots: Arc<Slots>,
     pub stats: HttpStats,
     pub unread_output_bytes: AtomicUsize,
@@ -34,7 +37,8 @@ impl<S> Shared<S> {
     pub(super) fn new(service: S, settings: &HttpSettings, slots: Arc<Slots>) -> Self {
         Self {
             service,
-            settings: settings.clone(),
+            settings: ArcSwap::from_pointee(settings.clone()),
+            generation: AtomicU64::new(0),
             slots,
             stats: HttpStats::default(),
             unread_output_bytes: AtomicUsize::new(0),
@@ -43,6 +47,35 @@ impl<S> Shared<S> {
             ended: AtomicBool::new(false),
             accepting: AtomicBool::new(true),
         }
+    }
+
+    /// The settings in force. Never inlined: the load takes a thread-local's address, which must not
+    /// be kept over a wait in the caller.
+    #[inline(never)]
+    pub fn settings(&self) -> Arc<HttpSettings> {
+        self.settings.load_full()
+    }
+
+    /// Counts the changes of the settings; one relaxed load.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Puts other limits in force, for open connections from their next request on. What sockets,
+    /// threads and buffers were made for stays: the address, the edge's threads, the size of a head,
+    /// and a table of connections that can be used less but does not grow.
+    pub fn change_settings(&self, wanted: &HttpSettings) {
+        let made_for = self.settings();
+        self.slots.set_cap(wanted.connections_max);
+        self.settings.store(Arc::new(HttpSettings {
+            listen: made_for.listen.clone(),
+            edge_threads: made_for.edge_threads,
+            head_bytes_max: made_for.head_bytes_max,
+            headers_max: made_for.headers_max,
+            connections_max: self.slots.cap(),
+            ..wanted.clone()
+        }));
+        self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether connections are to end after their next answer.
@@ -85,9 +118,10 @@ pub struct AddressPlace<S> {
 impl<S> AddressPlace<S> {
     /// `None` when the address has as many as it may.
     pub fn take(shared: &Arc<Shared<S>>, peer: Peer) -> Option<Self> {
-        let max = shared.settings.connections_per_address_max;
+        let settings = shared.settings();
+        let max = settings.connections_per_address_max;
         let address = match peer {
-            Peer::Ip(address) if max > 0 && !shared.settings.trusted_proxies.contains(&address) => {
+            Peer::Ip(address) if max > 0 && !settings.trusted_proxies.contains(&address) => {
                 let mut open = shared.per_address.lock();
                 let count = open.entry(address).or_insert(0);
                 if *count >= max {

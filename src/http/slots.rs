@@ -42,6 +42,8 @@ pub struct Slots {
     slots: Box<[Slot]>,
     free: Mutex<Vec<u32>>,
     open: AtomicUsize,
+    /// Connections that may be open; at most the table's size.
+    cap: AtomicUsize,
     clock: Clock,
     now_ms: AtomicU64,
     date: ArcSwap<[u8; 29]>,
@@ -70,6 +72,7 @@ impl Slots {
             slots: (0..connections_max).map(|_| slot()).collect(),
             free: Mutex::new((0..connections_max as u32).rev().collect()),
             open: AtomicUsize::new(0),
+            cap: AtomicUsize::new(connections_max),
             now_ms: AtomicU64::new(clock.monotonic_ms()),
             date: ArcSwap::from_pointee(imf_fixdate(clock.now_ms())),
             clock: clock.clone(),
@@ -100,6 +103,21 @@ impl Slots {
         self.open.load(Ordering::Relaxed)
     }
 
+    /// Connections that may be open.
+    pub fn cap(&self) -> usize {
+        self.cap.load(Ordering::Relaxed)
+    }
+
+    /// Changes that, as far as the table reaches. Those that are open stay.
+    pub fn set_cap(&self, connections_max: usize) {
+        self.cap.store(connections_max.clamp(1, self.slots.len()), Ordering::Relaxed);
+    }
+
+    /// Connections that the table has room for.
+    pub fn room(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Requests answered since start.
     pub fn requests(&self) -> u64 {
         let live = self.slots.iter().map(|slot| slot.requests.load(Ordering::Relaxed));
@@ -108,6 +126,9 @@ impl Slots {
 
     /// A free slot, if the cap allows one more connection.
     pub fn acquire(self: &Arc<Self>) -> Option<SlotGuard> {
+        if self.open() >= self.cap() {
+            return None;
+        }
         let index = self.free.lock().pop()?;
         self.open.fetch_add(1, Ordering::Relaxed);
         Some(SlotGuard { slots: Arc::clone(self), index })
@@ -118,7 +139,7 @@ impl Slots {
         let parker = Parker::current();
         *self.waiting.lock() = Some(parker.clone());
         self.is_waiting.store(true, Ordering::SeqCst);
-        if self.free.lock().is_empty() {
+        if self.open() >= self.cap() {
             parker.park(limit_ms);
         }
         self.is_waiting.store(false, Ordering::SeqCst);

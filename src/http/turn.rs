@@ -13,6 +13,7 @@ use super::request::{Peer, Request};
 use super::scratch::Scratch;
 use super::shared::Shared;
 use super::{Method, Serve};
+use crate::config::HttpSettings;
 
 /// Output gathered before it is written, so that answers to pipelined requests share a write but
 /// none waits for too many others.
@@ -82,6 +83,7 @@ pub enum Turn {
 /// What a turn works on beside the scratch buffers.
 pub struct Exchange<'a, S> {
     pub shared: &'a Shared<S>,
+    pub settings: &'a HttpSettings,
     pub peer: Peer,
     pub stage: &'a mut Stage,
     pub answered: u64,
@@ -92,7 +94,7 @@ impl<S: Serve> Exchange<'_, S> {
     pub fn run(&mut self, scratch: &mut Scratch) -> Turn {
         let mut at = 0;
         let turn = loop {
-            if scratch.out.len() >= FLUSH_BYTES.min(self.shared.settings.unread_output_bytes_max) {
+            if scratch.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max) {
                 break Turn::Flush;
             }
             let step = match std::mem::take(self.stage) {
@@ -112,7 +114,7 @@ impl<S: Serve> Exchange<'_, S> {
     }
 
     fn head(&mut self, scratch: &mut Scratch, at: &mut usize) -> Step {
-        let settings = &self.shared.settings;
+        let settings = self.settings;
         let Scratch { input, input_bytes, head, holds_body, .. } = scratch;
         let arrived = &input[*at..*input_bytes];
         if arrived.is_empty() {
@@ -173,7 +175,7 @@ impl<S: Serve> Exchange<'_, S> {
                 *left == 0
             }
             BodyReader::Chunked(decoder) => {
-                let max = self.shared.settings.body_bytes_max;
+                let max = self.settings.body_bytes_max;
                 let collected = inbound.body.len();
                 inbound.body.reserve_exact(max.saturating_sub(collected));
                 match decoder.decode(arrived, &mut inbound.body, max) {
@@ -196,7 +198,7 @@ impl<S: Serve> Exchange<'_, S> {
             *self.stage = Stage::Body(inbound);
             return Step::End(Turn::NeedInput);
         }
-        let settings = &self.shared.settings;
+        let settings = self.settings;
         // The same bytes parsed before, so this cannot fail.
         scratch.head.parse(&inbound.head, settings.headers_max, settings.head_bytes_max);
         let Scratch { out, body, head, .. } = scratch;
@@ -230,8 +232,7 @@ impl<S: Serve> Exchange<'_, S> {
         body_out: &mut Vec<u8>,
     ) -> Step {
         let before = out.len();
-        let request =
-            Request::new(bytes, head, body, self.peer, &self.shared.settings.trusted_proxies);
+        let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
         let mut reply = Reply {
             out,
             body: body_out,
@@ -244,7 +245,7 @@ impl<S: Serve> Exchange<'_, S> {
                 (false, false) => ConnectionLine::Silent,
             },
             draining: self.shared.draining(),
-            extra_lines: b"",
+            extra_lines: None,
             status: 0,
         };
         let service = &self.shared.service;
@@ -253,7 +254,7 @@ impl<S: Serve> Exchange<'_, S> {
             self.shared.stats.handler_panics.increment();
             reply.out.truncate(before);
             reply.status = 0;
-            reply.extra_lines = b"";
+            reply.extra_lines = None;
             reply.close();
             let problem = Problem::of_status(500, "The request could not be answered.");
             let id = reply.problem(&problem);
@@ -286,7 +287,7 @@ impl<S: Serve> Exchange<'_, S> {
             head_only: about.head_only,
             connection: ConnectionLine::Close,
             draining: self.shared.draining(),
-            extra_lines: b"",
+            extra_lines: None,
             status: 0,
         };
         let id = reply.problem(&Problem::of_status(status, detail));

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, ParseError};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::Counter;
@@ -21,6 +21,11 @@ const LINE_BYTES_MAX: usize = 8 * 1024;
 
 /// The log of the process, once it is started.
 static SINK: OnceLock<Sink> = OnceLock::new();
+
+/// Changes its filter.
+static FILTER: OnceLock<ChangeFilter> = OnceLock::new();
+
+type ChangeFilter = Box<dyn Fn(EnvFilter) -> bool + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -65,7 +70,7 @@ enum Note {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("log filter: {0}")]
-    Filter(#[from] tracing_subscriber::filter::ParseError),
+    Filter(#[from] ParseError),
     #[error("log thread: {0}")]
     Thread(#[from] io::Error),
     #[error("a log is already running")]
@@ -77,29 +82,48 @@ pub enum StartError {
 /// # Errors
 /// A bad filter, no thread to be had, or a log that runs already.
 pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
-    let filter = EnvFilter::builder().parse(filter)?;
+    let filter = parsed(filter)?;
     let sink = spawn_writer(io::stderr(), form)?;
     SINK.set(sink.clone()).map_err(|_| StartError::Twice)?;
     let timestamp = !stderr_is_the_journal();
-    let set = match form {
-        Form::Logfmt => tracing::subscriber::set_global_default(
-            tracing_logfmt::builder()
+    let (set, change): (_, ChangeFilter) = match form {
+        Form::Logfmt => {
+            let builder = tracing_logfmt::builder()
                 .with_timestamp(timestamp)
                 .subscriber_builder()
                 .with_env_filter(filter)
                 .with_writer(sink)
-                .finish(),
-        ),
-        Form::Json => tracing::subscriber::set_global_default(
-            tracing_subscriber::fmt()
+                .with_filter_reloading();
+            let handle = builder.reload_handle();
+            let set = tracing::subscriber::set_global_default(builder.finish());
+            (set, Box::new(move |filter| handle.reload(filter).is_ok()))
+        }
+        Form::Json => {
+            let builder = tracing_subscriber::fmt()
                 .json()
                 .flatten_event(true)
                 .with_env_filter(filter)
                 .with_writer(sink)
-                .finish(),
-        ),
+                .with_filter_reloading();
+            let handle = builder.reload_handle();
+            let set = tracing::subscriber::set_global_default(builder.finish());
+            (set, Box::new(move |filter| handle.reload(filter).is_ok()))
+        }
     };
-    set.map_err(|_| StartError::Twice)
+    set.map_err(|_| StartError::Twice)?;
+    FILTER.set(change).map_err(|_| StartError::Twice)
+}
+
+fn parsed(filter: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::builder().parse(filter)
+}
+
+/// Logs by another filter from now on. False if it cannot be used or no log runs.
+pub fn change_filter(filter: &str) -> bool {
+    match (parsed(filter), FILTER.get()) {
+        (Ok(filter), Some(change)) => change(filter),
+        _ => false,
+    }
 }
 
 /// Waits until what was logged so far is written, at most `within`.

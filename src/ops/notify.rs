@@ -2,6 +2,8 @@
 //!
 //! One datagram each; call from start-up, warmers and shutdown, never per request.
 
+use std::time::Duration;
+
 use sd_notify::NotifyState;
 
 /// Serving: requests are answered from now on.
@@ -12,6 +14,25 @@ pub fn ready(status: &str) {
 /// One line for `systemctl status`.
 pub fn status(status: &str) {
     send(&[NotifyState::Status(status)]);
+}
+
+/// The process gets on. Left out for `WatchdogSec`, systemd ends it and starts another.
+pub fn watchdog() {
+    send(&[NotifyState::Watchdog]);
+}
+
+/// How long systemd waits for the next ping of this process; `None` without a watchdog.
+pub fn watchdog_limit() -> Option<Duration> {
+    sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero())
+}
+
+/// Settings are read again; [`ready`] says that it is done. The time has to be in the same message
+/// for systemd 253 and later.
+pub fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => send(&[NotifyState::Reloading, now, NotifyState::Status("reloading")]),
+        Err(error) => tracing::warn!(%error, "cannot notify systemd of a reload"),
+    }
 }
 
 /// Draining: no new requests are taken.
@@ -38,6 +59,8 @@ mod tests {
         if std::env::var_os(CHILD).is_some() {
             super::ready("serving");
             super::status("token dead");
+            super::watchdog();
+            super::reloading();
             super::stopping();
             return;
         }
@@ -54,11 +77,17 @@ mod tests {
         assert!(status.success());
         socket.set_nonblocking(true).unwrap();
         let mut bytes = [0; 256];
-        for said in
-            ["READY=1\nSTATUS=serving\n", "STATUS=token dead\n", "STOPPING=1\nSTATUS=draining\n"]
-        {
+        for said in [
+            "READY=1\nSTATUS=serving\n",
+            "STATUS=token dead\n",
+            "WATCHDOG=1\n",
+            "RELOADING=1\nMONOTONIC_USEC=<N>\nSTATUS=reloading\n",
+            "STOPPING=1\nSTATUS=draining\n",
+        ] {
             let length = socket.recv(&mut bytes).unwrap();
-            assert_eq!(std::str::from_utf8(&bytes[..length]).unwrap(), said);
+            let heard = std::str::from_utf8(&bytes[..length]).unwrap();
+            let (before, after) = said.split_once("<N>").unwrap_or((said, ""));
+            assert!(heard.starts_with(before) && heard.ends_with(after), "{heard}");
         }
     }
 }

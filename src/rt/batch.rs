@@ -61,10 +61,15 @@ pub struct BatchStats {
     /// Dropped unrun because their deadline passed in the queue.
     pub expired: u64,
     pub panicked: u64,
+    /// How long the batch in work has been in work; `None` while idle.
+    pub busy_ms: Option<u64>,
 }
 
-#[derive(Default)]
+/// [`Counters::busy_since_ms`] while nothing is in work.
+const IDLE: u64 = u64::MAX;
+
 struct Counters {
+    busy_since_ms: AtomicU64,
     commits: AtomicU64,
     committed: AtomicU64,
     failed: AtomicU64,
@@ -81,6 +86,21 @@ pub struct Batch<L: Ledger> {
     queue: Option<Sender<Queued<L>>>,
     counters: Arc<Counters>,
     threads: Vec<JoinHandle<()>>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            busy_since_ms: AtomicU64::new(IDLE),
+            commits: AtomicU64::default(),
+            committed: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            batch_max: AtomicU64::default(),
+            refused: AtomicU64::default(),
+            expired: AtomicU64::default(),
+            panicked: AtomicU64::default(),
+        }
+    }
 }
 
 impl<L: Ledger> Batch<L> {
@@ -146,7 +166,17 @@ impl<L: Ledger> Batch<L> {
             refused: read(&counters.refused),
             expired: read(&counters.expired),
             panicked: read(&counters.panicked),
+            busy_ms: self.busy_ms(),
         }
+    }
+
+    /// A thread that ended by a panic never gets on again.
+    fn busy_ms(&self) -> Option<u64> {
+        if self.threads.iter().any(JoinHandle::is_finished) {
+            return Some(u64::MAX);
+        }
+        let since_ms = self.counters.busy_since_ms.load(Ordering::Relaxed);
+        (since_ms != IDLE).then(|| self.clock.monotonic_ms().saturating_sub(since_ms))
     }
 }
 
@@ -237,7 +267,10 @@ impl<L: Ledger> Writer<L> {
                     Err(_) => break,
                 }
             }
+            let now_ms = self.clock.monotonic_ms();
+            self.counters.busy_since_ms.store(now_ms, Ordering::Relaxed);
             self.write(&mut batch);
+            self.counters.busy_since_ms.store(IDLE, Ordering::Relaxed);
         }
     }
 
@@ -275,6 +308,8 @@ impl<L: Ledger> Writer<L> {
         self.count(&self.counters.failed, due.len() as u64 - committed - panicked);
         self.count(&self.counters.commits, u64::from(committed > 0));
         self.counters.batch_max.fetch_max(committed, Ordering::Relaxed);
+        // Before anybody hears of it: who has an answer finds the writer at rest.
+        self.counters.busy_since_ms.store(IDLE, Ordering::Relaxed);
         for (work, _) in due {
             work.answer(fate.clone());
         }

@@ -36,6 +36,11 @@ pub fn configure(threads: usize) {
     config.set_worker_pin(false);
 }
 
+/// How many workers there are.
+pub fn workers() -> usize {
+    may::config().get_workers()
+}
+
 /// Starts a coroutine on the worker that polls `descriptor`.
 ///
 /// # Errors

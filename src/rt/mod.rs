@@ -12,8 +12,10 @@
 pub mod batch;
 pub mod edge;
 pub mod lanes;
+pub mod probe;
 pub mod signals;
 pub mod threads;
 
 pub use batch::{Batch, BatchSpec, BatchStats, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket};
+pub use probe::EdgeProbe;

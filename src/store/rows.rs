@@ -239,4 +239,6 @@ pub struct StoreHealth {
     pub commits: u64,
     /// Refused or given up, since start.
     pub refused: u64,
+    /// How long the writer has been at its present transaction; `None` while it has none.
+    pub writing_ms: Option<u64>,
 }

@@ -306,6 +306,7 @@ impl Store for SqliteStore {
             writes: writer.committed,
             commits: writer.commits,
             refused: self.condition.refused(),
+            writing_ms: writer.busy_ms,
         }
     }
 

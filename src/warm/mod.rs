@@ -13,6 +13,7 @@ mod index;
 mod instruments;
 mod persist;
 mod policy;
+mod pulse;
 mod rounds;
 mod scheduler;
 mod signals;
@@ -43,6 +44,8 @@ use crate::store::{SignalStore, Store};
 use scheduler::Scheduler;
 pub use signals::Shelf;
 
+pub use pulse::{Pulse, Serving};
+
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
 /// together, and the end one: there are never so many.
 const EVENTS_MAX: usize = 64;
@@ -70,7 +73,15 @@ pub enum Event {
     Signals(Box<signals::Outcome>),
     /// A probe of the store ended; what it saw, the store knows.
     StoreProbed,
+    /// The operator's market files were read again.
+    Files(Box<MarketFiles>),
     Stop,
+}
+
+/// What an operator may change of the market while the service runs.
+pub struct MarketFiles {
+    pub calendar: Arc<MarketCalendar>,
+    pub universe: Universe,
 }
 
 /// The one kick in the mailbox. Dropped, heard or not, it makes room for the next: a burst of
@@ -147,6 +158,7 @@ pub struct Parts {
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
+    pub pulse: Arc<Pulse>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again.
@@ -231,6 +243,13 @@ impl Warmers {
             }
         })?;
         Ok(Self { send, thread: Some(thread) })
+    }
+
+    /// Takes other market files into use, the universe as soon as no work on the old one is under
+    /// way.
+    pub fn take_files(&self, files: MarketFiles) {
+        // As in `stop`; a scheduler that has ended has ended the process.
+        let _ = self.send.send(Event::Files(Box::new(files)));
     }
 
     /// Ends the scheduler after it has stored what is not stored yet.

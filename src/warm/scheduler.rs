@@ -14,7 +14,7 @@ use super::persist::{self, Unstored};
 use super::policy::Policy;
 use super::signals::{SignalsWarmer, Turn};
 use super::store_probe::StoreProbe;
-use super::{Event, Parts, health, rounds};
+use super::{Event, MarketFiles, Parts, Serving, health, rounds};
 use crate::base::{Source, ist};
 use crate::brokers::MarketFeed;
 use crate::cache::codec;
@@ -36,6 +36,13 @@ const ANSWER_IN_MS_MAX: u64 = 60_000;
 
 /// Symbols that nobody waits for any more are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
+
+/// What an operator wants to know of a snapshot.
+fn serving(snapshot: &Snapshot) -> Serving {
+    let market = &snapshot.market;
+    let (as_of, stale, source, phase) = (market.as_of, market.stale, market.source, market.phase);
+    Serving { as_of, stale, source, phase }
+}
 
 /// Owner of all warm state.
 pub struct Scheduler {
@@ -59,6 +66,8 @@ pub struct Scheduler {
     pub persist_failure: Option<String>,
     started_mono_ms: u64,
     second: i64,
+    /// The signals warmer still works on the universe before.
+    universe_changed: bool,
 }
 
 impl Scheduler {
@@ -90,6 +99,7 @@ impl Scheduler {
             persist_failure: None,
             started_mono_ms: now_mono_ms,
             second: 0,
+            universe_changed: false,
             parts,
         }
     }
@@ -169,15 +179,34 @@ impl Scheduler {
                 self.signals.ended(*outcome, self.parts.clock.monotonic_ms());
             }
             Event::StoreProbed => self.store_probe.ended(),
+            Event::Files(files) => self.take_files(*files),
             Event::Stop => return false,
         }
         true
+    }
+
+    fn take_files(&mut self, files: MarketFiles) {
+        self.parts.calendar = files.calendar;
+        if files.universe != self.parts.universe {
+            self.parts.universe = files.universe;
+            self.universe_changed = true;
+        }
+    }
+
+    /// What is stored of each symbol stays, and is read again for those that are in the new one.
+    fn follow_universe(&mut self) {
+        if self.universe_changed && self.signals.is_idle() {
+            self.universe_changed = false;
+            self.signals = SignalsWarmer::new(&self.parts.universe);
+            tracing::info!(symbols = self.parts.universe.symbols().len(), "another universe");
+        }
     }
 
     /// Everything that depends on the time.
     fn tick(&mut self) {
         let now_mono_ms = self.parts.clock.monotonic_ms();
         self.follow_market(now_mono_ms);
+        self.follow_universe();
         self.watch_feeds(now_mono_ms);
         self.revalue(now_mono_ms);
         self.find_signals(true, now_mono_ms);
@@ -200,6 +229,7 @@ impl Scheduler {
             self.parts.probes.expire(UNWANTED_MS);
             self.parts.health.store(Some(Arc::new(health::build(self, &imf_fixdate(now_ms)))));
         }
+        self.parts.pulse.beat(now_mono_ms, self.snapshot.as_ref().map(serving));
     }
 
     fn follow_market(&mut self, now_mono_ms: u64) {

@@ -110,6 +110,11 @@ impl SignalsWarmer {
         }
     }
 
+    /// Nothing of it is under way on a lane.
+    pub fn is_idle(&self) -> bool {
+        !self.in_flight && self.broker_a.is_idle() && self.public.is_idle()
+    }
+
     /// Reads what the store has, so that the last list is served from the start. Blocks.
     pub fn restore(&mut self, parts: &Parts) {
         let loaded = jobs::load(&*parts.signal_store, &parts.shelf, parts.clock.now_ms());

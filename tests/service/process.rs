@@ -58,10 +58,16 @@ impl Program {
     }
 
     pub fn terminate(&self) {
-        let kill = format!("kill -TERM {}", self.child.id());
+        self.signal("TERM");
+    }
+
+    /// Sends it a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 
+    /// Waits for its end.
     pub fn exit(&mut self) -> ExitStatus {
         until("the program's end", || self.child.try_wait().unwrap())
     }

@@ -17,6 +17,7 @@ mod turns;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -44,14 +45,14 @@ const MAKE_DEADLINE_MS: u64 = 4_000;
 /// What the portfolio routes work with.
 pub struct Desk {
     pub answers: Arc<Answers>,
-    pub securities: Arc<Securities>,
+    securities: ArcSwap<Securities>,
     /// Makes answers that are not kept.
     pub lane: Arc<Lane>,
     pub turns: Turns,
     /// One user's sync at a broker, waiting for its lane included.
     pub sync_deadline_ms: u64,
     /// Of the server's own broker A key.
-    own_key: Option<[u8; 32]>,
+    own_key: ArcSwapOption<[u8; 32]>,
 }
 
 impl Desk {
@@ -66,18 +67,33 @@ impl Desk {
     ) -> Self {
         Self {
             answers,
-            securities: Arc::new(securities),
+            securities: ArcSwap::from_pointee(securities),
             lane,
             turns: Turns::new(clock.clone()),
             sync_deadline_ms,
-            own_key: own_key.map(hashed),
+            own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
         }
     }
 
     /// Whether a user's key is the server's own. Hashes are compared: how far two of them agree
     /// tells nothing about the keys.
     fn is_own_key(&self, key: &SecretString) -> bool {
-        self.own_key == Some(hashed(key))
+        self.own_key.load_full().is_some_and(|own| *own == hashed(key))
+    }
+
+    /// Puts another key in the place of the server's own.
+    pub fn set_own_key(&self, own_key: Option<&SecretString>) {
+        self.own_key.store(own_key.map(hashed).map(Arc::new));
+    }
+
+    /// What turns a broker's codes into tickers, as of this moment.
+    fn securities(&self) -> Arc<Securities> {
+        self.securities.load_full()
+    }
+
+    /// Takes another security master into use, for syncs that begin from now on.
+    pub fn set_securities(&self, securities: Securities) {
+        self.securities.store(Arc::new(securities));
     }
 }
 

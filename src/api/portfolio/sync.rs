@@ -94,7 +94,7 @@ fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> 
 /// What the broker says, with its codes resolved. The job owns the credentials: they are wiped when
 /// it ends, or when it is dropped unrun.
 fn fetched(state: &State, broker: Broker, credentials: Credentials) -> Result<Synced, Problem> {
-    let securities = Arc::clone(&state.portfolio.securities);
+    let securities = state.portfolio.securities();
     let finish = move |synced: Result<Synced, SyncError>| {
         let mut synced = synced?;
         check(&synced).map_err(|error| SyncError::Malformed(error.to_string()))?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
 use super::NAME;
@@ -23,6 +23,7 @@ use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
 use super::wire::{self, QuoteRow};
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, Synced, stack};
+use crate::brokers::app_keys::{AppKeySlot, AppKeys};
 use crate::brokers::counters::CallCounts;
 use crate::brokers::gate::Gate;
 use crate::brokers::history::{DailyCandles, Days};
@@ -54,8 +55,7 @@ const API_VERSION: (&str, &str) = ("x-kite-version", "3");
 /// The real-time feed and the calls around it.
 pub struct BrokerA {
     url: String,
-    api_key: Option<SecretString>,
-    api_secret: Option<SecretString>,
+    keys: AppKeySlot,
     clock: Clock,
     token: Arc<SharedToken>,
     transport: Transport,
@@ -86,8 +86,7 @@ impl BrokerA {
         Ok(Self {
             transport: Transport::new(upstream, &url, user_agent),
             url,
-            api_key: settings.api_key.clone(),
-            api_secret: settings.api_secret.clone(),
+            keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             token,
             limits: CallLimits::usual(upstream),
             instruments_limits: CallLimits {
@@ -101,6 +100,11 @@ impl BrokerA {
             portfolios,
             clock,
         })
+    }
+
+    /// Puts another app's key and secret in the place of the present ones.
+    pub fn set_keys(&self, keys: AppKeys) {
+        self.keys.set(keys);
     }
 
     /// Counts of the quote calls.
@@ -138,7 +142,8 @@ impl BrokerA {
     /// [`FeedError::Refused`] when the broker does not accept the request token;
     /// `NotReady(Off)` without api key and secret in the settings.
     pub fn activate(&self, request_token: &str) -> Result<TokenStatus, FeedError> {
-        let (Some(key), Some(secret)) = (&self.api_key, &self.api_secret) else {
+        let keys = self.keys.load();
+        let (Some(key), Some(secret)) = (&keys.api_key, &keys.api_secret) else {
             return Err(self.other.hold(Readiness::Off));
         };
         if request_token.is_empty() || request_token.len() > REQUEST_TOKEN_BYTES_MAX {

@@ -12,6 +12,7 @@ use super::combine;
 use super::session::{Signature, exchange_body};
 use super::wire::{self, DematRow, PortfolioRow, PositionRow, Refusal};
 use crate::base::{Clock, Synced};
+use crate::brokers::app_keys::{AppKeySlot, AppKeys};
 use crate::brokers::errand::{Errand, Errands, SyncCounts};
 use crate::brokers::keyed::Rates;
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
@@ -37,8 +38,7 @@ const SHARES: &str = r#"{"exchange_code":"NSE"}"#;
 /// The client, with the server's own session.
 pub struct BrokerB {
     url: String,
-    api_key: Option<SecretString>,
-    api_secret: Option<SecretString>,
+    keys: AppKeySlot,
     clock: Clock,
     transport: Transport,
     errands: Errands,
@@ -64,8 +64,7 @@ impl BrokerB {
         Ok(Self {
             transport: Transport::new(upstream, &url, USER_AGENT),
             url,
-            api_key: settings.api_key.clone(),
-            api_secret: settings.api_secret.clone(),
+            keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             clock: clock.clone(),
             errands: Errands::new("broker B portfolios", clock, upstream, RATES),
             session: SharedToken::of_broker_b(),
@@ -75,7 +74,13 @@ impl BrokerB {
     /// Whether the settings have the server's own API key and secret, without which nothing can be
     /// activated.
     pub fn configured(&self) -> bool {
-        self.api_key.is_some() && self.api_secret.is_some()
+        let keys = self.keys.load();
+        keys.api_key.is_some() && keys.api_secret.is_some()
+    }
+
+    /// Puts another app's key and secret in the place of the present ones.
+    pub fn set_keys(&self, keys: AppKeys) {
+        self.keys.set(keys);
     }
 
     /// What is known of the server's own session.
@@ -94,7 +99,8 @@ impl BrokerB {
     /// # Errors
     /// [`SyncError`]; [`SyncError::KeyRefused`] without key and secret in the settings.
     pub fn activate(&self, api_session: &str) -> Result<TokenStatus, SyncError> {
-        let (Some(key), Some(_)) = (&self.api_key, &self.api_secret) else {
+        let keys = self.keys.load();
+        let (Some(key), Some(_)) = (&keys.api_key, &keys.api_secret) else {
             return Err(SyncError::KeyRefused("the settings have no API key and secret".into()));
         };
         if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {

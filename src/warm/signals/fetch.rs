@@ -54,6 +54,10 @@ struct Asked {
 }
 
 impl Call {
+    pub(super) fn is_idle(&self) -> bool {
+        self.asked.is_none()
+    }
+
     pub(super) fn is_asking(&self) -> bool {
         self.asked.is_some()
     }

@@ -1,0 +1,236 @@
+//! SIGHUP: settings, market files and keys are read again, all of them before any is put in force,
+//! so that a bad one changes nothing.
+//!
+//! Main thread. What cannot change while the service runs is named in the log.
+
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::assemble::{master_shares, securities};
+use super::start::App;
+use crate::api::Cors;
+use crate::auth::PreparedAuth;
+use crate::brokers::AppKeys;
+use crate::config::load::{Loaded, Reread};
+use crate::config::secrets::SECRETS;
+use crate::config::table::SETTINGS;
+use crate::config::{Config, check};
+use crate::market::{IndexList, MarketCalendar, Universe};
+use crate::ops::log;
+use crate::portfolio::Listed;
+use crate::warm::MarketFiles;
+
+/// Settings that are put in force by a reload; each other one takes a restart. All secrets are.
+pub const LIVE: &[&str] = &[
+    "BHAV_ALLOWED_ORIGINS",
+    "BHAV_TRUSTED_PROXIES",
+    "BHAV_MAX_CONNECTIONS",
+    "BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX",
+    "BHAV_HTTP_BODY_BYTES_MAX",
+    "BHAV_HTTP_HEAD_TIMEOUT_MS",
+    "BHAV_HTTP_BODY_TIMEOUT_MS",
+    "BHAV_HTTP_IDLE_TIMEOUT_MS",
+    "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
+    "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
+    "BHAV_HTTP_DRAIN_TIMEOUT_MS",
+    "BHAV_BROKERB_MASTER_FILE",
+    "BHAV_ANSWERS_BYTES_MAX",
+    "BHAV_CALENDAR_FILE",
+    "BHAV_UNIVERSE_FILE",
+    "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
+    "BHAV_LOG",
+];
+
+/// Reads everything again for as long as the service runs.
+pub struct Reloader<'a> {
+    app: &'a App,
+    reread: &'a Reread<'a>,
+    /// In force. What takes a restart is kept as it was, so that it is named each time.
+    current: Config,
+    indices: IndexList,
+}
+
+/// Everything new, read and judged, not in force yet.
+struct Prepared {
+    loaded: Loaded,
+    calendar: MarketCalendar,
+    universe: Universe,
+    indices: IndexList,
+    master: Vec<Listed>,
+    auth: PreparedAuth,
+}
+
+/// Why nothing was changed, in words for the log: every fault there is.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+struct Refused(Vec<String>);
+
+impl<'a> Reloader<'a> {
+    /// `config` is what the service was started with.
+    pub fn new(app: &'a App, config: &Config, reread: &'a Reread<'a>) -> Self {
+        let indices = IndexList::load(config.market.indices_file.as_deref());
+        let indices = indices.unwrap_or_else(|_| IndexList::embedded());
+        Self { app, reread, current: config.clone(), indices }
+    }
+
+    /// Reads all and puts it in force, or says why not.
+    pub fn reload(&mut self) {
+        tracing::info!("reloading");
+        match self.prepare() {
+            Ok(prepared) => self.adopt(prepared),
+            Err(refused) => {
+                tracing::error!(%refused, "reload refused; what was in force stays");
+            }
+        }
+    }
+
+    fn prepare(&self) -> Result<Prepared, Refused> {
+        let loaded = (self.reread)()
+            .map_err(|faults| Refused(faults.iter().map(|fault| one_line(fault)).collect()))?;
+        let market = &loaded.config.market;
+        let mut faults = Vec::new();
+        let calendar = kept(MarketCalendar::load(market.calendar_file.as_deref()), &mut faults);
+        let universe = kept(Universe::load(market.universe_file.as_deref()), &mut faults);
+        let indices = kept(IndexList::load(market.indices_file.as_deref()), &mut faults);
+        let master = kept(master_shares(&loaded.config), &mut faults);
+        let auth = &self.app.state().auth;
+        let auth = kept(auth.prepare(&loaded.config.auth), &mut faults);
+        match (calendar, universe, indices, master, auth) {
+            (Some(calendar), Some(universe), Some(indices), Some(master), Some(auth)) => {
+                Ok(Prepared { loaded, calendar, universe, indices, master, auth })
+            }
+            _ => Err(Refused(faults)),
+        }
+    }
+
+    /// Cannot fail half-way: everything is there already.
+    fn adopt(&mut self, prepared: Prepared) {
+        let Prepared { loaded, calendar, universe, indices, master, auth } = prepared;
+        let Loaded { config: new, warnings, .. } = loaded;
+        let (changed, restart) = self.differences(&new, &indices);
+        let state = self.app.state();
+        let shared = self.app.server().shared();
+        shared.change_settings(&new.http);
+        state.cors.store(Arc::new(Cors::new(&new.http.allowed_origins)));
+        state.auth.adopt(auth);
+        state.administration.set_secrets(&new);
+        state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
+        state.portfolio.set_securities(securities(master));
+        self.adopt_broker_keys(&new);
+        let files = MarketFiles { calendar: Arc::new(calendar), universe };
+        self.app.warmers().take_files(files);
+        if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {
+            tracing::warn!("the log's filter cannot be changed");
+        }
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        for (name, value) in restart {
+            tracing::warn!(name, value, "changed, but takes a restart; not in force");
+        }
+        let room = shared.slots.room();
+        if new.http.connections_max > room {
+            let wanted = new.http.connections_max;
+            tracing::warn!(wanted, room, "more connections than at the start take a restart");
+        }
+        tracing::info!(changed = changed.join(","), "reloaded");
+        self.keep(&new);
+    }
+
+    fn adopt_broker_keys(&self, new: &Config) {
+        let state = self.app.state();
+        let (a, b) = (&new.broker_a, &new.broker_b);
+        let keys = |key: &Option<SecretString>, secret: &Option<SecretString>| AppKeys {
+            api_key: key.clone(),
+            api_secret: secret.clone(),
+        };
+        state.broker_a.set_keys(keys(&a.api_key, &a.api_secret));
+        state.broker_b.set_keys(keys(&b.api_key, &b.api_secret));
+        state.portfolio.set_own_key(a.api_key.as_ref());
+        let old = &self.current.broker_a;
+        // A token that was activated meanwhile is newer than settings that say what they said.
+        let same = equal(&old.access_token, &a.access_token) && equal(&old.api_key, &a.api_key);
+        if let (false, Some(token), Some(key)) = (same, &a.access_token, &a.api_key) {
+            state.broker_a_token.set(token.clone(), key.clone(), state.clock.now());
+            tracing::info!("broker A token taken from the settings");
+        }
+    }
+
+    /// Names of what changed, and of what of it takes a restart, with its new value.
+    fn differences(
+        &self,
+        new: &Config,
+        indices: &IndexList,
+    ) -> (Vec<&'static str>, Vec<(&'static str, String)>) {
+        let (mut changed, mut restart) = (Vec::new(), Vec::new());
+        for setting in SETTINGS {
+            let value = (setting.show)(new);
+            if value == (setting.show)(&self.current) {
+                continue;
+            }
+            if LIVE.contains(&setting.name) {
+                changed.push(setting.name);
+            } else {
+                restart.push((setting.name, value));
+            }
+        }
+        let (mut old, mut fresh) = (self.current.clone(), new.clone());
+        let differs = SECRETS
+            .iter()
+            .filter(|secret| !equal((secret.slot)(&mut old), (secret.slot)(&mut fresh)));
+        changed.extend(differs.map(|secret| secret.name));
+        let listed = restart.iter().any(|(name, _)| *name == "BHAV_INDICES_FILE");
+        if *indices != self.indices && !listed {
+            restart.push(("BHAV_INDICES_FILE", "what the file says".to_owned()));
+        }
+        (changed, restart)
+    }
+
+    /// Remembers what is in force: of `new`, all that is live.
+    fn keep(&mut self, new: &Config) {
+        for setting in SETTINGS.iter().filter(|setting| LIVE.contains(&setting.name)) {
+            // Whether from a file or the default, its text is one that was read before; an empty
+            // one is a path that is not given any more.
+            let _ = (setting.set)(&mut self.current, &(setting.show)(new));
+        }
+        self.current.market.calendar_file.clone_from(&new.market.calendar_file);
+        self.current.market.universe_file.clone_from(&new.market.universe_file);
+        self.current.broker_b.master_file.clone_from(&new.broker_b.master_file);
+        self.current.http.allowed_origins.clone_from(&new.http.allowed_origins);
+        self.current.http.trusted_proxies.clone_from(&new.http.trusted_proxies);
+        let mut new = new.clone();
+        for secret in SECRETS {
+            *(secret.slot)(&mut self.current) = (secret.slot)(&mut new).take();
+        }
+    }
+}
+
+fn kept<T, E: std::fmt::Display>(read: Result<T, E>, faults: &mut Vec<String>) -> Option<T> {
+    read.map_err(|error| faults.push(error.to_string())).ok()
+}
+
+fn one_line(fault: &check::Fault) -> String {
+    fault.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn equal(one: &Option<SecretString>, other: &Option<SecretString>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::table::by_name;
+
+    #[test]
+    fn every_live_setting_is_one() {
+        for name in LIVE {
+            assert!(by_name(name).is_some(), "{name}");
+        }
+    }
+}

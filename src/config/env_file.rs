@@ -1,0 +1,172 @@
+//! The file of settings that `BHAV_ENV_FILE` names, in systemd's form: `NAME=value` lines, comments
+//! with `#` or `;`, values bare or in quotes.
+//!
+//! Main thread, at start and at each reload. The program reads the file itself, because what systemd
+//! puts into the environment cannot change any more. Stricter than systemd, which takes the last of
+//! two values and ignores what it does not understand.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::check::Fault;
+
+/// The variable that names it.
+pub const NAME: &str = "BHAV_ENV_FILE";
+
+/// The template with every setting has some 20 KiB.
+const BYTES_MAX: u64 = 256 * 1024;
+
+/// One variable of it. Wiped when dropped: it may be a secret.
+#[derive(Debug)]
+pub struct Entry {
+    pub value: Zeroizing<String>,
+    /// From 1.
+    pub line: usize,
+}
+
+/// What it says.
+#[derive(Debug, Default)]
+pub struct EnvFile {
+    pub path: PathBuf,
+    pub entries: BTreeMap<String, Entry>,
+}
+
+/// Reads the file.
+///
+/// # Errors
+/// Everything that is wrong with it, with the lines.
+pub fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
+    let unreadable = |why: String| vec![fault(path, format!("cannot be read: {why}"))];
+    // Room for everything that is read at once: a growing buffer would leave copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX as usize + 1));
+    File::open(path)
+        .and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|why| unreadable(why.to_string()))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(unreadable(format!("more than {BYTES_MAX} bytes")));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("not UTF-8".to_owned()))?;
+    parse(text, path)
+}
+
+fn parse(text: &str, path: &Path) -> Result<EnvFile, Vec<Fault>> {
+    let mut file = EnvFile { path: path.to_owned(), entries: BTreeMap::new() };
+    let mut faults = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let text = text.trim();
+        if text.is_empty() || text.starts_with(['#', ';']) {
+            continue;
+        }
+        match entry(text, line) {
+            Ok((name, entry)) => {
+                if let Some(before) = file.entries.get(name) {
+                    let first = before.line;
+                    let problem = format!("line {line}: {name} stands in line {first} already");
+                    faults.push(fault(path, problem));
+                } else {
+                    file.entries.insert(name.to_owned(), entry);
+                }
+            }
+            Err(problem) => faults.push(fault(path, format!("line {line}: {problem}"))),
+        }
+    }
+    if faults.is_empty() { Ok(file) } else { Err(faults) }
+}
+
+/// What is wrong never quotes the value, which may be a secret.
+fn entry(text: &str, line: usize) -> Result<(&str, Entry), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("is no NAME=value")?;
+    let name = name.trim_end();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err("is no NAME=value: names are letters, digits and _");
+    }
+    Ok((name, Entry { value: unquoted(value.trim())?, line }))
+}
+
+fn unquoted(value: &str) -> Result<Zeroizing<String>, &'static str> {
+    let Some(quote) = value.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
+        if value.ends_with('\\') {
+            return Err("goes on in the next line, which is not supported: write one line");
+        }
+        return Ok(Zeroizing::new(value.to_owned()));
+    };
+    let inner = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    let inner = inner.filter(|_| value.len() >= 2).ok_or("has a quote without its end")?;
+    let mut plain = Zeroizing::new(String::with_capacity(inner.len()));
+    let mut letters = inner.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if quote == '"' => plain.push(letters.next().ok_or("ends with a backslash")?),
+            letter if letter == quote => return Err("has text behind its closing quote"),
+            letter => plain.push(letter),
+        }
+    }
+    Ok(plain)
+}
+
+fn fault(path: &Path, problem: String) -> Fault {
+    Fault {
+        name: NAME.into(),
+        value: Some(path.display().to_string()),
+        origin: None,
+        problem,
+        cure: "mend the file; `bhav config template` prints a whole one".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<EnvFile, String> {
+        parse(text, Path::new("bhav.env")).map_err(|faults| {
+            let texts: Vec<_> = faults.iter().map(ToString::to_string).collect();
+            texts.join("\n")
+        })
+    }
+
+    #[test]
+    fn lines_are_read_as_systemd_reads_them() {
+        let text = "# a\n; b\n\nA=1\n B = two words \nC=\"say \\\"x\\\" \\\\ # no comment\"\n\
+                    D='a\"b'\nE=\nF=a=b#c\n";
+        let file = parsed(text).unwrap();
+        let values: Vec<_> =
+            file.entries.iter().map(|(name, entry)| (&**name, &**entry.value)).collect();
+        let expected = [
+            ("A", "1"),
+            ("B", "two words"),
+            ("C", "say \"x\" \\ # no comment"),
+            ("D", "a\"b"),
+            ("E", ""),
+            ("F", "a=b#c"),
+        ];
+        assert_eq!(values, expected);
+        assert_eq!(file.entries["F"].line, 9);
+    }
+
+    #[test]
+    fn every_bad_line_is_named_and_no_value_shown() {
+        let text = "A=1\nexport s3cr3t=1\ns3cr3t\nB=\"s3cr3t\nC=s3cr3t\\\nA=s3cr3t2\nD='a'b'\n";
+        let said = parsed(text).unwrap_err();
+        for line in [2, 3, 4, 5, 6, 7] {
+            assert!(said.contains(&format!("line {line}: ")), "{line} in {said}");
+        }
+        assert!(said.contains("line 6: A stands in line 1 already") && !said.contains("s3cr3t"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_a_fault() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bhav.env");
+        assert!(read(&path).is_err());
+        std::fs::write(&path, b"A=\xff").unwrap();
+        assert!(read(&path).is_err());
+        std::fs::write(&path, "#".repeat(BYTES_MAX as usize + 1)).unwrap();
+        assert!(read(&path).unwrap_err()[0].to_string().contains("more than"));
+    }
+}

@@ -1,0 +1,49 @@
+//! What the main thread sees of the scheduler: that it gets on, and what is being served.
+//!
+//! Written by the scheduler after each round of work, read from anywhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
+
+use crate::base::Source;
+use crate::market::Phase;
+
+/// What the published snapshot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Time of the primary index's price.
+    pub as_of: Timestamp,
+    pub stale: bool,
+    pub source: Source,
+    pub phase: Phase,
+}
+
+/// The scheduler's sign of life.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    beat_mono_ms: AtomicU64,
+    serving: ArcSwapOption<Serving>,
+}
+
+impl Pulse {
+    /// The scheduler has done a round.
+    pub(super) fn beat(&self, now_mono_ms: u64, serving: Option<Serving>) {
+        if serving != self.serving() {
+            self.serving.store(serving.map(Arc::new));
+        }
+        self.beat_mono_ms.store(now_mono_ms, Ordering::Release);
+    }
+
+    /// When it last did.
+    pub fn beat_mono_ms(&self) -> u64 {
+        self.beat_mono_ms.load(Ordering::Acquire)
+    }
+
+    /// What is served since; `None` before there is a snapshot.
+    pub fn serving(&self) -> Option<Serving> {
+        self.serving.load().as_deref().copied()
+    }
+}
