@@ -23,6 +23,7 @@ use secrecy::SecretString;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub http: HttpSettings,
+    pub admin: AdminSettings,
     pub broker_a: BrokerASettings,
     pub broker_b: BrokerBSettings,
     pub public: PublicSettings,
@@ -46,6 +47,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             http: HttpSettings::default(),
+            admin: AdminSettings::default(),
             broker_a: BrokerASettings::default(),
             broker_b: BrokerBSettings::default(),
             public: PublicSettings::default(),
@@ -106,6 +108,25 @@ impl Default for HttpSettings {
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
         }
+    }
+}
+
+/// The operator's own listener: metrics and probes.
+#[derive(Debug, Clone)]
+pub struct AdminSettings {
+    /// `127.0.0.1:9464`, `unix:PATH`, or [`OFF`](Self::OFF).
+    pub listen: String,
+}
+
+impl AdminSettings {
+    /// In place of an address: there is no such listener.
+    pub const OFF: &str = "off";
+}
+
+impl Default for AdminSettings {
+    fn default() -> Self {
+        // The port by which exporters of OpenTelemetry are looked for.
+        Self { listen: "127.0.0.1:9464".into() }
     }
 }
 

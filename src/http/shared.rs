@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use super::Serve;
 use super::request::Peer;
 use super::slots::Slots;
 use super::stats::HttpStats;
@@ -30,13 +31,13 @@ pub struct Shared<S> {
     pub(super) accepting: AtomicBool,
 }
 
-impl<S> Shared<S> {
+impl<S: Serve> Shared<S> {
     pub(super) fn new(service: S, settings: &HttpSettings, slots: Arc<Slots>) -> Self {
         Self {
+            stats: HttpStats::new(service.kinds()),
             service,
             settings: settings.clone(),
             slots,
-            stats: HttpStats::default(),
             unread_output_bytes: AtomicUsize::new(0),
             per_address: Mutex::new(HashMap::new()),
             draining: AtomicBool::new(false),
@@ -44,7 +45,9 @@ impl<S> Shared<S> {
             accepting: AtomicBool::new(true),
         }
     }
+}
 
+impl<S> Shared<S> {
     /// Whether connections are to end after their next answer.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)

@@ -15,5 +15,5 @@ pub mod lanes;
 pub mod signals;
 pub mod threads;
 
-pub use batch::{Batch, BatchSpec, BatchStats, Ledger};
+pub use batch::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket};

@@ -4,6 +4,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::{Broker, Holding, Position};
+use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -229,4 +230,6 @@ pub struct StoreHealth {
     pub commits: u64,
     /// Refused or given up, since start.
     pub refused: u64,
+    pub writer: BatchStats,
+    pub readers: LaneStats,
 }

@@ -298,6 +298,8 @@ impl Store for SqliteStore {
             writes: writer.committed,
             commits: writer.commits,
             refused: self.condition.refused(),
+            writer,
+            readers: self.reader_lane.stats(),
         }
     }
 

@@ -16,6 +16,7 @@ mod policy;
 mod rounds;
 mod scheduler;
 mod store_probe;
+mod vitals;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,6 +39,7 @@ use crate::rt::{Lane, threads};
 use crate::store::Store;
 
 use scheduler::Scheduler;
+pub use vitals::{FeedVitals, SnapshotVitals, Vitals, WARMER_STATES};
 
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
 /// together, and the end one: there are never so many.
@@ -132,6 +134,7 @@ pub struct Parts {
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedSnapshot>,
     pub health: Arc<ArcSwapOption<Prepared>>,
+    pub vitals: Arc<ArcSwapOption<Vitals>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again.
     pub answer_in_ms: Arc<AtomicU64>,

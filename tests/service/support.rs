@@ -50,6 +50,7 @@ impl Scene {
     pub fn config(&self) -> Config {
         let mut config = Config::default();
         config.http.listen = "127.0.0.1:0".into();
+        config.admin.listen = "off".into();
         // A test that ends with a connection open need not wait for what it might still bring.
         config.http.drain_timeout_ms = 100;
         config.state_dir = self.state.path().into();
