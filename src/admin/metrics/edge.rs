@@ -1,7 +1,7 @@
 //! Families of the HTTP layer and of accounts. Runs on the admin lane.
 
 use crate::admin::Watched;
-use crate::admin::exposition::{Exposition, Kind, seconds};
+use crate::admin::exposition::{Exposition, Kind};
 use crate::api::ROUTES;
 use crate::http::stats::STATUS_CLASSES;
 use crate::ops::durations::{BOUNDS_NS, DurationCounts};
@@ -99,9 +99,4 @@ fn connections(text: &mut Exposition, watched: &Watched) {
     closed.sample(&[("reason", "write")], stats.write_timeouts.value());
     let unread = edge.unread_output_bytes.load(std::sync::atomic::Ordering::Relaxed);
     text.gauge("bhav_http_unread_output_bytes", "Output that slow clients have not read.", unread);
-    text.gauge(
-        "bhav_http_idle_timeout_seconds",
-        "How long an idle connection is kept.",
-        seconds(edge.settings.idle_timeout_ms),
-    );
 }
