@@ -127,6 +127,18 @@ pub fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
+/// A time that may not have begun: for ever, so that alerts on it fire.
+pub struct Seconds(pub Option<f64>);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(seconds) => write!(f, "{seconds}"),
+            None => f.write_str("+Inf"),
+        }
+    }
+}
+
 /// A character of a label's value as it is written.
 struct Escaped;
 

@@ -98,6 +98,11 @@ impl Admin {
         Server::start(listener, &settings, &clock, Self { watched, lane })
     }
 
+    /// Gathers the metrics.
+    pub fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
     fn answer(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
         let path = request.path();
         if !PATHS.iter().any(|known| known.as_bytes() == path) {
@@ -109,11 +114,12 @@ impl Admin {
             let problem = Problem::new(405, "method_not_allowed", detail);
             return Err(problem.with("Allow", "GET, HEAD".to_owned()));
         }
-        match path {
-            b"/livez" => send_verdict(reply, &probes::alive(&self.watched)),
-            b"/readyz" => send_verdict(reply, &probes::ready(&self.watched)),
+        let verdict = match path {
+            b"/livez" => probes::alive(probes::heartbeat_age_ms(&self.watched)),
+            b"/readyz" => probes::ready(&self.watched),
             _ => return self.metrics(reply),
-        }
+        };
+        send_verdict(reply, &verdict);
         Ok(())
     }
 

@@ -38,8 +38,8 @@ pub(super) fn heartbeat_age_ms(watched: &Watched) -> Option<u64> {
 }
 
 /// A restart would help if not: the edge does not answer, or the scheduler hangs.
-pub(super) fn alive(watched: &Watched) -> Verdict {
-    match heartbeat_age_ms(watched) {
+pub(super) fn alive(heartbeat_age_ms: Option<u64>) -> Verdict {
+    match heartbeat_age_ms {
         Some(age_ms) if age_ms > HEARTBEAT_MS_MAX => {
             Verdict::bad("hanging", vec!["scheduler heartbeat"])
         }
@@ -78,5 +78,19 @@ pub(super) fn ready(watched: &Watched) -> Verdict {
         (_, false, _) => Verdict::bad("starting", missing),
         (_, true, true) => Verdict { status: "ok", missing, good: true },
         (_, true, false) => Verdict { status: "degraded", missing, good: true },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheduler_that_no_longer_reports_is_not_alive() {
+        assert!(alive(None).is_good(), "it starts");
+        assert!(alive(Some(HEARTBEAT_MS_MAX)).is_good());
+        let verdict = alive(Some(HEARTBEAT_MS_MAX + 1));
+        assert!(!verdict.is_good());
+        assert_eq!((verdict.status, verdict.missing), ("hanging", vec!["scheduler heartbeat"]));
     }
 }

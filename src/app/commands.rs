@@ -105,7 +105,8 @@ fn run(config: &Config, clock: &Clock, notes: &str) -> ExitCode {
         Err(error) => return fail(&error, error.exit()),
     };
     let url = url_of(app.address());
-    let admin = app.admin_address().map(|at| format!("metrics on {}/metrics\n", url_of(at)));
+    let metrics_at = |at: &str| format!("metrics on {}/metrics\n", url_of(at));
+    let admin = app.admin().map(|admin| metrics_at(admin.address()));
     let admin = admin.unwrap_or_default();
     say(&format!("{}{admin}listening on {url}\n", notes.replace("{url}", &url)));
     tracing::info!(%url, "listening");

@@ -113,9 +113,9 @@ impl App {
         self.server.address()
     }
 
-    /// Where metrics and probes are served, in the same form; `None` where they are off.
-    pub fn admin_address(&self) -> Option<&str> {
-        self.admin.as_ref().map(Server::address)
+    /// The operator's listener; `None` where it is off.
+    pub fn admin(&self) -> Option<&Server<Admin>> {
+        self.admin.as_ref()
     }
 
     /// The running HTTP server, for tests and benches.

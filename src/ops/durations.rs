@@ -1,7 +1,7 @@
 //! How long things took: histograms that any thread adds to and none waits for.
 //!
-//! Each thread adds to a shard of its own, so the hot path pays two additions to cache lines that no
-//! other core writes. A reader sums the shards; relaxed, so a sum may miss what is being added.
+//! Each thread adds to a shard of its own, so the hot path pays two additions to cache lines that
+//! no other core writes. A reader sums the shards; relaxed, so a sum may miss what is being added.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -42,7 +42,7 @@ pub struct FeedVitals {
     pub source: Source,
     /// As in health.
     pub state: &'static str,
-    /// Since it last answered as it should, when the reading was made; `None` before the first time.
+    /// Since it last answered as it should, when the reading was made; `None` before the first.
     pub age_ms: Option<u64>,
     pub rounds: u64,
     pub failures: u64,

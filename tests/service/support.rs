@@ -68,6 +68,13 @@ impl Scene {
         config
     }
 
+    /// The same with the operator's listener.
+    pub fn watched(&self) -> Config {
+        let mut config = self.config();
+        config.admin.listen = "127.0.0.1:0".into();
+        config
+    }
+
     pub fn start(&self) -> Service {
         self.start_with(&self.config())
     }
@@ -125,6 +132,11 @@ impl Service {
 
     pub fn get(&self, target: &str) -> Answer {
         self.client().get(target)
+    }
+
+    /// A connection to the operator's listener, for a [`Scene::watched`].
+    pub fn admin(&self) -> Client {
+        Client::connect(self.0.admin().unwrap().address())
     }
 
     pub fn prices(&self, symbols: &str) -> Answer {

@@ -1,7 +1,7 @@
 //! Families of the upstreams, their tokens, and what the scheduler makes of them. Runs on the admin
 //! lane.
 
-use crate::admin::exposition::{Exposition, Kind, seconds};
+use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::{Watched, probes};
 use crate::brokers::ClassReading;
 use crate::brokers::token::TokenStatus;
@@ -89,12 +89,8 @@ fn warm(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
     let help = "Since the feed last answered as it should; +Inf before the first time.";
     let mut ages = text.family(Kind::Gauge, "bhav_feed_age_seconds", help);
     for feed in &vitals.feeds {
-        let age_s = feed.age_ms.map_or(f64::INFINITY, |age_ms| seconds(age_ms + since_ms));
-        let source = [("source", feed.source.as_str())];
-        match age_s.is_finite() {
-            true => ages.sample(&source, age_s),
-            false => ages.sample(&source, "+Inf"),
-        }
+        let age = feed.age_ms.map(|age_ms| seconds(age_ms + since_ms));
+        ages.sample(&[("source", feed.source.as_str())], Seconds(age));
     }
     let mut states =
         text.family(Kind::Gauge, "bhav_feed_state", "State of the feed: 1 for the one it is in.");
@@ -127,19 +123,21 @@ fn warm(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
 }
 
 fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
-    if let Some(snapshot) = &vitals.snapshot {
-        let age = snapshot.as_of.duration_until(watched.back.clock.now()).as_secs_f64();
-        text.gauge(
-            "bhav_snapshot_age_seconds",
-            "Since the time of the primary index's price; grows while the market rests.",
-            age.max(0.0),
-        );
-        text.gauge(
-            "bhav_snapshot_simulated",
-            "Whether some value of the snapshot came from the simulator.",
-            u8::from(snapshot.simulated),
-        );
-    }
+    let age = vitals.snapshot.map(|snapshot| {
+        let age = snapshot.as_of.duration_until(watched.back.clock.now());
+        age.as_secs_f64().max(0.0)
+    });
+    text.gauge(
+        "bhav_snapshot_age_seconds",
+        "Since the time of the primary index's price, +Inf before the first; grows while the \
+         market rests.",
+        Seconds(age),
+    );
+    text.gauge(
+        "bhav_snapshot_simulated",
+        "Whether some value of the snapshot came from the simulator.",
+        u8::from(vitals.snapshot.is_some_and(|snapshot| snapshot.simulated)),
+    );
     text.gauge(
         "bhav_snapshot_published",
         "Whether there is a snapshot to serve.",
