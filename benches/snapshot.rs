@@ -5,9 +5,7 @@
 use std::hint::black_box;
 
 use bhav::base::{Quote, Source, decimal, ist};
-use bhav::market::{
-    IndexList, MarketCalendar, PublishedSnapshot, QuoteMap, Snapshot, SnapshotInputs,
-};
+use bhav::market::{IndexList, MarketCalendar, PublishedJson, QuoteMap, Snapshot, SnapshotInputs};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 
@@ -41,7 +39,7 @@ fn json() -> Vec<u8> {
 type Case<'a> = (&'static str, Option<&'a [u8]>, Option<&'a [u8]>, u16);
 
 fn select(c: &mut Criterion) {
-    let slot = PublishedSnapshot::new();
+    let slot = PublishedJson::new();
     slot.publish(json(), now().as_millisecond());
     let published = slot.load();
     let published = published.as_ref().unwrap();
@@ -95,7 +93,7 @@ fn make(c: &mut Criterion) {
             made
         });
     });
-    let slot = PublishedSnapshot::new();
+    let slot = PublishedJson::new();
     let mut second = 0;
     group.bench_function("publish a change", |b| {
         b.iter(|| {

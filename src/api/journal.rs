@@ -12,7 +12,7 @@ use jiff::{Span, Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
-use super::query::{Decoded, values};
+use super::query::once;
 use super::{Call, State};
 use crate::base::ist;
 use crate::http::reply::JSON;
@@ -43,7 +43,7 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
     let id = call.caller().id;
     let query = call.request.query().unwrap_or_default();
     let limit = limit(query)?;
-    let after = match one(query, b"cursor")? {
+    let after = match one(query, "cursor")? {
         Some(text) => Some(state.cursors.open(id, &text).ok_or_else(cursor_invalid)?),
         None => None,
     };
@@ -173,25 +173,16 @@ fn days_of(date: Date) -> i32 {
 }
 
 fn limit(query: &[u8]) -> Result<usize, Problem> {
-    let Some(text) = one(query, b"limit")? else { return Ok(LIMIT_DEFAULT) };
+    let Some(text) = one(query, "limit")? else { return Ok(LIMIT_DEFAULT) };
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
     limit.ok_or_else(|| invalid_query("limit", format!("A number from 1 to {LIMIT_MAX}.")))
 }
 
 /// The decoded value of a parameter that may come once.
-fn one(query: &[u8], name: &'static [u8]) -> Result<Option<String>, Problem> {
-    let mut found = values(query, name);
-    let Some(raw) = found.next() else { return Ok(None) };
-    let decoded: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
-    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-    match (text, found.next()) {
-        (Some(text), None) => Ok(Some(text)),
-        _ => {
-            let name = std::str::from_utf8(name).unwrap_or_default();
-            Err(invalid_query(name, "Give it once, and well encoded.".into()))
-        }
-    }
+fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
+    let fault = |_| invalid_query(name, "Give it once, and well encoded.".into());
+    once(query, name.as_bytes()).map_err(fault)
 }
 
 fn invalid_query(name: &'static str, message: String) -> Problem {

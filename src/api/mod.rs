@@ -16,6 +16,7 @@ mod portfolio;
 mod query;
 mod quotes;
 mod routes;
+mod signals;
 mod snapshot;
 mod tokens;
 
@@ -29,8 +30,9 @@ use crate::base::Clock;
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
-use crate::market::{InstrumentList, PublishedSnapshot};
+use crate::market::{InstrumentList, PublishedJson};
 use crate::rt::Lane;
+use crate::signals::SignalList;
 use crate::store::Store;
 
 pub use activation::Administration;
@@ -44,7 +46,11 @@ pub struct State {
     pub clock: Clock,
     pub auth: Arc<Auth>,
     pub store: Arc<dyn Store>,
-    pub snapshot: Arc<PublishedSnapshot>,
+    pub snapshot: Arc<PublishedJson>,
+    /// The list and the record of signals, complete; and the list to filter.
+    pub signals: Arc<PublishedJson>,
+    pub signals_record: Arc<PublishedJson>,
+    pub signal_list: Arc<ArcSwapOption<SignalList>>,
     pub l1: Arc<L1>,
     /// Requests that wait for listed symbols, and for well-formed ones that the embedded list
     /// lacks.

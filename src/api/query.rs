@@ -2,11 +2,27 @@
 
 /// The raw values of every parameter called `name`, in order. Names are compared undecoded: no
 /// client encodes letters.
-pub fn values<'a>(query: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
+pub fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     query.split(|byte| *byte == b'&').filter_map(move |pair| {
         let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
         (&pair[..at] == name).then(|| pair.get(at + 1..).unwrap_or_default())
     })
+}
+
+/// A parameter that came twice, or is not well-encoded text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotOnce;
+
+/// The decoded value of a parameter that may come once.
+pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
+    let mut found = values(query, name);
+    let Some(raw) = found.next() else { return Ok(None) };
+    let decoded: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
+    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+    match (text, found.next()) {
+        (Some(text), None) => Ok(Some(text)),
+        _ => Err(NotOnce),
+    }
 }
 
 /// A value's bytes, decoded: `%XX`, and `+` as a space. A malformed escape is an error, not a

@@ -7,7 +7,7 @@ use super::{
     Access::{Admin, Public, User},
     Handler,
     Hop::{self, Always, Never, OnMiss},
-    account, activation, health, journal, portfolio, quotes, snapshot, tokens,
+    account, activation, health, journal, portfolio, quotes, signals, snapshot, tokens,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -55,6 +55,10 @@ pub const ROUTES: &[Route] = &[
         "Deletes what was synced; the journal stays"),
     route((Get, "/api/portfolio/export"), User, Always, portfolio::export,
         "Everything stored of the user, as one document"),
+    route((Get, "/api/signals"), Public, Never, signals::list,
+        "All signals of the last published date, or those that filters keep"),
+    route((Get, "/api/signals/record"), Public, Never, signals::record,
+        "How published signals did"),
     route((Get, "/api/health"), Public, Never, health::read,
         "State of feeds, caches and warmers"),
     route((Get, "/brokera/status"), Public, Never, tokens::broker_a_status,

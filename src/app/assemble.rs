@@ -17,11 +17,11 @@ use crate::cache::misses::Limits;
 use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::market::instruments::{Kind, embedded_instruments};
-use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
+use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
-use crate::warm::{Mailbox, Parts};
+use crate::warm::{Mailbox, Parts, Shelf};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
@@ -44,6 +44,9 @@ const PROBES_MAX: usize = 64;
 /// Steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 
+/// Jobs of the warmer of signals: one at a time.
+const SIGNALS_QUEUE_MAX: usize = 1;
+
 /// What the edge works with, what the warmers work with, and the way to reach these.
 pub struct Assembled {
     pub state: State,
@@ -62,8 +65,9 @@ pub fn assemble(config: &Config, clock: &Clock) -> Result<Assembled, StartError>
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
     let path = config.state_dir.join(store::FILE_NAME);
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&path, &config.store, clock)?);
-    let auth = Auth::start(&config.auth, &config.state_dir, Arc::clone(&store), clock)?;
+    let store = Arc::new(SqliteStore::open_with(&path, &config.store, clock)?);
+    let accounts: Arc<dyn Store> = store.clone();
+    let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
     let (parts, mailbox) = parts(config, clock, calendar, indices, store, auth.lane())?;
     let state = state(config, &parts, auth)?;
@@ -76,7 +80,7 @@ fn parts(
     clock: &Clock,
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
-    store: Arc<dyn Store>,
+    store: Arc<SqliteStore>,
     crypto_lane: &Arc<Lane>,
 ) -> Result<(Parts, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
@@ -108,6 +112,17 @@ fn parts(
         public_lane: lane("public", config.public.lane_threads, UPSTREAM_QUEUE_MAX)?,
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
         close_lane: lane("close", 1, CLOSE_QUEUE_MAX)?,
+        signals_lane: {
+            let spec = LaneSpec { name: "signals", threads: 1, queue_max: SIGNALS_QUEUE_MAX };
+            Arc::new(Lane::start_lowered(&spec, clock)?)
+        },
+        signal_store: store.clone(),
+        universe: Universe::load(config.market.universe_file.as_deref())?,
+        shelf: Shelf {
+            signals: Arc::default(),
+            record: Arc::default(),
+            list: Arc::new(ArcSwapOption::empty()),
+        },
         answers: Arc::new(Answers::new(config.cache.answers_bytes_max)),
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),
@@ -117,7 +132,7 @@ fn parts(
         misses: Misses::new(limits, clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
-        snapshot: Arc::new(PublishedSnapshot::new()),
+        snapshot: Arc::new(PublishedJson::new()),
         health: Arc::new(ArcSwapOption::empty()),
         vitals: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
@@ -141,6 +156,9 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         auth,
         store: Arc::clone(&parts.store),
         snapshot: Arc::clone(&parts.snapshot),
+        signals: Arc::clone(&parts.shelf.signals),
+        signals_record: Arc::clone(&parts.shelf.record),
+        signal_list: Arc::clone(&parts.shelf.list),
         l1: Arc::clone(&parts.l1),
         misses: parts.misses.clone(),
         probes: parts.probes.clone(),
@@ -180,6 +198,7 @@ fn backstage(config: &Config, parts: &Parts, state: &State) -> Backstage {
         &parts.public_lane,
         &parts.cache_lane,
         &parts.close_lane,
+        &parts.signals_lane,
         &parts.crypto_lane,
         &parts.store_lane,
         &state.broker_a_lane,

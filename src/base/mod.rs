@@ -12,6 +12,7 @@ pub mod json;
 pub mod quote;
 pub mod rng;
 pub mod security;
+pub mod stack;
 pub mod symbol;
 
 pub use broker::Broker;

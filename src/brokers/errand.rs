@@ -14,7 +14,7 @@ use super::breaker::Breaker;
 use super::counters::ClassReading;
 use super::keyed::{Fingerprint, KEYS_MAX, KeyedLimiter, Rates};
 use super::transport::{CallLimits, TransportError};
-use crate::base::Clock;
+use crate::base::{Clock, stack};
 use crate::config::UpstreamSettings;
 
 /// All users' calls to one broker: circuit, limits per key, counters.
@@ -154,6 +154,8 @@ impl Errand<'_> {
         errands.calls.fetch_add(1, Relaxed);
         let total_timeout_ms = errands.limits.total_timeout_ms.min(left_ms);
         let result = ask(CallLimits { total_timeout_ms, ..errands.limits });
+        // Reading a session's answer leaves pieces of its token.
+        stack::scrub();
         match &result {
             Err(SyncError::TimedOut | SyncError::Unavailable { .. }) => pass.failure(),
             // Neither proves anything: a strange key can have strange answers, and must not be able

@@ -1,28 +1,26 @@
 //! The checksums that prove a secret without sending it. Pure; runs on upstream lanes.
 //!
 //! Nothing that was hashed may stay behind: the hasher is used in place and wiped when dropped
-//! (sha2's `zeroize`), and [`scrub`] overwrites what its rounds left on the stack.
+//! (sha2's `zeroize`), and [`stack::scrub`] overwrites what its rounds left on the stack.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
+
+use crate::base::stack;
 
 /// Lower-case hexadecimal characters of a SHA-256.
 const HEX_CHARS: usize = 64;
 
-/// More stack than hashing takes: the rounds of SHA-256 need some hundred bytes, a build without
-/// optimisation some thousand.
-const SCRUBBED_BYTES: usize = 16 * 1024;
-
 /// `prefix`, then the lower-case hexadecimal SHA-256 of `parts` one after the other.
 pub(super) fn checksum(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
     let sum = hashed(prefix, parts);
-    scrub();
+    stack::scrub();
     sum
 }
 
-/// Never inlined: its frame has to lie where [`scrub`]'s will.
+/// Never inlined: its frame has to lie where [`stack::scrub`]'s will.
 #[inline(never)]
 fn hashed(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
     let mut hasher = Sha256::new();
@@ -39,14 +37,6 @@ fn hashed(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
         let _ = write!(text, "{byte:02x}");
     }
     text
-}
-
-/// Overwrites the stack below its caller, where a function that just returned kept its values.
-#[inline(never)]
-pub(super) fn scrub() {
-    let mut residue = [0_u8; SCRUBBED_BYTES];
-    residue.zeroize();
-    std::hint::black_box(&residue);
 }
 
 #[cfg(test)]

@@ -5,13 +5,16 @@
 //! travel with the coroutine to another thread, and is given back wherever that ends up.
 //!
 //! Bodies carry credentials, so a set that may have held one is wiped before it is given back or
-//! dropped, as far as it was used: once a turn, and not at all for requests without a body.
+//! dropped, as far as it was used: once a turn, and not at all for requests without a body. So is
+//! the stack below, where the parser of the head leaves the bytes behind it (it reads up to 32 at
+//! once), and handlers what they compared.
 
 use std::cell::RefCell;
 
 use zeroize::Zeroize;
 
 use super::head::Head;
+use crate::base::stack;
 
 /// Input a connection reads at once. Large enough for any usual request in one read.
 pub const READ_BYTES: usize = 16 * 1024;
@@ -91,6 +94,7 @@ impl Scratch {
             self.input[..self.input_used].zeroize();
             self.out.as_mut_slice().zeroize();
             self.body.as_mut_slice().zeroize();
+            stack::scrub();
             self.holds_body = false;
         }
         self.input_used = 0;

@@ -1,6 +1,7 @@
-//! The snapshot as complete responses, ready to be copied out.
+//! A JSON document as complete responses, ready to be copied out: the snapshot, signals, their
+//! record.
 //!
-//! The index warmer publishes on its own thread; the edge loads and picks without allocating,
+//! Warmers publish on their own threads; the edge loads and picks without allocating,
 //! locking, formatting or compressing. Must never compress JSON that has not changed.
 
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl Variant {
     }
 }
 
-/// One state of the snapshot in every form in which it can be asked for.
+/// One state of a document in every form in which it can be asked for.
 #[derive(Debug)]
 pub struct Published {
     br: Variant,
@@ -120,14 +121,14 @@ impl Published {
 
 /// The slot that publishers write and the edge reads.
 #[derive(Debug, Default)]
-pub struct PublishedSnapshot {
+pub struct PublishedJson {
     current: ArcSwapOption<Published>,
     /// Orders publishers among themselves; readers never take it.
     publishing: Mutex<()>,
     changes: AtomicU64,
 }
 
-impl PublishedSnapshot {
+impl PublishedJson {
     /// An empty slot: until the first [`publish`](Self::publish) there is nothing to serve.
     pub fn new() -> Self {
         Self::default()
@@ -188,8 +189,8 @@ mod tests {
     const NOW_MS: i64 = 784_111_777_000;
     const BODY: &[u8] = br#"{"index1_price":24321.88,"signals":[],"sectors":[]}"#;
 
-    fn published(json: &[u8]) -> PublishedSnapshot {
-        let slot = PublishedSnapshot::new();
+    fn published(json: &[u8]) -> PublishedJson {
+        let slot = PublishedJson::new();
         slot.publish(json.to_vec(), NOW_MS);
         slot
     }
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn nothing_is_published_before_the_first_data() {
-        let slot = PublishedSnapshot::new();
+        let slot = PublishedJson::new();
         slot.refresh_date(NOW_MS);
         assert!(slot.load().is_none());
     }
@@ -308,7 +309,7 @@ mod tests {
         assert_eq!(changed.json(), b"{}");
     }
 
-    impl PublishedSnapshot {
+    impl PublishedJson {
         fn load_full(&self) -> Arc<Published> {
             self.current.load_full().unwrap()
         }

@@ -4,6 +4,7 @@
 //! out or marks the whole as stale.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -74,6 +75,9 @@ pub struct Snapshot {
     pub index1: Level,
     pub bankindex: Level,
     pub index2: Level,
+    /// The JSON array of the signals shown, as their warmer wrote it; set by whoever publishes. Not
+    /// part of the stored form: the ledger has them.
+    pub signals: Arc<str>,
     pub sectors: Vec<SectorChange>,
     pub market: MarketView,
 }
@@ -102,6 +106,7 @@ impl Snapshot {
             index1: level(primary),
             bankindex: level(bank),
             index2: level(second),
+            signals: no_signals(),
             sectors,
             market: MarketView {
                 is_open: inputs.status.is_open,
@@ -141,8 +146,9 @@ impl Snapshot {
             write_optional(&mut out, level.change_pct);
             out.push(b',');
         }
-        // Signals come with their own issue; clients see the field from the start.
-        out.extend_from_slice(b"\"signals\":[],\"sectors\":[");
+        for part in ["\"signals\":", &*self.signals, ",\"sectors\":["] {
+            out.extend_from_slice(part.as_bytes());
+        }
         for (position, sector) in self.sectors.iter().enumerate() {
             out.extend_from_slice(if position == 0 { b"{\"name\":" } else { b",{\"name\":" });
             write_text(&mut out, &sector.name);
@@ -250,6 +256,11 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
+/// The array of signals while none were published.
+pub fn no_signals() -> Arc<str> {
+    Arc::from("[]")
+}
+
 /// Changes when the stored form does; another version is not read.
 const STORED_VERSION: u32 = 1;
 
@@ -319,6 +330,7 @@ impl Stored {
             index1,
             bankindex,
             index2,
+            signals: no_signals(),
             sectors,
             market: MarketView {
                 is_open: self.is_open,

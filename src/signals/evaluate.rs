@@ -203,7 +203,8 @@ impl Scores {
         scores
     }
 
-    fn count(&mut self, signal: &Judged, confidence: f64) {
+    /// Counts one more signal. Lowest, highest and calibration error are [`of`](Self::of)'s alone.
+    pub fn count(&mut self, signal: &Judged, confidence: f64) {
         let outcome = if signal.hit { 1.0 } else { 0.0 };
         let miss = confidence - outcome;
         self.signals += 1;

@@ -1,17 +1,34 @@
 //! Row 4: candlestick signals and what they are worth. Pure.
 //!
 //! `history` judges candles, `patterns` finds signals in them, `record` keeps count of how they
-//! did, date by date, and gives each its confidence, `evaluate` walks forward over years of candles
+//! did, date by date, and gives each its confidence, `list` and `reliability` are what clients see,
+//! `evaluate` walks forward over years of candles
 //! with nothing known but the past. All of it computes; nothing here reads a file, a clock or a
 //! store. Run by warm lanes and by the `signals evaluate` command.
 
 pub mod evaluate;
 pub mod history;
+pub mod list;
 pub mod patterns;
 pub mod record;
+pub mod reliability;
+
+pub use list::{ListedSignal, SignalList};
+pub use reliability::Reliability;
 
 /// Sessions after which a signal is judged, in the symbol's own sessions.
 pub const HORIZON_SESSIONS: usize = 5;
+
+/// What a confidence is.
+pub const MEANING: &str = "Share of similar past signals (last two years, this universe) followed \
+    by a move in this direction five sessions later, shrunk towards the market average. 0.50 means \
+    a coin.";
+
+/// What nobody may read into it.
+pub const DISCLAIMER: &str = "Information, not investment advice. Not proven better than a coin, \
+    nor than the market's own drift. No costs are counted; entering at the next open would give \
+    less. Signals of one day are not independent. A universe of today's members leaves out those \
+    that fell out of it, so that rises look likelier than they were.";
 
 /// What a signal claims: the close [`HORIZON_SESSIONS`] later is higher, or lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

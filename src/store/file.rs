@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0002_portfolios.sql"),
     include_str!("../../sql/store/0003_closes.sql"),
     include_str!("../../sql/store/0004_journal.sql"),
+    include_str!("../../sql/store/0005_signals.sql"),
 ];
 
 /// Why a file was not opened.

@@ -1,4 +1,4 @@
-//! Row 4: what was acknowledged. Accounts, portfolios, the journal.
+//! Row 4: what was acknowledged. Accounts, portfolios, the journal, candles, published signals.
 //!
 //! [`Store`] is the narrow trait above which nothing knows SQLite. Its methods may be called on the
 //! edge, where they park, and on OS threads, where they block; each ends by a deadline of its own.
@@ -15,6 +15,8 @@ mod journal;
 mod portfolios;
 mod readers;
 mod rows;
+mod signal_rows;
+mod signals;
 mod sqlite;
 mod writer;
 
@@ -25,12 +27,15 @@ pub use rows::{
     JournalEntry, JournalFields, NewUser, PointSource, Portfolio, Revocations, Side, StoreHealth,
     SyncState, User, UserSecrets, Valued,
 };
+pub use signal_rows::{
+    CandleHistory, LedgerEntry, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
+};
 pub use sqlite::{FILE_NAME, SqliteStore};
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Symbol, Synced};
+use crate::base::{Broker, Candle, Symbol, Synced};
 
 /// Decides, inside a sync's transaction, what is written: it sees what stands there before and may
 /// mark the new rows. Runs on the writer; must be quick and pure.
@@ -142,4 +147,41 @@ pub trait Store: Send + Sync {
     fn health(&self) -> StoreHealth;
     /// Tries the file: a read and, where writing was refused before, a write. Blocks.
     fn probe(&self);
+}
+
+/// Durable storage of candles and signals, for the warmer of signals. Every method may fail with
+/// [`StoreError`].
+pub trait SignalStore: Send + Sync {
+    /// What is stored of every symbol's candles.
+    fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError>;
+    /// A symbol's candles, oldest first.
+    fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError>;
+    /// Puts a whole history in the place of what is stored of its symbol.
+    fn replace_candles(&self, history: NewHistory) -> Result<(), StoreError>;
+    /// Adds the sessions after the last stored one, and drops what lies before `keep_from`.
+    fn append_candles(
+        &self,
+        symbol: &Symbol,
+        candles: Vec<Candle>,
+        keep_from: Date,
+    ) -> Result<(), StoreError>;
+    /// Notes that a symbol's candles are not to be used until all are fetched again.
+    fn want_refetch(&self, symbol: &Symbol, suspected: Option<Date>) -> Result<(), StoreError>;
+    /// Publishes a date's signals, found in so many symbols; once: false where the date was
+    /// published before, and then nothing is written.
+    fn publish_signals(
+        &self,
+        on: Date,
+        published_ms: i64,
+        symbols: usize,
+        signals: Vec<PublishedSignal>,
+    ) -> Result<bool, StoreError>;
+    /// First and last date that was published.
+    fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError>;
+    /// A date's signals in their order.
+    fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError>;
+    /// A page of the ledger after the line `after`.
+    fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError>;
+    /// Writes what became of signals; the first word stands.
+    fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>;
 }

@@ -32,7 +32,7 @@ const READ_DEADLINE_MS: u64 = 2_000;
 /// Longer than the wait for another process's lock.
 const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Pages of the close run: many rows, and nobody waits.
-const PAGE_DEADLINE_MS: u64 = 10_000;
+pub(super) const PAGE_DEADLINE_MS: u64 = 10_000;
 /// Waiting requests of each kind. Beyond it, refusing is kinder than a wait that ends late.
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
@@ -97,7 +97,7 @@ impl SqliteStore {
         })
     }
 
-    fn read<T: Send + 'static>(
+    pub(super) fn read<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -108,7 +108,7 @@ impl SqliteStore {
         self.told(outcome)
     }
 
-    fn write<T: Send + 'static>(
+    pub(super) fn write<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,

@@ -23,7 +23,7 @@ use super::{Event, JobReport, Parts};
 use crate::base::Symbol;
 use crate::store::{AccountId, CloseRun, Store, StoreError};
 
-pub use due::Due;
+pub use due::{Due, margin};
 pub use jobs::Done;
 use jobs::{Closes, Looked, PageOrder, Paged};
 use missing::Missing;
@@ -279,6 +279,11 @@ impl CloseWarmer {
     fn settle(&mut self) {
         self.settled = self.work.take().map(|work| work.due.date);
         self.gave_up = false;
+    }
+
+    /// Whether prices are asked for: other work of the evening leaves the feeds to it.
+    pub fn is_pricing(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.step == Step::Price && !work.missing.is_empty())
     }
 
     /// The word for health: `paused` while no close is due, `starting` until the store has said how

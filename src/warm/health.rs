@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
+use super::signals::Counts as SignalCounts;
 use super::vitals::{FeedVitals, SnapshotVitals, Vitals};
 use crate::base::{Source, ist};
 use crate::brokers::Readiness;
@@ -28,6 +29,7 @@ struct Health {
     feeds: Feeds,
     market: Market,
     close: Close,
+    signals: Signals,
     lanes: Vec<LaneReport>,
     disclaimer: &'static str,
 }
@@ -81,6 +83,7 @@ struct Warmers {
     instruments: &'static str,
     persist: &'static str,
     close: &'static str,
+    signals: &'static str,
 }
 
 #[derive(Serialize)]
@@ -120,6 +123,18 @@ struct Close {
     pages: u64,
     points: u64,
     carried: u64,
+}
+
+/// The list that is shown, and how the universe's symbols do.
+#[derive(Serialize)]
+struct Signals {
+    as_of: Option<String>,
+    symbols: usize,
+    /// Candles are suspect and being fetched anew.
+    silenced: usize,
+    /// No candle of the date that is due can be had.
+    failed: usize,
+    signals: usize,
 }
 
 #[derive(Serialize)]
@@ -162,7 +177,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         rounds: feed.rounds,
         failures: feed.failures,
     };
-    let Warmers { index, quotes, instruments, persist, close } = report.warmers;
+    let Warmers { index, quotes, instruments, persist, close, signals } = report.warmers;
     Vitals {
         seen_mono_ms: scheduler.parts.clock.monotonic_ms(),
         status: report.status,
@@ -183,6 +198,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
             ("instruments", instruments),
             ("persist", persist),
             ("close", close),
+            ("signals", signals),
         ],
     }
 }
@@ -202,11 +218,11 @@ fn report(scheduler: &Scheduler) -> Health {
     let broker_a = feed(scheduler, Some(&scheduler.broker_a), now_mono_ms);
     let public = feed(scheduler, scheduler.public.as_ref(), now_mono_ms);
     let close_state = scheduler.close.state(now_mono_ms);
+    let signals_state = scheduler.signals.state(now_mono_ms);
+    let evening_failed = close_state == "failing" || signals_state == "failing";
     let status = match (index, broker_a.state, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        ("ok", "ok", "ok")
-            if l2.backend != "none" && store.state == "ok" && close_state != "failing" =>
-        {
+        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
             "ok"
         }
         _ => "degraded",
@@ -237,16 +253,19 @@ fn report(scheduler: &Scheduler) -> Health {
             instruments: instruments_state(scheduler),
             persist,
             close: close_state,
+            signals: signals_state,
         },
         market: market(scheduler),
         feeds: Feeds { broker_a, public },
         close: close(scheduler.close.counts),
+        signals: signals(scheduler.signals.counts()),
         lanes: [
             &parts.broker_a_lane,
             &parts.public_lane,
             &parts.cache_lane,
             &parts.store_lane,
             &parts.close_lane,
+            &parts.signals_lane,
             &parts.crypto_lane,
         ]
         .map(|lane| lane_report(lane))
@@ -301,6 +320,11 @@ fn close(counts: Counts) -> Close {
     let Counts { date, priced, missing, cut_off, pages, points, carried } = counts;
     let date = date.map(|date| date.to_string());
     Close { date, priced, missing, cut_off, pages, points, carried }
+}
+
+fn signals(counts: SignalCounts) -> Signals {
+    let SignalCounts { as_of, symbols, silenced, failed, signals } = counts;
+    Signals { as_of: as_of.map(|date| date.to_string()), symbols, silenced, failed, signals }
 }
 
 fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {

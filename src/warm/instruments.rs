@@ -9,6 +9,7 @@ use jiff::civil::Date;
 
 use super::{Event, JobReport, Parts, lost};
 use crate::base::{Exchange, ist};
+use crate::brokers::broker_a::Tokens;
 use crate::brokers::{BrokerA, FeedError, Readiness};
 use crate::market::{InstrumentList, Origin};
 use crate::rt::edge;
@@ -34,17 +35,28 @@ pub struct InstrumentsWarmer {
 }
 
 impl InstrumentsWarmer {
-    /// Starts a fetch if the list is of an earlier day and a token can be had.
-    pub fn poll(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    /// Starts a fetch if the list is of an earlier day, or read back and broker A's tokens of some
+    /// symbol are unknown, and a token can be had. `tokens` learn from what comes.
+    pub fn poll(
+        &mut self,
+        parts: &Parts,
+        tokens: &Tokens,
+        tokens_are_today_s: bool,
+        now_mono_ms: u64,
+        events: &Sender<Event>,
+    ) {
         let now = parts.clock.now();
         let rested = self.asked_mono_ms.is_none_or(|asked| now_mono_ms - asked >= RETRY_MS);
         let list = parts.instruments.load();
-        let current = list.origin() == Origin::BrokerA && list.as_of() >= list_date(now);
+        let current = list.origin() == Origin::BrokerA
+            && list.as_of() >= list_date(now)
+            && (tokens_are_today_s || tokens.lacking().is_empty());
         drop(list);
         if self.in_flight || !rested || current || parts.token.usable(now).is_err() {
             return;
         }
         self.asked_mono_ms = Some(now_mono_ms);
+        let tokens = tokens.clone();
         let broker_a = Arc::clone(&parts.broker_a);
         let as_event = |fetched: Option<_>| Event::Instruments(fetched.unwrap_or_else(lost));
         let mut report = JobReport { events: events.clone(), outcome: None, as_event };
@@ -52,7 +64,7 @@ impl InstrumentsWarmer {
         self.in_flight = true;
         // A refusal is reported and logged like any other failure.
         let _ = parts.broker_a_lane.submit(FETCH_DEADLINE_MS, move || {
-            report.outcome = Some(fetch(&broker_a, list_date(now)));
+            report.outcome = Some(fetch(&broker_a, tokens, list_date(now)));
             drop(report);
         });
     }
@@ -86,7 +98,11 @@ fn paced<T>(call: impl Fn() -> Result<T, FeedError>) -> Result<T, FeedError> {
     }
 }
 
-fn fetch(broker_a: &BrokerA, as_of: Date) -> Result<InstrumentList, String> {
+fn fetch(
+    broker_a: &BrokerA,
+    mut tokens: Tokens,
+    as_of: Date,
+) -> Result<Box<(InstrumentList, Tokens)>, String> {
     let mut symbols = Vec::new();
     for exchange in [Exchange::Nse, Exchange::Bse] {
         let list = paced(|| broker_a.instruments(exchange)).map_err(|error| error.to_string())?;
@@ -96,7 +112,9 @@ fn fetch(broker_a: &BrokerA, as_of: Date) -> Result<InstrumentList, String> {
             skipped = list.skipped,
             "instruments fetched"
         );
+        tokens.learn(exchange, &list);
         symbols.extend(list.listed.into_iter().map(|listed| listed.symbol));
     }
-    InstrumentList::from_symbols(symbols, Origin::BrokerA, as_of).map_err(|error| error.to_string())
+    let list = InstrumentList::from_symbols(symbols, Origin::BrokerA, as_of);
+    Ok(Box::new((list.map_err(|error| error.to_string())?, tokens)))
 }

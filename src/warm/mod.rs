@@ -15,6 +15,7 @@ mod persist;
 mod policy;
 mod rounds;
 mod scheduler;
+mod signals;
 mod store_probe;
 mod vitals;
 
@@ -29,16 +30,18 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::base::{Clock, Source};
+use crate::brokers::broker_a::Tokens;
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
 use crate::cache::{Answers, L1, Misses, SecondLevel};
 use crate::config::{CacheSettings, CloseSettings, UpstreamSettings};
 use crate::http::Prepared;
-use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedSnapshot};
+use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
 use crate::ops::{Exit, log};
 use crate::rt::{Lane, threads};
-use crate::store::Store;
+use crate::store::{SignalStore, Store};
 
 use scheduler::Scheduler;
+pub use signals::Shelf;
 pub use vitals::{FeedVitals, SnapshotVitals, Vitals, WARMER_STATES};
 
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
@@ -55,13 +58,17 @@ pub enum Event {
     /// An upstream call ended.
     Round(Box<Round>),
     /// The day's instrument list arrived, or did not.
-    Instruments(Result<InstrumentList, String>),
+    Instruments(Result<Box<(InstrumentList, Tokens)>, String>),
     /// A write to the second level ended.
     Persisted(Result<(), String>),
     /// A call for closing prices ended.
     ClosePrices(Box<Round>),
     /// A job of the evening's revaluation ended; `None` when it was lost.
     Close(Box<close::Outcome>),
+    /// A call for daily candles ended.
+    Candles(Box<signals::Fetched>),
+    /// A job of the warmer of signals ended; `None` when it was lost.
+    Signals(Box<signals::Outcome>),
     /// A probe of the store ended; what it saw, the store knows.
     StoreProbed,
     Stop,
@@ -120,6 +127,12 @@ pub struct Parts {
     pub cache_lane: Arc<Lane>,
     /// The evening's revaluation asks the store here.
     pub close_lane: Arc<Lane>,
+    /// Candles are judged and searched for signals here.
+    pub signals_lane: Arc<Lane>,
+    pub signal_store: Arc<dyn SignalStore>,
+    pub universe: Universe,
+    /// Where signals and their record are shown.
+    pub shelf: Shelf,
     /// Users' finished answers, of which new points make some old.
     pub answers: Arc<Answers>,
     pub l1: Arc<L1>,
@@ -132,7 +145,7 @@ pub struct Parts {
     pub misses: Misses,
     pub probes: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
-    pub snapshot: Arc<PublishedSnapshot>,
+    pub snapshot: Arc<PublishedJson>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub vitals: Arc<ArcSwapOption<Vitals>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds

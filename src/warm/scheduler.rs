@@ -12,6 +12,7 @@ use super::index;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
+use super::signals::{SignalsWarmer, Turn};
 use super::store_probe::StoreProbe;
 use super::{Event, Parts, health, rounds};
 use crate::base::{Source, ist};
@@ -44,6 +45,7 @@ pub struct Scheduler {
     pub public: Option<FeedSlot>,
     pub instruments: InstrumentsWarmer,
     pub close: CloseWarmer,
+    pub signals: SignalsWarmer,
     pub unstored: Unstored,
     store_probe: StoreProbe,
     status: MarketStatus,
@@ -77,6 +79,7 @@ impl Scheduler {
             public,
             instruments: InstrumentsWarmer::default(),
             close: CloseWarmer::default(),
+            signals: SignalsWarmer::new(&parts.universe),
             unstored: Unstored::default(),
             store_probe: StoreProbe::default(),
             status,
@@ -101,8 +104,10 @@ impl Scheduler {
         if let Some(list) = persist::stored_instruments(&*self.parts.l2) {
             self.parts.instruments.store(Arc::new(list));
         }
+        self.signals.restore(&self.parts);
         if let Some(mut snapshot) = persist::stored_snapshot(&*self.parts.l2) {
             snapshot.remark(&self.status, true);
+            snapshot.signals = self.signals.top();
             self.parts.snapshot.publish(snapshot.to_json(), self.parts.clock.now_ms());
             self.snapshot = Some(snapshot);
             self.restored = true;
@@ -133,7 +138,10 @@ impl Scheduler {
             // What it is about is asked in the tick that follows; dropping it lets the next in.
             Event::Kick(kicked) => drop(kicked),
             Event::Round(round) => self.take_in(*round),
-            Event::Instruments(Ok(list)) => {
+            Event::Instruments(Ok(fetched)) => {
+                let (list, tokens) = *fetched;
+                self.signals.tokens = tokens;
+                self.signals.tokens_are_today_s = true;
                 self.unstored.instruments(&list);
                 self.parts.instruments.store(Arc::new(list));
                 self.instruments.ended(None);
@@ -154,6 +162,12 @@ impl Scheduler {
             Event::Close(outcome) => {
                 self.close.ended(*outcome, self.parts.clock.monotonic_ms());
             }
+            Event::Candles(fetched) => {
+                self.signals.take(*fetched, self.parts.clock.monotonic_ms());
+            }
+            Event::Signals(outcome) => {
+                self.signals.ended(*outcome, self.parts.clock.monotonic_ms());
+            }
             Event::StoreProbed => self.store_probe.ended(),
             Event::Stop => return false,
         }
@@ -166,15 +180,22 @@ impl Scheduler {
         self.follow_market(now_mono_ms);
         self.watch_feeds(now_mono_ms);
         self.revalue(now_mono_ms);
+        self.find_signals(true, now_mono_ms);
         self.ask_feeds(now_mono_ms);
-        self.instruments.poll(&self.parts, now_mono_ms, &self.events);
+        self.find_signals(false, now_mono_ms);
+        let Self { parts, signals, instruments, events, .. } = self;
+        let (tokens, today_s) = (&signals.tokens, signals.tokens_are_today_s);
+        instruments.poll(parts, tokens, today_s, now_mono_ms, events);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
         self.store_probe.poll(&self.parts, now_mono_ms, &self.events);
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
             self.second = now_ms / 1_000;
-            self.parts.snapshot.refresh_date(now_ms);
+            let Parts { snapshot, shelf, .. } = &self.parts;
+            for slot in [snapshot, &shelf.signals, &shelf.record] {
+                slot.refresh_date(now_ms);
+            }
             self.parts.misses.expire(UNWANTED_MS);
             self.parts.probes.expire(UNWANTED_MS);
             let (report, vitals) = health::build(self, &imf_fixdate(now_ms));
@@ -244,6 +265,7 @@ impl Scheduler {
         if let Some(public) = &mut self.public
             && !broker_a_serves
             && !self.close.asks_now(Source::Public, now_mono_ms)
+            && !self.signals.asks_now(Source::Public, now_mono_ms)
             && public.is_due(now_mono_ms, self.policy.public, waits)
         {
             rounds::ask(public, &self.parts, now_mono_ms, &self.events);
@@ -268,6 +290,17 @@ impl Scheduler {
         let waits = self.somebody_waits() || self.snapshot.is_none() || self.restored;
         let feeds: Vec<&FeedSlot> = std::iter::once(&self.broker_a).chain(&self.public).collect();
         self.close.poll(&self.parts, &feeds, waits, now_mono_ms, &self.events);
+    }
+
+    /// Candles and signals; they take what the close and the rounds leave.
+    fn find_signals(&mut self, before_rounds: bool, now_mono_ms: u64) {
+        let turn = Turn {
+            somebody_waits: self.somebody_waits() || self.snapshot.is_none() || self.restored,
+            close_is_pricing: self.close.is_pricing(),
+            public_is_asking: self.public.as_ref().is_some_and(FeedSlot::is_asking),
+            before_rounds,
+        };
+        self.signals.poll(&self.parts, turn, now_mono_ms, &self.events);
     }
 
     /// Until some feed may be asked again, as far as is known now.
@@ -315,7 +348,7 @@ impl Scheduler {
         let slots: Vec<&FeedSlot> = self.slots().collect();
         let indices = &self.parts.indices;
         let built = index::build(&slots, indices, &self.status, &self.policy, now, now_mono_ms);
-        let next = match (built, &self.snapshot) {
+        let mut next = match (built, &self.snapshot) {
             (Some(snapshot), _) => {
                 self.restored = false;
                 snapshot
@@ -327,6 +360,7 @@ impl Scheduler {
             }
             (None, _) => return,
         };
+        next.signals = self.signals.top();
         if self.snapshot.as_ref() != Some(&next) {
             self.parts.snapshot.publish(next.to_json(), self.parts.clock.now_ms());
             self.unstored.snapshot(&next);
@@ -336,7 +370,8 @@ impl Scheduler {
 
     fn sleep_ms(&self) -> u64 {
         // Only a feed that paces itself can become ready between two ticks.
-        self.slots().map(FeedSlot::wait_ms).min().unwrap_or(TICK_MS).clamp(1, TICK_MS)
+        let feeds_ms = self.slots().map(FeedSlot::wait_ms).min().unwrap_or(TICK_MS);
+        feeds_ms.min(self.signals.wait_ms(&self.parts)).clamp(1, TICK_MS)
     }
 
     /// Whether every feed there is has failed or cannot be asked.

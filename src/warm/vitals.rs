@@ -24,7 +24,7 @@ pub struct Vitals {
     pub snapshot: Option<SnapshotVitals>,
     pub feeds: [FeedVitals; 2],
     /// Name and state, one of [`WARMER_STATES`].
-    pub warmers: [(&'static str, &'static str); 5],
+    pub warmers: [(&'static str, &'static str); 6],
 }
 
 /// The published snapshot.

@@ -9,13 +9,14 @@ use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
 
 /// A running `bhav`, killed when dropped.
 pub struct Program {
-    child: Child,
+    pub child: Child,
     /// Everything it printed up to where it listens.
     pub printed: String,
     pub address: String,
 }
 
-fn bhav(args: &[&str]) -> Command {
+/// The program with these arguments and no environment.
+pub fn bhav(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
     command.env_clear().args(args).stdin(Stdio::null());
     command
@@ -26,7 +27,8 @@ impl Program {
         Self::of(bhav(args).stderr(Stdio::null()))
     }
 
-    fn of(command: &mut Command) -> Self {
+    /// Runs `command` until it listens.
+    pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut printed = String::new();
@@ -46,12 +48,12 @@ impl Program {
         self.child.wait().unwrap();
     }
 
-    fn terminate(&self) {
+    pub fn terminate(&self) {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 
-    fn exit(&mut self) -> ExitStatus {
+    pub fn exit(&mut self) -> ExitStatus {
         until("the program's end", || self.child.try_wait().unwrap())
     }
 }

@@ -1,8 +1,10 @@
 //! What the tests share: a server to attack, a raw client that believes nothing, bounded waiting.
 
+pub mod canaries;
 pub mod harness;
 pub mod probe;
 pub mod process;
+pub mod upstream;
 pub mod wait;
 pub mod wire;
 

@@ -1,17 +1,25 @@
-//! An API secret leaves the process with the call that used it: a search of all its memory.
+//! An API secret leaves the process with the call that used it, or panicked with it: a search of
+//! all its memory.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::TcpStream;
 
+use bhav::base::Clock;
 use bhav::brokers::Credentials;
+use bhav::rt::{Lane, LaneError, LaneSpec};
+use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
 use super::bench::Bench;
+use crate::support::Harness;
 
 /// Bytes read at once; the end of one piece is kept for the next.
 const PIECE_BYTES: usize = 1 << 20;
 /// The secret is kept under this mask, so that the search does not find itself.
 const MASK: u8 = 0x5a;
+/// The end of it is searched for: what is freed loses its first bytes to the allocator.
+const TAIL_BYTES: usize = 16;
 
 /// A secret of this run alone, masked.
 fn masked_secret() -> Vec<u8> {
@@ -28,6 +36,7 @@ fn unmasked(masked: &[u8]) -> Zeroizing<String> {
 
 /// How often the secret stands in the writable memory of this process.
 fn found(masked: &[u8]) -> usize {
+    let masked = &masked[masked.len() - TAIL_BYTES..];
     let mut memory = File::open("/proc/self/mem").unwrap();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let mut piece = vec![0; PIECE_BYTES];
@@ -70,7 +79,7 @@ fn no_copy_of_an_api_secret_outlives_its_sync() {
     let mut settings = bhav::sim::SimSettings { rate_limits: false, ..Default::default() };
     // The simulator does not know the secret, so that only the clients can have left it behind.
     settings.broker_a.api_secret = "another".into();
-    let clock = bhav::base::Clock::starting_at("2026-11-20T11:00:00+05:30".parse().unwrap());
+    let clock = Clock::starting_at("2026-11-20T11:00:00+05:30".parse().unwrap());
     let bench = Bench::set(settings, clock, |_| {});
     let held = unmasked(&masked);
     assert!(found(&masked) >= 1, "the search works");
@@ -81,5 +90,44 @@ fn no_copy_of_an_api_secret_outlives_its_sync() {
         bench.broker_b.sync(&login).unwrap_err();
     }
     drop(held);
+    assert_eq!(found(&masked), 0);
+}
+
+#[test]
+fn a_panic_amid_credentials_leaves_none() {
+    let masked = masked_secret();
+    let held = unmasked(&masked);
+    let spec = LaneSpec { name: "panics", threads: 1, queue_max: 1 };
+    let lane = Lane::start(&spec, &Clock::system()).unwrap();
+    let credentials = Credentials {
+        api_key: "key".into(),
+        api_secret: held.as_str().into(),
+        one_time_code: "code".into(),
+    };
+    let ticket = lane.submit(20_000, move || {
+        let api_secret = credentials.api_secret.expose_secret();
+        assert!(api_secret.is_empty(), "on purpose");
+    });
+    assert_eq!(ticket.unwrap().wait(), Err(LaneError::Panicked));
+
+    // And in a handler, with the secret in the request's body: whole, in pieces, in chunks.
+    let harness = Harness::start();
+    let head = "POST /panic HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
+    let length = format!("Content-Length: {}\r\n\r\n", held.len());
+    let chunk = format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", held.len());
+    for (framing, end, pieces) in [(&length, "", 1), (&length, "", 2), (&chunk, "\r\n0\r\n\r\n", 1)]
+    {
+        let mut stream = TcpStream::connect(&harness.address).unwrap();
+        stream.write_all(format!("{head}{framing}").as_bytes()).unwrap();
+        for piece in held.as_bytes().chunks(held.len().div_ceil(pieces)) {
+            stream.write_all(piece).unwrap();
+        }
+        stream.write_all(end.as_bytes()).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        assert!(said.starts_with("HTTP/1.1 500"), "{said}");
+    }
+    drop(held);
+    drop(harness);
     assert_eq!(found(&masked), 0);
 }

@@ -8,21 +8,10 @@ use super::candles::Folder;
 use crate::signals::evaluate::{BIN_EDGES, Judged, Scores, Universe};
 use crate::signals::patterns::Key;
 use crate::signals::record::{WINDOW_DATES, Weight, prior};
-use crate::signals::{Direction, HORIZON_SESSIONS};
+use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
 
 /// Keys with fewer dates than this are not listed: they say next to nothing.
 pub const LISTED_DATES_MIN: u32 = 30;
-
-/// What a confidence is.
-pub const MEANING: &str = "Share of similar past signals (last two years, this universe) followed \
-    by a move in this direction five sessions later, shrunk towards the market average. 0.50 means \
-    a coin.";
-
-/// What nobody may read into it.
-pub const DISCLAIMER: &str = "Information, not investment advice. Not proven better than a coin, \
-    nor than the market's own drift. No costs are counted; entering at the next open would give \
-    less. Signals of one day are not independent. A universe of today's members leaves out those \
-    that fell out of it, so that rises look likelier than they were.";
 
 /// Everything that is told of a universe.
 #[derive(Debug, Serialize)]

@@ -22,7 +22,7 @@ use super::instruments::{self, InstrumentList};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
 use super::wire::{self, QuoteRow};
-use crate::base::{Clock, Exchange, Quote, Source, Symbol, Synced};
+use crate::base::{Clock, Exchange, Quote, Source, Symbol, Synced, stack};
 use crate::brokers::counters::{CallCounts, ClassReading};
 use crate::brokers::gate::Gate;
 use crate::brokers::history::{DailyCandles, Days};
@@ -173,7 +173,10 @@ impl BrokerA {
                 Err(FeedError::TokenDead { .. }) => Err(refused("request token not accepted")),
                 other => other,
             }
-        })?;
+        });
+        // The parser leaves pieces of the token.
+        stack::scrub();
+        let login = login?;
         let now = self.clock.now();
         // A login time by which a fresh token were expired already is somebody's wrong clock.
         let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);

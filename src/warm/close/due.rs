@@ -23,6 +23,14 @@ const MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
 /// Some stamp the last price with the last second of trading.
 const STAMP_SLACK: SignedDuration = SignedDuration::from_secs(60);
 
+/// How long after the official close `source` can be expected to say it.
+pub fn margin(source: Source) -> SignedDuration {
+    match source {
+        Source::BrokerA => MARGIN_BROKER_A,
+        Source::Public => MARGIN_PUBLIC,
+    }
+}
+
 /// A close that can be revalued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
@@ -58,11 +66,7 @@ impl Due {
 
     /// Whether `source` can be expected to say the close.
     pub fn has_settled(&self, source: Source, now: Timestamp) -> bool {
-        let margin = match source {
-            Source::BrokerA => MARGIN_BROKER_A,
-            Source::Public => MARGIN_PUBLIC,
-        };
-        now < self.until && now.duration_since(self.close) >= margin
+        now < self.until && now.duration_since(self.close) >= margin(source)
     }
 
     /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index.

@@ -1,0 +1,1 @@
+DELETE FROM candles WHERE symbol = ?1 AND date < ?2

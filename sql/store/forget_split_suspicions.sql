@@ -1,0 +1,1 @@
+DELETE FROM split_suspicions WHERE symbol = ?1

@@ -1,0 +1,131 @@
+//! `GET /api/signals` and `GET /api/signals/record`: ready-made documents, copied out. A filtered
+//! list is formatted from memory, some dozen rows.
+
+use super::query::once;
+use super::{Call, State};
+use crate::base::Symbol;
+use crate::http::reply::JSON;
+use crate::http::{Problem, Reply};
+use crate::market::PublishedJson;
+use crate::signals::{Direction, ListedSignal};
+
+/// The first list comes when every symbol's candles have.
+const RETRY_AFTER_S: u64 = 30;
+
+/// As the unfiltered list has it, but that there is nothing to validate against.
+const HEADERS: &[(&str, &str)] = &[("Cache-Control", "public, no-cache")];
+
+/// Which signals a client wants to see.
+#[derive(Default)]
+struct Filter {
+    direction: Option<Direction>,
+    symbol: Option<Symbol>,
+    samples_min: u32,
+}
+
+impl Filter {
+    fn keeps(&self, signal: &ListedSignal) -> bool {
+        self.direction.is_none_or(|direction| signal.direction == direction)
+            && self.symbol.as_ref().is_none_or(|symbol| signal.symbol == *symbol)
+            && signal.samples >= self.samples_min
+    }
+}
+
+/// Every signal of the last published date. Never waits.
+pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let Some(filter) = filter(call.request.query().unwrap_or_default())? else {
+        return prepared(&state.signals, call, reply);
+    };
+    let list = state.signal_list.load();
+    let list = list.as_deref().ok_or_else(not_ready)?;
+    list.write_json(reply.body(), |signal| filter.keeps(signal));
+    reply.send(200, JSON, HEADERS);
+    Ok(())
+}
+
+/// How published signals did. Never waits.
+pub fn record(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    prepared(&state.signals_record, call, reply)
+}
+
+fn prepared(slot: &PublishedJson, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let request = &call.request;
+    let published = slot.load();
+    let published = published.as_deref().ok_or_else(not_ready)?;
+    reply.prepared(published.select(request.accept_encoding(), request.if_none_match()));
+    Ok(())
+}
+
+fn not_ready() -> Problem {
+    let detail = "No signals have been published yet; candles are being fetched.";
+    Problem::unavailable("signals_not_ready", detail, RETRY_AFTER_S)
+}
+
+/// `None` without any; every fault is told.
+fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
+    let mut filter = Filter::default();
+    let mut given = false;
+    let mut faults: Vec<(&'static str, &'static str)> = Vec::new();
+    for name in ["direction", "symbol", "min_samples"] {
+        let text = match once(query, name.as_bytes()) {
+            Ok(None) => continue,
+            Ok(Some(text)) => text,
+            Err(_) => {
+                faults.push((name, "Give it once, and well encoded."));
+                continue;
+            }
+        };
+        given = true;
+        let (good, wanted) = match name {
+            "direction" => {
+                filter.direction = Direction::parse(&text);
+                (filter.direction.is_some(), "Either bullish or bearish.")
+            }
+            "symbol" => {
+                filter.symbol = Symbol::parse(&text);
+                (filter.symbol.is_some(), "EXCHANGE:TICKER, such as NSE:INFY.")
+            }
+            _ => {
+                let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+                let samples = text.parse().ok().filter(|_| digits);
+                filter.samples_min = samples.unwrap_or_default();
+                (samples.is_some(), "A whole number, not negative.")
+            }
+        };
+        if !good {
+            faults.push((name, wanted));
+        }
+    }
+    if faults.is_empty() {
+        return Ok(given.then_some(filter));
+    }
+    let problem = Problem::new(400, "validation_failed", "A query parameter is not valid.");
+    Err(faults.into_iter().fold(problem, |problem, (name, message)| problem.field(name, message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(query: &str) -> Vec<String> {
+        let problem = filter(query.as_bytes()).err().unwrap();
+        assert_eq!((problem.status, problem.code), (400, "validation_failed"));
+        problem.errors.iter().map(|error| error.field.to_string()).collect()
+    }
+
+    #[test]
+    fn filters_are_read_and_every_fault_is_told() {
+        assert!(filter(b"").unwrap().is_none());
+        assert!(filter(b"other=1").unwrap().is_none());
+        let read = filter(b"direction=bearish&symbol=NSE%3AM%26M&min_samples=30").unwrap().unwrap();
+        assert_eq!(read.direction, Some(Direction::Bearish));
+        assert_eq!(read.symbol.unwrap().as_str(), "NSE:M&M");
+        assert_eq!(read.samples_min, 30);
+        let all = "direction=up&symbol=INFY&min_samples=-1";
+        assert_eq!(fields(all), ["direction", "symbol", "min_samples"]);
+        for bad in ["min_samples=+3", "min_samples=9999999999", "min_samples=", "min_samples=%"] {
+            assert_eq!(fields(bad), ["min_samples"], "{bad}");
+        }
+        assert_eq!(fields("direction=bullish&direction=bullish"), ["direction"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Candles, suspicions, and a ledger that nobody can rewrite.
+
+use jiff::civil::date;
+
+use super::*;
+use crate::base::Clock;
+
+const DAY: Date = date(2026, 11, 20);
+
+fn fresh() -> (tempfile::TempDir, SqliteStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&dir.path().join("s"), 1, &Clock::system()).unwrap();
+    (dir, store)
+}
+
+fn infy() -> Symbol {
+    Symbol::parse("NSE:INFY").unwrap()
+}
+
+fn candle(day: i8, close_e4: i64) -> Candle {
+    let date = date(2026, 11, day);
+    Candle { date, open_e4: 1, high_e4: 9, low_e4: 1, close_e4, volume: 7 }
+}
+
+fn history(candles: Vec<Candle>, suspicions: Vec<SplitSuspicion>) -> NewHistory {
+    NewHistory { symbol: infy(), source: Source::Public, simulated: true, candles, suspicions }
+}
+
+fn signal(rank: u32, hit_rate: Option<f64>) -> PublishedSignal {
+    PublishedSignal {
+        symbol: infy(),
+        pattern: format!("pattern_{rank}"),
+        bullish: rank == 1,
+        confidence: 0.512_345_678_901,
+        dates: 3,
+        hit_rate,
+        base_rate: 0.53,
+        close_e4: 15_000_000,
+        rank,
+        simulated: true,
+    }
+}
+
+#[test]
+fn histories_are_replaced_appended_and_marked() {
+    let (_dir, store) = fresh();
+    assert_eq!(store.candle_histories().unwrap(), []);
+    let confirmed = SplitSuspicion { date: date(2026, 11, 18), confirmed: true };
+    store.replace_candles(history(vec![candle(17, 1), candle(18, 2)], vec![confirmed])).unwrap();
+    store.append_candles(&infy(), vec![candle(19, 3)], date(2026, 11, 18)).unwrap();
+    assert_eq!(store.candles(&infy()).unwrap(), [candle(18, 2), candle(19, 3)]);
+    let held = CandleHistory {
+        symbol: infy(),
+        source: Source::Public,
+        simulated: true,
+        refetch: false,
+        last: Some(date(2026, 11, 19)),
+        suspicions: vec![confirmed],
+    };
+    assert_eq!(store.candle_histories().unwrap(), [held.clone()]);
+    let suspected = date(2026, 11, 19);
+    store.want_refetch(&infy(), Some(suspected)).unwrap();
+    store.want_refetch(&infy(), Some(confirmed.date)).unwrap();
+    let marked = store.candle_histories().unwrap().remove(0);
+    assert!(marked.refetch);
+    let unconfirmed = SplitSuspicion { date: suspected, confirmed: false };
+    assert_eq!(marked.suspicions, [confirmed, unconfirmed], "what is confirmed stays so");
+    store.replace_candles(history(vec![candle(19, 4)], Vec::new())).unwrap();
+    let again = store.candle_histories().unwrap().remove(0);
+    assert_eq!((again.refetch, again.suspicions.len()), (false, 0));
+    assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
+    // A date that is there already breaks the whole append.
+    assert!(store.append_candles(&infy(), vec![candle(20, 5), candle(19, 5)], DAY).is_err());
+    assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
+}
+
+#[test]
+fn a_date_is_published_once_and_its_outcomes_too() {
+    let (_dir, store) = fresh();
+    assert_eq!(store.signal_dates().unwrap(), None);
+    let signals = vec![signal(2, None), signal(1, Some(1.0 / 3.0))];
+    assert!(store.publish_signals(DAY, 1, 5, signals.clone()).unwrap());
+    let other = vec![PublishedSignal { confidence: 0.9, ..signal(1, None) }];
+    assert!(!store.publish_signals(DAY, 2, 5, other).unwrap());
+    let tomorrow = DAY.tomorrow().unwrap();
+    assert!(store.publish_signals(tomorrow, 2, 5, Vec::new()).unwrap());
+    assert_eq!(store.signal_dates().unwrap(), Some((DAY, tomorrow)));
+    assert_eq!(store.signals_of(DAY).unwrap(), [signals[1].clone(), signals[0].clone()]);
+    assert_eq!(store.signals_of(tomorrow).unwrap(), []);
+    let page = store.ledger(0, 1).unwrap();
+    let rest = store.ledger(page[0].id, 10).unwrap();
+    assert_eq!((page.len(), rest.len(), page[0].on), (1, 1, DAY));
+    let hit = SignalOutcome { judged_on: tomorrow, from_close_e4: 1, to_close_e4: 2, hit: true };
+    store.keep_outcomes(vec![(page[0].id, hit)]).unwrap();
+    let miss = SignalOutcome { hit: false, ..hit };
+    store.keep_outcomes(vec![(page[0].id, miss), (rest[0].id, miss)]).unwrap();
+    let outcomes: Vec<_> =
+        store.ledger(0, 10).unwrap().into_iter().map(|entry| entry.outcome).collect();
+    assert_eq!(outcomes, [Some(hit), Some(miss)]);
+    assert!(store.keep_outcomes(vec![(99, hit)]).is_err(), "of a signal never published");
+}
+
+#[test]
+fn what_was_published_cannot_be_altered_by_any_statement() {
+    let (dir, store) = fresh();
+    store.publish_signals(DAY, 1, 5, vec![signal(1, None)]).unwrap();
+    let outcome = SignalOutcome { judged_on: DAY, from_close_e4: 1, to_close_e4: 2, hit: true };
+    store.keep_outcomes(vec![(1, outcome)]).unwrap();
+    let before = store.ledger(0, 10).unwrap();
+    let file = Connection::open(dir.path().join("s")).unwrap();
+    for statement in [
+        "UPDATE signal_ledger SET confidence = 0.9",
+        "UPDATE signal_ledger SET provisional = 1",
+        "DELETE FROM signal_ledger",
+        "UPDATE signal_outcomes SET hit = 0",
+        "DELETE FROM signal_outcomes",
+        "UPDATE signal_dates SET symbols = 50",
+        "DELETE FROM signal_dates",
+    ] {
+        let error = file.execute(statement, []).unwrap_err().to_string();
+        assert!(error.contains("never"), "{statement}: {error}");
+    }
+    assert_eq!(store.ledger(0, 10).unwrap(), before);
+}

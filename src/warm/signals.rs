@@ -1,0 +1,286 @@
+//! Daily candles of the universe, and the signals found in them.
+//!
+//! After the official close of each trading date, and at start, every symbol's missing candles are
+//! fetched, judged and stored one by one, so that a restart goes on where it was. When nothing more
+//! is to be expected, the date's signals are found, published once, and those of earlier dates are
+//! judged. State of the scheduler's thread; feeds are asked on their lanes, the store and all
+//! computing on the lane `signals`. Must never keep a round of quotes waiting.
+
+mod due;
+mod fetch;
+mod jobs;
+mod tracked;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use jiff::civil::Date;
+
+use super::{Event, JobReport, Parts};
+use crate::base::Source;
+use crate::brokers::broker_a::Tokens;
+use crate::market::instruments::embedded_instruments;
+use crate::market::{Universe, no_signals};
+use crate::store::{SignalStore, StoreError};
+
+use due::settled_date;
+pub use fetch::Fetched;
+use fetch::{Call, counted};
+use jobs::{Arrived, RebuildOrder, Shown, Taken, Verdict};
+pub use jobs::{Done, Shelf};
+use tracked::Tracked;
+
+/// After a failure of the store.
+const RETRY_MS: u64 = 30_000;
+/// A job waits for the one before it at most; a rebuild of 500 symbols takes a second.
+const JOB_DEADLINE_MS: u64 = 120_000;
+/// A date whose signals are not there so long after it came due is worth telling.
+const LATE_MS: u64 = 60 * 60_000;
+/// The part of the universe, in percent, without whose candles a date is not published: the vendors
+/// or our calendar err then, not single symbols.
+const SHARE_MIN_PERCENT: usize = 50;
+
+/// How a job on the lane `signals` ended; `None` when it was lost.
+pub type Outcome = Option<Result<Done, StoreError>>;
+
+/// What the scheduler knows when it gives the warmer its turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    pub somebody_waits: bool,
+    pub close_is_pricing: bool,
+    pub public_is_asking: bool,
+    /// The tick's rounds have not gone out yet.
+    pub before_rounds: bool,
+}
+
+/// Owner of candles' and signals' state.
+pub struct SignalsWarmer {
+    tracked: Vec<Tracked>,
+    pub tokens: Tokens,
+    /// The day's list of broker A has been read, so a symbol without a token has none.
+    pub tokens_are_today_s: bool,
+    loaded: bool,
+    /// The date whose candles are due.
+    target: Option<Date>,
+    /// When it came due, or this process began.
+    began_mono_ms: u64,
+    broker_a: Call,
+    public: Call,
+    arrived: VecDeque<Arrived>,
+    in_flight: bool,
+    retry_mono_ms: u64,
+    /// Why the store did not do what it should; cleared by its next success.
+    failure: Option<String>,
+    shown: Shown,
+}
+
+/// For health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    pub as_of: Option<Date>,
+    pub symbols: usize,
+    pub silenced: usize,
+    pub failed: usize,
+    pub signals: usize,
+}
+
+impl SignalsWarmer {
+    /// At rest; [`restore`](Self::restore) follows.
+    pub fn new(universe: &Universe) -> Self {
+        let embedded = embedded_instruments();
+        let wanted = universe.symbols().iter().map(|symbol| {
+            let row = embedded.iter().find(|row| row.symbol == *symbol);
+            (symbol.clone(), row.and_then(|row| row.broker_a_token))
+        });
+        Self {
+            tracked: universe.symbols().iter().cloned().map(Tracked::new).collect(),
+            tokens: Tokens::new(wanted),
+            tokens_are_today_s: false,
+            loaded: false,
+            target: None,
+            began_mono_ms: 0,
+            broker_a: Call::default(),
+            public: Call::default(),
+            arrived: VecDeque::new(),
+            in_flight: false,
+            retry_mono_ms: 0,
+            failure: None,
+            shown: Shown { as_of: None, top: no_signals(), signals: 0 },
+        }
+    }
+
+    /// Reads what the store has, so that the last list is served from the start. Blocks.
+    pub fn restore(&mut self, parts: &Parts) {
+        let loaded = jobs::load(&*parts.signal_store, &parts.shelf, parts.clock.now_ms());
+        self.ended(Some(loaded), parts.clock.monotonic_ms());
+    }
+
+    /// Takes the next steps that are due.
+    pub fn poll(&mut self, parts: &Parts, turn: Turn, now_mono_ms: u64, events: &Sender<Event>) {
+        self.follow(parts, now_mono_ms);
+        self.use_lane(parts, now_mono_ms, events);
+        if self.loaded {
+            self.ask(parts, Source::BrokerA, turn, now_mono_ms, events);
+            self.ask(parts, Source::Public, turn, now_mono_ms, events);
+        }
+    }
+
+    /// Goes over to the next date. What is under way is about the old one and joins all the same.
+    fn follow(&mut self, parts: &Parts, now_mono_ms: u64) {
+        let due = settled_date(&parts.calendar, Source::BrokerA, parts.clock.now());
+        if due == self.target {
+            return;
+        }
+        self.target = due;
+        self.began_mono_ms = now_mono_ms;
+        self.tracked.iter_mut().for_each(Tracked::begin_date);
+    }
+
+    fn use_lane(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+        if self.in_flight || now_mono_ms < self.retry_mono_ms {
+            return;
+        }
+        let (shelf, now_ms) = (parts.shelf.clone(), parts.clock.now_ms());
+        if !self.loaded {
+            self.submit(parts, events, move |store| jobs::load(store, &shelf, now_ms));
+        } else if let Some(arrived) = self.arrived.pop_front() {
+            let calendar = Arc::clone(&parts.calendar);
+            self.submit(parts, events, move |store| jobs::take_in(store, &calendar, arrived));
+        } else if let Some(date) = self.date_to_publish() {
+            let trusted = self.tracked.iter().filter(|tracked| !tracked.is_silenced());
+            let symbols = trusted.filter_map(|tracked| {
+                let held = tracked.history.as_ref()?;
+                Some((tracked.symbol.clone(), held.simulated))
+            });
+            let order = RebuildOrder { date, symbols: symbols.collect(), now_ms, shelf };
+            self.submit(parts, events, move |store| jobs::rebuild(store, &order));
+        }
+    }
+
+    /// The date that is due, if it is not published and nothing more is to be expected of it.
+    fn date_to_publish(&self) -> Option<Date> {
+        let date = self.target.filter(|date| self.shown.as_of < Some(*date))?;
+        let settled = self.tracked.iter().all(|tracked| tracked.is_settled(date));
+        let there = counted(&self.tracked, |tracked| tracked.has(date));
+        let enough = there * 100 >= self.tracked.len() * SHARE_MIN_PERCENT;
+        (settled && enough).then_some(date)
+    }
+
+    fn submit(
+        &mut self,
+        parts: &Parts,
+        events: &Sender<Event>,
+        job: impl FnOnce(&dyn SignalStore) -> Result<Done, StoreError> + Send + 'static,
+    ) {
+        let as_event = |outcome: Outcome| Event::Signals(Box::new(outcome));
+        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
+        let store = Arc::clone(&parts.signal_store);
+        // Before it is sent: whatever becomes of it is reported.
+        self.in_flight = true;
+        let _ = parts.signals_lane.submit(JOB_DEADLINE_MS, move || {
+            report.outcome = Some(job(&*store));
+            drop(report);
+        });
+    }
+
+    /// Takes in how a job ended.
+    pub fn ended(&mut self, outcome: Outcome, now_mono_ms: u64) {
+        self.in_flight = false;
+        let done = match outcome {
+            Some(Ok(done)) => done,
+            failed => {
+                let failure = failed.and_then(Result::err).map(|error| error.to_string());
+                let failure = failure.unwrap_or_else(|| "the job was lost".to_owned());
+                if self.failure.as_ref() != Some(&failure) {
+                    tracing::warn!(failure, "signals cannot be kept; trying again");
+                }
+                self.failure = Some(failure);
+                self.retry_mono_ms = now_mono_ms + RETRY_MS;
+                // What was to be stored is lost, and asked for again.
+                self.loaded = false;
+                return;
+            }
+        };
+        self.failure = None;
+        match done {
+            Done::Loaded(histories, shown) => {
+                self.loaded = true;
+                self.shown = shown;
+                let mut held: Vec<_> = histories;
+                for tracked in &mut self.tracked {
+                    let at = held.iter().position(|held| held.symbol == tracked.symbol);
+                    tracked.history = at.map(|at| held.swap_remove(at));
+                    // Calls under way go on; what a failed job carried is gone.
+                    tracked.in_flight = false;
+                }
+                for call in [&self.broker_a, &self.public] {
+                    if let Some(at) = call.symbol() {
+                        self.tracked[at].in_flight = true;
+                    }
+                }
+                self.arrived.iter().for_each(|arrived| self.tracked[arrived.at].in_flight = true);
+            }
+            Done::Taken(taken) => self.taken(taken, now_mono_ms),
+            Done::Rebuilt(shown) => self.shown = shown,
+        }
+    }
+
+    fn taken(&mut self, taken: Taken, now_mono_ms: u64) {
+        let Taken { at, source, verdict } = taken;
+        let tracked = &mut self.tracked[at];
+        tracked.in_flight = false;
+        match verdict {
+            Verdict::Stored { held, gap } => {
+                if let Some(date) = self.target {
+                    tracked.stored(held, date, gap, now_mono_ms);
+                }
+            }
+            Verdict::Patchy { missing, faults } => {
+                let symbol = tracked.symbol.as_str();
+                let source_name = source.as_str();
+                tracing::warn!(symbol, source = source_name, missing, faults, "candles refused");
+                tracked.patchy = true;
+                tracked.failed(source, false, now_mono_ms);
+            }
+        }
+    }
+
+    /// The snapshot's array.
+    pub fn top(&self) -> Arc<str> {
+        Arc::clone(&self.shown.top)
+    }
+
+    /// For health.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            as_of: self.shown.as_of,
+            symbols: self.tracked.len(),
+            silenced: counted(&self.tracked, Tracked::is_silenced),
+            failed: counted(&self.tracked, |tracked| tracked.given_up),
+            signals: self.shown.signals,
+        }
+    }
+
+    /// The word for health: `starting` before the first list, `ok` while the list is of the date
+    /// that is due or its candles are being fetched, `stale` when that takes long, `failing` while
+    /// the store or the feeds do not work, `paused` where the calendar knows no date.
+    pub fn state(&self, now_mono_ms: u64) -> &'static str {
+        let Some(date) = self.target else { return "paused" };
+        if self.failure.is_some() {
+            return "failing";
+        }
+        if self.shown.as_of >= Some(date) {
+            return "ok";
+        }
+        let feeds_fail = [&self.broker_a, &self.public].iter().any(|call| call.failure.is_some());
+        let late = now_mono_ms.saturating_sub(self.began_mono_ms) >= LATE_MS;
+        match (feeds_fail, self.shown.as_of) {
+            (true, _) if late => "failing",
+            (_, Some(_)) if late => "stale",
+            (true, None) => "failing",
+            (false, None) => "starting",
+            (_, Some(_)) => "ok",
+        }
+    }
+}
