@@ -12,7 +12,7 @@ use crate::api::Api;
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
 use crate::brokers::transport::BadUrl;
-use crate::config::{AdminSettings, Config};
+use crate::config::{AdminSettings, Config, LISTEN_OFF};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
 use crate::ops::Exit;
@@ -138,7 +138,7 @@ impl App {
 
 fn admin_listener(settings: &AdminSettings) -> Result<Option<Listener>, StartError> {
     match settings.listen.as_str() {
-        AdminSettings::OFF => Ok(None),
+        LISTEN_OFF => Ok(None),
         address => Listener::bind(address).map(Some).map_err(StartError::AdminListen),
     }
 }

@@ -111,16 +111,14 @@ impl Default for HttpSettings {
     }
 }
 
+/// In place of an address: there is no such listener.
+pub const LISTEN_OFF: &str = "off";
+
 /// The operator's own listener: metrics and probes.
 #[derive(Debug, Clone)]
 pub struct AdminSettings {
-    /// `127.0.0.1:9464`, `unix:PATH`, or [`OFF`](Self::OFF).
+    /// `127.0.0.1:9464`, `unix:PATH`, or [`LISTEN_OFF`].
     pub listen: String,
-}
-
-impl AdminSettings {
-    /// In place of an address: there is no such listener.
-    pub const OFF: &str = "off";
 }
 
 impl Default for AdminSettings {

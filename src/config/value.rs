@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::{AdminSettings, LogFormat};
+use super::{LISTEN_OFF, LogFormat};
 
 /// Why a text is no value of its setting, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn switch(text: &str) -> Result<bool, Refused> {
 
 /// As [`listen`], or `off`.
 pub fn listen_or_off(text: &str) -> Result<String, Refused> {
-    if text == AdminSettings::OFF {
+    if text == LISTEN_OFF {
         return Ok(text.to_owned());
     }
     listen(text).map_err(|mut why| {
