@@ -72,6 +72,11 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Name and value of the circumstances that a section of its own repeats.
+pub fn describe_in_short() -> Vec<(&'static str, String)> {
+    vec![("date (UTC)", jiff::Timestamp::now().strftime("%F %R").to_string()), ("commit", commit())]
+}
+
 /// Name and value of each circumstance, for the head of the results.
 pub fn describe(programs: &Programs) -> Vec<(&'static str, String)> {
     let mut facts = vec![
