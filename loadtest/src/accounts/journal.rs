@@ -84,15 +84,20 @@ pub fn measure(
         start("state-grouped", &[NO_LOGIN_LIMIT])?,
         start("state-one-each", &[NO_LOGIN_LIMIT, ONE_EACH])?,
     ];
+    // Nobody else writes between the first slice and the last.
+    thread::sleep(HEALTH_SETTLES);
+    for (server, _, writes) in &mut sides {
+        writes.counts = counts(server)?;
+    }
     for _ in 0..effort.rounds {
         for (server, ask, writes) in &mut sides {
-            let before = counts(server)?;
             writes.slices.push(generator.measure(server, ask, effort.slice_ms)?);
-            let after = counts(server)?;
-            for (sum, (after, before)) in writes.counts.iter_mut().zip(after.iter().zip(before)) {
-                *sum += after - before;
-            }
         }
+    }
+    thread::sleep(HEALTH_SETTLES);
+    for (server, _, writes) in &mut sides {
+        let [written, committed] = counts(server)?;
+        writes.counts = [written - writes.counts[0], committed - writes.counts[1]];
     }
     let [(_, _, grouped), (_, _, one_each)] = sides;
     Ok(Journal { grouped, one_each })
@@ -100,7 +105,6 @@ pub fn measure(
 
 /// Writes and commits so far.
 fn counts(server: &Server) -> Result<[u64; 2], Error> {
-    thread::sleep(HEALTH_SETTLES);
     let count = |name| people::health_count(server.address, &format!("/store/{name}"));
     Ok([count("writes")?, count("commits")?])
 }

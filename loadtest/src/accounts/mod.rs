@@ -38,7 +38,7 @@ pub struct Effort {
 
 impl Effort {
     /// About five minutes.
-    pub const FULL: Self = Self { rounds: 6, rounds_aside: 3, slice_ms: 2_000, users: 100_000 };
+    pub const FULL: Self = Self { rounds: 5, rounds_aside: 2, slice_ms: 2_000, users: 100_000 };
 
     /// To see that everything works.
     pub const QUICK: Self = Self { rounds: 1, rounds_aside: 1, slice_ms: 1_000, users: 2_000 };

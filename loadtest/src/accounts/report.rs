@@ -131,9 +131,9 @@ impl Accounts {
              {} users log in at once, each again as soon as it is answered (a second later if it \
              was turned away); {} users sync with a broker that does not answer. {} users in the \
              database.\n\n\
-             | setting | p99.9 quiet µs | p99.9 loaded µs | ratio | spread | p99 quiet µs | p99 \
-             loaded µs | hashing, % of a core | logins/s | turned away/s | lost |\n\
-             |---|---|---|---|---|---|---|---|---|---|---|\n",
+             | setting | p99.9 quiet µs | p99.9 loaded µs | ratio | spread | send lag p99.9 \
+             quiet µs | loaded µs | p99 quiet µs | p99 loaded µs | hashing, % of a core | logins/s | turned away/s | lost |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
             tail::RATE_PER_S,
             tail::CONNECTIONS,
             tail::LOGINS,
@@ -143,6 +143,7 @@ impl Accounts {
         for tail in &self.tails {
             let loaded: Vec<Slice> = tail.loaded.iter().map(|loaded| loaded.slice).collect();
             let p999 = |slices: &[Slice]| values(slices, |slice| slice.load.latency.p999_us);
+            let lag = |slices: &[Slice]| values(slices, |slice| slice.load.send_lag.p999_us);
             let p99 = |slices: &[Slice]| values(slices, |slice| slice.load.latency.p99_us);
             let ratios: Vec<f64> = p999(&loaded)
                 .iter()
@@ -153,13 +154,15 @@ impl Accounts {
                 tail.loaded.iter().map(|loaded| loaded.crypto_share * 100.0).collect();
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 tail.setting.name,
                 number(median(&p999(&tail.quiet)), 0),
                 number(median(&p999(&loaded)), 0),
                 number(tail.ratio(), 2),
                 spread(&ratios)
                     .map_or_else(String::new, |(low, high)| format!("{low:.2}–{high:.2}")),
+                number(median(&lag(&tail.quiet)), 0),
+                number(median(&lag(&loaded)), 0),
                 number(median(&p99(&tail.quiet)), 0),
                 number(median(&p99(&loaded)), 0),
                 number(median(&hashing), 0),
@@ -168,7 +171,8 @@ impl Accounts {
                 failed(loaded.iter().chain(&tail.quiet)),
             );
         }
-        out.push_str("\nAnswers in the loaded slices, by status (0: none):\n\n");
+        out.push_str("\nAnswers by status (0: none), to logins in the loaded slices and to syncs until the last one \
+             ended:\n\n");
         for tail in &self.tails {
             let logins = summed(tail.loaded.iter().map(|loaded| &loaded.logins));
             let syncs = summed(tail.loaded.iter().map(|loaded| &loaded.syncs));

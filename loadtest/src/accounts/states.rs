@@ -76,7 +76,9 @@ impl States {
         let began = Instant::now();
         seed(programs, &many, &symbols, users)?;
         let seeded_s = began.elapsed().as_secs_f64();
-        let many_mib = largest_file_bytes(&many.join(DEMO_FOLDER)).map_err(Error::io("look at a folder"))? >> 20;
+        let many_mib = largest_file_bytes(&many.join(DEMO_FOLDER))
+            .map_err(Error::io("look at a folder"))?
+            >> 20;
         let file_system = file_system_of(&few);
         Ok(Self { few, many, many_users: users, seeded_s, many_mib, file_system, sync_us })
     }
