@@ -38,10 +38,15 @@ impl Crowd {
 
     /// Every token's user asks for a sync of broker A, again and again.
     pub fn syncing(address: SocketAddr, tokens: &[String]) -> Self {
-        let body = serde_json::json!({
-            "api_key": "load-key", "api_secret": "load-secret", "request_token": "load-token",
+        let asks = tokens.iter().enumerate().map(|(number, token)| {
+            // A key each, as users have: calls are limited by key.
+            let body = serde_json::json!({
+                "api_key": format!("load-key-{number}"),
+                "api_secret": "load-secret",
+                "request_token": "load-token",
+            });
+            (Some(token.clone()), body)
         });
-        let asks = tokens.iter().map(|token| (Some(token.clone()), body.clone()));
         Self::start(&format!("http://{address}/api/portfolio/sync"), asks)
     }
 

@@ -129,7 +129,8 @@ impl Accounts {
             out,
             "### Snapshot at {} req/s on {} connections, under logins and hanging syncs\n\n\
              {} users log in at once, each again as soon as it is answered (a second later if it \
-             was turned away); {} users sync with a broker that does not answer. {} users in the \
+             was turned away); {} users sync with a broker that does not answer: as many as bhav \
+             has threads for hang in its call, the others wait for a thread. {} users in the \
              database.\n\n\
              | setting | p99.9 quiet µs | p99.9 loaded µs | ratio | spread | send lag p99.9 \
              quiet µs | loaded µs | p99 quiet µs | p99 loaded µs | hashing, % of a core | logins/s | turned away/s | lost |\n\

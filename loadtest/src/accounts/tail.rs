@@ -28,9 +28,12 @@ pub const CONNECTIONS: usize = 64;
 /// How long the broker takes to answer.
 const BROKER_DELAY_MS: u64 = 30_000;
 
-/// Deadline of a sync, shorter than the default for the sake of the test's own length: between two
-/// slices it must end. As many hang as with any other.
-const SYNC_TIMEOUT: (&str, &str) = ("BHAV_SYNC_TIMEOUT_MS", "3000");
+/// Deadline of a sync: longer than a loaded slice with its beginning, so that nobody who hangs is
+/// let go meanwhile, and shorter than the default for the sake of the test's own length.
+const SYNC_TIMEOUT: (&str, &str) = ("BHAV_SYNC_TIMEOUT_MS", "8000");
+
+/// The breaker would turn the syncs of all rounds but the first away instead of letting them hang.
+const NO_BREAKER: (&str, &str) = ("BHAV_BREAKER_FAILURES", "1000");
 
 /// Until every client is at it.
 const SETTLES: Duration = Duration::from_millis(1_500);
@@ -123,7 +126,7 @@ pub fn measure(
     setting: Setting,
     effort: Effort,
 ) -> Result<Tail, Error> {
-    let mut variables = vec![NO_LOGIN_LIMIT, SYNC_TIMEOUT];
+    let mut variables = vec![NO_LOGIN_LIMIT, SYNC_TIMEOUT, NO_BREAKER];
     variables.extend(setting.variables);
     let server = programs.start_bhav_on(&states.many, &variables)?;
     let syncing: Vec<String> = (LOGINS + 1..=LOGINS + SYNCS)
