@@ -33,7 +33,7 @@ const BROKER_DELAY_MS: u64 = 30_000;
 const SYNC_TIMEOUT: (&str, &str) = ("BHAV_SYNC_TIMEOUT_MS", "8000");
 
 /// The breaker would turn the syncs of all rounds but the first away instead of letting them hang.
-const NO_BREAKER: (&str, &str) = ("BHAV_BREAKER_FAILURES", "1000");
+const NO_BREAKER: (&str, &str) = ("BHAV_UPSTREAM_BREAKER_FAILURES", "1000");
 
 /// Until every client is at it.
 const SETTLES: Duration = Duration::from_millis(1_500);
