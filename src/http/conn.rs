@@ -161,13 +161,7 @@ impl<S: Serve> Connection<S> {
                 }
             }
         }
-        let mut exchange = Exchange {
-            shared: &self.shared,
-            settings: &self.settings,
-            peer: self.peer,
-            stage: &mut self.stage,
-            answered: 0,
-        };
+        let mut exchange = self.exchange();
         let turn = exchange.run(&mut scratch);
         let answered = exchange.answered;
         self.slot.count_requests(answered);
@@ -185,6 +179,16 @@ impl<S: Serve> Connection<S> {
         }
         self.set_deadline();
         Some(turn)
+    }
+
+    fn exchange(&mut self) -> Exchange<'_, S> {
+        Exchange {
+            shared: &self.shared,
+            settings: &self.settings,
+            peer: self.peer,
+            stage: &mut self.stage,
+            answered: 0,
+        }
     }
 
     fn renew_settings(&mut self) {
@@ -357,13 +361,7 @@ impl<S: Serve> Connection<S> {
         self.shared.stats.read_timeouts.increment();
         let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let about = self.stage.about();
-        let mut exchange = Exchange {
-            shared: &self.shared,
-            settings: &self.settings,
-            peer: self.peer,
-            stage: &mut self.stage,
-            answered: 0,
-        };
+        let mut exchange = self.exchange();
         exchange.refuse(&mut scratch, &about, 408, "The request did not arrive in time.");
         self.slot.count_requests(1);
         let written = self.write(&scratch.out).is_ok();

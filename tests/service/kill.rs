@@ -360,9 +360,9 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
     let Tally { synced, deleted, unanswered, kept, .. } = tally;
     assert!(registered > 0 && synced > 0 && deleted > 0, "too little happened");
     let said = format!(
-        "kill -9 over HTTP: {ROUNDS} times, {written} answered writes ({registered} accounts, {erased} of them erased, \
-         {synced} syncs, {deleted} deletions, the rest journal), 0 lost, 0 in part; {unanswered} \
-         not answered, of which {kept} were kept, whole\n"
+        "kill -9 over HTTP: {ROUNDS} times, {written} answered writes ({registered} accounts, \
+         {erased} of them erased, {synced} syncs, {deleted} deletions, the rest journal), 0 lost, \
+         0 in part; {unanswered} not answered, of which {kept} were kept, whole\n"
     );
     // Past the harness, which would swallow it.
     std::io::stderr().write_all(said.as_bytes()).unwrap();

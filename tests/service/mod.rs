@@ -16,6 +16,7 @@ mod portfolio_turns;
 mod prices;
 mod prices_waiting;
 mod process;
+mod reload;
 mod replies;
 mod restart;
 mod restart_under_load;
