@@ -1,15 +1,18 @@
 //! What signals cost for 200 symbols with two years of candles: the newest bar, as in each refresh
-//! of the day, and everything from the stored candles, once a day. One core.
+//! of the day, with and without publishing it in all codings, and everything from the stored
+//! candles, once a day. One core.
 
 #![expect(clippy::unwrap_used, reason = "a bench stops at the first surprise")]
 
 use std::hint::black_box;
 
-use bhav::base::Candle;
 use bhav::base::candle::PRICE_E4;
+use bhav::base::{Candle, Symbol};
+use bhav::market::PublishedJson;
 use bhav::signals::evaluate::{History, Signal, Universe, rank};
 use bhav::signals::patterns::{Columns, Detector};
 use bhav::signals::record::WINDOW_DATES;
+use bhav::signals::{ListedSignal, SignalList};
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::civil::Date;
 
@@ -31,6 +34,19 @@ fn history(number: usize) -> History {
         Candle { date, open_e4: open, high_e4, low_e4, close_e4: close, volume: 1_000 }
     });
     History { symbol: format!("S{number:03}"), candles: candles.collect() }
+}
+
+fn listed(signal: &Signal<'_>) -> ListedSignal {
+    ListedSignal {
+        symbol: Symbol::parse(&format!("NSE:{}", signal.symbol)).unwrap(),
+        pattern: signal.key.name().to_owned(),
+        direction: signal.key.direction(),
+        confidence: signal.weight.confidence,
+        samples: signal.weight.dates,
+        hit_rate: signal.weight.hit_rate,
+        base_rate: signal.weight.base_rate,
+        simulated: false,
+    }
 }
 
 fn signals(c: &mut Criterion) {
@@ -61,6 +77,33 @@ fn signals(c: &mut Criterion) {
             signals
         });
     });
+    let slot = PublishedJson::new();
+    let mut second = 0;
+    group.bench_function("newest bar, confidence, ranking, publishing", |b| {
+        b.iter(|| {
+            let mut signals = Vec::new();
+            for (symbol, columns) in black_box(&columns) {
+                signals.extend(detector.newest(columns).into_iter().map(|key| Signal {
+                    symbol,
+                    key,
+                    weight: universe.weigh(key, last),
+                }));
+            }
+            signals.sort_by(rank);
+            let list = SignalList {
+                as_of: universe.dates()[last],
+                signals: signals.iter().map(listed).collect(),
+            };
+            let mut body = Vec::new();
+            list.write_json(&mut body, |_| true);
+            // Another second, so that nothing is taken for unchanged.
+            second += 1;
+            body.extend_from_slice(format!(" {second}").as_bytes());
+            slot.publish(body, second * 1_000);
+            list.top_json()
+        });
+    });
+    assert_eq!(slot.changes(), second as u64);
     group.sample_size(20);
     group.bench_function("daily rebuild from candles", |b| {
         b.iter(|| Universe::examine(black_box(&histories), |_| ()));

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod candles;
+mod commands;
 mod faults;
 mod http;
 mod layers;

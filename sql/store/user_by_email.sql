@@ -1,1 +1,2 @@
-SELECT id, email, name, created_ms, password_hash, token_epoch FROM users WHERE email = ?1
+SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
+FROM users WHERE email = ?1

@@ -48,6 +48,10 @@ impl From<AccountError> for Problem {
                 let problem = Problem::new(401, "invalid_credentials", detail);
                 problem.with("WWW-Authenticate", "Bearer")
             }
+            AccountError::Disabled => {
+                let detail = "The operator has disabled this account.";
+                Problem::new(403, "account_disabled", detail)
+            }
             AccountError::Throttled { retry_after_ms } => {
                 let detail = "Too many attempts; wait before the next.";
                 Problem::new(429, "too_many_attempts", detail)

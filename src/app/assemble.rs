@@ -67,7 +67,7 @@ pub fn assemble(config: &Config, clock: &Clock) -> Result<Assembled, StartError>
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
-    let (parts, mailbox) = parts(config, clock, calendar, indices, store, auth.lane())?;
+    let (parts, mailbox) = parts(config, clock, calendar, indices, store, &auth)?;
     let state = state(config, &parts, auth)?;
     Ok(Assembled { state, parts, mailbox })
 }
@@ -78,7 +78,7 @@ fn parts(
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
     store: Arc<SqliteStore>,
-    crypto_lane: &Arc<Lane>,
+    auth: &Arc<Auth>,
 ) -> Result<(Parts, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
         Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
@@ -124,7 +124,8 @@ fn parts(
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
         l2: second_level(config),
         store,
-        crypto_lane: Arc::clone(crypto_lane),
+        auth: Arc::clone(auth),
+        crypto_lane: Arc::clone(auth.lane()),
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(limits, clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),

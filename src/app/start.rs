@@ -1,6 +1,6 @@
 //! From settings to a running service, and back down in order.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
 use crate::ops::Exit;
+use crate::ops::state_lock::{self, StateLock};
 use crate::rt::edge;
 use crate::store::OpenError;
 use crate::warm::{Pulse, Warmers};
@@ -164,19 +165,10 @@ fn make_state_dir(path: &Path) -> Result<(), StartError> {
 /// One instance per state directory: two would set each other's files aside. A directory that
 /// cannot be written has nothing to protect.
 fn lock_state_dir(path: &Path) -> Result<Option<File>, StartError> {
-    let file = match File::create(path.join("lock")) {
-        Ok(file) => file,
+    match state_lock::take(path) {
+        Ok(StateLock::Held(file)) => Ok(Some(file)),
+        Ok(StateLock::InUse) => Err(StartError::StateInUse { path: path.display().to_string() }),
         Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "state directory cannot be written");
-            return Ok(None);
-        }
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => {
-            Err(StartError::StateInUse { path: path.display().to_string() })
-        }
-        Err(TryLockError::Error(error)) => {
             tracing::warn!(%error, path = %path.display(), "state directory cannot be locked");
             Ok(None)
         }

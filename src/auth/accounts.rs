@@ -29,6 +29,9 @@ pub enum AccountError {
     /// Or the e-mail, which is not told.
     #[error("the password is wrong")]
     WrongPassword,
+    /// Told only to who knows the password.
+    #[error("the account is disabled")]
+    Disabled,
     #[error("too many attempts")]
     Throttled { retry_after_ms: u64 },
     #[error(transparent)]
@@ -173,6 +176,9 @@ impl Auth {
         let Some(mut secrets) = found.filter(|_| checked.good) else {
             return Err(AccountError::WrongPassword);
         };
+        if secrets.disabled {
+            return Err(AccountError::Disabled);
+        }
         self.throttle.forgive(Key::Account(&secrets.user.email));
         if let Some(better) = checked.better_hash {
             let id = secrets.user.id;

@@ -37,7 +37,7 @@ use crate::base::Clock;
 use crate::config::AuthSettings;
 use crate::http::Request;
 use crate::rt::Lane;
-use crate::store::{AccountId, Store, StoreError};
+use crate::store::{AccountId, OutsideChanges, Store, StoreError};
 
 /// The cookie that may carry a token (contract, section 3). The service never sets one.
 const COOKIE: &[u8] = b"access_token_cookie";
@@ -195,7 +195,20 @@ impl Auth {
         self.ready.load(Ordering::Acquire)
     }
 
-    fn load_revocations(&self) {
+    /// Takes up what an operator's command changed beside this service. Blocks; for a lane.
+    pub fn notice_outside_changes(&self) {
+        // Counted before it is loaded: a change that comes in between is taken up the next time.
+        let Ok(OutsideChanges { made, noticed }) = self.store.outside_changes() else { return };
+        if made == noticed || !self.load_revocations() {
+            return;
+        }
+        if let Err(error) = self.store.notice_outside_changes(made) {
+            tracing::warn!(%error, "changes of users were taken up, which could not be noted");
+        }
+    }
+
+    /// False where the store does not say.
+    fn load_revocations(&self) -> bool {
         let loaded: Result<_, StoreError> = self.store.revocations(self.clock.now_ms());
         match loaded {
             Ok(stored) => {
@@ -203,11 +216,19 @@ impl Auth {
                 self.ready.store(true, Ordering::Release);
                 let (tokens, changed, erased) = self.revoked.sizes();
                 tracing::info!(tokens, changed, erased, "know what is revoked");
+                true
             }
-            Err(error) => tracing::error!(
-                %error,
-                "what is revoked cannot be read, so no token is accepted until it can"
-            ),
+            Err(error) if self.ready.load(Ordering::Acquire) => {
+                tracing::warn!(%error, "what was revoked by command cannot be read yet");
+                false
+            }
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "what is revoked cannot be read, so no token is accepted until it can"
+                );
+                false
+            }
         }
     }
 }

@@ -19,8 +19,10 @@ pub enum Scope {
     Demo,
     /// `sim`: the simulator's own, the clock and the log.
     Simulator,
-    /// `config check`: all.
+    /// `config check` and `config show`: all.
     Check,
+    /// Commands about a service that is there: where it listens, where its files are, its clock.
+    Operator,
 }
 
 impl Scope {
@@ -28,6 +30,7 @@ impl Scope {
         match self {
             Self::Service => setting.group != Group::Simulator,
             Self::Demo | Self::Check => true,
+            Self::Operator => matches!(setting.field, "http.listen" | "state_dir" | "now"),
             Self::Simulator => {
                 matches!(setting.group, Group::Simulator | Group::Log) || setting.field == "now"
             }

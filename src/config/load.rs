@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Config;
 use super::check::{self, Fault};
@@ -40,10 +40,19 @@ impl Environment {
     ///
     /// # Errors
     /// Everything that is wrong with the file.
-    pub fn with_file(mut self) -> Result<Self, Vec<Fault>> {
-        if let Some(path) = self.path(env_file::NAME) {
-            self.file = env_file::read(&path)?;
+    pub fn with_file(self) -> Result<Self, Vec<Fault>> {
+        match self.path(env_file::NAME) {
+            Some(path) => self.with_file_at(&path),
+            None => Ok(self),
         }
+    }
+
+    /// The same with the file at `path`.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
+        self.file = env_file::read(path)?;
         Ok(self)
     }
 
@@ -291,6 +300,28 @@ mod tests {
         assert_eq!(loaded.origins["BHAV_LISTEN"], Origin::Flag);
         assert_eq!(loaded.origins["BHAV_EDGE_THREADS"], Origin::Environment);
         assert!(!loaded.origins.contains_key("BHAV_MAX_CONNECTIONS"));
+    }
+
+    #[test]
+    fn an_environment_file_fills_in_what_is_not_set() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bhav.env");
+        let text = "# BHAV_X=1\n;BHAV_Y=2\n\nBHAV_LISTEN=127.0.0.1:2\nBHAV_EDGE_THREADS = 3\n\
+                    BHAV_STATE_DIR=\"a dir\"\nBHAV_LOG='warn'";
+        std::fs::write(&path, text).unwrap();
+        let pairs = [("BHAV_LISTEN", "127.0.0.1:1"), ("BHAV_ENV_FILE", path.to_str().unwrap())];
+        let env = Environment::from_pairs(pairs).with_file().unwrap();
+        let loaded = load(&Flags::new(), &env).unwrap();
+        assert_eq!(loaded.config.http.listen, "127.0.0.1:1");
+        assert_eq!(loaded.config.http.edge_threads, 3);
+        assert_eq!(loaded.config.state_dir, PathBuf::from("a dir"));
+        assert_eq!(loaded.config.log.filter, "warn");
+        assert_eq!(loaded.origins["BHAV_EDGE_THREADS"], Origin::EnvFile(path.clone(), 5));
+        std::fs::write(&path, "BHAV_EDGE_THREDS=3\nTZ=UTC\nJWT_SECRET_FILE=\n").unwrap();
+        let env = Environment::from_pairs(pairs).with_file().unwrap();
+        let faults = load(&Flags::new(), &env).unwrap_err();
+        assert_eq!(faults.len(), 2, "a name that nothing reads is a fault in our own file");
+        assert!(faults[0].to_string().contains("line 1"), "{faults:?}");
     }
 
     #[test]

@@ -7,11 +7,16 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done, or drained after SIGTERM.
     Ok = 0,
+    /// `bhav status` alone: the service serves, and something needs an operator.
+    Degraded = 1,
+    /// `bhav status` alone: nothing is served, or nobody answers.
+    Down = 2,
     /// Wrong command line, settings or database version (EX_USAGE): restarting cannot help.
     Usage = 64,
-    /// The candles to evaluate cannot be used (EX_DATAERR).
+    /// What was given to work on cannot be used: candles, a code, a backup (EX_DATAERR).
     Data = 65,
-    /// Cannot bind, or another instance has the address (EX_UNAVAILABLE).
+    /// Cannot bind, another instance has the address or the state, or none answers
+    /// (EX_UNAVAILABLE).
     Unavailable = 69,
     /// A fault of the program itself (EX_SOFTWARE).
     Internal = 70,
@@ -29,12 +34,15 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes:
    0  done, or stopped by SIGTERM or SIGINT after open requests were answered
+   1  status only: degraded
+   2  status only: down, or not reachable
   64  wrong command line or settings, or a database that a newer version wrote or that is not
       ours; restarting cannot help
-  65  the candles to evaluate cannot be used
-  69  cannot listen: address in use; or the state directory belongs to a running instance
+  65  the candles to evaluate, the code of a login or the backup cannot be used
+  69  cannot listen: address in use; or the state directory belongs to a running instance; or
+      the service or a broker does not answer a command
   70  internal fault
-  74  the state directory cannot be made, or a plot not written";
+  74  the state directory cannot be made, or a plot or backup not written";
 
 #[cfg(test)]
 mod tests {
@@ -42,8 +50,8 @@ mod tests {
 
     #[test]
     fn help_lists_each_code() {
-        use Exit::{Data, Internal, Ok, StateDir, Unavailable, Usage};
-        for exit in [Ok, Usage, Data, Unavailable, Internal, StateDir] {
+        use Exit::{Data, Degraded, Down, Internal, Ok, StateDir, Unavailable, Usage};
+        for exit in [Ok, Degraded, Down, Usage, Data, Unavailable, Internal, StateDir] {
             assert!(HELP.contains(&format!("\n  {:>2}  ", exit as u8)), "{exit:?}");
         }
     }

@@ -10,6 +10,7 @@ pub mod log;
 pub mod notify;
 pub mod panic;
 pub mod privacy;
+pub mod state_lock;
 pub mod version;
 
 pub use counter::{Counter, Gauge, Sharded};

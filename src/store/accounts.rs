@@ -4,7 +4,9 @@ use rusqlite::{Connection, Row, params};
 
 use super::columns::{all, damaged, first, run};
 use super::condition::Failure;
-use super::{AccountId, Deleted, Erased, NewUser, Revocations, StoreError, User, UserSecrets};
+use super::{
+    AccountId, Deleted, Erased, NewUser, OutsideChanges, Revocations, StoreError, User, UserSecrets,
+};
 use super::{journal, portfolios};
 
 const CREATE_USER: &str = include_str!("../../sql/store/create_user.sql");
@@ -20,6 +22,11 @@ const FORGET_TOKENS: &str = include_str!("../../sql/store/forget_tokens.sql");
 const FORGET_ERASED: &str = include_str!("../../sql/store/forget_erased.sql");
 const REVOKED_TOKENS: &str = include_str!("../../sql/store/revoked_tokens.sql");
 const ERASED_USERS: &str = include_str!("../../sql/store/erased_users.sql");
+const DISABLE_USER: &str = include_str!("../../sql/store/disable_user.sql");
+const ENABLE_USER: &str = include_str!("../../sql/store/enable_user.sql");
+const OUTSIDE_CHANGES: &str = include_str!("../../sql/store/outside_changes.sql");
+const COUNT_OUTSIDE_CHANGE: &str = include_str!("../../sql/store/count_outside_change.sql");
+const NOTICE_OUTSIDE_CHANGES: &str = include_str!("../../sql/store/notice_outside_changes.sql");
 const EPOCHS: &str = include_str!("../../sql/store/epochs.sql");
 
 pub(super) fn create(connection: &Connection, user: NewUser) -> Result<User, Failure> {
@@ -49,7 +56,12 @@ fn secrets(row: &Row<'_>) -> Result<UserSecrets, Failure> {
         name: row.get(2)?,
         created_ms: row.get(3)?,
     };
-    Ok(UserSecrets { user, password_hash: row.get(4)?, token_epoch: row.get(5)? })
+    Ok(UserSecrets {
+        user,
+        password_hash: row.get(4)?,
+        token_epoch: row.get(5)?,
+        disabled: row.get(6)?,
+    })
 }
 
 /// Refuses what is meant for a user who is gone.
@@ -116,4 +128,35 @@ pub(super) fn revocations(connection: &Connection, now_ms: i64) -> Result<Revoca
         epochs: all(connection, EPOCHS, [], user_and_number)?,
         erased: all(connection, ERASED_USERS, [now_ms], user_and_number)?,
     })
+}
+
+/// Closes the account to logins and refuses every token there is of it. False where it was closed
+/// or there is no such user.
+pub(super) fn disable(
+    connection: &Connection,
+    id: AccountId,
+    now_ms: i64,
+) -> Result<bool, Failure> {
+    Ok(run(connection, DISABLE_USER, params![id.0, now_ms])? == 1)
+}
+
+/// Opens it again; earlier tokens stay refused.
+pub(super) fn enable(connection: &Connection, id: AccountId) -> Result<bool, Failure> {
+    Ok(run(connection, ENABLE_USER, [id.0])? == 1)
+}
+
+/// Says that something changed beside the service; gives the change's number.
+pub(super) fn count_outside_change(connection: &Connection) -> Result<i64, Failure> {
+    let made = first(connection, COUNT_OUTSIDE_CHANGE, [], |row| Ok(row.get(0)?))?;
+    made.ok_or_else(|| damaged("the count of outside changes"))
+}
+
+pub(super) fn outside_changes(connection: &Connection) -> Result<OutsideChanges, Failure> {
+    let both = |row: &Row<'_>| Ok(OutsideChanges { made: row.get(0)?, noticed: row.get(1)? });
+    let found = first(connection, OUTSIDE_CHANGES, [], both)?;
+    found.ok_or_else(|| damaged("the count of outside changes"))
+}
+
+pub(super) fn notice_outside_changes(connection: &Connection, made: i64) -> Result<(), Failure> {
+    run(connection, NOTICE_OUTSIDE_CHANGES, [made]).map(drop)
 }

@@ -16,7 +16,7 @@ const APPLICATION_ID: i32 = 0x6268_6176;
 /// The oldest SQLite whose write-ahead log is free of the reset defect.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// For a backup or a person who looks into the file meanwhile. Less than any write's deadline.
-const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
 /// What a checkpoint leaves of the write-ahead log.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 /// More than there are statements, so that each is prepared once per connection.
@@ -29,6 +29,17 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0003_closes.sql"),
     include_str!("../../sql/store/0004_journal.sql"),
     include_str!("../../sql/store/0005_signals.sql"),
+    include_str!("../../sql/store/0006_disabled_users.sql"),
+];
+
+/// What they are called, for a person.
+pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
+    "0001_accounts",
+    "0002_portfolios",
+    "0003_closes",
+    "0004_journal",
+    "0005_signals",
+    "0006_disabled_users",
 ];
 
 /// Why a file was not opened.
@@ -61,7 +72,7 @@ impl OpenError {
 }
 
 /// The version this program writes.
-fn known_version() -> i64 {
+pub(super) fn known_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
@@ -136,7 +147,7 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
 }
 
 /// The schema's version; 0 for an empty file.
-fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
     let (application, found): (i64, i64) = (number("application_id")?, number("user_version")?);
     let pages: i64 = number("page_count")?;
@@ -182,7 +193,7 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     Ok(())
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -12,20 +12,22 @@ mod condition;
 mod error;
 mod file;
 mod journal;
+pub mod people;
 mod portfolios;
 mod readers;
 mod rows;
 mod signal_rows;
 mod signals;
 mod sqlite;
+pub mod upkeep;
 mod writer;
 
 pub use error::StoreError;
 pub use file::OpenError;
 pub use rows::{
     AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
-    JournalEntry, JournalFields, NewUser, PointSource, Portfolio, Revocations, Side, StoreHealth,
-    SyncState, User, UserSecrets, Valued,
+    JournalEntry, JournalFields, NewUser, OutsideChanges, PointSource, Portfolio, Revocations,
+    Side, StoreHealth, SyncState, User, UserSecrets, Valued,
 };
 pub use signal_rows::{
     CandleHistory, LedgerEntry, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
@@ -68,6 +70,11 @@ pub trait Store: Send + Sync {
     fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError>;
     /// Everything that is revoked and not past at `now_ms`, for memory; drops what is past.
     fn revocations(&self, now_ms: i64) -> Result<Revocations, StoreError>;
+
+    /// Whether an operator's command changed users beside this service.
+    fn outside_changes(&self) -> Result<OutsideChanges, StoreError>;
+    /// Says that the changes up to number `made` were taken up.
+    fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError>;
 
     // Portfolios.
 

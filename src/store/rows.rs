@@ -36,6 +36,8 @@ pub struct UserSecrets {
     pub password_hash: String,
     /// Tokens of a lower epoch are refused.
     pub token_epoch: i64,
+    /// An operator closed the account to logins.
+    pub disabled: bool,
 }
 
 /// What was erased with an account.
@@ -56,6 +58,14 @@ pub struct Revocations {
     pub epochs: Vec<(AccountId, i64)>,
     /// Users that are gone, with when their last token has expired (Unix milliseconds).
     pub erased: Vec<(AccountId, i64)>,
+}
+
+/// What operators' commands changed beside the running service, counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutsideChanges {
+    pub made: i64,
+    /// How many of them the service has taken up.
+    pub noticed: i64,
 }
 
 /// When a broker was last synced for a user.

@@ -17,8 +17,8 @@ use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{
     AccountId, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, JournalCursor, JournalEntry,
-    JournalFields, NewUser, Portfolio, Revocations, Store, StoreError, StoreHealth, User,
-    UserSecrets, Valued, accounts, closes, columns, journal, portfolios,
+    JournalFields, NewUser, OutsideChanges, Portfolio, Revocations, Store, StoreError, StoreHealth,
+    User, UserSecrets, Valued, accounts, closes, columns, journal, portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
@@ -185,6 +185,14 @@ impl Store for SqliteStore {
             tracing::warn!(%error, "revocations that are past are kept for now");
         }
         self.read(PAGE_DEADLINE_MS, move |file| accounts::revocations(file, now_ms))
+    }
+
+    fn outside_changes(&self) -> Result<OutsideChanges, StoreError> {
+        self.read(READ_DEADLINE_MS, accounts::outside_changes)
+    }
+
+    fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| accounts::notice_outside_changes(file, made))
     }
 
     fn replace_portfolio(

@@ -46,7 +46,7 @@ impl InstrumentsWarmer {
         &mut self,
         parts: &Parts,
         tokens: &Tokens,
-        tokens_are_today_s: bool,
+        tokens_learned: bool,
         now_mono_ms: u64,
         events: &Sender<Event>,
     ) {
@@ -55,7 +55,7 @@ impl InstrumentsWarmer {
         let list = parts.instruments.load();
         let current = list.origin() == Origin::BrokerA
             && list.as_of() >= list_date(now)
-            && (tokens_are_today_s || tokens.lacking().is_empty());
+            && (tokens_learned || tokens.lacking().is_empty());
         drop(list);
         if self.in_flight || !rested || current || parts.token.usable(now).is_err() {
             return;

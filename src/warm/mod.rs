@@ -30,6 +30,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
+use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
@@ -148,6 +149,8 @@ pub struct Parts {
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
+    /// Takes up what operators change beside the service.
+    pub auth: Arc<Auth>,
     /// Hashes passwords; here for its counters.
     pub crypto_lane: Arc<Lane>,
     /// For the store's probe alone, which may hang with the disk.

@@ -145,7 +145,7 @@ impl Scheduler {
             Event::Instruments(Ok(fetched)) => {
                 let (list, tokens) = *fetched;
                 self.signals.tokens = tokens;
-                self.signals.tokens_are_today_s = true;
+                self.signals.tokens_learned = true;
                 self.unstored.instruments(&list);
                 self.parts.instruments.store(Arc::new(list));
                 self.instruments.ended(None);
@@ -190,8 +190,8 @@ impl Scheduler {
         self.ask_feeds(now_mono_ms);
         self.find_signals(false, now_mono_ms);
         let Self { parts, signals, instruments, events, .. } = self;
-        let (tokens, today_s) = (&signals.tokens, signals.tokens_are_today_s);
-        instruments.poll(parts, tokens, today_s, now_mono_ms, events);
+        let (tokens, learned) = (&signals.tokens, signals.tokens_learned);
+        instruments.poll(parts, tokens, learned, now_mono_ms, events);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
         self.store_probe.poll(&self.parts, now_mono_ms, &self.events);

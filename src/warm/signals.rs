@@ -33,8 +33,8 @@ use tracked::Tracked;
 
 /// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
-/// A job waits for the one before it at most; a rebuild of 500 symbols takes a second.
-const JOB_DEADLINE_MS: u64 = 120_000;
+/// One job at a time, but its thread runs after all others, and a busy machine may let it wait.
+const JOB_DEADLINE_MS: u64 = 10 * 60_000;
 /// A date whose signals are not there so long after it came due is worth telling.
 const LATE_MS: u64 = 60 * 60_000;
 /// The part of the universe, in percent, without whose candles a date is not published: the vendors
@@ -59,7 +59,7 @@ pub struct SignalsWarmer {
     tracked: Vec<Tracked>,
     pub tokens: Tokens,
     /// The day's list of broker A has been read, so a symbol without a token has none.
-    pub tokens_are_today_s: bool,
+    pub tokens_learned: bool,
     loaded: bool,
     /// The date whose candles are due.
     target: Option<Date>,
@@ -96,7 +96,7 @@ impl SignalsWarmer {
         Self {
             tracked: universe.symbols().iter().cloned().map(Tracked::new).collect(),
             tokens: Tokens::new(wanted),
-            tokens_are_today_s: false,
+            tokens_learned: false,
             loaded: false,
             target: None,
             began_mono_ms: 0,
@@ -289,3 +289,7 @@ impl SignalsWarmer {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "signals_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
 //! Looks after the store: has it probed now and then, so that a disk that works again is noticed
-//! though nobody writes. On the scheduler's thread; the probe itself runs on a lane.
+//! though nobody writes, and so is what an operator's command changed in it. On the scheduler's
+//! thread; the probe itself runs on a lane.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use crossbeam_channel::Sender;
 
 use super::{Event, JobReport, Parts};
 
-/// Between two probes, which is how long a file that works again may go unnoticed.
+/// Between two probes, which is how long a file that works again, or a user who was disabled, may
+/// go unnoticed.
 const PROBE_INTERVAL_MS: u64 = 5_000;
 
 /// More than the probe's own waits together.
@@ -31,9 +33,10 @@ impl StoreProbe {
         self.in_flight = true;
         let as_event = |_: Option<()>| Event::StoreProbed;
         let report = JobReport { events: events.clone(), outcome: None, as_event };
-        let store = Arc::clone(&parts.store);
+        let (store, auth) = (Arc::clone(&parts.store), Arc::clone(&parts.auth));
         let submitted = parts.store_lane.submit(PROBE_DEADLINE_MS, move || {
             store.probe();
+            auth.notice_outside_changes();
             drop(report);
         });
         if let Err(refused) = submitted {

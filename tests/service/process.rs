@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
@@ -13,6 +13,8 @@ pub struct Program {
     /// Everything it printed up to where it listens.
     pub printed: String,
     pub address: String,
+    /// What it prints after that.
+    stdout: BufReader<ChildStdout>,
 }
 
 /// The program with these arguments and no environment.
@@ -39,7 +41,14 @@ impl Program {
                 break address.trim().to_owned();
             }
         };
-        Self { child, printed, address }
+        Self { child, printed, address, stdout: lines }
+    }
+
+    /// All that it printed, once it has ended.
+    pub fn said(&mut self) -> String {
+        let mut said = self.printed.clone();
+        self.stdout.read_to_string(&mut said).unwrap();
+        said
     }
 
     /// Ends it as a crash would.

@@ -156,7 +156,8 @@ impl World {
         }
         self.program.terminate();
         assert_eq!(self.program.exit().code(), Some(0));
-        let (left, _) = self.written();
+        let (mut left, _) = self.written();
+        self.canaries.look(self.program.said().as_bytes(), "standard output", &mut left);
         let log = std::fs::read_to_string(&self.log).unwrap();
         let mut table = format!(
             "canaries, {what}: {count} files and {} log lines (at level trace) searched, memory \

@@ -131,7 +131,7 @@ impl SignalsWarmer {
     }
 
     /// Whether candles may take one of the public provider's slots.
-    fn may_ask_public(&self, turn: Turn, now_mono_ms: u64) -> bool {
+    pub(super) fn may_ask_public(&self, turn: Turn, now_mono_ms: u64) -> bool {
         if turn.close_is_pricing || turn.public_is_asking {
             return false;
         }
@@ -165,12 +165,12 @@ impl SignalsWarmer {
         usual: Sources,
         now_mono_ms: u64,
     ) -> Option<usize> {
-        let Self { tracked, tokens, tokens_are_today_s, .. } = self;
+        let Self { tracked, tokens, tokens_learned, .. } = self;
         tracked.iter_mut().position(|tracked| {
             let mut sources = usual;
             if tokens.of(&tracked.symbol).is_none() && usual.broker_a != Availability::Absent {
                 // Before the day's list has been read, it may have one.
-                let unknown = !*tokens_are_today_s;
+                let unknown = !*tokens_learned;
                 sources.broker_a = if unknown { Availability::Later } else { Availability::Absent };
             }
             tracked.source_to_ask(date, sources, now_mono_ms) == Some(source)

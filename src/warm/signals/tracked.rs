@@ -7,13 +7,13 @@ use crate::base::{Source, Symbol};
 use crate::store::{CandleHistory, SplitSuspicion};
 
 /// Failures of a source, for one symbol and date, after which the other is asked.
-const FAILURES_MAX: u32 = 2;
+const FAILURES_MAX: u32 = 3;
 /// Looks for a date's candle that a source does not have yet.
 const LACKS_MAX: u32 = 3;
 /// Between two of them.
 const LATE_RETRY_MS: u64 = 10 * 60_000;
-/// After a failure, so that others have their turn.
-const FAILED_RETRY_MS: u64 = 30_000;
+/// After a failure: longer than a failed feed rests, so that others have their turn.
+const FAILED_RETRY_MS: u64 = 60_000;
 /// What was given up is tried again, for the days to come.
 const GIVEN_UP_RETRY_MS: u64 = 30 * 60_000;
 

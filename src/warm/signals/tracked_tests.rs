@@ -58,7 +58,7 @@ fn failures_lead_to_the_other_source_and_then_to_a_rest() {
     tracked.failed(Source::BrokerA, false, 0);
     assert_eq!(tracked.source_to_ask(DATE, both(), 0), None, "others have their turn");
     assert_eq!(tracked.source_to_ask(DATE, both(), FAILED_RETRY_MS), A);
-    tracked.failed(Source::BrokerA, false, 0);
+    (1..FAILURES_MAX).for_each(|_| tracked.failed(Source::BrokerA, false, 0));
     assert_eq!(tracked.source_to_ask(DATE, both(), FAILED_RETRY_MS), PUBLIC);
     tracked.failed(Source::Public, true, 0);
     assert!(!tracked.is_settled(DATE));

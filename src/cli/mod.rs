@@ -3,14 +3,24 @@
 //! Main thread, before and after everything else: reads settings, starts the log, hands over to a
 //! command and turns its outcome into an exit code. Nothing here serves.
 
+mod cures;
+mod database;
+mod documents;
+mod login;
+mod loopback;
+mod operator;
+mod status;
+mod token;
+mod users;
+
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use self::operator::{print, say};
 use crate::config::check::{Fault, effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Flags, Loaded, Reread, load};
@@ -51,13 +61,22 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
         Some(("sim", typed)) => start(typed, commands.sim),
         Some(("config", config)) => match config.subcommand() {
             Some(("check", typed)) => check(typed),
+            Some(("show", typed)) => show(typed),
             Some(("template", _)) => print(&template()),
-            _ => unreachable!("clap demands one of the two"),
+            _ => unreachable!("clap demands one of the three"),
         },
         Some(("signals", signals)) => match signals.subcommand() {
             Some(("evaluate", typed)) => evaluate(typed, commands.evaluate),
             _ => unreachable!("clap demands it"),
         },
+        Some(("status", typed)) => status::run(typed),
+        Some(("token", typed)) => token::run(typed),
+        Some(("backup", typed)) => database::backup(typed),
+        Some(("restore", typed)) => database::restore(typed),
+        Some(("migrate", typed)) => database::migrate(typed),
+        Some(("user", typed)) => users::run(typed),
+        Some(("completions", typed)) => documents::completions(typed, command()),
+        Some(("man", typed)) => documents::man(typed, command()),
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
     }
@@ -100,6 +119,13 @@ fn check(matches: &ArgMatches) -> ExitCode {
     }
 }
 
+fn show(matches: &ArgMatches) -> ExitCode {
+    match settings(matches) {
+        Ok(loaded) => print(&effective(&loaded)),
+        Err(code) => code,
+    }
+}
+
 fn evaluate(matches: &ArgMatches, run: fn(&Path, bool, Option<&Path>) -> ExitCode) -> ExitCode {
     let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");
     let plot = matches.get_one::<PathBuf>("plot").map(PathBuf::as_path);
@@ -126,19 +152,6 @@ fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
     load(flags, &Environment::of_process().with_file()?)
 }
 
-/// To standard output. A reader that went away (`| head`) is no fault.
-fn print(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Internal.into(),
-        _ => Exit::Ok.into(),
-    }
-}
-
-/// To standard error, before the log runs. Nobody is left to tell when that fails.
-fn say(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
-}
-
 const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
 
 const EXAMPLES: &str = "\
@@ -146,6 +159,9 @@ Examples:
   bhav demo                              a simulated exchange day, no network, no settings
   bhav serve                             real feeds on 127.0.0.1:8080
   BHAV_LISTEN=127.0.0.1:9000 bhav serve  the same on another port
+  bhav status                            how the service is, what is wrong, and what to do
+  bhav token a                           log in at broker A, give the service its token of the day
+  bhav backup /var/backups/bhav --keep 7 a checked copy of the database, while it is in use
   bhav config check                      the settings in force and where each came from
   bhav signals evaluate candles/         what signals were worth, on your own candles
 
@@ -192,6 +208,11 @@ pub fn command() -> Command {
                         .about("Check all settings and show those in force, secrets masked"),
                     Scope::Check,
                 ))
+                .subcommand(with_flags(
+                    Command::new("show")
+                        .about("Show the settings in force and where each came from"),
+                    Scope::Check,
+                ))
                 .subcommand(
                     Command::new("template").about("Print a documented file of all settings"),
                 ),
@@ -204,6 +225,14 @@ pub fn command() -> Command {
                 .disable_help_subcommand(true)
                 .subcommand(evaluation()),
         )
+        .subcommand(status::command())
+        .subcommand(token::command())
+        .subcommand(database::backup_command())
+        .subcommand(database::restore_command())
+        .subcommand(database::migrate_command())
+        .subcommand(users::command())
+        .subcommand(documents::completions_command())
+        .subcommand(documents::man_command())
         .subcommand(Command::new("version").about("Print version and build"))
 }
 

@@ -1,0 +1,1 @@
+UPDATE outside_changes SET noticed = ?1 WHERE id = 1

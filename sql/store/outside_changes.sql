@@ -1,0 +1,1 @@
+SELECT made, noticed FROM outside_changes WHERE id = 1

@@ -1,0 +1,202 @@
+//! What can be wrong, in words: the cause, and what the operator does about it. One table.
+//!
+//! Constant data. `{}` in a cause stands for what the service said; texts name no secret.
+
+use serde::Serialize;
+
+/// How bad it is. Also the exit code of `bhav status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing; nothing is missing now.
+    Note,
+    Degraded,
+    Down,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Cure {
+    /// Stable, for programs.
+    pub name: &'static str,
+    pub severity: Severity,
+    pub cause: &'static str,
+    pub cure: &'static str,
+}
+
+/// A row with what was seen.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trouble {
+    pub name: &'static str,
+    pub severity: Severity,
+    pub cause: String,
+    pub cure: &'static str,
+    /// Where to log in, for a trouble that a login ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login_url: Option<String>,
+}
+
+impl Cure {
+    /// With what was seen in the place of `{}`.
+    pub fn told(&self, detail: &str) -> Trouble {
+        Trouble {
+            name: self.name,
+            severity: self.severity,
+            cause: self.cause.replace("{}", detail),
+            cure: self.cure,
+            login_url: None,
+        }
+    }
+}
+
+macro_rules! cures {
+    ($($id:ident $name:literal $severity:ident $cause:literal => $cure:literal,)*) => {
+        $(pub const $id: Cure = Cure {
+            name: $name, severity: Severity::$severity, cause: $cause, cure: $cure,
+        };)*
+        /// All rows.
+        #[cfg(test)]
+        pub const TABLE: &[&Cure] = &[$(&$id),*];
+    };
+}
+
+cures! {
+    // The service itself.
+    NOT_RUNNING "not_running" Down
+        "The service is not running: {}"
+        => "systemctl start bhav; why it ended: systemctl status bhav, journalctl -u bhav -n 50",
+    UNREACHABLE "unreachable" Down
+        "The service does not answer: {}"
+        => "systemctl status bhav; journalctl -u bhav -n 50; is --url or BHAV_LISTEN right?",
+    SILENT "silent" Down
+        "An instance runs on this state directory but does not answer here: {}"
+        => "check BHAV_LISTEN or give --url; if it hangs: systemctl restart bhav",
+    NOT_OURS "not_ours" Down
+        "Another program answers at {}"
+        => "check BHAV_LISTEN or give --url; find it: ss -ltnp",
+    STARTING "starting" Down
+        "The service has only just started"
+        => "ask again in a few seconds",
+    // Feeds and tokens.
+    FEEDS_DEAD "feeds_dead" Degraded
+        "No feed gives prices; what is served gets old and is marked so ({})"
+        => "is this machine on the network? journalctl -u bhav; bhav token a brings broker A back",
+    TOKEN_MISSING_A "broker_a_token_missing" Degraded
+        "Broker A has no token; the public provider serves instead, slower"
+        => "log in at the link, then run: bhav token a",
+    TOKEN_DEAD_A "broker_a_token_dead" Degraded
+        "Broker A's token is dead; the public provider serves instead, slower"
+        => "log in at the link, then run: bhav token a (tokens end at 06:00 IST each day)",
+    TOKEN_ENDING_A "broker_a_token_ending" Note
+        "Broker A's token ends in less than an hour"
+        => "after 06:00 IST log in at the link, then run: bhav token a",
+    SESSION_ENDED_B "broker_b_session_ended" Note
+        "Broker B's shared session has ended; users' own syncs do not need it"
+        => "if you use it: log in at the link, then run: bhav token b",
+    SESSION_ENDING_B "broker_b_session_ending" Note
+        "Broker B's shared session ends in less than an hour"
+        => "after midnight IST log in at the link, then run: bhav token b",
+    BROKER_A_OFF "broker_a_off" Degraded
+        "Broker A is not set up; the public provider serves alone, slower"
+        => "give BROKERA_API_KEY and BROKERA_API_SECRET, restart, then run: bhav token a",
+    NO_MARKET_DATA "broker_a_no_market_data" Degraded
+        "Broker A says that the app's plan has no market data"
+        => "add market data to the app in the broker's developer console; it is asked again",
+    RATE_LIMITED "provider_rate_limited" Degraded
+        "A provider refuses for too many requests: {}"
+        => "is the key used elsewhere too? else raise BHAV_BROKERA_QUOTE_INTERVAL_MS",
+    BROKER_A_FAILS "broker_a_fails" Degraded
+        "Broker A does not give prices: {}"
+        => "it is tried again by itself; if it lasts, see the broker's status page and the log",
+    PUBLIC_FAILS "public_fails" Note
+        "The public provider fails: {}; nothing stands behind broker A"
+        => "it is tried again by itself; if it lasts: BHAV_PUBLIC_USER_AGENT, then the log",
+    SNAPSHOT_OLD "snapshot_old" Degraded
+        "The index snapshot is old and marked so"
+        => "it mends itself with the next good answer of a feed; see the feeds above",
+    // What is kept on disk.
+    STORE_FULL "store_full" Degraded
+        "The disk is full: accounts and portfolios are read, not written"
+        => "free space on the disk of the state directory; it is noticed within seconds",
+    STORE_READ_ONLY "store_read_only" Degraded
+        "The database takes no writes"
+        => "make the state directory writable for the service (owner, mount); it is noticed",
+    STORE_CORRUPT "store_corrupt" Degraded
+        "The database is damaged; prices are served, accounts are not"
+        => "systemctl stop bhav; bhav restore BACKUP; systemctl start bhav; then check the disk",
+    STORE_BUSY "store_busy" Degraded
+        "Another program holds the database"
+        => "find it (fuser on bhav.sqlite) and end it, or wait for its backup to finish",
+    STORE_UNAVAILABLE "store_unavailable" Degraded
+        "The database cannot be used ({})"
+        => "journalctl -u bhav names the reason; put the file back, or bhav restore BACKUP",
+    L2_OFF "second_level_off" Degraded
+        "Prices are not kept over a restart: the second cache level cannot be opened"
+        => "make the state directory writable; l2.sqlite may be deleted; then restart",
+    PERSIST_FAILS "persist_fails" Degraded
+        "Prices are not kept over a restart: writing them fails"
+        => "free space on the disk of the state directory; the log has the reason",
+    // The rest.
+    CALENDAR_UNKNOWN "calendar_unknown" Degraded
+        "No list of trading holidays for this year: the market counts as closed"
+        => "give the exchange's list as BHAV_CALENDAR_FILE, or install a newer version",
+    INSTRUMENTS_FAIL "instruments_fail" Note
+        "The day's list of instruments could not be fetched; the last one serves"
+        => "it is tried again by itself",
+    CLOSE_FAILS "close_fails" Degraded
+        "The revaluation at the close fails"
+        => "it goes on where it stopped; the log has the reason, mostly the database",
+    LANE_PANICKED "lane_panicked" Note
+        "A job failed by a fault of the program ({})"
+        => "please report it with the log's lines around \"panicked\"",
+    LANE_REFUSED "lane_refused" Note
+        "Work was refused or came too late since the start ({})"
+        => "if it grows: a slow broker, a slow disk, or too many requests; see the log",
+    CLOCK_OFF "clock_off" Degraded
+        "The service's clock and this machine's differ by {}"
+        => "is NTP running? timedatectl; BHAV_NOW must not be set in service",
+    CLOCK_SET "clock_set" Note
+        "The service's clock was set by BHAV_NOW and differs from this machine's by {}"
+        => "fine for a demo; never set it in service",
+    UNEXPLAINED "unexplained" Degraded
+        "The service says that it is {}"
+        => "ask it: curl its /api/health; the log has the cause",
+}
+
+/// The row for a word of health's `database`; `None` for "ok".
+pub fn of_store(state: &str) -> Option<&'static Cure> {
+    match state {
+        "ok" => None,
+        "full" => Some(&STORE_FULL),
+        "read_only" => Some(&STORE_READ_ONLY),
+        "corrupt" => Some(&STORE_CORRUPT),
+        "busy" => Some(&STORE_BUSY),
+        _ => Some(&STORE_UNAVAILABLE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_says_both_in_a_line_or_two_and_has_its_own_name() {
+        for row in TABLE {
+            for text in [row.cause, row.cure] {
+                assert!((5..=100).contains(&text.len()), "{}: {}", row.name, text.len());
+                assert!(text.is_ascii() && !text.contains("  "), "{}", row.name);
+            }
+            assert!(row.cause.starts_with(char::is_uppercase), "{}", row.name);
+            assert_eq!(TABLE.iter().filter(|other| other.name == row.name).count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_cause_tells_what_was_seen() {
+        let told = UNREACHABLE.told("refused");
+        assert_eq!(told.cause, "The service does not answer: refused");
+        assert!(of_store("ok").is_none());
+        assert_eq!(of_store("corrupt").unwrap().name, "store_corrupt");
+        assert_eq!(of_store("on_fire").unwrap().name, "store_unavailable");
+    }
+}

@@ -1,0 +1,291 @@
+//! `bhav backup`, `bhav restore`, `bhav migrate`: the database file in the hands of its operator.
+//!
+//! Main thread. A backup is made beside a running service; a restore only without one.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::operator::{print, refuse, say, settings, with_service};
+use crate::base::{Clock, ist};
+use crate::ops::state_lock::{self, StateLock};
+use crate::ops::{Exit, exit};
+use crate::store::upkeep::{self, FileReport, UpkeepError};
+use crate::store::{FILE_NAME, OpenError};
+
+/// The signing key, in the state directory.
+const KEY_FILE: &str = "jwt.key";
+
+const BACKUP_NOTES: &str = "\
+Works while the service runs. The copy is checked before it gets its name, has mode 600, and holds
+everything the database holds: keep it as safe. It does not hold the signing key (jwt.key), without
+which people log in again. An existing file is never overwritten.";
+
+const RESTORE_NOTES: &str = "\
+Stop the service first. The database that stands there is kept beside, as
+bhav.sqlite.before-restore-TIME; delete it in time. Tokens that were revoked since the backup are
+good again until they expire, at most 7 days: --rotate-key ends every login instead (where the key
+is given as JWT_SECRET, change that).";
+
+/// `backup`'s part of the command line.
+pub fn backup_command() -> Command {
+    let to = Arg::new("to").value_name("FILE|DIR").required(true);
+    let keep = Arg::new("keep").long("keep").value_name("N");
+    with_service(
+        Command::new("backup")
+            .about("Copy the database, while the service runs or not")
+            .arg(to.value_parser(value_parser!(PathBuf)).help(
+                "A new file, or a directory that gets bhav-YYYYMMDD-HHMMSS.sqlite (time in IST)",
+            ))
+            .arg(
+                keep.value_parser(value_parser!(u32).range(1..=10_000)).help(
+                    "In a directory: keep the newest N files of that pattern, remove older ones",
+                ),
+            )
+            .after_help(format!("{BACKUP_NOTES}\n\n{}", exit::HELP)),
+    )
+}
+
+/// `restore`'s part of the command line.
+pub fn restore_command() -> Command {
+    let from = Arg::new("from").value_name("FILE").required(true);
+    let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue);
+    let rotate = Arg::new("rotate-key").long("rotate-key").action(ArgAction::SetTrue);
+    with_service(
+        Command::new("restore")
+            .about("Put a backup in the place of the database; the service must be stopped")
+            .arg(from.value_parser(value_parser!(PathBuf)).help("The backup"))
+            .arg(yes.help("Do not ask"))
+            .arg(rotate.help("Set the signing key aside too, which ends every login"))
+            .after_help(format!("{RESTORE_NOTES}\n\n{}", exit::HELP)),
+    )
+}
+
+/// `migrate`'s part of the command line.
+pub fn migrate_command() -> Command {
+    let status = Arg::new("status").long("status").action(ArgAction::SetTrue).required(true);
+    with_service(
+        Command::new("migrate")
+            .about("Tell which changes of the database a start would make")
+            .arg(status.help("Only look; starting the service is what migrates"))
+            .after_help(exit::HELP),
+    )
+}
+
+/// `bhav backup`.
+pub fn backup(matches: &ArgMatches) -> ExitCode {
+    let config = match settings(matches) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let given: &PathBuf = matches.get_one("to").expect("clap demands it");
+    let keep = matches.get_one::<u32>("keep").copied();
+    let clock = Clock::system();
+    let directory = given.is_dir().then_some(given.as_path());
+    if keep.is_some() && directory.is_none() {
+        return refuse("--keep needs a directory to keep backups in", Exit::Usage);
+    }
+    let to = match directory {
+        Some(directory) => directory.join(backup_name(&stamp(&clock))),
+        None => given.clone(),
+    };
+    let report = match upkeep::copy_to(&config.state_dir.join(FILE_NAME), &to) {
+        Ok(report) => report,
+        Err(error) => return refuse(&error.to_string(), exit_of(&error, Exit::StateDir)),
+    };
+    let bytes = fs::metadata(&to).map_or(0, |about| about.len());
+    let ms = clock.monotonic_ms();
+    let done = print(&format!(
+        "{}: {bytes} bytes, schema {}, checked, in {ms} ms\n",
+        to.display(),
+        report.version
+    ));
+    match (directory, keep) {
+        (Some(directory), Some(keep)) => match remove_older(directory, keep as usize) {
+            Ok(removed) => {
+                for path in removed {
+                    say(&format!("removed {}\n", path.display()));
+                }
+                done
+            }
+            Err(error) => refuse(&format!("older backups: {error}"), Exit::StateDir),
+        },
+        _ => done,
+    }
+}
+
+/// `bhav restore`.
+pub fn restore(matches: &ArgMatches) -> ExitCode {
+    let config = match settings(matches) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let from: &PathBuf = matches.get_one("from").expect("clap demands it");
+    let state = config.state_dir.as_path();
+    // Held to the end, so that no service starts in between.
+    let _lock = match state_lock::take(state) {
+        Ok(StateLock::Held(lock)) => lock,
+        Ok(StateLock::InUse) => {
+            let why = "the service runs on this state directory: systemctl stop bhav";
+            return refuse(why, Exit::Unavailable);
+        }
+        Err(error) => {
+            return refuse(&format!("{}: {error}", state.display()), Exit::StateDir);
+        }
+    };
+    // Before anybody is asked anything.
+    if let Err(error) = upkeep::verify(from) {
+        return refuse(&error.to_string(), exit_of(&error, Exit::Data));
+    }
+    let path = state.join(FILE_NAME);
+    if !matches.get_flag("yes") && !confirmed(from, &path) {
+        return refuse("nothing was changed; --yes does it without asking", Exit::Usage);
+    }
+    let stamp = stamp(&Clock::system());
+    let restored = match upkeep::restore(from, &path, &stamp) {
+        Ok(restored) => restored,
+        Err(error) => return refuse(&error.to_string(), exit_of(&error, Exit::StateDir)),
+    };
+    let version = restored.report.version;
+    let mut text = format!("{} holds {} now, schema {version}\n", path.display(), from.display());
+    if let Some(kept) = restored.kept {
+        text.push_str(&format!("the former database is {}\n", kept.display()));
+    }
+    if matches.get_flag("rotate-key") {
+        match rotate_key(state, &stamp) {
+            Ok(told) => text.push_str(&told),
+            Err(error) => return refuse(&format!("{KEY_FILE}: {error}"), Exit::StateDir),
+        }
+    } else {
+        text.push_str(
+            "tokens revoked since the backup are good again; to end every login, run it with \
+             --rotate-key or remove jwt.key\n",
+        );
+    }
+    print(&text)
+}
+
+/// `bhav migrate --status`.
+pub fn migrate(matches: &ArgMatches) -> ExitCode {
+    let config = match settings(matches) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let path = config.state_dir.join(FILE_NAME);
+    let FileReport { version, known, pending } = match upkeep::inspect(&path) {
+        Ok(report) => report,
+        Err(error) => return refuse(&error.to_string(), exit_of(&error, Exit::StateDir)),
+    };
+    let mut text = format!("{}: schema {version}; this program's is {known}\n", path.display());
+    match pending.as_slice() {
+        [] => text.push_str("nothing to do\n"),
+        pending => {
+            text.push_str(&format!("the next start runs: {}\n", pending.join(", ")));
+            if version > 0 {
+                text.push_str(&format!(
+                    "and keeps a copy first, as {}.before-v{known}\n",
+                    path.display()
+                ));
+            }
+        }
+    }
+    print(&text)
+}
+
+/// A file that is not ours or newer is for the operator to decide, wherever it stands.
+fn exit_of(error: &UpkeepError, otherwise: Exit) -> Exit {
+    match error {
+        UpkeepError::Open(OpenError::Newer { .. } | OpenError::Foreign { .. }) => Exit::Usage,
+        UpkeepError::Damaged { .. } => Exit::Data,
+        UpkeepError::Exists(_) | UpkeepError::Older { .. } => Exit::Usage,
+        UpkeepError::Open(_)
+        | UpkeepError::File { .. }
+        | UpkeepError::Sqlite(_)
+        | UpkeepError::Store(_) => otherwise,
+    }
+}
+
+/// Asked only where somebody can answer.
+fn confirmed(from: &Path, path: &Path) -> bool {
+    if !std::io::stdin().is_terminal() {
+        return false;
+    }
+    say(&format!("Replace {} with {}? Type yes: ", path.display(), from.display()));
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
+}
+
+/// The next start makes a new key, which no token was signed with.
+fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
+    let path = state.join(KEY_FILE);
+    let kept = state.join(format!("{KEY_FILE}.before-restore-{stamp}"));
+    match fs::rename(&path, &kept) {
+        Ok(()) => Ok(format!(
+            "the signing key was set aside as {}: every login has ended; delete it\n",
+            kept.display()
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok("there was no signing key to set aside; the next start makes one\n".to_owned())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// `20261120-110000`, IST.
+fn stamp(clock: &Clock) -> String {
+    ist::zoned(clock.now()).strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+fn backup_name(stamp: &str) -> String {
+    format!("bhav-{stamp}.sqlite")
+}
+
+/// Names of our pattern only; anything else in the directory is not ours to remove.
+fn is_backup(name: &str) -> bool {
+    let stamp = name.strip_prefix("bhav-").and_then(|rest| rest.strip_suffix(".sqlite"));
+    stamp.and_then(|stamp| stamp.split_once('-')).is_some_and(|(date, time)| {
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        date.len() == 8 && time.len() == 6 && digits(date) && digits(time)
+    })
+}
+
+/// Removes all but the newest `keep`, which sort by name as by time.
+fn remove_older(directory: &Path, keep: usize) -> std::io::Result<Vec<PathBuf>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_backup(&name) && entry.file_type()?.is_file() {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    names.truncate(names.len().saturating_sub(keep));
+    let paths: Vec<PathBuf> = names.iter().map(|name| directory.join(name)).collect();
+    for path in &paths {
+        fs::remove_file(path)?;
+    }
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_the_pattern_are_backups() {
+        assert!(is_backup(&backup_name("20261120-110000")));
+        for other in [
+            "bhav.sqlite",
+            "bhav-2026112-110000.sqlite",
+            "bhav-20261120-110000.sqlite.unfinished",
+            "bhav-20261120-11000x.sqlite",
+            "x-20261120-110000.sqlite",
+        ] {
+            assert!(!is_backup(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The brokers' login pages, and the one-time code out of what a person pastes. Pure.
+
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use crate::base::Broker;
+use crate::brokers::transport::push_encoded;
+
+/// Stands where the API key belongs, when it is not known here.
+const PLACEHOLDER: &str = "YOUR_API_KEY";
+
+/// Where a person logs in to get a code.
+pub fn page(broker: Broker, api_key: Option<&SecretString>) -> String {
+    let mut url = String::from(match broker {
+        Broker::A => "https://kite.zerodha.com/connect/login?v=3&api_key=",
+        Broker::B => "https://api.icicidirect.com/apiuser/login?api_key=",
+    });
+    match api_key {
+        Some(key) => push_encoded(&mut url, key.expose_secret()),
+        None => url.push_str(PLACEHOLDER),
+    }
+    url
+}
+
+/// The code that was pasted, bare or inside the whole address that the browser was sent to; names
+/// are found in any case. `None` where there is none.
+pub fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
+    let pasted = pasted.trim();
+    let found = match pasted.split_once('?') {
+        Some((_, query)) => {
+            let query = query.split('#').next().unwrap_or_default();
+            query.split('&').filter_map(|pair| pair.split_once('=')).find_map(|(name, value)| {
+                names(broker).iter().any(|known| name.eq_ignore_ascii_case(known)).then_some(value)
+            })?
+        }
+        None => pasted,
+    };
+    // Codes of both brokers are letters and digits; an address without a code is none.
+    let good = !found.is_empty()
+        && found.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
+    good.then(|| Zeroizing::new(found.to_owned()))
+}
+
+fn names(broker: Broker) -> &'static [&'static str] {
+    match broker {
+        Broker::A => &["request_token"],
+        Broker::B => &["apisession", "api_session"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_encoded_as_a_component() {
+        let key = SecretString::from("a+b=c&d/e");
+        let page_b = page(Broker::B, Some(&key));
+        assert_eq!(page_b, "https://api.icicidirect.com/apiuser/login?api_key=a%2Bb%3Dc%26d%2Fe");
+        assert!(page(Broker::A, None).ends_with("v=3&api_key=YOUR_API_KEY"));
+    }
+
+    #[test]
+    fn a_code_is_found_bare_or_in_the_whole_address() {
+        for (broker, pasted, expected) in [
+            (Broker::A, " abc123\n", Some("abc123")),
+            (
+                Broker::A,
+                "https://127.0.0.1/cb?action=login&Request_Token=abc&status=success#x",
+                Some("abc"),
+            ),
+            (Broker::A, "https://127.0.0.1/cb?status=cancelled", None),
+            (Broker::A, "https://127.0.0.1/cb", None),
+            (Broker::A, "", None),
+            (Broker::B, "https://x/?apisession=12345678", Some("12345678")),
+            (Broker::B, "https://x/?a=b&API_Session=87654321", Some("87654321")),
+            (Broker::B, "12 34", None),
+        ] {
+            let found = code(broker, pasted);
+            assert_eq!(found.as_ref().map(|code| code.as_str()), expected, "{pasted}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What the commands about an installed service share: settings found where the unit has them, and
+//! talking to the terminal.
+//!
+//! Main thread of a command. Nothing here prints a secret.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use crate::config::Config;
+use crate::config::check::report;
+use crate::config::cli::{Scope, typed, with_flags};
+use crate::config::env_file;
+use crate::config::load::{Environment, Loaded, load};
+use crate::ops::Exit;
+
+/// Where the package keeps the unit's settings and its state.
+const ENV_FILE: &str = "/etc/bhav/bhav.env";
+const STATE_DIR: &str = "/var/lib/bhav";
+
+/// `command` with the flags that say which service is meant.
+pub fn with_service(command: Command) -> Command {
+    let env_file = Arg::new("env-file")
+        .long("env-file")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help(format!("Settings of the service, as its unit has them [default: {ENV_FILE}]"));
+    with_flags(command, Scope::Operator).arg(env_file)
+}
+
+/// The settings of the service that is meant: flags, the environment, then the unit's own file.
+///
+/// # Errors
+/// The exit code; the reason has been told.
+pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
+    let env = Environment::of_process();
+    let given =
+        matches.get_one::<PathBuf>("env-file").cloned().or_else(|| env.path(env_file::NAME));
+    // Without the package, or not for our eyes: the environment may do.
+    let file = given.or_else(|| File::open(ENV_FILE).is_ok().then(|| ENV_FILE.into()));
+    let env = match file {
+        Some(file) => env.with_file_at(&file),
+        None => Ok(env),
+    };
+    let loaded = env.and_then(|env| load(&typed(matches), &env));
+    let Loaded { mut config, origins, .. } = loaded.map_err(|faults| {
+        say(&format!("bhav: {}", report(&faults)));
+        Exit::Usage
+    })?;
+    // Where nothing names it: of a service started by hand here, else the package's.
+    if !origins.contains_key("BHAV_STATE_DIR") && !config.state_dir.exists() {
+        let package = PathBuf::from(STATE_DIR);
+        if package.exists() {
+            config.state_dir = package;
+        }
+    }
+    Ok(config)
+}
+
+/// To standard output. A reader that went away (`| head`) is no fault.
+pub fn print(text: &str) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Internal.into(),
+        _ => Exit::Ok.into(),
+    }
+}
+
+/// To standard error, before the log runs. Nobody is left to tell when that fails.
+pub fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Tells why a command does nothing.
+pub fn refuse(why: &str, exit: Exit) -> ExitCode {
+    say(&format!("bhav: {why}\n"));
+    exit.into()
+}
+
+/// Text of another program, made harmless for a terminal.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// `3 d 4 h`, `2 h 5 min`, `4 min 10 s`, `7 s`.
+pub fn span(seconds: u64) -> String {
+    let (d, h, min, s) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    match (d, h, min) {
+        (0, 0, 0) => format!("{s} s"),
+        (0, 0, _) => format!("{min} min {s} s"),
+        (0, _, _) => format!("{h} h {min} min"),
+        _ => format!("{d} d {h} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_read_like_a_person_says_them() {
+        for (seconds, text) in
+            [(7, "7 s"), (250, "4 min 10 s"), (7_500, "2 h 5 min"), (273_600, "3 d 4 h")]
+        {
+            assert_eq!(span(seconds), text);
+        }
+        assert_eq!(plain("a\u{1b}[31mb\n"), "a [31mb ");
+    }
+}

@@ -1,0 +1,190 @@
+//! Each word of the service and its trouble; the screen's size whatever is wrong.
+
+use super::super::screen::{COLUMNS_MAX, Colours, LINES_MAX, screen};
+use super::*;
+
+const OK: &str = r#"{"status":"ok","version":"0.1.0","uptime_s":7500,"database":"ok",
+"store":{"writes":3,"refused":0},"cache_l1":{"size":27,"hits":98,"misses":2},
+"cache_l2":{"backend":"sqlite","errors":0},"warmers":{"index":"ok","quotes":"ok",
+"instruments":"ok","persist":"ok","close":"ok"},"feeds":{"broker_a":{"state":"ok","age_ms":340},
+"public":{"state":"standby"}},"market":{"phase":"open","calendar_known":true,
+"as_of_ist":"2026-11-20T11:00:00+05:30"},"lanes":[{"name":"crypto","depth":0}]}"#;
+
+fn now() -> Timestamp {
+    "2026-11-20T11:00:00+05:30".parse().unwrap()
+}
+
+fn valid(expires_at: &str) -> Token {
+    Token { initialized: true, valid: true, expires_at: Some(expires_at.to_owned()) }
+}
+
+fn said(health: &str) -> Said {
+    Said {
+        health: sonic_rs::from_str(health).unwrap(),
+        token_a: valid("2026-11-21T06:00:00+05:30"),
+        token_b: Token::default(),
+        service_now: Some(now()),
+        here_now: now(),
+    }
+}
+
+fn facts(said: Said) -> Facts {
+    let mut config = Config::default();
+    config.broker_a.api_key = Some("keya".into());
+    facts_with(said, &config)
+}
+
+fn facts_with(said: Said, config: &Config) -> Facts {
+    Facts::of("http://h".into(), said, config, &MarketCalendar::load(None).unwrap())
+}
+
+fn names(facts: &Facts) -> Vec<&'static str> {
+    facts.troubles.iter().map(|trouble| trouble.name).collect()
+}
+
+#[test]
+fn a_good_service_has_no_troubles() {
+    let facts = facts(said(OK));
+    assert_eq!((facts.status, names(&facts)), ("ok", vec![]));
+    let expected = "\
+bhav is ok, version 0.1.0, up 2 h 5 min (http://h)
+market    open; closing at 2026-11-20 15:15; prices of 2026-11-20 11:00
+broker A  ok; data 0.3 s old
+public    standby
+token a   valid; 19 h 0 min left, until 2026-11-21 06:00 IST
+token b   none
+store     ok; 3 writes, 0 refused
+warmers   index ok, quotes ok, instruments ok, persist ok, close ok
+caches    27 quotes, 98 % hits; 0 users, no hits; level 2 sqlite, 0 errors
+";
+    let text = screen(&facts, Colours::Off);
+    assert_eq!(text, expected);
+    assert!(screen(&facts, Colours::On).starts_with("\x1b[1;32mbhav is ok"));
+}
+
+#[test]
+fn each_word_of_health_has_its_trouble() {
+    let degraded = OK.replace("\"status\":\"ok\"", "\"status\":\"degraded\"");
+    let broker_a = |state: &str| {
+        degraded.replace("{\"state\":\"ok\",\"age_ms\":340}", &format!("{{\"state\":\"{state}\"}}"))
+    };
+    let database =
+        |state: &str| degraded.replace("\"database\":\"ok\"", &format!("\"database\":\"{state}\""));
+    let limited = "failing\",\"failure\":\"broker A refused for too many requests";
+    let public = |state: &str| {
+        degraded.replace("{\"state\":\"standby\"}", &format!("{{\"state\":\"{state}\"}}"))
+    };
+    for (health, expected) in [
+        (broker_a("no_token"), "broker_a_token_missing"),
+        (broker_a("token_dead"), "broker_a_token_dead"),
+        (broker_a("no_permission"), "broker_a_no_market_data"),
+        (broker_a("off"), "broker_a_off"),
+        (broker_a("open"), "broker_a_fails"),
+        (broker_a("hanging"), "broker_a_fails"),
+        (broker_a("mute"), "broker_a_fails"),
+        (broker_a(limited), "provider_rate_limited"),
+        (database("full"), "store_full"),
+        (database("read_only"), "store_read_only"),
+        (database("corrupt"), "store_corrupt"),
+        (database("busy"), "store_busy"),
+        (database("unavailable"), "store_unavailable"),
+        (degraded.replace("\"sqlite\"", "\"none\""), "second_level_off"),
+        (degraded.replace("\"persist\":\"ok\"", "\"persist\":\"failing\""), "persist_fails"),
+        (degraded.replace("\"close\":\"ok\"", "\"close\":\"failing\""), "close_fails"),
+        (degraded.replace("\"index\":\"ok\"", "\"index\":\"stale\""), "snapshot_old"),
+        (
+            degraded.replace("\"calendar_known\":true", "\"calendar_known\":false"),
+            "calendar_unknown",
+        ),
+        (degraded.clone(), "unexplained"),
+    ] {
+        let facts = facts(said(&health));
+        assert_eq!((facts.status, names(&facts)), ("degraded", vec![expected]), "{health}");
+    }
+    for (health, expected) in [
+        (public("failing"), "public_fails"),
+        (
+            degraded.replace("\"instruments\":\"ok\"", "\"instruments\":\"failing\""),
+            "instruments_fail",
+        ),
+        (degraded.replace("\"depth\":0", "\"panicked\":1"), "lane_panicked"),
+        (degraded.replace("\"depth\":0", "\"refused\":1"), "lane_refused"),
+    ] {
+        let health = health.replace("degraded", "ok");
+        let facts = facts(said(&health));
+        assert_eq!((facts.status, names(&facts)), ("ok", vec![expected]), "a note: {health}");
+    }
+}
+
+#[test]
+fn two_dead_feeds_are_one_story_told_first() {
+    let health = OK
+        .replace("\"status\":\"ok\"", "\"status\":\"down\"")
+        .replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"token_dead\"}")
+        .replace("{\"state\":\"standby\"}", "{\"state\":\"failing\",\"failure\":\"no route\"}");
+    let facts = facts(said(&health));
+    assert_eq!(facts.status, "down");
+    assert_eq!(names(&facts), ["feeds_dead", "broker_a_token_dead", "public_fails"]);
+    let link = "https://kite.zerodha.com/connect/login?v=3&api_key=keya";
+    assert_eq!(facts.troubles[1].login_url.as_deref(), Some(link));
+    let text = screen(&facts, Colours::Off);
+    assert!(text.contains(link) && text.contains("bhav token a"), "{text}");
+}
+
+#[test]
+fn tokens_near_their_end_and_sessions_are_notes() {
+    let mut ending = said(OK);
+    ending.token_a = valid("2026-11-20T11:59:59+05:30");
+    ending.token_b = valid("2026-11-20T12:00:00+05:30");
+    assert_eq!(names(&facts(ending)), ["broker_a_token_ending"]);
+    let mut ended = said(OK);
+    ended.token_b = Token { initialized: true, valid: false, expires_at: None };
+    let facts = facts(ended);
+    assert_eq!((facts.status, names(&facts)), ("ok", vec!["broker_b_session_ended"]));
+    let link = facts.troubles[0].login_url.as_deref().unwrap();
+    assert!(link.ends_with("api_key=YOUR_API_KEY"), "{link}");
+    let mut just_died = said(OK);
+    just_died.token_a.valid = false;
+    assert_eq!(names(&self::facts(just_died)), ["broker_a_token_dead"]);
+}
+
+#[test]
+fn a_clock_that_is_off_is_told_unless_it_was_set() {
+    for (off_s, told) in [(0, false), (-3, false), (3, false), (-4, true), (7_200, true)] {
+        let mut said = said(OK);
+        said.here_now = now() - jiff::SignedDuration::from_secs(off_s);
+        let facts = facts(said);
+        assert_eq!(names(&facts), if told { vec!["clock_off"] } else { vec![] }, "{off_s}");
+        assert_eq!(facts.status == "degraded", told);
+    }
+    let mut said = said(OK);
+    said.here_now = now() - jiff::SignedDuration::from_hours(2);
+    let facts = facts_with(said, &Config { now: Some(now()), ..Config::default() });
+    assert_eq!((facts.status, names(&facts)), ("ok", vec!["clock_set"]));
+    assert!(facts.troubles[0].cause.ends_with("by +2 h 0 min"), "{}", facts.troubles[0].cause);
+}
+
+#[test]
+fn whatever_is_wrong_fits_on_one_screen() {
+    let health = OK
+        .replace("\"status\":\"ok\"", "\"status\":\"down\"")
+        .replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"failing\",\"age_ms\":99999999}")
+        .replace(
+            "{\"state\":\"standby\"}",
+            &format!("{{\"state\":\"failing\",\"failure\":\"{} \\u001b[2J\"}}", "long ".repeat(99)),
+        )
+        .replace("\"ok\"", "\"failing\"")
+        .replace("\"sqlite\"", "\"none\"")
+        .replace("\"calendar_known\":true", "\"calendar_known\":false")
+        .replace("\"depth\":0", "\"refused\":7");
+    let mut said = said(&health);
+    said.token_b.initialized = true;
+    said.here_now = Timestamp::UNIX_EPOCH;
+    let facts = facts(said);
+    assert!(facts.troubles.len() >= 8, "{:?}", names(&facts));
+    let text = screen(&facts, Colours::Off);
+    assert!(text.lines().count() <= LINES_MAX, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= COLUMNS_MAX), "{text}");
+    assert!(text.contains("more: bhav status --json"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+}

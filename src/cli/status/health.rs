@@ -1,0 +1,111 @@
+//! What the service says of itself, as far as `bhav status` shows it. A field that is not there
+//! (another version) has its default; one that is new is left out.
+
+use serde::{Deserialize, Serialize};
+
+/// `GET /api/health`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Health {
+    pub status: String,
+    pub version: String,
+    pub uptime_s: u64,
+    pub database: String,
+    pub store: Store,
+    pub cache_l1: CacheL1,
+    pub cache_answers: CacheAnswers,
+    pub cache_l2: CacheL2,
+    pub warmers: Warmers,
+    pub feeds: Feeds,
+    pub market: Market,
+    pub lanes: Vec<Lane>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Store {
+    pub writes: u64,
+    pub refused: u64,
+}
+
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct CacheL1 {
+    pub size: u64,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct CacheAnswers {
+    pub users: u64,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct CacheL2 {
+    pub backend: String,
+    pub errors: u64,
+}
+
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Warmers {
+    pub index: String,
+    pub quotes: String,
+    pub instruments: String,
+    pub persist: String,
+    pub close: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Feeds {
+    pub broker_a: Feed,
+    pub public: Feed,
+}
+
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Feed {
+    pub state: String,
+    pub age_ms: Option<u64>,
+    pub failure: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Market {
+    pub phase: String,
+    pub calendar_known: bool,
+    pub as_of_ist: Option<String>,
+}
+
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Lane {
+    pub name: String,
+    pub depth: u64,
+    pub refused: u64,
+    pub expired: u64,
+    pub panicked: u64,
+}
+
+impl Lane {
+    /// Something was not done since the start, or waits now.
+    pub fn has_trouble(&self) -> bool {
+        self.depth + self.refused + self.expired + self.panicked > 0
+    }
+}
+
+/// `GET /brokera/status`, `GET /brokerb/status`.
+#[derive(Debug, Default, Deserialize)]
+pub struct Token {
+    pub initialized: bool,
+    pub valid: bool,
+    #[serde(default)]
+    pub expires_at: Option<String>,
+}

@@ -1,0 +1,131 @@
+//! `bhav status`: how the running service is, what is wrong, and what to do, on one screen.
+//!
+//! Main thread; asks over the service's own listen address and changes nothing. The exit code is 0,
+//! 1 or 2 for ok, degraded and down.
+
+mod facts;
+mod health;
+mod screen;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde::de::DeserializeOwned;
+
+use self::facts::{Facts, Said};
+use self::health::Health;
+use self::screen::{Colours, screen};
+use super::cures::{self, Severity, Trouble};
+use super::loopback::{Answer, Target};
+use super::operator::{plain, print, refuse, settings, with_service};
+use crate::base::Clock;
+use crate::config::Config;
+use crate::market::MarketCalendar;
+use crate::ops::{Exit, exit, state_lock};
+
+/// The routes asked are answered from memory.
+const TIMEOUT: Duration = Duration::from_millis(3_000);
+
+/// Its part of the command line.
+pub fn command() -> Command {
+    let url = Arg::new("url").long("url").value_name("URL");
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    with_service(
+        Command::new("status")
+            .about("How the running service is, what is wrong, and what to do")
+            .arg(url.help("Ask here instead of where the settings say it listens"))
+            .arg(json.help("Write one JSON document"))
+            .after_help(format!(
+                "0 is ok, 1 degraded (something needs you), 2 down or not reachable.\n\n{}",
+                exit::HELP
+            )),
+    )
+}
+
+/// Asks, prints, and says by the exit code how it is.
+pub fn run(matches: &ArgMatches) -> ExitCode {
+    let config = match settings(matches) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let url = matches.get_one::<String>("url").map(String::as_str);
+    let target = match Target::of(url, &config.http.listen) {
+        Ok(target) => target,
+        Err(why) => return refuse(&why, Exit::Usage),
+    };
+    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
+        Ok(calendar) => calendar,
+        Err(error) => return refuse(&error.to_string(), Exit::Usage),
+    };
+    let facts = match ask(&target, &config) {
+        Ok(said) => Facts::of(target.text(), *said, &config, &calendar),
+        Err(trouble) => Facts::without_service(target.text(), trouble),
+    };
+    let text = if matches.get_flag("json") {
+        // Text and numbers always serialise.
+        let mut text = sonic_rs::to_string(&facts).unwrap_or_default();
+        text.push('\n');
+        text
+    } else {
+        screen(&facts, colours())
+    };
+    print(&text);
+    match facts.severity() {
+        Severity::Note => Exit::Ok,
+        Severity::Degraded => Exit::Degraded,
+        Severity::Down => Exit::Down,
+    }
+    .into()
+}
+
+/// Only for a person's eyes, and not where they said no (no-color.org).
+fn colours() -> Colours {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match std::io::stdout().is_terminal() && !unwanted {
+        true => Colours::On,
+        false => Colours::Off,
+    }
+}
+
+fn ask(target: &Target, config: &Config) -> Result<Box<Said>, Trouble> {
+    let answer = target
+        .get("/api/health", TIMEOUT)
+        .map_err(|error| unreachable(&format!("{}: {error}", target.text()), config))?;
+    let here_now = Clock::system().now();
+    let health: Option<Health> = document(&answer);
+    let health = match health.filter(|health| !health.status.is_empty()) {
+        Some(health) if matches!(health.status.as_str(), "ok" | "degraded" | "down") => health,
+        _ if is_starting(&answer) => return Err(cures::STARTING.told("")),
+        _ => return Err(cures::NOT_OURS.told(&target.text())),
+    };
+    let token = |path| target.get(path, TIMEOUT).ok().and_then(|answer| document(&answer));
+    Ok(Box::new(Said {
+        health,
+        token_a: token("/brokera/status").unwrap_or_default(),
+        token_b: token("/brokerb/status").unwrap_or_default(),
+        service_now: answer.date,
+        here_now,
+    }))
+}
+
+fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+    sonic_rs::from_slice(&answer.body).ok()
+}
+
+/// Our own words for a service that has no report yet.
+fn is_starting(answer: &Answer) -> bool {
+    let json: Option<sonic_rs::Value> = document(answer);
+    json.is_some_and(|json| answer.status == 503 && json["code"] == "starting")
+}
+
+/// The state directory tells whether it is gone or only silent.
+fn unreachable(error: &str, config: &Config) -> Trouble {
+    let row = match state_lock::in_use(&config.state_dir) {
+        Some(true) => &cures::SILENT,
+        Some(false) if config.state_dir.exists() => &cures::NOT_RUNNING,
+        _ => &cures::UNREACHABLE,
+    };
+    row.told(&plain(error))
+}

@@ -1,0 +1,200 @@
+//! The facts on one terminal screen: 24 lines of 80 columns, the state first, then what is wrong
+//! and what to do. Pure.
+
+use std::fmt::Write as _;
+
+use super::facts::{Facts, Service, TokenFacts};
+use super::health::Feed;
+use crate::cli::cures::{Severity, Trouble};
+use crate::cli::operator::span;
+
+/// A classic terminal, less the line of the next prompt.
+pub const LINES_MAX: usize = 23;
+pub const COLUMNS_MAX: usize = 80;
+
+/// Whether to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colours {
+    On,
+    Off,
+}
+
+/// The screen. Login pages are never cut: a line of one may be longer.
+pub fn screen(facts: &Facts, colours: Colours) -> String {
+    let mut lines = vec![first_line(facts)];
+    if let Some(service) = &facts.service {
+        lines.extend(rows(service));
+    }
+    let room = LINES_MAX - lines.len();
+    lines.extend(troubles(&facts.troubles, room));
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        if number == 0 && colours == Colours::On {
+            let colour = match facts.severity() {
+                Severity::Note => "32",
+                Severity::Degraded => "33",
+                Severity::Down => "31",
+            };
+            let _ = writeln!(text, "\x1b[1;{colour}m{line}\x1b[0m");
+        } else {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
+}
+
+fn first_line(facts: &Facts) -> String {
+    let version = facts
+        .service
+        .as_ref()
+        .map(|service| format!(", version {}, up {}", service.version, span(service.uptime_s)));
+    cut(&format!("bhav is {}{} ({})", facts.status, version.unwrap_or_default(), facts.url))
+}
+
+fn rows(service: &Service) -> Vec<String> {
+    let row = |name: &str, text: &str| cut(&format!("{name:<10}{text}"));
+    let mut lines = vec![
+        row("market", &market(service)),
+        row("broker A", &feed(&service.feeds.broker_a)),
+        row("public", &feed(&service.feeds.public)),
+    ];
+    for token in &service.tokens {
+        lines.push(row(&format!("token {}", token.broker), &token_text(token)));
+    }
+    let store = &service.store;
+    lines.push(row(
+        "store",
+        &format!("{}; {} writes, {} refused", store.state, store.writes, store.refused),
+    ));
+    let warmers = &service.warmers;
+    lines.push(row(
+        "warmers",
+        &format!(
+            "index {}, quotes {}, instruments {}, persist {}, close {}",
+            warmers.index, warmers.quotes, warmers.instruments, warmers.persist, warmers.close
+        ),
+    ));
+    let caches = &service.caches;
+    lines.push(row(
+        "caches",
+        &format!(
+            "{} quotes, {} hits; {} users, {} hits; level 2 {}, {} errors",
+            caches.l1.size,
+            share(caches.l1.hits, caches.l1.misses),
+            caches.answers.users,
+            share(caches.answers.hits, caches.answers.misses),
+            caches.l2.backend,
+            caches.l2.errors
+        ),
+    ));
+    if !service.lanes.is_empty() {
+        let lanes = service.lanes.iter().map(|lane| {
+            let lost = lane.refused + lane.expired + lane.panicked;
+            format!("{} {} waiting, {lost} not done", lane.name, lane.depth)
+        });
+        lines.push(row("lanes", &lanes.collect::<Vec<_>>().join("; ")));
+    }
+    lines
+}
+
+fn market(service: &Service) -> String {
+    let market = &service.market;
+    let mut text = market.phase.clone();
+    if let (Some(at), Some(phase)) = (&market.next_transition_ist, market.next_phase) {
+        let _ = write!(text, "; {phase} at {}", minute(at));
+    }
+    match &market.as_of_ist {
+        Some(at) => {
+            let _ = write!(text, "; prices of {}", minute(at));
+        }
+        None => text.push_str("; no prices yet"),
+    }
+    text
+}
+
+/// `2026-11-20T15:30:00+05:30` as `2026-11-20 15:30`.
+fn minute(iso: &str) -> String {
+    iso.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect()
+}
+
+fn feed(feed: &Feed) -> String {
+    let mut text = feed.state.clone();
+    if let Some(age_ms) = feed.age_ms {
+        let _ = match age_ms {
+            0..10_000 => write!(text, "; data {}.{} s old", age_ms / 1_000, age_ms % 1_000 / 100),
+            _ => write!(text, "; data {} old", span(age_ms / 1_000)),
+        };
+    }
+    if let Some(failure) = &feed.failure {
+        let _ = write!(text, "; {failure}");
+    }
+    text
+}
+
+fn token_text(token: &TokenFacts) -> String {
+    match (token.state, token.left_s, &token.expires_at) {
+        ("valid", Some(left_s), Some(until)) => {
+            let left = span(left_s.max(0).unsigned_abs());
+            format!("valid; {left} left, until {} IST", minute(until))
+        }
+        ("dead", _, Some(until)) => format!("dead; was good until {} IST", minute(until)),
+        (state, ..) => state.to_owned(),
+    }
+}
+
+fn share(hits: u64, misses: u64) -> String {
+    match (hits + misses) as u128 {
+        0 => "no".to_owned(),
+        all => format!("{} %", u128::from(hits) * 100 / all),
+    }
+}
+
+fn troubles(troubles: &[Trouble], room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !troubles.is_empty() {
+        lines.push(String::new());
+    }
+    for (number, trouble) in troubles.iter().enumerate() {
+        let mark = if trouble.severity == Severity::Note { "-" } else { "!" };
+        let mut block = wrapped(mark, &trouble.cause);
+        block.extend(wrapped(" ", &format!("-> {}", trouble.cure)));
+        block.extend(trouble.login_url.iter().map(|url| format!("  {url}")));
+        let left = troubles.len() - number;
+        // A line is kept for what does not fit, unless this is the last.
+        let kept = usize::from(left > 1);
+        if lines.len() + block.len() + kept > room {
+            lines.push(format!("... and {left} more: bhav status --json"));
+            return lines;
+        }
+        lines.extend(block);
+    }
+    lines
+}
+
+/// `mark` and the text, broken at spaces and indented below.
+fn wrapped(mark: &str, text: &str) -> Vec<String> {
+    let mut lines = vec![mark.to_owned()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("starts with one line");
+        if line.chars().count() + 1 + word.chars().count() > COLUMNS_MAX {
+            lines.push(format!("  {word}"));
+        } else {
+            line.push(' ');
+            line.push_str(word);
+        }
+    }
+    // What a stranger said may be long; the words are in the JSON.
+    lines.truncate(3);
+    lines.iter().map(|line| cut(line)).collect()
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(COLUMNS_MAX) {
+        None => line.to_owned(),
+        Some(_) => {
+            let mut short: String = line.chars().take(COLUMNS_MAX - 3).collect();
+            short.push_str("...");
+            short
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `bhav token a|b`: from a login page to the service's shared token.
+//!
+//! Main thread; asks the running service to exchange the code and stores nothing itself. The code
+//! is read without echo into memory that is wiped, and is never printed.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+use rustix::io::read;
+use rustix::stdio::stdin;
+use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::login;
+use super::loopback::{Answer, Target};
+use super::operator::{plain, print, refuse, say, settings, with_service};
+use crate::base::{Broker, ist};
+use crate::ops::{Exit, exit};
+
+/// Longer than the service waits for the broker.
+const TIMEOUT: Duration = Duration::from_millis(30_000);
+/// A pasted address with a code; a terminal gives no longer line.
+const PASTE_BYTES_MAX: usize = 4_096;
+/// Names, quotes and, of each byte of a secret, an escape of six.
+const BODY_BYTES: usize = 64 + 6 * 2 * PASTE_BYTES_MAX;
+
+const NOTES: &str = "\
+Open the link, log in, and paste the address that the browser is sent to, or the code in it. From a
+script, write it to standard input: --code shows it to every user of this machine.";
+
+/// Its part of the command line.
+pub fn command() -> Command {
+    let broker = Arg::new("broker").value_name("BROKER").required(true).value_parser(["a", "b"]);
+    let code = Arg::new("code").long("code").value_name("CODE");
+    let url = Arg::new("url").long("url").value_name("URL");
+    with_service(
+        Command::new("token")
+            .about("Log in at a broker and give the running service its token of the day")
+            .arg(broker.help("Whose token"))
+            .arg(code.help("The code; other users of the machine can see it"))
+            .arg(url.help("Ask here instead of where the settings say it listens"))
+            .after_help(format!("{NOTES}\n\n{}", exit::HELP)),
+    )
+}
+
+/// What is sent; the broker's name for the code, and the administrator's secret if one is set.
+#[derive(Serialize)]
+struct Activation<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<&'a str>,
+}
+
+/// The token's state, or the problem.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Outcome {
+    valid: bool,
+    expires_at: Option<String>,
+    code: String,
+    detail: String,
+}
+
+/// Asks for the code and has it exchanged.
+pub fn run(matches: &ArgMatches) -> ExitCode {
+    let config = match settings(matches) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let url = matches.get_one::<String>("url").map(String::as_str);
+    let target = match Target::of(url, &config.http.listen) {
+        Ok(target) => target,
+        Err(why) => return refuse(&why, Exit::Usage),
+    };
+    let letter = matches.get_one::<String>("broker").map_or("a", String::as_str);
+    let broker = Broker::parse(letter).unwrap_or(Broker::A);
+    let (api_key, secret) = match broker {
+        Broker::A => (&config.broker_a.api_key, &config.broker_a.admin_secret),
+        Broker::B => (&config.broker_b.api_key, &config.broker_b.admin_secret),
+    };
+    let pasted = match matches.get_one::<String>("code") {
+        Some(code) => {
+            say("bhav: warning: a code in the command line is visible to other users\n");
+            Zeroizing::new(code.clone())
+        }
+        None => {
+            // Before the prompt shows: what is typed then must not show any more.
+            let silence = Silence::begin();
+            invite(broker, api_key.as_ref());
+            let pasted = pasted();
+            drop(silence);
+            match pasted {
+                Ok(pasted) => pasted,
+                Err(why) => return refuse(&why, Exit::Data),
+            }
+        }
+    };
+    let Some(code) = login::code(broker, &pasted) else {
+        let name = if broker == Broker::A { "request_token" } else { "apisession" };
+        let why = format!("there is no {name} in this; paste the whole address, or the code");
+        return refuse(&why, Exit::Data);
+    };
+    activate(broker, &target, &code, secret.as_ref())
+}
+
+/// On standard error, so that standard output holds the outcome alone.
+fn invite(broker: Broker, api_key: Option<&SecretString>) {
+    say(&format!("Log in at {}:\n  {}\n", broker.name(), login::page(broker, api_key)));
+    if api_key.is_none() {
+        let letter = broker.as_str().to_ascii_uppercase();
+        say(&format!(
+            "(the API key is not known here: put it into the link, or give \
+             BROKER{letter}_API_KEY_FILE)\n"
+        ));
+    }
+    say("Paste the address you are sent to, or the code in it (not shown): ");
+}
+
+fn activate(
+    broker: Broker,
+    target: &Target,
+    code: &str,
+    secret: Option<&SecretString>,
+) -> ExitCode {
+    let (path, mine) = match broker {
+        Broker::A => ("/brokera/activate", (Some(code), None)),
+        Broker::B => ("/brokerb/activate", (None, Some(code))),
+    };
+    let activation = Activation {
+        request_token: mine.0,
+        api_session: mine.1,
+        secret: secret.map(ExposeSecret::expose_secret),
+    };
+    // Room for everything: a growing buffer would leave copies behind.
+    let mut body = Zeroizing::new(Vec::with_capacity(BODY_BYTES));
+    // Text always serialises; a Vec takes it.
+    let _ = sonic_rs::to_writer(&mut *body, &activation);
+    match target.post(path, &body, TIMEOUT) {
+        Ok(answer) => told(broker, &answer),
+        Err(error) => {
+            let why = format!(
+                "the service does not answer at {}: {error}; is it running? systemctl status bhav",
+                target.text()
+            );
+            refuse(&why, Exit::Unavailable)
+        }
+    }
+}
+
+fn told(broker: Broker, answer: &Answer) -> ExitCode {
+    let outcome: Outcome = sonic_rs::from_slice(&answer.body).unwrap_or_default();
+    let name = broker.name();
+    if answer.status == 200 && outcome.valid {
+        let until = outcome.expires_at.and_then(|text| text.parse().ok()).map(ist::zoned);
+        let until = until.map(|at| at.strftime(" until %Y-%m-%d %H:%M IST").to_string());
+        return print(&format!("{name}: the token is valid{}\n", until.unwrap_or_default()));
+    }
+    let letter = broker.as_str().to_ascii_uppercase();
+    let (why, exit) = match outcome.code.as_str() {
+        "broker_session_invalid" => (
+            "the broker does not accept the code: wrong, used or expired. Codes work once and \
+             live for minutes: log in again"
+                .to_owned(),
+            Exit::Data,
+        ),
+        "admin_secret_invalid" => (
+            format!("the service wants its BROKER{letter}_ADMIN_SECRET; give it here too"),
+            Exit::Usage,
+        ),
+        "admin_local_only" => (
+            format!(
+                "the service takes this only from a program on its own machine, not through a \
+                 proxy; or set BROKER{letter}_ADMIN_SECRET"
+            ),
+            Exit::Usage,
+        ),
+        "broker_not_configured" => (
+            format!(
+                "the service has no BROKER{letter}_API_KEY and BROKER{letter}_API_SECRET: give \
+                 them to it and restart it"
+            ),
+            Exit::Usage,
+        ),
+        "" => ("another program answers there; check --url or BHAV_LISTEN".to_owned(), Exit::Usage),
+        _ => (plain(&outcome.detail), Exit::Unavailable),
+    };
+    refuse(&format!("{name}: {why}"), exit)
+}
+
+/// One line of standard input.
+fn pasted() -> Result<Zeroizing<String>, String> {
+    let mut bytes = Zeroizing::new([0u8; PASTE_BYTES_MAX]);
+    let mut filled = 0;
+    // Past the library's buffered input, which would keep a copy.
+    while filled < bytes.len() && !bytes[..filled].contains(&b'\n') {
+        match read(stdin(), &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(format!("standard input: {error}")),
+        }
+    }
+    let line = bytes[..filled].split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if line.len() == PASTE_BYTES_MAX {
+        return Err(format!("more than {PASTE_BYTES_MAX} bytes were pasted"));
+    }
+    match std::str::from_utf8(line) {
+        Ok(text) => Ok(Zeroizing::new(text.to_owned())),
+        Err(_) => Err("what was pasted is not text".to_owned()),
+    }
+}
+
+/// The terminal does not echo while this lives.
+struct Silence(Option<Termios>);
+
+impl Silence {
+    fn begin() -> Self {
+        if !isatty(stdin()) {
+            return Self(None);
+        }
+        let before = tcgetattr(stdin()).ok();
+        if let Some(mut silent) = before.clone() {
+            silent.local_modes.remove(LocalModes::ECHO);
+            // A terminal that refuses shows the code to the person who pastes it.
+            let _ = tcsetattr(stdin(), OptionalActions::Now, &silent);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(stdin(), OptionalActions::Now, before);
+            say("\n");
+        }
+    }
+}

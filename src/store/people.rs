@@ -1,0 +1,130 @@
+//! Users in the hands of the operator: listed and changed by a command, beside a running service or
+//! without one.
+//!
+//! Called on a command's main thread; blocks. Each change is counted in the transaction that makes
+//! it, so that the service takes it up. Never reads a password's hash.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+
+use super::columns::{all, first};
+use super::condition::Failure;
+use super::upkeep::{UpkeepError, inspect};
+use super::{AccountId, accounts, file};
+
+const PEOPLE: &str = include_str!("../../sql/store/people.sql");
+
+/// A user as an operator sees them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub id: AccountId,
+    pub email: String,
+    pub created_ms: i64,
+    pub disabled_ms: Option<i64>,
+    /// The last sync with either broker.
+    pub synced_ms: Option<i64>,
+    /// Holdings, positions, points of the trend and journal entries.
+    pub rows: i64,
+}
+
+/// What an operator does to a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// No login any more, and no token there is.
+    Disable {
+        now_ms: i64,
+    },
+    Enable,
+    /// With everything stored of theirs; the bare id stays until `forget_ms`.
+    Delete {
+        forget_ms: i64,
+    },
+}
+
+/// The database, opened beside the service.
+pub struct People(Connection);
+
+impl People {
+    /// Opens a database that has this program's schema; an older one is the service's to migrate.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn open(path: &Path) -> Result<Self, UpkeepError> {
+        let report = inspect(path)?;
+        if report.version != report.known {
+            return Err(UpkeepError::Older { path: path.to_owned(), found: report.version });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(file::BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "secure_delete", true)?;
+        Ok(Self(connection))
+    }
+
+    /// The next users after `after`, in order of id.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn page(&self, after: AccountId, limit: usize) -> Result<Vec<Person>, UpkeepError> {
+        Ok(all(&self.0, PEOPLE, (after.0, limit as i64), person)?)
+    }
+
+    /// The user of an id or a normalised e-mail.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn find(&self, id_or_email: &str) -> Result<Option<Person>, UpkeepError> {
+        let id = match id_or_email.parse() {
+            Ok(id) => Some(id),
+            Err(_) => accounts::by_email(&self.0, id_or_email)?.map(|found| found.user.id.0),
+        };
+        let Some(id) = id.filter(|id: &i64| *id > 0) else { return Ok(None) };
+        let next = first(&self.0, PEOPLE, (id - 1, 1), person)?;
+        Ok(next.filter(|person| person.id.0 == id))
+    }
+
+    /// Makes the change and gives its number, or `None` where there was nothing to change.
+    ///
+    /// # Errors
+    /// [`UpkeepError`]; then nothing was changed.
+    pub fn change(&mut self, id: AccountId, change: Change) -> Result<Option<i64>, UpkeepError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let changed = match change {
+            Change::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
+            Change::Enable => accounts::enable(&transaction, id)?,
+            Change::Delete { forget_ms } => accounts::erase(&transaction, id, forget_ms)?.user,
+        };
+        if !changed {
+            return Ok(None);
+        }
+        let number = accounts::count_outside_change(&transaction)?;
+        transaction.commit()?;
+        Ok(Some(number))
+    }
+
+    /// Whether the running service has taken up the change with this number.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn noticed(&self, number: i64) -> Result<bool, UpkeepError> {
+        Ok(accounts::outside_changes(&self.0)?.noticed >= number)
+    }
+}
+
+fn person(row: &Row<'_>) -> Result<Person, Failure> {
+    Ok(Person {
+        id: AccountId(row.get(0)?),
+        email: row.get(1)?,
+        created_ms: row.get(2)?,
+        disabled_ms: row.get(3)?,
+        synced_ms: row.get(4)?,
+        rows: row.get(5)?,
+    })
+}
+
+#[cfg(test)]
+#[path = "people_tests.rs"]
+mod tests;

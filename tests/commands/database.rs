@@ -1,0 +1,246 @@
+//! `bhav backup`, `bhav restore`, `bhav migrate`, beside a running service and without one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use bhav::store::FILE_NAME;
+
+use super::{Ran, bhav, run, state_flag};
+use crate::service::support::{Scene, Service, TRADING, bearer};
+
+const PASSWORD: &str = "nine green parrots";
+
+fn command(name: &str, state: &Path, more: &[&str]) -> Ran {
+    run(bhav(&[name, &state_flag(state)]).args(more))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn logs_in(service: &Service, email: &str) -> bool {
+    let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}"}}"#);
+    service.post("/api/auth/login", "", &body).status == 200
+}
+
+/// A stopped service's state, with one user.
+fn stopped_with(email: &str) -> Scene {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.register(email, PASSWORD);
+    service.0.stop();
+    scene
+}
+
+fn backup_of(scene: &Scene, directory: &Path) -> PathBuf {
+    let to = directory.join("copy.sqlite");
+    let ran = command("backup", scene.state.path(), &[text(&to)]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    to
+}
+
+#[test]
+fn a_backup_of_a_running_service_serves_elsewhere() {
+    let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
+    let service = scene.start();
+    service.register("asha@example.com", PASSWORD);
+    let to = out.path().join("copy.sqlite");
+    let ran = command("backup", scene.state.path(), &[text(&to)]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.starts_with(&format!("{}: ", to.display())), "{}", ran.out);
+    assert!(ran.out.contains(" bytes, schema ") && ran.out.contains(", checked, in "));
+    assert_eq!((mode(&to), names(out.path())), (0o600, vec!["copy.sqlite".to_owned()]));
+    // What comes after it is not in it.
+    service.register("ravi@example.com", PASSWORD);
+    service.0.stop();
+
+    let other = Scene::at(TRADING);
+    let ran = command("restore", other.state.path(), &[text(&to), "--yes"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(!ran.out.contains("the former database"), "{}", ran.out);
+    assert_eq!(mode(&other.state.path().join(FILE_NAME)), 0o600);
+    let service = other.start();
+    assert!(logs_in(&service, "asha@example.com") && !logs_in(&service, "ravi@example.com"));
+    service.0.stop();
+}
+
+#[test]
+fn nothing_is_overwritten_and_no_half_file_is_left() {
+    let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
+    let to = out.path().join("mine");
+    fs::write(&to, "mine").unwrap();
+    let ran = command("backup", scene.state.path(), &[text(&to)]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""));
+    assert!(ran.err.contains("exists already"), "{}", ran.err);
+    assert_eq!(fs::read(&to).unwrap(), b"mine");
+    let ran = command("backup", scene.state.path(), &[text(&out.path().join("no/where"))]);
+    assert_eq!(ran.code, Some(74), "{}", ran.err);
+    let empty = tempfile::tempdir().unwrap();
+    let ran = command("backup", empty.path(), &[text(&out.path().join("x"))]);
+    assert_eq!(ran.code, Some(74), "{}", ran.err);
+    assert_eq!(names(out.path()), ["mine"]);
+    assert!(names(empty.path()).is_empty(), "a look changes nothing");
+}
+
+#[test]
+fn a_directory_keeps_the_newest_of_the_pattern() {
+    let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
+    let old = ["bhav-20200101-000000.sqlite", "bhav-20210101-000000.sqlite"];
+    for name in old.iter().chain(&["notes.txt", "bhav-old.sqlite"]) {
+        fs::write(out.path().join(name), "x").unwrap();
+    }
+    let ran = command("backup", scene.state.path(), &[text(out.path()), "--keep", "2"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains(old[0]) && !ran.err.contains(old[1]), "{}", ran.err);
+    let names = names(out.path());
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names.iter().any(|name| name == old[1]), "{names:?}");
+    let file = out.path().join("x.sqlite");
+    let ran = command("backup", scene.state.path(), &[text(&file), "--keep", "2"]);
+    assert_eq!(ran.code, Some(64), "{}", ran.err);
+}
+
+#[test]
+fn a_restore_is_refused_while_an_instance_runs_and_without_a_yes() {
+    let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
+    let copy = backup_of(&scene, out.path());
+    let service = scene.start();
+    let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]);
+    assert_eq!(ran.code, Some(69), "{}", ran.err);
+    assert!(ran.err.contains("systemctl stop bhav"), "{}", ran.err);
+    service.0.stop();
+    let before = names(scene.state.path());
+    let ran = command("restore", scene.state.path(), &[text(&copy)]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
+    assert!(ran.err.contains("--yes"), "{}", ran.err);
+    assert_eq!(names(scene.state.path()), before);
+}
+
+#[test]
+fn the_former_database_is_kept_and_old_tokens_can_be_ended() {
+    let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
+    let service = scene.start();
+    let token = service.register("asha@example.com", PASSWORD);
+    let copy = backup_of(&scene, out.path());
+    assert_eq!(service.post("/api/auth/logout", &bearer(&token), "").status, 200);
+    service.register("ravi@example.com", PASSWORD);
+    service.0.stop();
+    let holds = |scene: &Scene, token: &str| {
+        let service = scene.start();
+        let answer = service.client().send("GET", "/api/portfolio/holdings", &bearer(token));
+        service.0.stop();
+        answer.status == 200
+    };
+    assert!(!holds(&scene, &token), "logged out");
+    let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("tokens revoked since the backup are good again"), "{}", ran.out);
+    assert!(holds(&scene, &token), "as told");
+    let kept = names(scene.state.path());
+    let kept = kept.iter().find(|name| name.starts_with("bhav.sqlite.before-restore-")).unwrap();
+    assert!(ran.out.contains(kept.as_str()), "{}", ran.out);
+    // The kept one is whole: it goes back the same way, and the key that signed goes.
+    let kept = out.path().join("kept");
+    let from = names(scene.state.path());
+    let from = from.iter().find(|name| name.contains(".before-restore-")).unwrap();
+    fs::rename(scene.state.path().join(from), &kept).unwrap();
+    let ran = command("restore", scene.state.path(), &[text(&kept), "--yes", "--rotate-key"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("every login has ended"), "{}", ran.out);
+    assert!(!holds(&scene, &token));
+    let service = scene.start();
+    assert!(logs_in(&service, "ravi@example.com"), "written before the first restore");
+    service.0.stop();
+}
+
+#[test]
+fn what_is_no_good_backup_is_refused_and_the_database_stays() {
+    let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
+    let good = backup_of(&scene, out.path());
+    let spoilt = |name: &str, spoil: &dyn Fn(&Path)| {
+        let path = out.path().join(name);
+        fs::copy(&good, &path).unwrap();
+        spoil(&path);
+        path
+    };
+    let newer = spoilt("newer", &|path| {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+    });
+    let foreign = spoilt("foreign", &|path| {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.pragma_update(None, "application_id", 7).unwrap();
+    });
+    let garbage = spoilt("garbage", &|path| fs::write(path, "garbage ".repeat(999)).unwrap());
+    let empty = spoilt("empty", &|path| fs::write(path, "").unwrap());
+    let cut = spoilt("cut", &|path| {
+        let bytes = fs::read(path).unwrap();
+        fs::write(path, &bytes[..bytes.len() - 3 * 4096]).unwrap();
+    });
+    let orphan = spoilt("orphan", &|path| {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        connection
+            .execute(
+                "INSERT INTO syncs (user_id, broker, synced_ms, simulated) VALUES (77, 'a', 1, 0)",
+                [],
+            )
+            .unwrap();
+    });
+    let missing = out.path().join("missing");
+    let before = names(scene.state.path());
+    for (path, code, why) in [
+        (&newer, 64, "version 99"),
+        (&foreign, 64, "not a database of this program"),
+        (&garbage, 64, "not a database of this program"),
+        (&empty, 64, "not a database of this program"),
+        (&cut, 65, ""),
+        (&orphan, 65, "a row of syncs belongs to nobody"),
+        (&missing, 65, "No such file"),
+    ] {
+        let ran = command("restore", scene.state.path(), &[text(path), "--yes"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{path:?}: {}", ran.err);
+        assert!(ran.err.contains(why), "{path:?}: {}", ran.err);
+    }
+    assert_eq!(names(scene.state.path()), before);
+    let service = scene.start();
+    assert!(logs_in(&service, "asha@example.com"));
+    service.0.stop();
+}
+
+#[test]
+fn what_a_start_would_migrate_is_told_on_open_and_closed_files() {
+    let scene = Scene::at(TRADING);
+    let ran = command("migrate", scene.state.path(), &["--status"]);
+    assert_eq!(ran.code, Some(74), "there is no file: {}", ran.err);
+    let service = scene.start();
+    let ran = command("migrate", scene.state.path(), &["--status"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.ends_with("\nnothing to do\n"), "{}", ran.out);
+    service.0.stop();
+    let old = tempfile::tempdir().unwrap();
+    let connection = rusqlite::Connection::open(old.path().join(FILE_NAME)).unwrap();
+    connection.execute_batch(include_str!("../../sql/store/0001_accounts.sql")).unwrap();
+    connection.pragma_update(None, "application_id", 0x6268_6176).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    drop(connection);
+    let ran = command("migrate", old.path(), &["--status"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for part in ["schema 1; ", "the next start runs: 0002_portfolios, 0003_closes", ".before-v"] {
+        assert!(ran.out.contains(part), "{part} is not in {}", ran.out);
+    }
+    assert_eq!(command("migrate", old.path(), &[]).code, Some(64));
+}

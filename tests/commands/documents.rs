@@ -1,0 +1,88 @@
+//! Completions and manual pages: they name every command, flag and setting.
+
+use std::fs;
+
+use bhav::cli::command;
+use bhav::config::table::SETTINGS;
+use clap::Command;
+
+use super::{bhav, run};
+
+/// Every command below `command`, as in `bhav-config-check`.
+fn pages(command: &Command, name: &str, found: &mut Vec<(String, Vec<String>)>) {
+    let flags = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned);
+    found.push((name.to_owned(), flags.collect()));
+    for below in command.get_subcommands() {
+        pages(below, &format!("{name}-{}", below.get_name()), found);
+    }
+}
+
+fn all_pages() -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    pages(&command(), "bhav", &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    found
+}
+
+#[test]
+fn completions_name_every_command_and_flag() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = run(&mut bhav(&["completions", shell]));
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{shell}");
+        for (name, flags) in all_pages() {
+            let last = name.rsplit('-').next().unwrap();
+            assert!(ran.out.contains(last), "{shell}: {name}");
+            for flag in flags {
+                assert!(ran.out.contains(&flag), "{shell}: {name} --{flag}");
+            }
+        }
+    }
+    assert_eq!(run(&mut bhav(&["completions", "cobol"])).code, Some(64));
+}
+
+#[test]
+fn manual_pages_name_every_command_flag_and_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(&mut bhav(&["man", folder.path().to_str().unwrap()]));
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "", ""));
+    // A dash is escaped in roff.
+    let page = |name: &str| {
+        let path = folder.path().join(format!("{name}.1"));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        text.replace("\\-", "-")
+    };
+    for (name, flags) in all_pages() {
+        let text = page(&name);
+        for flag in flags {
+            assert!(text.contains(&format!("--{flag}")), "{name} --{flag}");
+        }
+    }
+    let demo = page("bhav-demo");
+    for setting in SETTINGS {
+        assert!(demo.contains(&format!("[env: {}]", setting.name)), "{}", setting.name);
+    }
+    assert!(page("bhav").contains("not investment advice"));
+    assert!(page("bhav-status").contains("1 degraded"));
+    let missing = folder.path().join("missing");
+    let ran = run(&mut bhav(&["man", missing.to_str().unwrap()]));
+    assert_eq!(ran.code, Some(74), "{}", ran.err);
+}
+
+#[test]
+fn settings_are_shown_with_their_origin_and_without_secrets() {
+    let ran = run(bhav(&["config", "show", "--max-connections=77"])
+        .env("BROKERA_API_KEY", "s3cr3t")
+        .env("BHAV_EDGE_THREADS", "3"));
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    for part in [
+        "BHAV_EDGE_THREADS=3  # environment\n",
+        "BHAV_MAX_CONNECTIONS=77  # flag\n",
+        "BROKERA_API_KEY=***  # environment\n",
+        "BHAV_LISTEN=127.0.0.1:8080  # default\n",
+    ] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+    assert!(!ran.out.contains("s3cr3t"));
+    let ran = run(bhav(&["config", "show"]).env("BHAV_EDGE_THREADS", "x"));
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""));
+}

@@ -1,0 +1,194 @@
+//! `bhav status`: exit codes, the screen, the JSON, and what is wrong in words.
+
+use std::io::Write;
+use std::net::TcpListener;
+
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use super::{Ran, bhav, expect_screen, run, state_flag};
+use crate::service::support::{Scene, Service, TRADING, until};
+
+fn status(service: &Service, scene: &Scene, more: &[&str]) -> Ran {
+    let url = match service.0.address() {
+        unix if unix.starts_with("unix:") => unix.to_owned(),
+        address => format!("http://{address}"),
+    };
+    let state = state_flag(scene.state.path());
+    let now = format!("--now={TRADING}");
+    let args = ["status", &format!("--url={url}"), &state, &now];
+    run(bhav(&args).args(more).env("BROKERA_API_KEY", "simkeya"))
+}
+
+fn json(ran: &Ran) -> Value {
+    assert_eq!(ran.out.lines().count(), 1, "{}", ran.out);
+    sonic_rs::from_str(&ran.out).unwrap()
+}
+
+fn names(json: &Value) -> Vec<String> {
+    let troubles = json["troubles"].as_array().unwrap();
+    troubles.iter().map(|trouble| trouble["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The first status of which `holds` is true.
+fn status_where(
+    what: &str,
+    service: &Service,
+    scene: &Scene,
+    holds: impl Fn(&Value) -> bool,
+) -> (Ran, Value) {
+    until(what, || {
+        let ran = status(service, scene, &["--json"]);
+        let json = json(&ran);
+        holds(&json).then_some((ran, json))
+    })
+}
+
+#[test]
+fn a_good_service_is_ok_and_exits_0() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.await_instruments();
+    let (ran, json) = status_where("ok", &service, &scene, |json| json["status"] == "ok");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert_eq!(json["service"]["feeds"]["broker_a"]["state"], "ok");
+    assert_eq!(json["service"]["market"]["phase"], "open");
+    assert_eq!(json["service"]["market"]["next_transition_ist"], "2026-11-20T15:15:00+05:30");
+    assert_eq!(json["service"]["tokens"][0]["state"], "valid");
+    let left_s = json["service"]["tokens"][0]["left_s"].as_i64().unwrap();
+    assert!((68_000..=68_400).contains(&left_s), "{left_s}");
+    assert_eq!(names(&json), ["clock_set"], "the scene has a clock of its own");
+
+    let ran = status(&service, &scene, &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    expect_screen(&ran.out);
+    for part in
+        ["bhav is ok, version ", "market    open; ", "broker A  ok; data ", "token a   valid; 18 h"]
+    {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+    assert!(!ran.out.contains("simtokena") && !ran.out.contains("simkeya"), "{}", ran.out);
+    service.0.stop();
+}
+
+#[test]
+fn over_a_unix_socket_it_is_the_same() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.http.listen = format!("unix:{}", scene.state.path().join("s").display());
+    let service = scene.start_with(&config);
+    let (ran, json) =
+        status_where("an answer", &service, &scene, |json| json["service"].is_object());
+    assert!(matches!(ran.code, Some(0..=2)), "{}", ran.err);
+    assert_eq!(json["url"].as_str(), Some(config.http.listen.as_str()));
+    // As the settings have it, without --url.
+    let ran = run(&mut bhav(&["status", "--listen", &config.http.listen]));
+    assert!(ran.out.contains("bhav is ") && ran.out.contains("broker A"), "{}", ran.out);
+    service.0.stop();
+}
+
+#[test]
+fn a_dead_token_is_named_with_the_link_and_the_command() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    assert_eq!(scene.control("POST", "broker_a/expire", "").status, 200);
+    let (ran, json) = status_where("a dead token", &service, &scene, |json| {
+        json["status"] == "degraded" && names(json)[0] == "broker_a_token_dead"
+    });
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    let trouble = &json["troubles"][0];
+    let link = "https://kite.zerodha.com/connect/login?v=3&api_key=simkeya";
+    assert_eq!(trouble["login_url"], link);
+    assert_eq!(trouble["severity"], "degraded");
+    let ran = status(&service, &scene, &[]);
+    assert_eq!(ran.code, Some(1));
+    expect_screen(&ran.out);
+    for part in ["bhav is degraded", "! Broker A's token is dead", "run: bhav token a", link] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+    service.0.stop();
+}
+
+#[test]
+fn two_dead_feeds_and_a_damaged_database_are_all_named() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let path = scene.state.path().join(bhav::store::FILE_NAME);
+    std::fs::write(path, b"no database at all".repeat(400)).unwrap();
+    let service = scene.start();
+    let (ran, json) = status_where("down", &service, &scene, |json| {
+        let names = names(json);
+        json["status"] == "down"
+            && names.iter().any(|name| name == "feeds_dead")
+            && names.iter().any(|name| name == "store_corrupt")
+    });
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(json["service"]["store"]["state"], "corrupt");
+    let ran = status(&service, &scene, &[]);
+    assert_eq!(ran.code, Some(2));
+    expect_screen(&ran.out);
+    assert!(ran.out.contains("bhav restore BACKUP"), "{}", ran.out);
+    service.0.stop();
+}
+
+#[test]
+fn a_service_that_is_not_there_is_down_and_how_to_start_it_is_said() {
+    let state = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("--url=http://{}", free.local_addr().unwrap());
+    drop(free);
+    let ran = run(&mut bhav(&["status", &url, &state_flag(state.path())]));
+    assert_eq!((ran.code, ran.err.as_str()), (Some(2), ""));
+    expect_screen(&ran.out);
+    for part in ["bhav is down", "not running", "systemctl start bhav"] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+    // An instance has the state but is asked in the wrong place.
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let state = state_flag(scene.state.path());
+    let ran = run(&mut bhav(&["status", "--json", &url, &state]));
+    assert_eq!((ran.code, names(&json(&ran))), (Some(2), vec!["silent".to_owned()]));
+    service.0.stop();
+}
+
+#[test]
+fn another_program_on_the_port_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("--url=http://{}", listener.local_addr().unwrap());
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+            stream.write_all(answer.as_bytes()).unwrap();
+            // Until the other side is done, or the answer might be lost to a reset.
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        });
+        run(&mut bhav(&["status", "--json", &url]))
+    });
+    assert_eq!((ran.code, names(&json(&ran))), (Some(2), vec!["not_ours".to_owned()]));
+}
+
+#[test]
+fn wrong_ways_to_ask_exit_64() {
+    for args in [
+        &["status", "--url=ftp://h"][..],
+        &["status", "--listen=127.0.0.1:0"],
+        &["status", "--env-file=no/such/file"],
+        &["status", "extra"],
+    ] {
+        let ran = run(&mut bhav(args));
+        assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{args:?}");
+        assert!(!ran.err.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn the_units_own_settings_are_found_in_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bhav.env");
+    std::fs::write(&file, "# comment\nBHAV_LISTEN=unix:nowhere\n").unwrap();
+    let ran = run(&mut bhav(&["status", "--env-file", file.to_str().unwrap()]));
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.out.contains("(unix:nowhere)"), "{}", ran.out);
+}

@@ -1,0 +1,159 @@
+//! `bhav token a|b`: the link, the code, and what becomes of it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use bhav::config::Config;
+use sonic_rs::JsonValueTrait;
+
+use super::{Ran, bhav, run, run_with};
+use crate::service::support::{Scene, Service, TRADING};
+
+/// Both brokers' apps are known to the service; nobody has logged in.
+fn config(scene: &Scene) -> Config {
+    let mut config = scene.config();
+    config.broker_a.access_token = None;
+    config.broker_a.api_secret = Some("simsecreta".into());
+    config.broker_b.url = scene.sim.broker_b_url();
+    config.broker_b.api_key = Some("sim+key=b&1".into());
+    config.broker_b.api_secret = Some("simsecretb".into());
+    config
+}
+
+fn code_a(scene: &Scene) -> String {
+    let json = scene.control("POST", "broker_a/request_token", "").json();
+    json["request_token"].as_str().unwrap().to_owned()
+}
+
+fn code_b(scene: &Scene) -> String {
+    let json = scene.control("POST", "broker_b/api_session", "").json();
+    json["api_session"].as_str().unwrap().to_owned()
+}
+
+fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> Ran {
+    let url = format!("--url=http://{}", service.0.address());
+    run_with(bhav(&["token", broker, &url]).envs(env.iter().copied()), input)
+}
+
+#[test]
+fn a_pasted_address_gives_the_service_broker_a_s_token() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let code = code_a(&scene);
+    let pasted = format!("https://127.0.0.1/?action=login&request_token={code}&status=success\n");
+    let ran = token(&service, "a", &[("BROKERA_API_KEY", "simkeya")], &pasted);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.out, "broker A: the token is valid until 2026-11-21 06:00 IST\n");
+    let link = "https://kite.zerodha.com/connect/login?v=3&api_key=simkeya";
+    assert!(ran.err.contains(link), "{}", ran.err);
+    assert!(!ran.err.contains(&code), "{}", ran.err);
+    assert_eq!(service.get("/brokera/status").json()["valid"], true);
+    service.0.stop();
+}
+
+#[test]
+fn a_bare_code_gives_it_broker_b_s_and_a_wrong_one_is_told() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let key = [("BROKERB_API_KEY", "sim+key=b&1")];
+    let ran = token(&service, "b", &key, "00000000\n");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
+    assert!(ran.err.contains("does not accept the code: wrong, used or expired"), "{}", ran.err);
+    assert!(!ran.err.contains("00000000"), "{}", ran.err);
+    let ran = token(&service, "b", &key, &code_b(&scene));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.out, "broker B: the token is valid until 2026-11-21 00:00 IST\n");
+    assert!(ran.err.contains("login?api_key=sim%2Bkey%3Db%261\n"), "{}", ran.err);
+    service.0.stop();
+}
+
+#[test]
+fn the_administrators_secret_goes_along_and_its_lack_is_told() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.broker_b.admin_secret = Some("s3cr3t \"quoted\"".into());
+    let service = scene.start_with(&config);
+    let ran = token(&service, "b", &[], &code_b(&scene));
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
+    assert!(ran.err.contains("BROKERB_ADMIN_SECRET"), "{}", ran.err);
+    assert!(ran.err.contains("api_key=YOUR_API_KEY"), "{}", ran.err);
+    assert!(ran.err.contains("BROKERB_API_KEY_FILE"), "{}", ran.err);
+    let secret = [("BROKERB_ADMIN_SECRET", "s3cr3t \"quoted\"")];
+    let ran = token(&service, "b", &secret, &code_b(&scene));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(!ran.err.contains("s3cr3t") && !ran.out.contains("s3cr3t"));
+    service.0.stop();
+}
+
+#[test]
+fn a_code_in_the_command_line_is_taken_with_a_warning() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let url = format!("--url=http://{}", service.0.address());
+    let ran = run(&mut bhav(&["token", "a", &url, "--code", &code_a(&scene)]));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("warning: a code in the command line is visible"), "{}", ran.err);
+    service.0.stop();
+}
+
+/// A terminal, and what a program on it shows.
+fn terminal() -> (File, File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+    let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
+    (File::from(master), File::from(slave))
+}
+
+#[test]
+fn a_terminal_does_not_show_the_code() {
+    let (mut master, slave) = terminal();
+    let mut command = bhav(&["token", "a", "--url=unix:nowhere"]);
+    command.stdin(slave).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Its end of the terminal goes with it, so that reading ends.
+    drop(command);
+    let mut said = child.stderr.take().unwrap();
+    let mut prompt = Vec::new();
+    while !prompt.ends_with(b"(not shown): ") {
+        let mut byte = [0];
+        said.read_exact(&mut byte).unwrap();
+        prompt.push(byte[0]);
+    }
+    master.write_all(b"S3CRETCODE\n").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(69), "it was read, and nobody is there");
+    let mut shown = Vec::new();
+    // The end of a terminal is an error on Linux.
+    let _ = master.read_to_end(&mut shown);
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(!shown.contains("S3CRET"), "{shown}");
+}
+
+#[test]
+fn what_holds_no_code_is_not_sent() {
+    for (broker, input, name) in [
+        ("a", "", "request_token"),
+        ("a", "https://127.0.0.1/?status=cancelled\n", "request_token"),
+        ("b", "https://127.0.0.1/\n", "apisession"),
+    ] {
+        let ran = run_with(&mut bhav(&["token", broker, "--url=unix:nowhere"]), input);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{input}");
+        assert!(ran.err.contains(&format!("there is no {name} in this")), "{}", ran.err);
+    }
+    let long = "x".repeat(5_000);
+    let ran = run_with(&mut bhav(&["token", "a", "--url=unix:nowhere"]), &long);
+    assert_eq!(ran.code, Some(65), "{}", ran.err);
+    assert!(ran.err.contains("more than 4096 bytes"), "{}", ran.err);
+}
+
+#[test]
+fn a_service_that_is_not_there_is_69() {
+    let ran = run_with(&mut bhav(&["token", "a", "--url=unix:nowhere"]), "abc\n");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(69), ""));
+    assert!(ran.err.contains("systemctl status bhav"), "{}", ran.err);
+    assert_eq!(run(&mut bhav(&["token", "c"])).code, Some(64));
+}

@@ -1,0 +1,121 @@
+//! `bhav user`: what is listed, and that a running service refuses at once whom it has to.
+
+use std::path::Path;
+
+use bhav::store::FILE_NAME;
+
+use super::{Ran, bhav, run, state_flag};
+use crate::service::support::{Answer, Scene, Service, TRADING, bearer};
+
+const PASSWORD: &str = "nine green parrots";
+const EMAIL: &str = "asha@example.com";
+
+fn user(state: &Path, args: &[&str]) -> Ran {
+    let (command, rest) = args.split_first().unwrap();
+    run(bhav(&["user", command, &state_flag(state)]).args(rest))
+}
+
+fn login(service: &Service, password: &str) -> Answer {
+    let body = format!(r#"{{"email":"{EMAIL}","password":"{password}"}}"#);
+    service.post("/api/auth/login", "", &body)
+}
+
+fn holdings(service: &Service, token: &str) -> Answer {
+    service.client().send("GET", "/api/portfolio/holdings", &bearer(token))
+}
+
+#[test]
+fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let token = service.register(EMAIL, PASSWORD);
+    let other = service.register("ravi@example.com", PASSWORD);
+    assert_eq!(holdings(&service, &token).status, 200);
+    let ran = user(scene.state.path(), &["disable", " Asha@Example.com "]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let refused = "the running service refuses their tokens\n";
+    assert_eq!(ran.out, format!("user 1 ({EMAIL}) is disabled\n{refused}"));
+    // As told: from this moment.
+    holdings(&service, &token).expect_problem(401, "token_invalid");
+    assert_eq!(holdings(&service, &other).status, 200);
+    login(&service, PASSWORD).expect_problem(403, "account_disabled");
+    login(&service, "not the password").expect_problem(401, "invalid_credentials");
+    let ran = user(scene.state.path(), &["disable", "1"]);
+    assert_eq!(ran.out, format!("user 1 ({EMAIL}) is disabled already\n"));
+
+    let ran = user(scene.state.path(), &["list"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (Some(0), 3), "{}", ran.out);
+    for part in ["1  2026-11-20 11:00", "never", "disabled  asha@example.com", "open      ravi@"] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+    assert!(!ran.out.contains("argon2"), "{}", ran.out);
+
+    let ran = user(scene.state.path(), &["enable", EMAIL]);
+    assert_eq!((ran.code, ran.out), (Some(0), format!("user 1 ({EMAIL}) is enabled\n")));
+    assert_eq!(login(&service, PASSWORD).status, 200);
+    holdings(&service, &token).expect_problem(401, "token_invalid");
+    service.0.stop();
+    // Nor does a restart bring it back.
+    let service = scene.start();
+    holdings(&service, &token).expect_problem(401, "token_invalid");
+    service.0.stop();
+}
+
+#[test]
+fn a_deleted_user_is_gone_with_everything() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let token = service.register(EMAIL, PASSWORD);
+    let entry =
+        r#"{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,"price":1}"#;
+    assert_eq!(service.post("/api/journal", &bearer(&token), entry).status, 201);
+    let ran = user(scene.state.path(), &["list"]);
+    assert!(ran.out.contains("       1  open      asha@"), "{}", ran.out);
+    let ran = user(scene.state.path(), &["delete", EMAIL]);
+    assert_eq!(ran.code, Some(64), "{}", ran.out);
+    assert!(ran.err.contains("--yes"), "{}", ran.err);
+    let ran = user(scene.state.path(), &["delete", EMAIL, "--yes"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.ends_with("the running service refuses their tokens\n"), "{}", ran.out);
+    holdings(&service, &token).expect_problem(401, "token_invalid");
+    login(&service, PASSWORD).expect_problem(401, "invalid_credentials");
+    service.0.stop();
+    let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    for table in ["users", "journal"] {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let rows: i64 = file.query_row(&sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 0, "{table}");
+    }
+}
+
+#[test]
+fn without_a_service_it_works_and_holds_at_the_next_start() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let token = service.register(EMAIL, PASSWORD);
+    service.0.stop();
+    let ran = user(scene.state.path(), &["disable", EMAIL]);
+    assert_eq!(ran.out, format!("user 1 ({EMAIL}) is disabled\n"), "{}", ran.err);
+    let service = scene.start();
+    holdings(&service, &token).expect_problem(401, "token_invalid");
+    login(&service, PASSWORD).expect_problem(403, "account_disabled");
+    service.0.stop();
+}
+
+#[test]
+fn who_is_not_there_and_a_database_that_is_not_are_told() {
+    let scene = Scene::at(TRADING);
+    let ran = user(scene.state.path(), &["list"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(74), ""), "{}", ran.err);
+    scene.start().0.stop();
+    for name in ["nobody@example.com", "7", "-1", "0", "garbage"] {
+        let ran = user(scene.state.path(), &["disable", "--", name]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{name}: {}", ran.err);
+    }
+    let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    file.pragma_update(None, "user_version", 1).unwrap();
+    drop(file);
+    let ran = user(scene.state.path(), &["list"]);
+    assert_eq!(ran.code, Some(64), "{}", ran.err);
+    assert!(ran.err.contains("start the service once"), "{}", ran.err);
+}
