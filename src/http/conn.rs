@@ -32,8 +32,7 @@ const TURNS_MAX: u32 = 8;
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// While draining, an idle connection may still bring a request, whose answer then says that it is
-/// the last. Dashboards poll each second: half a second more lets their next poll be that one.
+/// While draining, an idle connection may bring a last request: dashboards poll each second.
 const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// A connection that has been accepted and admitted.
@@ -42,7 +41,6 @@ pub struct Connection<S> {
     io: CoIo<Descriptor>,
     socket: Socket,
     shared: Arc<Shared<S>>,
-    /// As of `generation`; renewed with each turn.
     settings: Arc<HttpSettings>,
     generation: u64,
     slot: SlotGuard,
@@ -192,9 +190,9 @@ impl<S: Serve> Connection<S> {
     }
 
     fn renew_settings(&mut self) {
-        let generation = self.shared.generation();
-        if generation != self.generation {
-            (self.generation, self.settings) = (generation, self.shared.settings());
+        if self.generation != self.shared.generation() {
+            self.generation = self.shared.generation();
+            self.settings = self.shared.settings();
         }
     }
 
@@ -242,8 +240,7 @@ impl<S: Serve> Connection<S> {
             }
             if flags & WOKEN != 0 && self.slot.is_expired() {
                 if self.timed == Timed::Idle && !self.last_look {
-                    // A request that came this instant is not in `flags` yet, and closing over it
-                    // would reset the connection.
+                    // A request of this instant is not in `flags` yet; closing would reset it.
                     self.last_look = true;
                     return Event::Input;
                 }
