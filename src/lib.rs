@@ -1,5 +1,6 @@
 #![doc = include_str!("../ARCHITECTURE.md")]
 
+pub mod admin;
 pub mod api;
 pub mod app;
 pub mod auth;

@@ -13,6 +13,7 @@ const ROWS: &[&[&str]] = &[
     &["market", "signals", "cache", "store", "portfolio", "brokers"],
     &["auth", "sim"],
     &["api", "warm"],
+    &["admin"],
     &["app", "cli"],
 ];
 

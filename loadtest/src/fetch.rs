@@ -181,8 +181,13 @@ pub fn simulator_stats(simulator: &str) -> Result<SimulatorStats, Error> {
 
 /// Makes every upstream answer only after `delay_ms`.
 pub fn hang_upstreams(simulator: &str, delay_ms: u64) -> Result<(), Error> {
+    delay(simulator, "*", delay_ms)
+}
+
+/// Makes one of the simulator's routes answer only after `delay_ms`.
+pub fn delay(simulator: &str, route: &str, delay_ms: u64) -> Result<(), Error> {
     let url = format!("{simulator}/sim/control/faults");
-    let fault = json!({"route": "*", "fault": {"kind": "delay", "delay_ms": delay_ms}});
+    let fault = json!({"route": route, "fault": {"kind": "delay", "delay_ms": delay_ms}});
     let response = agent().post(&url).send_json(&fault).map_err(http_error(&url))?;
     accepted(&url, response.status())
 }

@@ -34,6 +34,17 @@ pub enum Ask {
         /// Connections.
         connections: usize,
     },
+    /// Whole requests, one for each connection in turn, as fast as they are answered or at a rate.
+    Requests {
+        /// File with the requests, a JSON list of texts.
+        file: PathBuf,
+        /// Connections.
+        connections: usize,
+        /// Requests a second; `None` is as fast as they are answered.
+        rate_per_s: Option<u64>,
+        /// Status that is expected.
+        status: u16,
+    },
     /// Clients that poll live-prices once a second.
     Mixed {
         /// File with the symbols.
@@ -183,6 +194,17 @@ fn arguments(ask: &Ask) -> Vec<String> {
         ]),
         Ask::Closed { path, connections } => {
             words(&["closed", "--path", path, "--connections", &connections.to_string()])
+        }
+        Ask::Requests { file, connections, rate_per_s, status } => {
+            let file = file.to_string_lossy();
+            let (connections, status) = (connections.to_string(), status.to_string());
+            let mut all = match rate_per_s {
+                Some(rate_per_s) => words(&["open", "--rate", &rate_per_s.to_string()]),
+                None => words(&["closed"]),
+            };
+            all.extend(words(&["--requests", &file, "--connections", &connections]));
+            all.extend(words(&["--status", &status]));
+            all
         }
         Ask::Mixed { symbols, clients } => words(&[
             "mixed",

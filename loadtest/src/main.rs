@@ -6,9 +6,11 @@
 //!      ── servers        start each one        (process: CPU time, memory, end)
 //!      ── rounds         every server in turn  (generator: one slice under load)
 //!      ── memory, feeds  idle connections, storm, quotes, coalescing, hanging upstreams
+//!      ── accounts       logins, kept portfolio answers, many users, journal writes
 //!      ── results        medians and ratios as Markdown  (targets: met or missed)
 //! ```
 
+mod accounts;
 mod error;
 mod feeds;
 mod fetch;
@@ -23,11 +25,12 @@ mod stats;
 mod surroundings;
 mod targets;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
+use crate::accounts::{Effort, report};
 use crate::error::Error;
 use crate::fetch::Snapshot;
 use crate::generator::Generator;
@@ -75,9 +78,20 @@ struct Args {
     #[arg(long)]
     pin_may: bool,
 
+    /// Measure one part alone and replace its section of the results
+    #[arg(long, conflicts_with = "without_bhav")]
+    only: Option<Part>,
+
     /// Where to write the results, instead of RESULTS.md
     #[arg(long)]
     output: Option<PathBuf>,
+}
+
+/// A part that can be measured alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Logins, kept portfolio answers, many users, journal writes
+    Accounts,
 }
 
 fn main() -> ExitCode {
@@ -95,6 +109,10 @@ fn run(args: Args) -> Result<(), Error> {
     let sizes = sizes(&args);
     let programs = surroundings::prepare(args.bhav, args.without_bhav, args.pin_may)?;
     let generator = Generator::new(&programs.folder, surroundings::cores());
+    let output = args.output.clone().unwrap_or_else(surroundings::results_file);
+    if args.only == Some(Part::Accounts) {
+        return measure_accounts(&programs, &generator, args.quick, &output);
+    }
     let mut notes = Vec::new();
     if programs.nginx.is_none() {
         notes.push("nginx, which is not installed (package nginx-light)".to_owned());
@@ -132,9 +150,35 @@ fn run(args: Args) -> Result<(), Error> {
     if programs.bhav.is_some() {
         measure_bhav(&programs, &generator, &symbols, &mut results)?;
     }
-    let output = args.output.unwrap_or_else(surroundings::results_file);
     let document = results.render();
-    std::fs::write(&output, &document).map_err(Error::io("write the results"))?;
+    // The section that is there stands until it is measured again.
+    let before = std::fs::read_to_string(&output).unwrap_or_default();
+    let document = match report::found(&before) {
+        Some(section) => report::placed(&document, section),
+        None => document,
+    };
+    write_results(&output, &document)?;
+    match programs.bhav.is_some() {
+        true => measure_accounts(&programs, &generator, args.quick, &output),
+        false => Ok(()),
+    }
+}
+
+fn measure_accounts(
+    programs: &Programs,
+    generator: &Generator,
+    quick: bool,
+    output: &Path,
+) -> Result<(), Error> {
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let surroundings = surroundings::describe_in_short();
+    let accounts = accounts::measure(programs, generator, effort, surroundings)?;
+    let before = std::fs::read_to_string(output).unwrap_or_default();
+    write_results(output, &report::placed(&before, &accounts.render()))
+}
+
+fn write_results(output: &Path, document: &str) -> Result<(), Error> {
+    std::fs::write(output, document).map_err(Error::io("write the results"))?;
     println!("{document}\nwritten to {}", output.display());
     Ok(())
 }

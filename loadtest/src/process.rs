@@ -115,17 +115,42 @@ impl Process {
         Ok(total_ns as f64 / 1_000.0)
     }
 
+    /// CPU time so far of the threads whose name begins with `prefix`, in microseconds.
+    pub fn threads_cpu_us(&self, prefix: &str) -> Result<f64, Error> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let entries = fs::read_dir(tasks).map_err(Error::io("list a server's threads"))?;
+        let mut total_ns = 0;
+        for task in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+            // A thread may end between the listing and the look.
+            let read = |file| fs::read_to_string(task.join(file)).unwrap_or_default();
+            if read("comm").starts_with(prefix) {
+                let ran = read("schedstat");
+                total_ns += ran.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0_u64);
+            }
+        }
+        Ok(total_ns as f64 / 1_000.0)
+    }
+
     /// Resident memory, in KiB. Pages shared between processes count in each of them.
     pub fn rss_kib(&self) -> Result<u64, Error> {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most resident memory since the start, in KiB.
+    pub fn rss_peak_kib(&self) -> Result<u64, Error> {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, what: &str) -> Result<u64, Error> {
         let mut total_kib = 0;
         for pid in self.pids() {
             let status = fs::read_to_string(format!("/proc/{pid}/status"))
                 .map_err(Error::io("read memory use"))?;
             total_kib += status
                 .lines()
-                .find_map(|line| line.strip_prefix("VmRSS:"))
+                .find_map(|line| line.strip_prefix(what))
                 .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok())
-                .ok_or(Error::Unexpected("no VmRSS in /proc"))?;
+                .ok_or(Error::Unexpected("no memory figures in /proc"))?;
         }
         Ok(total_kib)
     }

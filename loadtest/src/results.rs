@@ -284,7 +284,7 @@ impl Results {
     }
 
     fn failed(&self, kind: Kind, scenario: Scenario) -> f64 {
-        self.values(kind, scenario, |slice| (slice.load.errors + slice.load.non_200) as f64)
+        self.values(kind, scenario, |slice| (slice.load.errors + slice.load.other_status) as f64)
             .iter()
             .sum()
     }
@@ -293,7 +293,7 @@ impl Results {
 fn render_quotes(out: &mut String, quotes: &Quotes) {
     let row = |name: &str, slices: &[Slice]| {
         let of = |f: fn(&Slice) -> f64| median(&slices.iter().map(f).collect::<Vec<_>>());
-        let failed: u64 = slices.iter().map(|s| s.load.errors + s.load.non_200).sum();
+        let failed: u64 = slices.iter().map(|s| s.load.errors + s.load.other_status).sum();
         format!(
             "| {name} | {} | {} | {} | {failed} |",
             number(of(|slice| slice.cpu_us_per_request), 2),
@@ -327,7 +327,7 @@ fn render_coalescing(out: &mut String, coalescing: &Coalescing, sizes: Sizes) {
             load.requests,
             load.elapsed_s,
             load.errors,
-            load.non_200,
+            load.other_status,
             load.latency.p50_us,
             load.latency.p99_us,
             load.latency.max_us,

@@ -114,12 +114,19 @@ impl Programs {
 
     /// Starts `bhav demo` with an empty state folder and waits until it has data.
     pub fn start_bhav(&self) -> Result<Server, Error> {
-        let program = self.bhav.as_ref().ok_or(Error::Unexpected("bhav was left out"))?;
         let state_folder = self.work_folder.join("bhav-state");
-        if state_folder.exists() {
-            fs::remove_dir_all(&state_folder).map_err(Error::io("empty the state folder"))?;
-        }
-        fs::create_dir(&state_folder).map_err(Error::io("create the state folder"))?;
+        empty_folder(&state_folder)?;
+        self.start_bhav_on(&state_folder, &[])
+    }
+
+    /// Starts `bhav demo` on what is in `state_folder`, with settings as environment variables, and
+    /// waits until it has data.
+    pub fn start_bhav_on(
+        &self,
+        state_folder: &Path,
+        settings: &[(&str, &str)],
+    ) -> Result<Server, Error> {
+        let program = self.bhav.as_ref().ok_or(Error::Unexpected("bhav was left out"))?;
         let mut command = Command::new(program);
         // The operator's own settings must not decide what is measured.
         for (name, _) in std::env::vars_os() {
@@ -129,9 +136,10 @@ impl Programs {
         }
         command
             .args(["demo", "--listen", "127.0.0.1:0"])
-            .env("BHAV_STATE_DIR", &state_folder)
+            .env("BHAV_STATE_DIR", state_folder)
             .env("BHAV_EDGE_THREADS", EDGE_THREADS)
-            .env("BHAV_NOW", TRADING_INSTANT);
+            .env("BHAV_NOW", TRADING_INSTANT)
+            .envs(settings.iter().copied());
         let mut process = Process::start(Kind::Bhav.name(), command, &self.work_folder)?;
         let lines = process.lines_until(LISTENING)?;
         let address = lines
@@ -178,6 +186,17 @@ impl Programs {
         process.wait_until_accepting(address)?;
         Ok(Server { kind, address, simulator: None, process })
     }
+}
+
+/// Makes `folder`, with nothing in it.
+///
+/// # Errors
+/// The folder cannot be emptied or made.
+pub fn empty_folder(folder: &Path) -> Result<(), Error> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(Error::io("empty a folder"))?;
+    }
+    fs::create_dir(folder).map_err(Error::io("create a folder"))
 }
 
 /// Installs nginx from the distribution where that can be done without asking: on Debian, as root.

@@ -29,7 +29,7 @@ pub fn prepare(
     pin_may: bool,
 ) -> Result<Programs, Error> {
     let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
-    build(&["--workspace"], &manifest)?;
+    build(&["--locked", "--workspace"], &manifest)?;
     let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
     let folder = own.parent().ok_or(Error::Unexpected("the own program has no folder"))?.to_owned();
     let bhav = match (without_bhav, bhav) {
@@ -37,16 +37,27 @@ pub fn prepare(
         (false, Some(path)) => Some(path),
         (false, None) => Some(build_bhav()?),
     };
+    if bhav.is_some() {
+        build_seed(&folder)?;
+    }
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
     Ok(Programs { folder, bhav, nginx: find_nginx().or_else(install_nginx), work_folder, pin_may })
+}
+
+/// Puts the seeding program, which is a workspace of its own, beside the others. Its lock file may
+/// follow: it needs whatever bhav has come to depend on.
+fn build_seed(folder: &Path) -> Result<(), Error> {
+    let manifest = Path::new(LOADTEST_FOLDER).join("seed").join("Cargo.toml");
+    let target = folder.parent().ok_or(Error::Unexpected("the programs' folder has no parent"))?;
+    build(&["--target-dir", &target.to_string_lossy()], &manifest)
 }
 
 fn build_bhav() -> Result<PathBuf, Error> {
     let root = Path::new(LOADTEST_FOLDER)
         .parent()
         .ok_or(Error::Unexpected("this workspace has no parent folder"))?;
-    build(&["--bin", "bhav"], &root.join("Cargo.toml"))?;
+    build(&["--locked", "--bin", "bhav"], &root.join("Cargo.toml"))?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     Ok(target.join("release").join("bhav"))
@@ -55,7 +66,7 @@ fn build_bhav() -> Result<PathBuf, Error> {
 fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--release", "--locked"])
+        .args(["build", "--release"])
         .args(what)
         .arg("--manifest-path")
         .arg(manifest)
@@ -70,6 +81,11 @@ fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
 /// Number of cores the run may use.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Name and value of the circumstances that a section of its own repeats.
+pub fn describe_in_short() -> Vec<(&'static str, String)> {
+    vec![("date (UTC)", jiff::Timestamp::now().strftime("%F %R").to_string()), ("commit", commit())]
 }
 
 /// Name and value of each circumstance, for the head of the results.

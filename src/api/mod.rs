@@ -147,10 +147,11 @@ impl Api {
     fn dispatch(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
         let path = request.path();
         let mut known = false;
-        for route in ROUTES {
+        for (index, route) in ROUTES.iter().enumerate() {
             if let Some(path_id) = matched(route.path, path) {
                 let head = request.method() == Method::Head && route.method == Method::Get;
                 if route.method == request.method() || head {
+                    reply.is_of_kind(index + 1);
                     let caller = self.admitted(route, request)?;
                     let call = Call { request: *request, caller, path_id };
                     return (route.run)(&self.state, &call, reply);
@@ -203,6 +204,10 @@ impl Api {
 }
 
 impl Serve for Api {
+    fn kinds(&self) -> usize {
+        ROUTES.len()
+    }
+
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>) {
         if let Some(lines) = self.state.cors_lines(request) {
             reply.also(lines);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::start::StartError;
+use crate::admin::Backstage;
 use crate::api::{Administration, Cors, Cursors, Desk, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
@@ -51,6 +52,7 @@ pub struct Assembled {
     pub state: State,
     pub parts: Parts,
     pub mailbox: Mailbox,
+    pub backstage: Backstage,
 }
 
 /// Builds everything that stands behind the listener; opens the databases of an existing state
@@ -69,7 +71,8 @@ pub fn assemble(config: &Config, clock: &Clock) -> Result<Assembled, StartError>
     let auth = Arc::new(auth);
     let (parts, mailbox) = parts(config, clock, calendar, indices, store, &auth)?;
     let state = state(config, &parts, auth)?;
-    Ok(Assembled { state, parts, mailbox })
+    let backstage = backstage(config, &parts, &state);
+    Ok(Assembled { state, parts, mailbox, backstage })
 }
 
 fn parts(
@@ -133,6 +136,7 @@ fn parts(
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
         health: Arc::new(ArcSwapOption::empty()),
+        vitals: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),
         close: config.close.clone(),
@@ -190,6 +194,31 @@ fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
         config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
         config.broker_a.api_key.as_ref(),
     ))
+}
+
+/// What metrics and probes look at beside the edge's state.
+fn backstage(config: &Config, parts: &Parts, state: &State) -> Backstage {
+    let lanes = [
+        &parts.broker_a_lane,
+        &parts.public_lane,
+        &parts.cache_lane,
+        &parts.close_lane,
+        &parts.signals_lane,
+        &parts.crypto_lane,
+        &parts.store_lane,
+        &state.broker_a_lane,
+        &state.broker_b_lane,
+        &state.portfolio.lane,
+    ];
+    Backstage {
+        clock: parts.clock.clone(),
+        state_dir: config.state_dir.clone(),
+        lanes: lanes.map(Arc::clone).into(),
+        vitals: Arc::clone(&parts.vitals),
+        answers: Arc::clone(&parts.answers),
+        l2: Arc::clone(&parts.l2),
+        public: parts.public.clone(),
+    }
 }
 
 /// The operator's rows before the compiled-in ones.

@@ -13,7 +13,7 @@ use super::rounds;
 use super::start::App;
 use crate::base::{Clock, ist};
 use crate::config::load::Reread;
-use crate::config::{Config, SimSettings};
+use crate::config::{AdminSettings, Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, notify, privacy};
 use crate::rt::signals::{Hangup, Signals};
@@ -50,6 +50,10 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     config.broker_b.api_key = Some(app_b.api_key.into());
     config.broker_b.api_secret = Some(app_b.secret_key.into());
     config.public.url = sim.public_url();
+    if config.admin.listen == AdminSettings::default().listen {
+        // So that a demo can be tried beside a service.
+        config.admin.listen = "127.0.0.1:0".into();
+    }
     // Simulated prices must never be restored by a real run.
     config.state_dir = config.state_dir.join("demo");
     let notes = demo_notes(&sim, &clock);
@@ -105,11 +109,11 @@ fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>)
         Ok(app) => app,
         Err(error) => return fail(&error, error.exit()),
     };
-    let url = match app.address().strip_prefix("unix:") {
-        Some(_) => app.address().to_owned(),
-        None => format!("http://{}", app.address()),
-    };
-    say(&format!("{}listening on {url}\n", notes.replace("{url}", &url)));
+    let url = url_of(app.address());
+    let metrics_at = |at: &str| format!("metrics on {}/metrics\n", url_of(at));
+    let admin = app.admin().map(|admin| metrics_at(admin.address()));
+    let admin = admin.unwrap_or_default();
+    say(&format!("{}{admin}listening on {url}\n", notes.replace("{url}", &url)));
     tracing::info!(%url, "listening");
     let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
     let signal = rounds::until_end(&app, &mut signals, || {
@@ -125,6 +129,14 @@ fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>)
     }
     tracing::info!("stopped");
     Exit::Ok.into()
+}
+
+/// A Unix socket has no URL; it stays as it is.
+fn url_of(address: &str) -> String {
+    match address.strip_prefix("unix:") {
+        Some(_) => address.to_owned(),
+        None => format!("http://{address}"),
+    }
 }
 
 /// Before anything starts and any secret arrives. A system that refuses is told of and served on:

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use super::assemble::{Assembled, assemble};
 use super::rounds::Facts;
 use super::vitals::Vitals;
+use crate::admin::Admin;
 use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
 use crate::brokers::transport::BadUrl;
-use crate::config::Config;
+use crate::config::{AdminSettings, Config, LISTEN_OFF};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
 use crate::ops::Exit;
@@ -30,6 +31,8 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 pub enum StartError {
     #[error("{0}")]
     Listen(#[from] ListenError),
+    #[error("BHAV_ADMIN_LISTEN: {0}")]
+    AdminListen(ListenError),
     #[error("state directory {path}: {source}")]
     StateDir { path: String, source: io::Error },
     #[error("state directory {path} is in use by another instance")]
@@ -51,13 +54,14 @@ impl StartError {
     /// The exit code that tells a supervisor whether a restart can help.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Listen(ListenError::BadAddress(_) | ListenError::NotASocket { .. }) => {
+            Self::Listen(ListenError::BadAddress(_) | ListenError::NotASocket { .. })
+            | Self::AdminListen(ListenError::BadAddress(_) | ListenError::NotASocket { .. }) => {
                 Exit::Usage
             }
             Self::MarketData(_) | Self::Url(_) => Exit::Usage,
             Self::Store(OpenError::System(_)) => Exit::Internal,
             Self::Store(_) => Exit::Usage,
-            Self::Listen(_) | Self::StateInUse { .. } => Exit::Unavailable,
+            Self::Listen(_) | Self::AdminListen(_) | Self::StateInUse { .. } => Exit::Unavailable,
             Self::StateDir { .. } => Exit::StateDir,
             Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
                 Exit::Internal
@@ -71,6 +75,7 @@ impl StartError {
 /// A running service.
 pub struct App {
     server: Server<Api>,
+    admin: Option<Server<Admin>>,
     warmers: Warmers,
     pulse: Arc<Pulse>,
     /// Held while the service runs; the system lets go of it with the process.
@@ -86,15 +91,23 @@ impl App {
         edge::configure(config.http.edge_threads);
         // First, so that a second instance fails before it touches anything.
         let listener = Listener::open(&config.http.listen)?;
+        let admin = admin_listener(&config.admin)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let Assembled { state, parts, mailbox } = assemble(config, clock)?;
+        let Assembled { state, parts, mailbox, backstage } = assemble(config, clock)?;
         let pulse = Arc::clone(&parts.pulse);
         let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
-        match Server::start(listener, &http, clock, Api::new(state)) {
-            Ok(server) => Ok(Self { server, warmers, pulse, _state_lock: state_lock }),
+        let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
+            let edge = server.shared();
+            let admin = admin.map(|at| Admin::start(at, &http, Arc::clone(edge), backstage));
+            Ok((server, admin.transpose()?))
+        });
+        match started {
+            Ok((server, admin)) => {
+                Ok(Self { server, admin, warmers, pulse, _state_lock: state_lock })
+            }
             Err(error) => {
                 warmers.stop();
                 Err(error.into())
@@ -105,6 +118,11 @@ impl App {
     /// Where it listens, `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> &str {
         self.server.address()
+    }
+
+    /// The operator's listener; `None` where it is off.
+    pub fn admin(&self) -> Option<&Server<Admin>> {
+        self.admin.as_ref()
     }
 
     /// The running HTTP server, for tests and benches.
@@ -150,7 +168,18 @@ impl App {
     pub fn stop(self) -> usize {
         let cut_off = self.server.drain();
         self.warmers.stop();
+        // Last: until here it says that the service drains.
+        if let Some(admin) = self.admin {
+            admin.drain();
+        }
         cut_off
+    }
+}
+
+fn admin_listener(settings: &AdminSettings) -> Result<Option<Listener>, StartError> {
+    match settings.listen.as_str() {
+        LISTEN_OFF => Ok(None),
+        address => Listener::bind(address).map(Some).map_err(StartError::AdminListen),
     }
 }
 

@@ -85,9 +85,15 @@ impl Auth {
     ) -> Result<Session, AccountError> {
         self.throttle.admit(&[Key::Address(client), Key::Account(email)])?;
         let found = self.store.user_by_email(email)?;
-        let secrets = self.proven(found, password)?;
+        let secrets = self.proven(found, password).inspect_err(|error| {
+            if matches!(error, AccountError::WrongPassword) {
+                self.wrong_passwords.increment();
+            }
+        })?;
         self.settle_doubt(&secrets)?;
-        self.session(secrets.user, secrets.token_epoch)
+        let session = self.session(secrets.user, secrets.token_epoch)?;
+        self.logins.increment();
+        Ok(session)
     }
 
     /// Refuses the caller's token from now on.

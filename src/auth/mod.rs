@@ -36,6 +36,7 @@ use tokens::Tokens;
 use crate::base::Clock;
 use crate::config::AuthSettings;
 use crate::http::Request;
+use crate::ops::Counter;
 use crate::rt::Lane;
 use crate::store::{AccountId, OutsideChanges, Store, StoreError};
 
@@ -95,6 +96,17 @@ pub struct Auth {
     /// What is revoked has been loaded.
     ready: AtomicBool,
     next_load_mono_ms: AtomicU64,
+    logins: Counter,
+    wrong_passwords: Counter,
+}
+
+/// What became of attempts, since the start of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuthCounts {
+    pub logins: u64,
+    pub wrong_passwords: u64,
+    /// Attempts of any kind refused for too many of them.
+    pub throttled: u64,
 }
 
 impl Auth {
@@ -119,6 +131,8 @@ impl Auth {
             revoked: Revoked::default(),
             ready: AtomicBool::new(false),
             next_load_mono_ms: AtomicU64::new(0),
+            logins: Counter::new(),
+            wrong_passwords: Counter::new(),
         };
         auth.load_revocations();
         Ok(auth)
@@ -150,6 +164,15 @@ impl Auth {
     /// The lane that hashes, for its counters.
     pub fn lane(&self) -> &Arc<Lane> {
         self.passwords.lane()
+    }
+
+    /// What became of attempts so far.
+    pub fn counts(&self) -> AuthCounts {
+        AuthCounts {
+            logins: self.logins.value(),
+            wrong_passwords: self.wrong_passwords.value(),
+            throttled: self.throttle.refused(),
+        }
     }
 
     /// The caller, from memory alone.

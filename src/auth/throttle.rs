@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::Clock;
+use crate::ops::Counter;
 
 /// Keys remembered, about 3 MiB. Past it those that are nearest to a full bucket are dropped.
 pub const KEYS_MAX: usize = 100_000;
@@ -50,6 +51,7 @@ pub struct Throttle {
     /// When each bucket will be full again. Keyed by a hash with a secret of this process, so that
     /// nobody can aim at another's bucket.
     full_at_ms: Mutex<HashMap<u64, u64>>,
+    refused: Counter,
 }
 
 impl Throttle {
@@ -65,6 +67,7 @@ impl Throttle {
             hasher: RandomState::new(),
             keys_max,
             full_at_ms: Mutex::default(),
+            refused: Counter::new(),
         }
     }
 
@@ -99,6 +102,7 @@ impl Throttle {
             .map(|hash| (full_at(&full_at_ms, hash) - now_ms).saturating_sub(burst_ms))
             .max();
         if let Some(retry_after_ms) = wait_ms.filter(|wait_ms| *wait_ms > 0) {
+            self.refused.increment();
             return Err(Throttled { retry_after_ms });
         }
         for hash in hashes() {
@@ -109,6 +113,11 @@ impl Throttle {
             full_at_ms.insert(hash, filled);
         }
         Ok(())
+    }
+
+    /// Attempts refused so far.
+    pub fn refused(&self) -> u64 {
+        self.refused.value()
     }
 
     /// Fills the bucket: who knows the password was no guesser.

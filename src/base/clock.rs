@@ -69,6 +69,14 @@ impl Clock {
             Kind::Manual { elapsed_ms, .. } => elapsed_ms.load(Ordering::SeqCst).max(0) as u64,
         }
     }
+
+    /// The same in nanoseconds, for durations that are over in one millisecond. Costs about 25 ns.
+    pub fn monotonic_ns(&self) -> u64 {
+        match &*self.0 {
+            Kind::Running { started, .. } => started.elapsed().as_nanos() as u64,
+            Kind::Manual { .. } => self.monotonic_ms() * 1_000_000,
+        }
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock seam")]

@@ -78,6 +78,15 @@ impl Breaker {
         }
     }
 
+    /// `closed`, `open` or `half_open`.
+    pub fn state(&self) -> &'static str {
+        match self.state.lock().phase {
+            Phase::Closed { .. } => "closed",
+            Phase::Open { .. } => "open",
+            Phase::HalfOpen { .. } => "half_open",
+        }
+    }
+
     /// Lets one call out.
     ///
     /// # Errors

@@ -51,6 +51,40 @@ pub struct CallCounts {
     pub implausible: u64,
 }
 
+/// One class of calls to an upstream, as metrics show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassReading {
+    /// `quotes`, `candles`, `syncs`, `other`.
+    pub class: &'static str,
+    /// `closed`, `open` or `half_open`.
+    pub circuit: &'static str,
+    /// Requests that pace, penalty, circuit, token or key's limit kept from going out.
+    pub held_back: u64,
+    /// Requests that went out, by what came of them.
+    pub outcomes: Vec<(&'static str, u64)>,
+}
+
+impl ClassReading {
+    pub(super) fn of_calls(
+        class: &'static str,
+        circuit: &'static str,
+        counts: &CallCounts,
+    ) -> Self {
+        let outcomes = vec![
+            ("ok", counts.ok),
+            ("unreachable", counts.unreachable),
+            ("timed_out", counts.timed_out),
+            ("rate_limited", counts.rate_limited),
+            ("token_dead", counts.token_dead),
+            ("no_permission", counts.no_permission),
+            ("refused", counts.refused),
+            ("upstream_error", counts.upstream),
+            ("malformed", counts.malformed),
+        ];
+        Self { class, circuit, held_back: counts.held_back, outcomes }
+    }
+}
+
 impl Counters {
     /// Counts a request that was not let out.
     pub fn held_back(&self) {

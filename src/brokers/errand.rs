@@ -11,6 +11,7 @@ use secrecy::SecretString;
 
 use super::SyncError;
 use super::breaker::Breaker;
+use super::counters::ClassReading;
 use super::keyed::{Fingerprint, KEYS_MAX, KeyedLimiter, Rates};
 use super::transport::{CallLimits, TransportError};
 use crate::base::{Clock, stack};
@@ -99,6 +100,17 @@ impl Errands {
             failed: self.failed.load(Relaxed),
             held_back: self.held_back.load(Relaxed),
             keys_forgotten: self.keys.forgotten(),
+        }
+    }
+
+    pub(super) fn reading(&self) -> ClassReading {
+        let counts = self.counts();
+        let ok = counts.calls.saturating_sub(counts.failed);
+        ClassReading {
+            class: "syncs",
+            circuit: self.breaker.state(),
+            held_back: counts.held_back,
+            outcomes: vec![("ok", ok), ("failed", counts.failed)],
         }
     }
 

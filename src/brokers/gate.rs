@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::breaker::Breaker;
-use super::counters::{CallCounts, Counters};
+use super::counters::{CallCounts, ClassReading, Counters};
 use super::limiter::{Limiter, Penalty};
 use super::{Batch, FeedError, Readiness};
 use crate::base::Clock;
@@ -99,6 +99,10 @@ impl Gate {
 
     pub(super) fn counts(&self) -> CallCounts {
         self.counters.read()
+    }
+
+    pub(super) fn reading(&self, class: &'static str) -> ClassReading {
+        ClassReading::of_calls(class, self.breaker.state(), &self.counts())
     }
 }
 

@@ -30,7 +30,7 @@ pub mod transport;
 pub use app_keys::AppKeys;
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
-pub use counters::CallCounts;
+pub use counters::{CallCounts, ClassReading};
 pub use errand::SyncCounts;
 pub use history::DailyCandles;
 pub use portfolio::{Credentials, DocumentedReply, SyncError, SyncErrorKind};

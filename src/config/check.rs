@@ -135,6 +135,13 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
              plain HTTP also needs a TLS proxy in front"
         ));
     }
+    if let Ok(address) = config.admin.listen.parse::<SocketAddr>()
+        && !address.ip().to_canonical().is_loopback()
+    {
+        warnings.push(format!(
+            "BHAV_ADMIN_LISTEN={address} tells everybody who can reach it how the service is doing"
+        ));
+    }
     if let Ok(address) = config.sim.listen.parse::<SocketAddr>()
         && !address.ip().to_canonical().is_loopback()
     {
@@ -230,6 +237,7 @@ mod tests {
         for (name, value, said) in [
             ("BHAV_LISTEN", "0.0.0.0:8080", "regulated in India"),
             ("BHAV_LISTEN", "[::]:8080", "regulated in India"),
+            ("BHAV_ADMIN_LISTEN", "0.0.0.0:9464", "how the service is doing"),
             ("BHAV_SIM_LISTEN", "0.0.0.0:1", "simulator"),
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
@@ -241,6 +249,7 @@ mod tests {
         for (name, value) in [
             ("BHAV_LISTEN", "[::1]:8080"),
             ("BHAV_LISTEN", "unix:/run/x"),
+            ("BHAV_ADMIN_LISTEN", "off"),
             ("BHAV_BROKERA_URL", "http://127.0.0.1:1"),
             ("BHAV_BROKERA_URL", "http://[::1]:1"),
         ] {

@@ -24,6 +24,7 @@ use secrecy::SecretString;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub http: HttpSettings,
+    pub admin: AdminSettings,
     pub broker_a: BrokerASettings,
     pub broker_b: BrokerBSettings,
     pub public: PublicSettings,
@@ -47,6 +48,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             http: HttpSettings::default(),
+            admin: AdminSettings::default(),
             broker_a: BrokerASettings::default(),
             broker_b: BrokerBSettings::default(),
             public: PublicSettings::default(),
@@ -107,6 +109,23 @@ impl Default for HttpSettings {
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
         }
+    }
+}
+
+/// In place of an address: there is no such listener.
+pub const LISTEN_OFF: &str = "off";
+
+/// The operator's own listener: metrics and probes.
+#[derive(Debug, Clone)]
+pub struct AdminSettings {
+    /// `127.0.0.1:9464`, `unix:PATH`, or [`LISTEN_OFF`].
+    pub listen: String,
+}
+
+impl Default for AdminSettings {
+    fn default() -> Self {
+        // The port by which exporters of OpenTelemetry are looked for.
+        Self { listen: "127.0.0.1:9464".into() }
     }
 }
 

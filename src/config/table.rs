@@ -120,6 +120,11 @@ pub const SETTINGS: &[Setting] = &[
          loopback on purpose: sharing live exchange prices in public is regulated in \
          India and needs the consent of the exchanges, so listening wider is your \
          explicit decision."),
+    setting!(Service "BHAV_ADMIN_LISTEN", admin.listen = listen_or_off,
+        "ip:port, unix:path or off",
+        "Where to serve /metrics, /livez and /readyz",
+        "For Prometheus and supervisors on this machine; not for clients, and never passed by \
+         systemd. The demo takes a free port unless another is given."),
     setting!(Service "BHAV_STATE_DIR", state_dir = path, "path",
         "Databases and the signing key live here",
         "When not given, $STATE_DIRECTORY (set by systemd) is taken. Keep it on a local \

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::LogFormat;
+use super::{LISTEN_OFF, LogFormat};
 
 /// Why a text is no value of its setting, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,17 @@ pub fn switch(text: &str) -> Result<bool, Refused> {
         "false" | "no" | "off" | "0" => Ok(false),
         _ => refused("is neither true nor false", "give true or false"),
     }
+}
+
+/// As [`listen`], or `off`.
+pub fn listen_or_off(text: &str) -> Result<String, Refused> {
+    if text == LISTEN_OFF {
+        return Ok(text.to_owned());
+    }
+    listen(text).map_err(|mut why| {
+        why.cure.push_str(", or off");
+        why
+    })
 }
 
 /// `IP:PORT` or `unix:PATH`.

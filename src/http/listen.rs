@@ -57,6 +57,14 @@ impl Listener {
         if let Some(listener) = Self::inherited().map_err(ListenError::Inherited)? {
             return Ok(listener);
         }
+        Self::bind(address)
+    }
+
+    /// One bound to `address`, whatever systemd passed.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn bind(address: &str) -> Result<Self, ListenError> {
         match address.strip_prefix("unix:") {
             Some(path) => Self::bind_unix(Path::new(path)),
             None => Self::bind_tcp(address),

@@ -42,6 +42,12 @@ pub use server::Server;
 
 /// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
 pub trait Serve: Send + Sync + 'static {
+    /// How many kinds of requests are told apart in the statistics; they are numbered from 1, and
+    /// [`Reply::is_of_kind`] names one.
+    fn kinds(&self) -> usize {
+        0
+    }
+
     /// Sends exactly one response through `reply`. May park (a lane's ticket); must not block.
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>);
 }

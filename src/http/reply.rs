@@ -46,6 +46,8 @@ pub struct Reply<'a> {
     pub(super) extra_lines: Option<Arc<[u8]>>,
     /// Status of what was sent; 0 until then.
     pub(super) status: u16,
+    /// What the service said of the request; 0 until then.
+    pub(super) kind: usize,
 }
 
 impl<'a> Reply<'a> {
@@ -122,6 +124,11 @@ impl<'a> Reply<'a> {
         }
         self.finish();
         id
+    }
+
+    /// Says which of the service's kinds the request is, for the statistics.
+    pub fn is_of_kind(&mut self, kind: usize) {
+        self.kind = kind;
     }
 
     /// Header lines, each with its line end, that whatever is sent carries too (CORS).

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use super::Serve;
 use super::request::Peer;
 use super::slots::Slots;
 use super::stats::HttpStats;
@@ -33,14 +34,14 @@ pub struct Shared<S> {
     pub(super) accepting: AtomicBool,
 }
 
-impl<S> Shared<S> {
+impl<S: Serve> Shared<S> {
     pub(super) fn new(service: S, settings: &HttpSettings, slots: Arc<Slots>) -> Self {
         Self {
+            stats: HttpStats::new(service.kinds()),
             service,
             settings: ArcSwap::from_pointee(settings.clone()),
             generation: AtomicU64::new(0),
             slots,
-            stats: HttpStats::default(),
             unread_output_bytes: AtomicUsize::new(0),
             per_address: Mutex::new(HashMap::new()),
             draining: AtomicBool::new(false),
@@ -48,7 +49,9 @@ impl<S> Shared<S> {
             accepting: AtomicBool::new(true),
         }
     }
+}
 
+impl<S> Shared<S> {
     /// The settings in force. Never inlined: the load takes a thread-local's address, which
     /// must not outlive a wait of the caller.
     #[inline(never)]

@@ -91,6 +91,11 @@ impl Slots {
         self.now_ms.load(Ordering::Relaxed)
     }
 
+    /// Monotonic nanoseconds, exact.
+    pub fn now_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+
     /// The current `Date` value. Never inlined: the load takes a thread-local's address, which must
     /// not be kept over a wait in the caller.
     #[inline(never)]

@@ -1,9 +1,13 @@
 //! Counters of the HTTP layer, read for health and metrics.
 
-use crate::ops::Counter;
+use crate::ops::durations::DurationCounts;
+use crate::ops::{Counter, Durations, Sharded};
 
-/// What happened on the wire. Requests themselves are counted in the connection table.
-#[derive(Debug, Default)]
+/// Classes of status codes that answers have: 2xx to 5xx.
+pub const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+
+/// What happened on the wire.
+#[derive(Debug)]
 pub struct HttpStats {
     pub accepted: Counter,
     pub accept_errors: Counter,
@@ -16,14 +20,56 @@ pub struct HttpStats {
     pub handler_panics: Counter,
     pub client_errors: Counter,
     pub server_errors: Counter,
+    /// Requests that a handler began to answer, or that were refused before.
+    begun: Sharded,
+    /// From the whole request to its whole answer in the buffer, by kind, then by class.
+    durations: Durations,
 }
 
 impl HttpStats {
-    pub(super) fn count_status(&self, status: u16) {
+    /// `kinds`: how many kinds of requests the service tells apart.
+    pub(super) fn new(kinds: usize) -> Self {
+        Self {
+            accepted: Counter::new(),
+            accept_errors: Counter::new(),
+            accept_pauses: Counter::new(),
+            address_refusals: Counter::new(),
+            idle_closed: Counter::new(),
+            read_timeouts: Counter::new(),
+            write_timeouts: Counter::new(),
+            handler_panics: Counter::new(),
+            client_errors: Counter::new(),
+            server_errors: Counter::new(),
+            begun: Sharded::new(),
+            durations: Durations::new((kinds + 1) * STATUS_CLASSES.len()),
+        }
+    }
+
+    pub(super) fn begin(&self) {
+        self.begun.increment();
+    }
+
+    /// One answer; `kind` 0 is none that the service knows.
+    pub(super) fn count(&self, kind: usize, status: u16, took_ns: u64) {
         match status {
             400..=499 => self.client_errors.increment(),
             500.. => self.server_errors.increment(),
             _ => {}
         }
+        let class = usize::from((status / 100).clamp(2, 5) - 2);
+        self.durations.record(kind * STATUS_CLASSES.len() + class, took_ns);
+    }
+
+    /// How long answers of a kind took, by class in the order of [`STATUS_CLASSES`].
+    pub fn durations(&self, kind: usize) -> [DurationCounts; STATUS_CLASSES.len()] {
+        let first = kind * STATUS_CLASSES.len();
+        std::array::from_fn(|class| self.durations.read(first + class))
+    }
+
+    /// Requests whose answer is being made, such as those that wait for a lane.
+    pub fn in_flight(&self) -> u64 {
+        // The ends first: what begins meanwhile must not make the difference negative.
+        let ended = self.durations.count();
+        self.begun.value().saturating_sub(ended)
     }
 }

@@ -232,6 +232,9 @@ impl<S: Serve> Exchange<'_, S> {
         body_out: &mut Vec<u8>,
     ) -> Step {
         let before = out.len();
+        let stats = &self.shared.stats;
+        stats.begin();
+        let begun_ns = self.shared.slots.now_ns();
         let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
         let mut reply = Reply {
             out,
@@ -247,11 +250,12 @@ impl<S: Serve> Exchange<'_, S> {
             draining: self.shared.draining(),
             extra_lines: None,
             status: 0,
+            kind: 0,
         };
         let service = &self.shared.service;
         let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut reply)));
         if handled.is_err() || reply.status == 0 {
-            self.shared.stats.handler_panics.increment();
+            stats.handler_panics.increment();
             reply.out.truncate(before);
             reply.status = 0;
             reply.extra_lines = None;
@@ -261,7 +265,8 @@ impl<S: Serve> Exchange<'_, S> {
             tracing::error!(request_id = id, "handler panicked or sent nothing");
         }
         self.answered += 1;
-        self.shared.stats.count_status(reply.status);
+        let took_ns = self.shared.slots.now_ns().saturating_sub(begun_ns);
+        stats.count(reply.kind, reply.status, took_ns);
         if reply.connection == ConnectionLine::Close {
             return Step::End(Turn::Close { rude: !head.close });
         }
@@ -289,10 +294,12 @@ impl<S: Serve> Exchange<'_, S> {
             draining: self.shared.draining(),
             extra_lines: None,
             status: 0,
+            kind: 0,
         };
         let id = reply.problem(&Problem::of_status(status, detail));
         tracing::info!(request_id = id, status, detail, "request refused");
-        self.shared.stats.count_status(status);
+        self.shared.stats.begin();
+        self.shared.stats.count(0, status, 0);
         self.answered += 1;
         Step::End(Turn::Close { rude: true })
     }

@@ -1,9 +1,9 @@
-//! Counters and gauges that any thread may touch and none waits for.
+//! Counters that any thread may touch and none waits for.
 //!
 //! Relaxed atomics: a reader sees each number eventually, and no order between two numbers.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Alone on its cache lines, so that two busy counters do not slow each other. 128 bytes because
 /// x86 fetches lines in pairs and some ARM cores have lines that long.
@@ -30,7 +30,7 @@ impl Counter {
 }
 
 /// Most edge threads that count without meeting; more share, which costs speed and nothing else.
-const SHARDS: usize = 16;
+pub(super) const SHARDS: usize = 16;
 
 /// A counter for the hot path: each thread adds to a shard of its own, a reader sums them.
 #[derive(Debug, Default)]
@@ -55,7 +55,9 @@ impl Sharded {
 }
 
 /// This thread's shard. A coroutine may count on another thread each time; the sum stays right.
-fn shard() -> usize {
+/// Never inlined: the address of a thread-local must not be kept over a wait in the caller.
+#[inline(never)]
+pub(super) fn shard() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static MINE: Cell<Option<usize>> = const { Cell::new(None) };
@@ -67,30 +69,6 @@ fn shard() -> usize {
             index
         })
     })
-}
-
-/// A number that goes up and down, such as open connections.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct Gauge(AtomicI64);
-
-impl Gauge {
-    pub const fn new() -> Self {
-        Self(AtomicI64::new(0))
-    }
-
-    /// Adds (or, below zero, subtracts) and gives the new value.
-    pub fn add(&self, by: i64) -> i64 {
-        self.0.fetch_add(by, Ordering::Relaxed) + by
-    }
-
-    pub fn set(&self, value: i64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-
-    pub fn value(&self) -> i64 {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 #[cfg(test)]
@@ -112,13 +90,5 @@ mod tests {
             }
         });
         assert_eq!((PLAIN.value(), SHARDED.value()), (20_000, 40_000));
-    }
-
-    #[test]
-    fn a_gauge_goes_both_ways() {
-        let gauge = Gauge::new();
-        assert_eq!((gauge.add(3), gauge.add(-1), gauge.value()), (3, 2, 2));
-        gauge.set(9);
-        assert_eq!(gauge.value(), 9);
     }
 }

@@ -5,6 +5,7 @@
 //! settings struct: `cli` and `app` hand it plain values.
 
 pub mod counter;
+pub mod durations;
 pub mod exit;
 pub mod log;
 pub mod notify;
@@ -13,5 +14,6 @@ pub mod privacy;
 pub mod state_lock;
 pub mod version;
 
-pub use counter::{Counter, Gauge, Sharded};
+pub use counter::{Counter, Sharded};
+pub use durations::Durations;
 pub use exit::Exit;

@@ -45,6 +45,9 @@ pub struct BatchSpec {
     pub batch_max: usize,
 }
 
+/// Upper bounds of the sizes that commits are counted by; one more bucket takes larger ones.
+pub const COMMIT_SIZES: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
+
 /// Counters of a batch; all since start except `depth`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BatchStats {
@@ -57,6 +60,8 @@ pub struct BatchStats {
     pub failed: u64,
     /// Most jobs that one commit carried.
     pub batch_max: u64,
+    /// Commits by how many jobs they carried, by [`COMMIT_SIZES`]; not cumulative.
+    pub sizes: [u64; COMMIT_SIZES.len() + 1],
     pub refused: u64,
     /// Dropped unrun because their deadline passed in the queue.
     pub expired: u64,
@@ -74,6 +79,7 @@ struct Counters {
     committed: AtomicU64,
     failed: AtomicU64,
     batch_max: AtomicU64,
+    sizes: [AtomicU64; COMMIT_SIZES.len() + 1],
     refused: AtomicU64,
     expired: AtomicU64,
     panicked: AtomicU64,
@@ -96,6 +102,7 @@ impl Default for Counters {
             committed: AtomicU64::default(),
             failed: AtomicU64::default(),
             batch_max: AtomicU64::default(),
+            sizes: std::array::from_fn(|_| AtomicU64::default()),
             refused: AtomicU64::default(),
             expired: AtomicU64::default(),
             panicked: AtomicU64::default(),
@@ -163,6 +170,7 @@ impl<L: Ledger> Batch<L> {
             committed: read(&counters.committed),
             failed: read(&counters.failed),
             batch_max: read(&counters.batch_max),
+            sizes: counters.sizes.each_ref().map(read),
             refused: read(&counters.refused),
             expired: read(&counters.expired),
             panicked: read(&counters.panicked),
@@ -308,6 +316,10 @@ impl<L: Ledger> Writer<L> {
         self.count(&self.counters.failed, due.len() as u64 - committed - panicked);
         self.count(&self.counters.commits, u64::from(committed > 0));
         self.counters.batch_max.fetch_max(committed, Ordering::Relaxed);
+        if committed > 0 {
+            let bucket = COMMIT_SIZES.iter().position(|bound| committed <= *bound);
+            self.count(&self.counters.sizes[bucket.unwrap_or(COMMIT_SIZES.len())], 1);
+        }
         // Before anybody hears of it: who has an answer finds the writer at rest.
         self.counters.busy_since_ms.store(IDLE, Ordering::Relaxed);
         for (work, _) in due {

@@ -16,6 +16,6 @@ pub mod probe;
 pub mod signals;
 pub mod threads;
 
-pub use batch::{Batch, BatchSpec, BatchStats, Ledger};
+pub use batch::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket};
 pub use probe::EdgeProbe;

@@ -4,6 +4,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::{Broker, Holding, Position};
+use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -241,4 +242,6 @@ pub struct StoreHealth {
     pub refused: u64,
     /// How long the writer has been at its present transaction; `None` while it has none.
     pub writing_ms: Option<u64>,
+    pub writer: BatchStats,
+    pub readers: LaneStats,
 }

@@ -307,6 +307,8 @@ impl Store for SqliteStore {
             commits: writer.commits,
             refused: self.condition.refused(),
             writing_ms: writer.busy_ms,
+            writer,
+            readers: self.reader_lane.stats(),
         }
     }
 

@@ -7,6 +7,7 @@ use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
+use super::vitals::{FeedVitals, SnapshotVitals, Vitals};
 use crate::base::{Source, ist};
 use crate::brokers::Readiness;
 use crate::cache::answers::AnswersStats;
@@ -75,7 +76,7 @@ struct CacheL2 {
     errors: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Clone, Copy)]
 struct Warmers {
     index: &'static str,
     quotes: &'static str,
@@ -152,9 +153,10 @@ struct LaneReport {
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
      registered as an investment adviser or research analyst.";
 
-/// The whole response for the present state.
-pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> Prepared {
+/// The whole response for the present state, and the same as numbers.
+pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> (Prepared, Vitals) {
     let report = report(scheduler);
+    let vitals = vitals(scheduler, &report);
     let http_status = if report.status == "down" { 503 } else { 200 };
     let date = std::str::from_utf8(date).unwrap_or_default();
     let mut headers =
@@ -164,7 +166,41 @@ pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> Prepared {
     }
     // Numbers and text always serialise.
     let body = sonic_rs::to_vec(&report).unwrap_or_default();
-    Prepared::new(http_status, &headers, &body)
+    (Prepared::new(http_status, &headers, &body), vitals)
+}
+
+fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
+    let feed = |source: Source, feed: &Feed| FeedVitals {
+        source,
+        state: feed.state,
+        age_ms: feed.age_ms,
+        rounds: feed.rounds,
+        failures: feed.failures,
+    };
+    let Warmers { index, quotes, instruments, persist, close, signals } = report.warmers;
+    Vitals {
+        seen_mono_ms: scheduler.parts.clock.monotonic_ms(),
+        status: report.status,
+        phase: scheduler.status().phase,
+        calendar_known: report.market.calendar_known,
+        snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotVitals {
+            as_of: held.market.as_of,
+            stale: held.market.stale,
+            simulated: held.market.simulated,
+        }),
+        feeds: [
+            feed(Source::BrokerA, &report.feeds.broker_a),
+            feed(Source::Public, &report.feeds.public),
+        ],
+        warmers: [
+            ("index", index),
+            ("quotes", quotes),
+            ("instruments", instruments),
+            ("persist", persist),
+            ("close", close),
+            ("signals", signals),
+        ],
+    }
 }
 
 fn report(scheduler: &Scheduler) -> Health {

@@ -19,6 +19,7 @@ mod rounds;
 mod scheduler;
 mod signals;
 mod store_probe;
+mod vitals;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,6 +45,7 @@ use crate::store::{SignalStore, Store};
 
 use scheduler::Scheduler;
 pub use signals::Shelf;
+pub use vitals::{FeedVitals, SnapshotVitals, Vitals, WARMER_STATES};
 
 pub use pulse::{Pulse, Serving};
 
@@ -161,6 +163,7 @@ pub struct Parts {
     pub snapshot: Arc<PublishedJson>,
     pub pulse: Arc<Pulse>,
     pub health: Arc<ArcSwapOption<Prepared>>,
+    pub vitals: Arc<ArcSwapOption<Vitals>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again.
     pub answer_in_ms: Arc<AtomicU64>,

@@ -204,7 +204,9 @@ impl Scheduler {
             }
             self.parts.misses.expire(UNWANTED_MS);
             self.parts.probes.expire(UNWANTED_MS);
-            self.parts.health.store(Some(Arc::new(health::build(self, &imf_fixdate(now_ms)))));
+            let (report, vitals) = health::build(self, &imf_fixdate(now_ms));
+            self.parts.health.store(Some(Arc::new(report)));
+            self.parts.vitals.store(Some(Arc::new(vitals)));
         }
         self.parts.pulse.beat(now_mono_ms, self.snapshot.as_ref().map(Serving::of));
     }

@@ -68,6 +68,7 @@ impl Stage {
         let state_dir = tempfile::tempdir().unwrap();
         let mut config = Config { state_dir: state_dir.path().to_owned(), ..Config::default() };
         config.http.listen = "127.0.0.1:0".into();
+        config.admin.listen = "off".into();
         config.broker_a.url = sim.broker_a_url();
         config.broker_a.api_key = Some(broker_a.api_key.into());
         config.broker_a.api_secret = Some(broker_a.api_secret.into());

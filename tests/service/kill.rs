@@ -107,6 +107,7 @@ fn start(scene: &Scene) -> Program {
     Program::of(
         bhav(&[
             "serve",
+            "--admin-listen=off",
             "--listen=127.0.0.1:0",
             &format!("--state-dir={}", scene.state.path().display()),
             &format!("--brokera-url={}", scene.sim.broker_a_url()),

@@ -124,6 +124,7 @@ fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
     scene.refuse_all();
     let mut command = bhav(&[
         "serve",
+        "--admin-listen=off",
         "--listen=127.0.0.1:0",
         &format!("--state-dir={}", scene.state.path().display()),
         &format!("--brokera-url={}", scene.sim.broker_a_url()),
@@ -201,7 +202,7 @@ fn core_files_are_off_unless_asked_for() {
 
 /// A `serve` that is expected to end by itself: its exit code and what it said.
 pub fn refused(args: &[&str]) -> (Option<i32>, String) {
-    let mut second = bhav(&[&["serve"], args].concat())
+    let mut second = bhav(&[&["serve", "--admin-listen=off"], args].concat())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

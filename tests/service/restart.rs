@@ -76,6 +76,7 @@ fn after_a_kill_the_state_directory_serves() {
     let state = scene.state.path().join("demo");
     let second = Program::start(&[
         "serve",
+        "--admin-listen=off",
         "--listen=127.0.0.1:0",
         &format!("--state-dir={}", state.display()),
         &format!("--brokera-url={}", scene.sim.broker_a_url()),

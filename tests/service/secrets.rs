@@ -82,6 +82,7 @@ impl World {
             |path: &str| url.map_or(format!("http://{}{path}", scene.sim.addr()), Into::into);
         let mut command = bhav(&[
             "serve",
+            "--admin-listen=off",
             "--listen=127.0.0.1:0",
             &format!("--state-dir={}", scene.state.path().display()),
             &format!("--brokera-url={}", broker("/a")),

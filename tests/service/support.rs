@@ -50,6 +50,7 @@ impl Scene {
     pub fn config(&self) -> Config {
         let mut config = Config::default();
         config.http.listen = "127.0.0.1:0".into();
+        config.admin.listen = "off".into();
         // A test that ends with a connection open need not wait for what it might still bring.
         config.http.drain_timeout_ms = 100;
         config.state_dir = self.state.path().into();
@@ -64,6 +65,13 @@ impl Scene {
         config.upstream.breaker_open_max_ms = 400;
         // Tests register many users from one address; those of the limit set it.
         config.auth.login_attempts_per_minute = 0;
+        config
+    }
+
+    /// The same with the operator's listener.
+    pub fn watched(&self) -> Config {
+        let mut config = self.config();
+        config.admin.listen = "127.0.0.1:0".into();
         config
     }
 
@@ -124,6 +132,11 @@ impl Service {
 
     pub fn get(&self, target: &str) -> Answer {
         self.client().get(target)
+    }
+
+    /// A connection to the operator's listener, for a [`Scene::watched`].
+    pub fn admin(&self) -> Client {
+        Client::connect(self.0.admin().unwrap().address())
     }
 
     pub fn prices(&self, symbols: &str) -> Answer {

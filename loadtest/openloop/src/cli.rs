@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::idle::{IdleConnections, IdlePlan, loopback_sources};
 use crate::report::LoadReport;
-use crate::request::{mixed_requests, read_symbols, render_get};
+use crate::request::{mixed_requests, read_requests, read_symbols, render_get};
 use crate::run::{Load, Plan};
 use crate::sys;
 
@@ -34,9 +34,8 @@ enum Mode {
     Open {
         #[command(flatten)]
         common: Common,
-        /// Path to request
-        #[arg(long)]
-        path: String,
+        #[command(flatten)]
+        what: What,
         /// Keep-alive connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
@@ -51,9 +50,8 @@ enum Mode {
     Closed {
         #[command(flatten)]
         common: Common,
-        /// Path to request
-        #[arg(long)]
-        path: String,
+        #[command(flatten)]
+        what: What,
         /// Keep-alive connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
@@ -102,6 +100,18 @@ enum Mode {
 }
 
 #[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// Path to request
+    #[arg(long)]
+    path: Option<String>,
+    /// File with whole requests, a JSON list of texts; connection n sends the n-th, and the list
+    /// begins again where it is shorter
+    #[arg(long)]
+    requests: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct Common {
     /// Server, as ADDRESS:PORT
     #[arg(long)]
@@ -112,6 +122,9 @@ struct Common {
     /// Threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Status that an answer is expected to have; others are counted apart
+    #[arg(long, default_value_t = 200)]
+    status: u16,
     /// Print "ready", start at a line of standard input, end with it
     #[arg(long)]
     attended: bool,
@@ -125,13 +138,13 @@ impl Cli {
     pub fn execute(self) -> Result<(), Box<dyn Error>> {
         sys::raise_open_files_limit()?;
         match self.mode {
-            Mode::Open { common, path, connections, rate, tick_us } => {
-                let requests = same_request(&common, &path, connections);
+            Mode::Open { common, what, connections, rate, tick_us } => {
+                let requests = what.rendered(common.target, connections)?;
                 let load = Load::Open { rate_per_s: rate, tick_us };
                 common.measure(requests, load, true)
             }
-            Mode::Closed { common, path, connections } => {
-                let requests = same_request(&common, &path, connections);
+            Mode::Closed { common, what, connections } => {
+                let requests = what.rendered(common.target, connections)?;
                 common.measure(requests, Load::Closed, true)
             }
             Mode::Mixed { common, symbols, clients, per_client, interval_ms, seed } => {
@@ -173,6 +186,7 @@ impl Common {
             load,
             duration_ms: self.duration_ms,
             threads: self.threads,
+            status: self.status,
             warm_up,
         };
         let report: LoadReport = plan.execute(|| {
@@ -189,8 +203,20 @@ impl Common {
     }
 }
 
-fn same_request(common: &Common, path: &str, connections: usize) -> Vec<Arc<[u8]>> {
-    vec![Arc::from(render_get(common.target, path)); connections]
+impl What {
+    /// One request for each connection.
+    fn rendered(
+        &self,
+        target: SocketAddr,
+        connections: usize,
+    ) -> Result<Vec<Arc<[u8]>>, Box<dyn Error>> {
+        let whole: Vec<Vec<u8>> = match &self.requests {
+            Some(file) => read_requests(file)?,
+            None => vec![render_get(target, self.path.as_deref().unwrap_or("/"))],
+        };
+        let shared: Vec<Arc<[u8]>> = whole.into_iter().map(Arc::from).collect();
+        Ok(shared.iter().cycle().take(connections).cloned().collect())
+    }
 }
 
 fn hold(plan: &IdlePlan) -> Result<(), Box<dyn Error>> {

@@ -91,17 +91,24 @@ pub struct Engine {
     epoll: Epoll,
     connections: Vec<Connection>,
     buffer: Vec<u8>,
+    /// Status that an answer is expected to have.
+    status: u16,
     started: Instant,
     pace: Pace,
     tally: Tally,
 }
 
 impl Engine {
-    /// Opens one connection per request; connection `n` sends request `n` for the whole run.
+    /// Opens one connection per request; connection `n` sends request `n` for the whole run. Answers
+    /// with another status than `status` are counted apart.
     ///
     /// # Errors
     /// The server does not accept.
-    pub fn connect(target: SocketAddr, requests: &[Arc<[u8]>]) -> Result<Self, EngineError> {
+    pub fn connect(
+        target: SocketAddr,
+        requests: &[Arc<[u8]>],
+        status: u16,
+    ) -> Result<Self, EngineError> {
         let epoll = Epoll::new().map_err(io_error("create epoll"))?;
         let mut connections = Vec::with_capacity(requests.len());
         for (token, request) in requests.iter().enumerate() {
@@ -120,6 +127,7 @@ impl Engine {
             epoll,
             connections,
             buffer: vec![0; READ_BYTES],
+            status,
             started: Instant::now(),
             pace: Pace::Once,
             tally: Tally::new(),
@@ -261,7 +269,7 @@ impl Engine {
         let latency_ns = now_ns.saturating_sub(connection.origin_ns);
         self.tally.latency.saturating_record(latency_ns.max(1));
         self.tally.requests += 1;
-        self.tally.non_200 += u64::from(status != 200);
+        self.tally.other_status += u64::from(status != self.status);
         self.tally.elapsed_ns = now_ns;
         if let Pace::Closed { duration_ns } = self.pace {
             connection.due += u64::from(now_ns < duration_ns);

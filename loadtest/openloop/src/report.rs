@@ -41,8 +41,8 @@ pub struct LoadReport {
     pub errors: u64,
     /// Of `errors`: without an answer when the grace after the end had passed.
     pub unanswered: u64,
-    /// Responses with a status other than 200.
-    pub non_200: u64,
+    /// Responses with another status than the expected one.
+    pub other_status: u64,
     /// Connections opened anew during the run.
     pub reconnects: u64,
     /// From the start to the last response, in seconds.

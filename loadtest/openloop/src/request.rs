@@ -48,6 +48,15 @@ pub fn read_symbols(path: &Path) -> io::Result<Vec<String>> {
         .collect())
 }
 
+/// Reads whole requests: a JSON list of texts.
+///
+/// # Errors
+/// The file cannot be read or is no such list.
+pub fn read_requests(path: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let texts: Vec<String> = serde_json::from_slice(&fs::read(path)?)?;
+    Ok(texts.into_iter().map(String::into_bytes).collect())
+}
+
 /// Live-prices requests of `clients` clients, each for its own random choice of `per_client` out
 /// of `symbols`. The same seed gives the same requests.
 pub fn mixed_requests(

@@ -37,6 +37,8 @@ pub struct Plan {
     pub duration_ms: u64,
     /// Threads; connections and rate are shared out among them.
     pub threads: usize,
+    /// Status that every answer is expected to have.
+    pub status: u16,
     /// Send one request on every connection before the measured part.
     pub warm_up: bool,
 }
@@ -51,7 +53,7 @@ impl Plan {
         let share = self.requests.len().div_ceil(threads);
         let mut engines = Vec::with_capacity(threads);
         for requests in self.requests.chunks(share) {
-            let mut engine = Engine::connect(self.target, requests)?;
+            let mut engine = Engine::connect(self.target, requests, self.status)?;
             if self.warm_up {
                 let lost = engine.run(Pace::Once)?.errors;
                 if lost > 0 {
@@ -111,7 +113,7 @@ fn report(tally: &Tally, generator_cpu_ns: u64) -> LoadReport {
         requests: tally.requests,
         errors: tally.errors,
         unanswered: tally.unanswered,
-        non_200: tally.non_200,
+        other_status: tally.other_status,
         reconnects: tally.reconnects,
         elapsed_s,
         rate_per_s: tally.requests as f64 / elapsed_s.max(f64::MIN_POSITIVE),

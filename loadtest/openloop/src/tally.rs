@@ -14,8 +14,8 @@ pub struct Tally {
     pub errors: u64,
     /// Of these, unanswered when the grace had passed.
     pub unanswered: u64,
-    /// Responses other than 200.
-    pub non_200: u64,
+    /// Responses with another status than the expected one.
+    pub other_status: u64,
     /// Connections opened anew.
     pub reconnects: u64,
     /// From start to last response, in nanoseconds.
@@ -34,7 +34,7 @@ impl Tally {
             requests: 0,
             errors: 0,
             unanswered: 0,
-            non_200: 0,
+            other_status: 0,
             reconnects: 0,
             elapsed_ns: 0,
             latency: empty(),
@@ -47,7 +47,7 @@ impl Tally {
         self.requests += other.requests;
         self.errors += other.errors;
         self.unanswered += other.unanswered;
-        self.non_200 += other.non_200;
+        self.other_status += other.other_status;
         self.reconnects += other.reconnects;
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.latency.add(&other.latency).expect("all histograms have the same bounds");

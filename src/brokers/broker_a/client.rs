@@ -24,7 +24,7 @@ use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
 use super::wire::{self, QuoteRow};
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, Synced, stack};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
-use crate::brokers::counters::CallCounts;
+use crate::brokers::counters::{CallCounts, ClassReading};
 use crate::brokers::gate::Gate;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::limiter::Penalty;
@@ -120,6 +120,16 @@ impl BrokerA {
     /// Counts of all other calls.
     pub fn other_counts(&self) -> CallCounts {
         self.other.counts()
+    }
+
+    /// Every class of calls, for metrics.
+    pub fn readings(&self) -> Vec<ClassReading> {
+        vec![
+            self.quotes.reading("quotes"),
+            self.candles.reading("candles"),
+            self.other.reading("other"),
+            self.portfolios.reading(),
+        ]
     }
 
     /// Counts of users' syncs.

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use super::portfolio_wire as wire;
 use super::session::checksum;
 use crate::base::{Clock, Synced};
+use crate::brokers::counters::ClassReading;
 use crate::brokers::errand::{Errands, SyncCounts};
 use crate::brokers::keyed::Rates;
 use crate::brokers::token::authorization;
@@ -44,6 +45,10 @@ impl Portfolios {
             clock: clock.clone(),
             errands: Errands::new("broker A portfolios", clock, upstream, RATES),
         }
+    }
+
+    pub(super) fn reading(&self) -> ClassReading {
+        self.errands.reading()
     }
 
     pub(super) fn counts(&self) -> SyncCounts {

@@ -13,6 +13,7 @@ use super::session::{Signature, exchange_body};
 use super::wire::{self, DematRow, PortfolioRow, PositionRow, Refusal};
 use crate::base::{Clock, Synced};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
+use crate::brokers::counters::ClassReading;
 use crate::brokers::errand::{Errand, Errands, SyncCounts};
 use crate::brokers::keyed::Rates;
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
@@ -86,6 +87,11 @@ impl BrokerB {
     /// What is known of the server's own session.
     pub fn status(&self) -> TokenStatus {
         self.session.status(self.clock.now())
+    }
+
+    /// Every class of calls, for metrics.
+    pub fn readings(&self) -> Vec<ClassReading> {
+        vec![self.errands.reading()]
     }
 
     /// Counts of all calls.

@@ -18,7 +18,7 @@ use super::candles;
 use super::symbols::SymbolMap;
 use super::wire::{self, RANGE, Said, Spark};
 use crate::base::{Clock, Quote, Source, Symbol};
-use crate::brokers::counters::CallCounts;
+use crate::brokers::counters::{CallCounts, ClassReading};
 use crate::brokers::gate::Gate;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::limiter::Penalty;
@@ -79,6 +79,11 @@ impl Public {
             route: RouteChoice::new("public spark", clock.clone()),
             clock,
         })
+    }
+
+    /// Every class of calls, for metrics.
+    pub fn readings(&self) -> Vec<ClassReading> {
+        vec![self.gate.reading("quotes")]
     }
 
     /// Counts of all calls.

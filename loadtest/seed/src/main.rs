@@ -1,0 +1,186 @@
+//! Fills a state folder of bhav with users and holdings, through the product's own store.
+//!
+//! The folder must have one registered user already: the others get a copy of that user's password
+//! hash, so that every one of them can log in, with one hash made instead of a hundred thousand.
+//! User `n` is `user-n@load.example`. Runs while no bhav uses the folder.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use bhav::base::{Broker, Clock, Holding, Synced, ist};
+use bhav::config::StoreSettings;
+use bhav::store::{
+    Counts, DayPoint, Derived, FILE_NAME, NewUser, OpenError, PointSource, SqliteStore, Store,
+    StoreError,
+};
+use clap::Parser;
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+
+/// Writers at once: what the store groups into commits. Fewer than its queue holds.
+const WRITERS: usize = 256;
+
+/// How many commits' worth of writes one commit may carry.
+const WRITES_PER_COMMIT_MAX: usize = 1_000;
+
+/// Writes users and their holdings into a state folder.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// The state folder
+    #[arg(long)]
+    state: PathBuf,
+    /// E-mail of the user who is registered there
+    #[arg(long)]
+    registered: String,
+    /// Users to add
+    #[arg(long)]
+    users: usize,
+    /// Of these, the first so many have many holdings
+    #[arg(long)]
+    large: usize,
+    /// Holdings of each of those
+    #[arg(long, default_value_t = 100)]
+    rows_large: usize,
+    /// Holdings of each of the others
+    #[arg(long, default_value_t = 10)]
+    rows: usize,
+    /// File with symbols to hold, EXCHANGE:TICKER, one a line
+    #[arg(long)]
+    symbols: PathBuf,
+    /// Time of the syncs, as ISO 8601
+    #[arg(long)]
+    synced: Timestamp,
+}
+
+/// Why a folder cannot be filled.
+#[derive(Debug, thiserror::Error)]
+enum SeedError {
+    #[error("the store does not open: {0}")]
+    Open(#[from] OpenError),
+    #[error("the store refuses: {0}")]
+    Store(#[from] StoreError),
+    #[error("the symbols cannot be read: {0}")]
+    Symbols(#[from] std::io::Error),
+    #[error("there are no symbols")]
+    NoSymbols,
+    #[error("{0} is not registered")]
+    Nobody(String),
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("seed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), SeedError> {
+    let text = std::fs::read_to_string(&args.symbols)?;
+    let symbols: Vec<(&str, &str)> =
+        text.lines().filter_map(|line| line.trim().split_once(':')).collect();
+    if symbols.is_empty() {
+        return Err(SeedError::NoSymbols);
+    }
+    let settings =
+        StoreSettings { writes_per_commit_max: WRITES_PER_COMMIT_MAX, ..StoreSettings::default() };
+    let clock = Clock::system();
+    let store = SqliteStore::open_with(&args.state.join(FILE_NAME), &settings, &clock)?;
+    let registered = store.user_by_email(&args.registered)?;
+    let hash = registered.ok_or_else(|| SeedError::Nobody(args.registered.clone()))?.password_hash;
+    let next = AtomicUsize::new(1);
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| scope.spawn(|| write_users(&store, args, &symbols, &hash, &next)))
+            .collect();
+        writers.into_iter().try_for_each(|writer| writer.join().expect("a writer never panics"))
+    })
+}
+
+/// Takes the next numbers until all users are there. A user's id need not be the number.
+fn write_users(
+    store: &SqliteStore,
+    args: &Args,
+    symbols: &[(&str, &str)],
+    hash: &str,
+    next: &AtomicUsize,
+) -> Result<(), SeedError> {
+    let synced_ms = args.synced.as_millisecond();
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number > args.users {
+            return Ok(());
+        }
+        let user = store.create_user(NewUser {
+            email: format!("user-{number}@load.example"),
+            name: None,
+            password_hash: hash.to_owned(),
+            created_ms: synced_ms,
+        })?;
+        let rows = if number <= args.large { args.rows_large } else { args.rows };
+        // Half at each broker, the same shares, so that there is something to merge.
+        for (broker, rows) in [(Broker::A, rows.div_ceil(2)), (Broker::B, rows / 2)] {
+            let holdings = (0..rows).map(|at| {
+                let symbol = number.wrapping_mul(31).wrapping_add(at) % symbols.len();
+                holding(broker, symbol, symbols[symbol], synced_ms)
+            });
+            let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
+            let date = ist::zoned(args.synced).date();
+            let derive = Box::new(move |_: &_, synced: &mut Synced| derived(synced, date));
+            store.replace_portfolio(user.id, broker, synced_ms, synced, derive)?;
+        }
+    }
+}
+
+fn holding(
+    broker: Broker,
+    number: usize,
+    (exchange, ticker): (&str, &str),
+    as_of_ms: i64,
+) -> Holding {
+    let paise = |offset: usize| Decimal::new((100_000 + number * 37 + offset) as i64, 2);
+    Holding {
+        broker,
+        exchange: exchange.to_owned(),
+        tradingsymbol: ticker.to_owned(),
+        isin: Some(format!("INE{number:06}010")),
+        settled_quantity: Decimal::from(10 + number % 90),
+        t1_quantity: Decimal::from(number % 3),
+        pledged_quantity: Decimal::ZERO,
+        mtf_quantity: Decimal::ZERO,
+        disputed_quantity: Decimal::ZERO,
+        average_price: Some(paise(0)),
+        last_price: Some(paise(1_234)),
+        close_price: Some(paise(987)),
+        as_of_ms,
+        broker_pnl: None,
+        discrepancy: false,
+        unresolved: false,
+        corporate_action: false,
+    }
+}
+
+/// A point such as a sync writes.
+fn derived(synced: &Synced, date: jiff::civil::Date) -> Derived {
+    let sum = |price: fn(&Holding) -> Option<Decimal>| -> Decimal {
+        synced.holdings.iter().filter_map(|row| Some(price(row)? * row.quantity())).sum()
+    };
+    let (invested, value) = (sum(|row| row.average_price), sum(|row| row.last_price));
+    let point = DayPoint {
+        date,
+        total_invested: invested,
+        total_current_value: value,
+        total_pnl: value - invested,
+        source: PointSource::Sync,
+        left_out: 0,
+        carried: 0,
+        suspect: false,
+    };
+    let counts = Counts { holdings: synced.holdings.len(), ..Counts::default() };
+    Derived { point, counts, report: String::new() }
+}

@@ -1,0 +1,181 @@
+//! The text format of Prometheus, version 0.0.4.
+//!
+//! Pure. Written here because the numbers live where they are counted: a library would want them in
+//! a registry of its own, with a second atomic beside each, or a copy into its own tree per scrape,
+//! all for the three kinds of lines below.
+
+use std::fmt::{Display, Write};
+
+/// `Content-Type` of the text.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What a family is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// Names and values of labels. Names are ours; values come from fixed lists, never from requests.
+pub type Labels<'a> = [(&'a str, &'a str)];
+
+/// The text so far.
+#[derive(Default)]
+pub struct Exposition(String);
+
+/// The samples of one family follow its head.
+pub struct Family<'a> {
+    text: &'a mut String,
+    name: &'static str,
+}
+
+impl Exposition {
+    /// Begins a family; its samples come before the next one.
+    pub fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+        Family { text: &mut self.0, name }
+    }
+
+    /// A counter without labels.
+    pub fn counter(&mut self, name: &'static str, help: &str, value: u64) {
+        self.family(Kind::Counter, name, help).sample(&[], value);
+    }
+
+    /// A gauge without labels.
+    pub fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.family(Kind::Gauge, name, help).sample(&[], value);
+    }
+
+    /// The whole text.
+    pub fn finish(self) -> String {
+        self.0
+    }
+
+    fn push(&mut self, part: std::fmt::Arguments<'_>) {
+        push(&mut self.0, part);
+    }
+}
+
+impl Family<'_> {
+    /// One sample.
+    pub fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
+        self.line("", labels, None, value);
+    }
+
+    /// One for each of `states`: 1 for the one that holds, 0 for the others. The label is `state`.
+    pub fn state(&mut self, labels: &Labels<'_>, states: &[&str], now: &str) {
+        debug_assert!(states.contains(&now), "{}: {now} is no state", self.name);
+        for state in states {
+            let labels = [labels, &[("state", *state)]].concat();
+            self.sample(&labels, u8::from(*state == now));
+        }
+    }
+
+    /// A histogram: `counts` by bucket, not cumulative, the last above all `bounds`.
+    pub fn histogram(
+        &mut self,
+        labels: &Labels<'_>,
+        bounds: impl Iterator<Item = f64>,
+        counts: &[u64],
+        sum: f64,
+    ) {
+        let mut below = 0;
+        for (bound, count) in bounds.zip(counts) {
+            below += count;
+            self.line("_bucket", labels, Some(&bound), below);
+        }
+        let all = counts.iter().sum::<u64>();
+        self.line("_bucket", labels, Some(&"+Inf"), all);
+        self.line("_sum", labels, None, sum);
+        self.line("_count", labels, None, all);
+    }
+
+    fn line(
+        &mut self,
+        suffix: &str,
+        labels: &Labels<'_>,
+        bound: Option<&dyn Display>,
+        value: impl Display,
+    ) {
+        push(self.text, format_args!("{}{suffix}", self.name));
+        let mut open = '{';
+        for (name, label) in labels {
+            push(self.text, format_args!("{open}{name}=\""));
+            self.text.extend(label.chars().flat_map(Escaped::of));
+            self.text.push('"');
+            open = ',';
+        }
+        if let Some(bound) = bound {
+            push(self.text, format_args!("{open}le=\"{bound}\""));
+            open = ',';
+        }
+        if open == ',' {
+            self.text.push('}');
+        }
+        push(self.text, format_args!(" {value}\n"));
+    }
+}
+
+/// Seconds of so many milliseconds.
+pub fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1_000.0
+}
+
+/// A time that may not have begun: for ever, so that alerts on it fire.
+pub struct Seconds(pub Option<f64>);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(seconds) => write!(f, "{seconds}"),
+            None => f.write_str("+Inf"),
+        }
+    }
+}
+
+/// A character of a label's value as it is written.
+struct Escaped;
+
+impl Escaped {
+    fn of(letter: char) -> impl Iterator<Item = char> {
+        let (first, second) = match letter {
+            '\n' => ('\\', Some('n')),
+            '\\' | '"' => ('\\', Some(letter)),
+            plain => (plain, None),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
+    text.write_fmt(part).expect("a String takes every text");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_look_as_the_format_has_it() {
+        let mut text = Exposition::default();
+        text.counter("a_total", "How many.", 3);
+        let mut states = text.family(Kind::Gauge, "s", "Which.");
+        states.state(&[("of", "x\\y\"z\n")], &["ok", "bad"], "bad");
+        let mut times = text.family(Kind::Histogram, "t_seconds", "How long.");
+        times.histogram(&[], [0.000_05, 10.0].into_iter(), &[1, 0, 2], 30.5);
+        let expected = "# HELP a_total How many.\n# TYPE a_total counter\na_total 3\n\
+             # HELP s Which.\n# TYPE s gauge\n\
+             s{of=\"x\\\\y\\\"z\\n\",state=\"ok\"} 0\n\
+             s{of=\"x\\\\y\\\"z\\n\",state=\"bad\"} 1\n\
+             # HELP t_seconds How long.\n# TYPE t_seconds histogram\n\
+             t_seconds_bucket{le=\"0.00005\"} 1\nt_seconds_bucket{le=\"10\"} 1\n\
+             t_seconds_bucket{le=\"+Inf\"} 3\nt_seconds_sum 30.5\nt_seconds_count 3\n";
+        assert_eq!(text.finish(), expected);
+    }
+}

@@ -1,0 +1,102 @@
+//! Families of the HTTP layer and of accounts. Runs on the admin lane.
+
+use crate::admin::Watched;
+use crate::admin::exposition::{Exposition, Kind};
+use crate::api::ROUTES;
+use crate::http::stats::STATUS_CLASSES;
+use crate::ops::durations::{BOUNDS_NS, DurationCounts};
+
+const NS_PER_S: f64 = 1e9;
+
+pub(super) fn write(text: &mut Exposition, watched: &Watched) {
+    requests(text, watched);
+    connections(text, watched);
+    let auth = watched.edge.service.state().auth.counts();
+    let mut logins = text.family(
+        Kind::Counter,
+        "bhav_logins_total",
+        "Logins that got as far as the password, by result.",
+    );
+    logins.sample(&[("result", "ok")], auth.logins);
+    logins.sample(&[("result", "wrong_password")], auth.wrong_passwords);
+    text.counter(
+        "bhav_login_throttled_total",
+        "Attempts at a password or an account refused for too many of them.",
+        auth.throttled,
+    );
+}
+
+/// A route and class that nothing was answered with has no series, except 2xx: so that a scraper
+/// sees every route from the start, at a quarter of the lines.
+fn requests(text: &mut Exposition, watched: &Watched) {
+    let stats = &watched.edge.stats;
+    let mut family = text.family(
+        Kind::Histogram,
+        "bhav_http_request_duration_seconds",
+        "From the whole request to its whole answer in the output buffer, by route and class.",
+    );
+    let known = ROUTES.iter().map(|route| (route.method.as_str(), route.path));
+    // As the HTTP layer numbers kinds: 0 is none of the routes.
+    let kinds = std::iter::once(("other", "other")).chain(known);
+    for (kind, (method, route)) in kinds.enumerate() {
+        for (class, counts) in STATUS_CLASSES.into_iter().zip(stats.durations(kind)) {
+            if counts.count() > 0 || class == "2xx" {
+                let labels = [("method", method), ("route", route), ("status", class)];
+                let DurationCounts { buckets, sum_ns } = counts;
+                let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / NS_PER_S);
+                family.histogram(&labels, bounds, &buckets, sum_ns as f64 / NS_PER_S);
+            }
+        }
+    }
+    text.gauge(
+        "bhav_http_requests_in_flight",
+        "Requests whose answer is being made, such as those that wait for a lane.",
+        stats.in_flight(),
+    );
+    let mut errors =
+        text.family(Kind::Counter, "bhav_http_errors_total", "Answers with an error status.");
+    errors.sample(&[("status", "4xx")], stats.client_errors.value());
+    errors.sample(&[("status", "5xx")], stats.server_errors.value());
+    text.counter(
+        "bhav_http_handler_panics_total",
+        "Requests whose handler panicked or sent nothing; answered 500.",
+        stats.handler_panics.value(),
+    );
+}
+
+fn connections(text: &mut Exposition, watched: &Watched) {
+    let (stats, edge) = (&watched.edge.stats, &watched.edge);
+    text.gauge("bhav_http_connections_open", "Open client connections.", edge.slots.open());
+    text.gauge(
+        "bhav_http_connections_limit",
+        "Open connections at which accepting pauses.",
+        edge.settings().connections_max,
+    );
+    text.counter(
+        "bhav_http_connections_accepted_total",
+        "Connections that were taken in.",
+        stats.accepted.value(),
+    );
+    let mut refused = text.family(
+        Kind::Counter,
+        "bhav_http_connections_refused_total",
+        "Connections dropped at once: too many of one address, or the system refused.",
+    );
+    refused.sample(&[("reason", "address")], stats.address_refusals.value());
+    refused.sample(&[("reason", "system")], stats.accept_errors.value());
+    text.counter(
+        "bhav_http_accept_pauses_total",
+        "Times accepting paused at the limit of connections.",
+        stats.accept_pauses.value(),
+    );
+    let mut closed = text.family(
+        Kind::Counter,
+        "bhav_http_connections_timed_out_total",
+        "Connections closed because the client was idle, sent too slowly or did not read.",
+    );
+    closed.sample(&[("reason", "idle")], stats.idle_closed.value());
+    closed.sample(&[("reason", "read")], stats.read_timeouts.value());
+    closed.sample(&[("reason", "write")], stats.write_timeouts.value());
+    let unread = edge.unread_output_bytes.load(std::sync::atomic::Ordering::Relaxed);
+    text.gauge("bhav_http_unread_output_bytes", "Output that slow clients have not read.", unread);
+}

@@ -1,0 +1,158 @@
+//! Families of the upstreams, their tokens, and what the scheduler makes of them. Runs on the admin
+//! lane.
+
+use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
+use crate::admin::{Watched, probes};
+use crate::brokers::ClassReading;
+use crate::brokers::token::TokenStatus;
+use crate::warm::{Vitals, WARMER_STATES};
+
+const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
+const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];
+/// Every state of a feed, as health names it.
+const FEED_STATES: [&str; 12] = [
+    "ok",
+    "standby",
+    "off",
+    "starting",
+    "stale",
+    "mute",
+    "failing",
+    "hanging",
+    "open",
+    "no_permission",
+    "token_dead",
+    "no_token",
+];
+
+pub(super) fn write(text: &mut Exposition, watched: &Watched) {
+    let state = watched.edge.service.state();
+    let mut classes = vec![("broker_a", state.broker_a.readings())];
+    classes.push(("broker_b", state.broker_b.readings()));
+    if let Some(public) = &watched.back.public {
+        classes.push(("public", public.readings()));
+    }
+    calls(text, &classes);
+    let now = watched.back.clock.now();
+    tokens(
+        text,
+        now,
+        &[("broker_a", state.broker_a_token.status(now)), ("broker_b", state.broker_b.status())],
+    );
+    if let Some(vitals) = watched.back.vitals.load_full() {
+        warm(text, watched, &vitals);
+    }
+}
+
+fn calls(text: &mut Exposition, classes: &[(&str, Vec<ClassReading>)]) {
+    let each = || classes.iter().flat_map(|(name, of)| of.iter().map(move |class| (*name, class)));
+    let help = "Requests that went out, by what came of them.";
+    let mut calls = text.family(Kind::Counter, "bhav_upstream_calls_total", help);
+    for (upstream, class) in each() {
+        for (outcome, count) in &class.outcomes {
+            let labels = [("upstream", upstream), ("class", class.class), ("outcome", *outcome)];
+            calls.sample(&labels, count);
+        }
+    }
+    let help = "Requests that pace, penalty, circuit, token or a key's limit kept from going out.";
+    let mut held = text.family(Kind::Counter, "bhav_upstream_held_back_total", help);
+    for (upstream, class) in each() {
+        held.sample(&[("upstream", upstream), ("class", class.class)], class.held_back);
+    }
+    let help = "State of the circuit breaker: 1 for the one it is in.";
+    let mut circuits = text.family(Kind::Gauge, "bhav_upstream_circuit_state", help);
+    for (upstream, class) in each() {
+        let labels = [("upstream", upstream), ("class", class.class)];
+        circuits.state(&labels, &CIRCUIT_STATES, class.circuit);
+    }
+}
+
+fn tokens(text: &mut Exposition, now: jiff::Timestamp, tokens: &[(&str, TokenStatus)]) {
+    let help = "Whether the server's own session at the broker is set, not expired, not refused.";
+    let mut valid = text.family(Kind::Gauge, "bhav_token_valid", help);
+    for (broker, status) in tokens {
+        valid.sample(&[("broker", broker)], u8::from(status.valid));
+    }
+    let help = "Time until the session expires; 0 where it is not valid.";
+    let mut left = text.family(Kind::Gauge, "bhav_token_time_left_seconds", help);
+    for (broker, status) in tokens {
+        let until = status.expires_at.filter(|_| status.valid);
+        let left_s = until.map_or(0.0, |until| now.duration_until(until).as_secs_f64());
+        left.sample(&[("broker", broker)], left_s.max(0.0));
+    }
+}
+
+fn warm(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
+    let clock = &watched.back.clock;
+    // The ages of a reading have grown since it was made.
+    let since_ms = clock.monotonic_ms().saturating_sub(vitals.seen_mono_ms);
+    let help = "Since the feed last answered as it should; +Inf before the first time.";
+    let mut ages = text.family(Kind::Gauge, "bhav_feed_age_seconds", help);
+    for feed in &vitals.feeds {
+        let age = feed.age_ms.map(|age_ms| seconds(age_ms + since_ms));
+        ages.sample(&[("source", feed.source.as_str())], Seconds(age));
+    }
+    let mut states =
+        text.family(Kind::Gauge, "bhav_feed_state", "State of the feed: 1 for the one it is in.");
+    for feed in &vitals.feeds {
+        states.state(&[("source", feed.source.as_str())], &FEED_STATES, feed.state);
+    }
+    let mut rounds =
+        text.family(Kind::Counter, "bhav_feed_rounds_total", "Calls for shared quotes.");
+    for feed in &vitals.feeds {
+        rounds.sample(&[("source", feed.source.as_str())], feed.rounds);
+    }
+    let help = "Of these, how many did not bring every index asked for.";
+    let mut failures = text.family(Kind::Counter, "bhav_feed_failures_total", help);
+    for feed in &vitals.feeds {
+        failures.sample(&[("source", feed.source.as_str())], feed.failures);
+    }
+    let mut warmers = text.family(
+        Kind::Gauge,
+        "bhav_warmer_state",
+        "State of the warmer: 1 for the one it is in.",
+    );
+    for (warmer, state) in vitals.warmers {
+        warmers.state(&[("warmer", warmer)], &WARMER_STATES, state);
+    }
+    if let Some(age_ms) = probes::heartbeat_age_ms(watched) {
+        let help = "Since the scheduler last reported; it does so each second.";
+        text.gauge("bhav_scheduler_heartbeat_age_seconds", help, seconds(age_ms));
+    }
+    snapshot(text, watched, vitals);
+}
+
+fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
+    let age = vitals.snapshot.map(|snapshot| {
+        let age = snapshot.as_of.duration_until(watched.back.clock.now());
+        age.as_secs_f64().max(0.0)
+    });
+    text.gauge(
+        "bhav_snapshot_age_seconds",
+        "Since the time of the primary index's price, +Inf before the first; grows while the \
+         market rests.",
+        Seconds(age),
+    );
+    text.gauge(
+        "bhav_snapshot_simulated",
+        "Whether some value of the snapshot came from the simulator.",
+        u8::from(vitals.snapshot.is_some_and(|snapshot| snapshot.simulated)),
+    );
+    text.gauge(
+        "bhav_snapshot_published",
+        "Whether there is a snapshot to serve.",
+        u8::from(vitals.snapshot.is_some()),
+    );
+    text.gauge(
+        "bhav_snapshot_stale",
+        "Whether the snapshot is marked as stale; 1 before the first.",
+        u8::from(vitals.snapshot.is_none_or(|snapshot| snapshot.stale)),
+    );
+    text.family(Kind::Gauge, "bhav_market_phase", "Phase of the market: 1 for the one it is in.")
+        .state(&[], &PHASES, vitals.phase.as_str());
+    text.gauge(
+        "bhav_market_calendar_known",
+        "Whether the calendar covers this year; else the market counts as closed.",
+        u8::from(vitals.calendar_known),
+    );
+}

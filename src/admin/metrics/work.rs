@@ -1,0 +1,135 @@
+//! Families of lanes, the store and the caches. Runs on the admin lane.
+
+use crate::admin::Watched;
+use crate::admin::exposition::{Exposition, Kind, seconds};
+use crate::rt::{COMMIT_SIZES, LaneStats};
+
+/// Every state of the store, as health names it.
+const STORE_STATES: [&str; 6] = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"];
+
+pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
+    let store = watched.edge.service.state().store.health();
+    let mut lanes: Vec<(&str, LaneStats)> =
+        watched.back.lanes.iter().map(|lane| (lane.name(), lane.stats())).collect();
+    lanes.push(("store-reader", store.readers));
+    lanes.push(("admin", own));
+    write_lanes(text, &lanes);
+    text.family(Kind::Gauge, "bhav_store_state", "State of the database: 1 for the one it is in.")
+        .state(&[], &STORE_STATES, store.state);
+    text.gauge(
+        "bhav_store_waiting_writes",
+        "Writes that wait for the writing thread.",
+        store.writer.depth,
+    );
+    let mut writes =
+        text.family(Kind::Counter, "bhav_store_writes_total", "Writes by what became of them.");
+    for (result, count) in [
+        ("committed", store.writer.committed),
+        ("failed", store.writer.failed),
+        ("refused", store.writer.refused),
+        ("expired", store.writer.expired),
+        ("panicked", store.writer.panicked),
+    ] {
+        writes.sample(&[("result", result)], count);
+    }
+    text.counter(
+        "bhav_store_refused_total",
+        "Reads and writes refused or given up because the database could not be used in time.",
+        store.refused,
+    );
+    let bounds = COMMIT_SIZES.iter().map(|bound| *bound as f64);
+    text.family(
+        Kind::Histogram,
+        "bhav_store_commit_writes",
+        "Writes that one commit carried; their number is the number of commits.",
+    )
+    .histogram(&[], bounds, &store.writer.sizes, store.writer.committed as f64);
+    caches(text, watched);
+}
+
+fn write_lanes(text: &mut Exposition, lanes: &[(&str, LaneStats)]) {
+    let mut waiting =
+        text.family(Kind::Gauge, "bhav_lane_waiting_jobs", "Jobs that wait for a thread.");
+    for (lane, stats) in lanes {
+        waiting.sample(&[("lane", lane)], stats.depth);
+    }
+    let mut running =
+        text.family(Kind::Gauge, "bhav_lane_running_jobs", "Jobs that threads are at.");
+    for (lane, stats) in lanes {
+        running.sample(&[("lane", lane)], stats.running);
+    }
+    let help = "Jobs by what became of them; expired: not begun by their deadline.";
+    let mut jobs = text.family(Kind::Counter, "bhav_lane_jobs_total", help);
+    for (lane, stats) in lanes {
+        for (result, count) in [
+            ("completed", stats.completed),
+            ("refused", stats.refused),
+            ("expired", stats.expired),
+            ("panicked", stats.panicked),
+        ] {
+            jobs.sample(&[("lane", lane), ("result", result)], count);
+        }
+    }
+    let help = "Time that jobs spent waiting for a thread, summed.";
+    let mut waits = text.family(Kind::Counter, "bhav_lane_wait_seconds_total", help);
+    for (lane, stats) in lanes {
+        waits.sample(&[("lane", lane)], seconds(stats.wait_ms_total));
+    }
+}
+
+fn caches(text: &mut Exposition, watched: &Watched) {
+    let state = watched.edge.service.state();
+    let (l1, l2, answers) =
+        (state.l1.stats(), watched.back.l2.stats(), watched.back.answers.stats());
+    for (name, help, values) in [
+        (
+            "bhav_cache_hits_total",
+            "Look-ups that found something.",
+            [l1.hits, l2.hits, answers.hits],
+        ),
+        (
+            "bhav_cache_misses_total",
+            "Look-ups that found nothing.",
+            [l1.misses, l2.misses, answers.misses],
+        ),
+        (
+            "bhav_cache_evictions_total",
+            "Entries dropped to make room.",
+            [l1.evictions, l2.evictions, answers.evictions],
+        ),
+    ] {
+        let mut family = text.family(Kind::Counter, name, help);
+        for (cache, value) in ["l1", "l2", "answers"].into_iter().zip(values) {
+            family.sample(&[("cache", cache)], value);
+        }
+    }
+    let help = "Quotes and negative entries (l1), users (answers).";
+    let mut entries = text.family(Kind::Gauge, "bhav_cache_entries", help);
+    entries.sample(&[("cache", "l1")], l1.size);
+    entries.sample(&[("cache", "answers")], answers.users);
+    let mut bytes = text.family(Kind::Gauge, "bhav_cache_bytes", "Memory that entries hold.");
+    bytes.sample(&[("cache", "answers")], answers.bytes);
+    text.counter(
+        "bhav_cache_l2_errors_total",
+        "Failed calls of the second cache level.",
+        l2.errors,
+    );
+    misses(text, watched);
+}
+
+/// Requests that wait for quotes which are not cached.
+fn misses(text: &mut Exposition, watched: &Watched) {
+    let state = watched.edge.service.state();
+    let boards = [("listed", state.misses.stats()), ("unlisted", state.probes.stats())];
+    let help = "Requests that wait for quotes which are not cached.";
+    let mut waiting = text.family(Kind::Gauge, "bhav_quote_waiting_requests", help);
+    for (symbols, stats) in &boards {
+        waiting.sample(&[("symbols", symbols)], stats.waiters);
+    }
+    let help = "Requests for quotes that were not cached and did not come.";
+    let mut failed = text.family(Kind::Counter, "bhav_quote_waits_failed_total", help);
+    for (symbols, stats) in &boards {
+        failed.sample(&[("symbols", symbols), ("reason", "refused")], stats.refused);
+        failed.sample(&[("symbols", symbols), ("reason", "timed_out")], stats.timed_out);
+    }
+}

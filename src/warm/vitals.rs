@@ -1,0 +1,49 @@
+//! What the scheduler last saw, as plain values for metrics and probes.
+//!
+//! Made on the thread `warm` once a second, together with the health report; any thread reads the
+//! last one without waiting. That it is renewed is the scheduler's heartbeat.
+
+use jiff::Timestamp;
+
+use crate::base::Source;
+use crate::market::Phase;
+
+/// Every state that a warmer can be in.
+pub const WARMER_STATES: [&str; 5] = ["ok", "starting", "stale", "failing", "paused"];
+
+/// One reading.
+#[derive(Clone, Debug)]
+pub struct Vitals {
+    /// When it was made, by the monotonic clock.
+    pub seen_mono_ms: u64,
+    /// `ok`, `degraded` or `down`, as health says.
+    pub status: &'static str,
+    pub phase: Phase,
+    pub calendar_known: bool,
+    /// What is published; `None` before the first.
+    pub snapshot: Option<SnapshotVitals>,
+    pub feeds: [FeedVitals; 2],
+    /// Name and state, one of [`WARMER_STATES`].
+    pub warmers: [(&'static str, &'static str); 6],
+}
+
+/// The published snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotVitals {
+    /// Time of the primary index's price.
+    pub as_of: Timestamp,
+    pub stale: bool,
+    pub simulated: bool,
+}
+
+/// One feed.
+#[derive(Clone, Copy, Debug)]
+pub struct FeedVitals {
+    pub source: Source,
+    /// As in health.
+    pub state: &'static str,
+    /// Since it last answered as it should, when the reading was made; `None` before the first.
+    pub age_ms: Option<u64>,
+    pub rounds: u64,
+    pub failures: u64,
+}
