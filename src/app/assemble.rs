@@ -17,7 +17,7 @@ use crate::cache::misses::Limits;
 use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::market::instruments::{Kind, embedded_instruments};
-use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
+use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
@@ -89,15 +89,7 @@ fn parts(
     let token = Arc::new(SharedToken::from_settings(&config.broker_a, clock.now()));
     let broker_a =
         BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
-    let spelled = |index: &crate::market::Index| {
-        index.public.clone().map(|public| (index.symbol.clone(), public))
-    };
-    let public = if config.public.enabled {
-        let spellings = indices.all().filter_map(spelled).collect();
-        Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings)?)
-    } else {
-        None
-    };
+    let public = public(config, clock, &indices)?;
     let mailbox = Mailbox::new();
     let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
     let parts = Parts {
@@ -144,6 +136,20 @@ fn parts(
         broker_a_interval_ms: config.broker_a.quote_interval_ms,
     };
     Ok((parts, mailbox))
+}
+
+/// The public provider, which needs to know how it spells the indices; `None` when switched off.
+fn public(
+    config: &Config,
+    clock: &Clock,
+    indices: &IndexList,
+) -> Result<Option<Public>, StartError> {
+    if !config.public.enabled {
+        return Ok(None);
+    }
+    let spelled = |index: &Index| index.public.clone().map(|public| (index.symbol.clone(), public));
+    let spellings = indices.all().filter_map(spelled).collect();
+    Ok(Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings)?))
 }
 
 fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, StartError> {

@@ -20,7 +20,8 @@ pub struct Program {
 /// The program with these arguments and no environment.
 pub fn bhav(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
-    command.env_clear().args(args).stdin(Stdio::null());
+    // Many programs at once on one machine: the operator's listener has one default port.
+    command.env_clear().env("BHAV_ADMIN_LISTEN", "off").args(args).stdin(Stdio::null());
     command
 }
 

@@ -99,8 +99,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens one connection per request; connection `n` sends request `n` for the whole run. Answers
-    /// with another status than `status` are counted apart.
+    /// Opens one connection per request; connection `n` sends request `n` all the time.
+    /// Answers with another status than `status` are counted apart.
     ///
     /// # Errors
     /// The server does not accept.

@@ -21,7 +21,8 @@ const HEALTH_SETTLES: Duration = Duration::from_millis(1_500);
 /// Turns grouping off.
 pub const ONE_EACH: (&str, &str) = ("BHAV_STORE_WRITES_PER_COMMIT_MAX", "1");
 
-const ENTRY: &str = r#"{"traded_on":"2026-10-14","symbol":"NSE:INFY","side":"buy","quantity":10,"price":1412.95,"fees":20,"strategy":"breakout","notes":"Bought on the second test of the range, half the usual size.","tags":["swing","it"]}"#;
+const ENTRY: &str =
+    r#"{"traded_on":"2026-10-14","symbol":"NSE:INFY","side":"buy","quantity":10,"price":1412.95}"#;
 
 /// Writes of one setting.
 #[derive(Default)]

@@ -133,7 +133,8 @@ impl Accounts {
              has threads for hang in its call, the others wait for a thread. {} users in the \
              database.\n\n\
              | setting | p99.9 quiet µs | p99.9 loaded µs | ratio | spread | send lag p99.9 \
-             quiet µs | loaded µs | p99 quiet µs | p99 loaded µs | hashing, % of a core | logins/s | turned away/s | lost |\n\
+             quiet µs | loaded µs | p99 quiet µs | p99 loaded µs | hashing, % of a core | \
+             logins/s | turned away/s | lost |\n\
              |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
             tail::RATE_PER_S,
             tail::CONNECTIONS,
@@ -172,8 +173,10 @@ impl Accounts {
                 failed(loaded.iter().chain(&tail.quiet)),
             );
         }
-        out.push_str("\nAnswers by status (0: none), to logins in the loaded slices and to syncs until the last one \
-             ended:\n\n");
+        out.push_str(
+            "\nAnswers by status (0: none), to logins in the loaded slices and to syncs until the \
+             last one ended:\n\n",
+        );
         for tail in &self.tails {
             let logins = summed(tail.loaded.iter().map(|loaded| &loaded.logins));
             let syncs = summed(tail.loaded.iter().map(|loaded| &loaded.syncs));
@@ -250,8 +253,8 @@ impl Accounts {
         let evening = &self.revaluation;
         let _ = write!(
             out,
-            "\nRevaluation at the close: {} points in {} pages with {} closing prices, {:.1} s from \
-             start to last point, of these {:.1} s for the pages; {:.1} s of CPU; RSS {:.1} MiB at \
+            "\nRevaluation at the close: {} points in {} pages with {} closing prices, {:.1} s \
+             from start to last point, of these {:.1} s for the pages; {:.1} s of CPU; RSS {:.1} MiB at \
              the beginning, {:.1} MiB at its height.\n\n",
             evening.points,
             evening.pages,
