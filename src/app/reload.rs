@@ -86,8 +86,8 @@ impl<'a> Reloader<'a> {
     }
 
     fn prepare(&self) -> Result<Prepared, Refused> {
-        let loaded = (self.reread)()
-            .map_err(|faults| Refused(faults.iter().map(|fault| one_line(fault)).collect()))?;
+        let loaded =
+            (self.reread)().map_err(|faults| Refused(faults.iter().map(one_line).collect()))?;
         let market = &loaded.config.market;
         let mut faults = Vec::new();
         let calendar = kept(MarketCalendar::load(market.calendar_file.as_deref()), &mut faults);

@@ -1,5 +1,6 @@
-//! What the main thread does while the service runs: says when it is ready, feeds the watchdog while
-//! every part gets on, and keeps the line that `systemctl status` shows. Waits for signals between.
+//! What the main thread does while the service runs: says when it is ready, feeds the watchdog
+//! while every part gets on, and keeps the line that `systemctl status` shows. Waits for signals
+//! between.
 
 use std::time::Duration;
 

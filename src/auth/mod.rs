@@ -138,7 +138,7 @@ impl Auth {
         Ok(auth)
     }
 
-    /// Never inlined: the load takes a thread-local's address, which must not be kept over a wait in
+    /// Never inlined: the load takes a thread-local's address, which must not outlive a wait of
     /// the caller.
     #[inline(never)]
     fn tokens(&self) -> Arc<Tokens> {

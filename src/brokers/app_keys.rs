@@ -1,5 +1,5 @@
-//! Key and secret of the server's own app at a broker. An operator may change them while the service
-//! runs; a call that has begun goes on with those it took.
+//! Key and secret of the server's own app at a broker. An operator may change them while the
+//! service runs; a call that has begun goes on with those it took.
 
 use std::sync::Arc;
 

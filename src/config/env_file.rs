@@ -1,9 +1,9 @@
 //! The file of settings that `BHAV_ENV_FILE` names, in systemd's form: `NAME=value` lines, comments
 //! with `#` or `;`, values bare or in quotes.
 //!
-//! Main thread, at start and at each reload. The program reads the file itself, because what systemd
-//! puts into the environment cannot change any more. Stricter than systemd, which takes the last of
-//! two values and ignores what it does not understand.
+//! Main thread, at start and at each reload. The program reads the file itself, because what
+//! systemd puts into the environment cannot change any more. Stricter than systemd, which takes the
+//! last of two values and ignores what it does not understand.
 
 use std::collections::BTreeMap;
 use std::fs::File;

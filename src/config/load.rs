@@ -47,10 +47,10 @@ impl Environment {
         }
     }
 
-    /// With what the file at `path` says, whatever the environment names.
+    /// The same with the file at `path`.
     ///
     /// # Errors
-    /// Everything that is wrong with the file.
+    /// The same.
     pub fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
         self.file = env_file::read(path)?;
         Ok(self)
@@ -300,6 +300,28 @@ mod tests {
         assert_eq!(loaded.origins["BHAV_LISTEN"], Origin::Flag);
         assert_eq!(loaded.origins["BHAV_EDGE_THREADS"], Origin::Environment);
         assert!(!loaded.origins.contains_key("BHAV_MAX_CONNECTIONS"));
+    }
+
+    #[test]
+    fn an_environment_file_fills_in_what_is_not_set() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bhav.env");
+        let text = "# BHAV_X=1\n;BHAV_Y=2\n\nBHAV_LISTEN=127.0.0.1:2\nBHAV_EDGE_THREADS = 3\n\
+                    BHAV_STATE_DIR=\"a dir\"\nBHAV_LOG='warn'";
+        std::fs::write(&path, text).unwrap();
+        let pairs = [("BHAV_LISTEN", "127.0.0.1:1"), ("BHAV_ENV_FILE", path.to_str().unwrap())];
+        let env = Environment::from_pairs(pairs).with_file().unwrap();
+        let loaded = load(&Flags::new(), &env).unwrap();
+        assert_eq!(loaded.config.http.listen, "127.0.0.1:1");
+        assert_eq!(loaded.config.http.edge_threads, 3);
+        assert_eq!(loaded.config.state_dir, PathBuf::from("a dir"));
+        assert_eq!(loaded.config.log.filter, "warn");
+        assert_eq!(loaded.origins["BHAV_EDGE_THREADS"], Origin::EnvFile(path.clone(), 5));
+        std::fs::write(&path, "BHAV_EDGE_THREDS=3\nTZ=UTC\nJWT_SECRET_FILE=\n").unwrap();
+        let env = Environment::from_pairs(pairs).with_file().unwrap();
+        let faults = load(&Flags::new(), &env).unwrap_err();
+        assert_eq!(faults.len(), 2, "a name that nothing reads is a fault in our own file");
+        assert!(faults[0].to_string().contains("line 1"), "{faults:?}");
     }
 
     #[test]

@@ -32,8 +32,7 @@ const TURNS_MAX: u32 = 8;
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// While draining, an idle connection may still bring a request, whose answer then says that it is
-/// the last. Dashboards poll each second: half a second more lets their next poll be that one.
+/// While draining, an idle connection may bring a last request: dashboards poll each second.
 const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// A connection that has been accepted and admitted.
@@ -42,7 +41,6 @@ pub struct Connection<S> {
     io: CoIo<Descriptor>,
     socket: Socket,
     shared: Arc<Shared<S>>,
-    /// As of `generation`; renewed with each turn.
     settings: Arc<HttpSettings>,
     generation: u64,
     slot: SlotGuard,
@@ -161,13 +159,7 @@ impl<S: Serve> Connection<S> {
                 }
             }
         }
-        let mut exchange = Exchange {
-            shared: &self.shared,
-            settings: &self.settings,
-            peer: self.peer,
-            stage: &mut self.stage,
-            answered: 0,
-        };
+        let mut exchange = self.exchange();
         let turn = exchange.run(&mut scratch);
         let answered = exchange.answered;
         self.slot.count_requests(answered);
@@ -187,10 +179,20 @@ impl<S: Serve> Connection<S> {
         Some(turn)
     }
 
+    fn exchange(&mut self) -> Exchange<'_, S> {
+        Exchange {
+            shared: &self.shared,
+            settings: &self.settings,
+            peer: self.peer,
+            stage: &mut self.stage,
+            answered: 0,
+        }
+    }
+
     fn renew_settings(&mut self) {
-        let generation = self.shared.generation();
-        if generation != self.generation {
-            (self.generation, self.settings) = (generation, self.shared.settings());
+        if self.generation != self.shared.generation() {
+            self.generation = self.shared.generation();
+            self.settings = self.shared.settings();
         }
     }
 
@@ -238,8 +240,7 @@ impl<S: Serve> Connection<S> {
             }
             if flags & WOKEN != 0 && self.slot.is_expired() {
                 if self.timed == Timed::Idle && !self.last_look {
-                    // A request that came this instant is not in `flags` yet, and closing over it
-                    // would reset the connection.
+                    // A request of this instant is not in `flags` yet; closing would reset it.
                     self.last_look = true;
                     return Event::Input;
                 }
@@ -357,13 +358,7 @@ impl<S: Serve> Connection<S> {
         self.shared.stats.read_timeouts.increment();
         let mut scratch = Scratch::take(self.settings.head_bytes_max);
         let about = self.stage.about();
-        let mut exchange = Exchange {
-            shared: &self.shared,
-            settings: &self.settings,
-            peer: self.peer,
-            stage: &mut self.stage,
-            answered: 0,
-        };
+        let mut exchange = self.exchange();
         exchange.refuse(&mut scratch, &about, 408, "The request did not arrive in time.");
         self.slot.count_requests(1);
         let written = self.write(&scratch.out).is_ok();

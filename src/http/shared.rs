@@ -52,8 +52,8 @@ impl<S: Serve> Shared<S> {
 }
 
 impl<S> Shared<S> {
-    /// The settings in force. Never inlined: the load takes a thread-local's address, which must not
-    /// be kept over a wait in the caller.
+    /// The settings in force. Never inlined: the load takes a thread-local's address, which
+    /// must not outlive a wait of the caller.
     #[inline(never)]
     pub fn settings(&self) -> Arc<HttpSettings> {
         self.settings.load_full()
@@ -64,9 +64,9 @@ impl<S> Shared<S> {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Puts other limits in force, for open connections from their next request on. What sockets,
-    /// threads and buffers were made for stays: the address, the edge's threads, the size of a head,
-    /// and a table of connections that can be used less but does not grow.
+    /// Puts other limits in force, for open connections from their next request on. What
+    /// sockets, threads and buffers were made for stays: the address, the edge's threads, the size
+    /// of a head, and a table of connections that can be used less but does not grow.
     pub fn change_settings(&self, wanted: &HttpSettings) {
         let made_for = self.settings();
         self.slots.set_cap(wanted.connections_max);

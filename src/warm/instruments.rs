@@ -35,6 +35,11 @@ pub struct InstrumentsWarmer {
 }
 
 impl InstrumentsWarmer {
+    /// No fetch is under way.
+    pub fn is_idle(&self) -> bool {
+        !self.in_flight
+    }
+
     /// Starts a fetch if the list is of an earlier day, or read back and broker A's tokens of some
     /// symbol are unknown, and a token can be had. `tokens` learn from what comes.
     pub fn poll(

@@ -8,6 +8,7 @@
 
 mod close;
 mod feeds;
+mod files;
 mod health;
 mod index;
 mod instruments;

@@ -9,7 +9,8 @@ use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
 use crate::base::Source;
-use crate::market::Phase;
+use crate::market::snapshot::MarketView;
+use crate::market::{Phase, Snapshot};
 
 /// What the published snapshot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,14 @@ pub struct Serving {
     pub stale: bool,
     pub source: Source,
     pub phase: Phase,
+}
+
+impl Serving {
+    /// What an operator wants to know of a snapshot.
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        let MarketView { as_of, stale, source, phase, .. } = snapshot.market;
+        Self { as_of, stale, source, phase }
+    }
 }
 
 /// The scheduler's sign of life.

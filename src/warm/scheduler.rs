@@ -12,9 +12,10 @@ use super::index;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
+use super::pulse::Serving;
 use super::signals::{SignalsWarmer, Turn};
 use super::store_probe::StoreProbe;
-use super::{Event, MarketFiles, Parts, Serving, health, rounds};
+use super::{Event, Parts, health, rounds};
 use crate::base::{Source, ist};
 use crate::brokers::MarketFeed;
 use crate::cache::codec;
@@ -36,13 +37,6 @@ const ANSWER_IN_MS_MAX: u64 = 60_000;
 
 /// Symbols that nobody waits for any more are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
-
-/// What an operator wants to know of a snapshot.
-fn serving(snapshot: &Snapshot) -> Serving {
-    let market = &snapshot.market;
-    let (as_of, stale, source, phase) = (market.as_of, market.stale, market.source, market.phase);
-    Serving { as_of, stale, source, phase }
-}
 
 /// Owner of all warm state.
 pub struct Scheduler {
@@ -67,7 +61,7 @@ pub struct Scheduler {
     started_mono_ms: u64,
     second: i64,
     /// The signals warmer still works on the universe before.
-    universe_changed: bool,
+    pub universe_changed: bool,
 }
 
 impl Scheduler {
@@ -185,23 +179,6 @@ impl Scheduler {
         true
     }
 
-    fn take_files(&mut self, files: MarketFiles) {
-        self.parts.calendar = files.calendar;
-        if files.universe != self.parts.universe {
-            self.parts.universe = files.universe;
-            self.universe_changed = true;
-        }
-    }
-
-    /// What is stored of each symbol stays, and is read again for those that are in the new one.
-    fn follow_universe(&mut self) {
-        if self.universe_changed && self.signals.is_idle() {
-            self.universe_changed = false;
-            self.signals = SignalsWarmer::new(&self.parts.universe);
-            tracing::info!(symbols = self.parts.universe.symbols().len(), "another universe");
-        }
-    }
-
     /// Everything that depends on the time.
     fn tick(&mut self) {
         let now_mono_ms = self.parts.clock.monotonic_ms();
@@ -231,7 +208,7 @@ impl Scheduler {
             self.parts.health.store(Some(Arc::new(report)));
             self.parts.vitals.store(Some(Arc::new(vitals)));
         }
-        self.parts.pulse.beat(now_mono_ms, self.snapshot.as_ref().map(serving));
+        self.parts.pulse.beat(now_mono_ms, self.snapshot.as_ref().map(Serving::of));
     }
 
     fn follow_market(&mut self, now_mono_ms: u64) {

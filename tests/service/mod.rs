@@ -19,6 +19,7 @@ mod prices;
 mod prices_waiting;
 mod probes;
 mod process;
+mod reload;
 mod replies;
 mod restart;
 mod restart_under_load;

@@ -206,6 +206,11 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
+/// Past the harness, which would swallow it.
+fn say(text: &str) {
+    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
+}
+
 fn terminate(running: &mut Running) -> u64 {
     let child = &mut running.0;
     let clock = Clock::system();
@@ -246,14 +251,14 @@ fn a_restart_refuses_nobody_and_loses_no_answer() {
         let mut before = served(0);
         for _ in 0..restarts {
             let took_ms = terminate(&mut running);
-            eprintln!("the old one ended after {took_ms} ms");
+            say(&format!("the old one ended after {took_ms} ms"));
             running = held.start();
             before = served(before);
         }
     });
     terminate(&mut running);
     let counts = counts.0.into_inner().unwrap();
-    eprintln!("{rate} requests/s, {restarts} restarts: {counts:?}");
+    say(&format!("{rate} requests/s, {restarts} restarts: {counts:?}"));
     let good = ["new", "kept", "kept, the last", "closed while idle"];
     let bad: Vec<_> = counts.iter().filter(|(what, _)| !good.contains(&what.as_str())).collect();
     assert!(bad.is_empty(), "{bad:?} of {counts:?}");
