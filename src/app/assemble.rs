@@ -99,7 +99,6 @@ fn parts(
         None
     };
     let mailbox = Mailbox::new();
-    let limits = Limits::from(&config.cache);
     let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
     let parts = Parts {
         clock: clock.clone(),
@@ -130,7 +129,7 @@ fn parts(
         auth: Arc::clone(auth),
         crypto_lane: Arc::clone(auth.lane()),
         store_lane: lane("store-probe", 1, 1)?,
-        misses: Misses::new(limits, clock.clone(), mailbox.kick()),
+        misses: Misses::new(Limits::from(&config.cache), clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),

@@ -3,15 +3,14 @@
 //!
 //! Main thread of a command. Nothing here prints a secret.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::config::Config;
-use crate::config::check::report;
+use crate::config::check::{Fault, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::env_file;
 use crate::config::load::{Environment, Loaded, load};
@@ -37,19 +36,21 @@ pub fn with_service(command: Command) -> Command {
 /// The exit code; the reason has been told.
 pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
     let env = Environment::of_process();
-    let given =
-        matches.get_one::<PathBuf>("env-file").cloned().or_else(|| env.path(env_file::NAME));
-    // Without the package, or not for our eyes: the environment may do.
-    let file = given.or_else(|| File::open(ENV_FILE).is_ok().then(|| ENV_FILE.into()));
-    let env = match file {
-        Some(file) => env.with_file_at(&file),
-        None => Ok(env),
+    let given = matches.get_one::<PathBuf>("env-file");
+    let package = Path::new(ENV_FILE);
+    let env = match given {
+        Some(file) => env.with_file_at(file),
+        None if env.path(env_file::NAME).is_some() => env.with_file(),
+        // Without the package, or not for our eyes: the environment may do.
+        None if std::fs::File::open(package).is_err() => Ok(env),
+        None => env.with_file_at(package),
     };
-    let loaded = env.and_then(|env| load(&typed(matches), &env));
-    let Loaded { mut config, origins, .. } = loaded.map_err(|faults| {
+    let told = |faults: Vec<Fault>| {
         say(&format!("bhav: {}", report(&faults)));
         Exit::Usage
-    })?;
+    };
+    let env = env.map_err(told)?;
+    let Loaded { mut config, origins, .. } = load(&typed(matches), &env).map_err(told)?;
     // Where nothing names it: of a service started by hand here, else the package's.
     if !origins.contains_key("BHAV_STATE_DIR") && !config.state_dir.exists() {
         let package = PathBuf::from(STATE_DIR);

@@ -47,10 +47,10 @@ impl Environment {
         }
     }
 
-    /// The same with the file at `path`.
+    /// With what the file at `path` says, whatever the environment names.
     ///
     /// # Errors
-    /// The same.
+    /// Everything that is wrong with the file.
     pub fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
         self.file = env_file::read(path)?;
         Ok(self)

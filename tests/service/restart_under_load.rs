@@ -55,6 +55,7 @@ impl Held {
         let handed: OwnedFd = self.listener.try_clone().unwrap().into();
         let child = Command::new("sh")
             .args(["-c", activated, env!("CARGO_BIN_EXE_bhav"), "serve"])
+            .arg("--admin-listen=127.0.0.1:0")
             .arg(format!("--state-dir={}", scene.state.path().display()))
             .arg(format!("--brokera-url={}", scene.sim.broker_a_url()))
             .arg(format!("--public-url={}", scene.sim.public_url()))

@@ -40,6 +40,7 @@ pub fn serve(scene: &Scene) -> Command {
     let mut command = bhav(&[
         "serve",
         "--listen=127.0.0.1:0",
+        "--admin-listen=127.0.0.1:0",
         &format!("--state-dir={}", scene.state.path().display()),
         &format!("--brokera-url={}", scene.sim.broker_a_url()),
         &format!("--public-url={}", scene.sim.public_url()),
