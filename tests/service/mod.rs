@@ -15,7 +15,7 @@ mod portfolio;
 mod portfolio_turns;
 mod prices;
 mod prices_waiting;
-mod process;
+pub mod process;
 mod replies;
 mod restart;
 mod samples;
