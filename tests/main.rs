@@ -9,6 +9,7 @@ mod commands;
 mod faults;
 mod http;
 mod layers;
+mod mornings;
 mod packaging;
 mod routes;
 mod service;

@@ -16,8 +16,8 @@ pub struct Clock(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
-    /// The machine's clock, moved by a constant.
-    Running { offset_ms: i64, started: Instant },
+    /// The machine's clock, moved by what is constant but for [`Clock::jump_ms`].
+    Running { offset_ms: AtomicI64, started: Instant },
     /// Stands still until [`Clock::advance_ms`].
     Manual { start_ms: i64, elapsed_ms: AtomicI64 },
 }
@@ -26,12 +26,12 @@ enum Kind {
 impl Clock {
     /// The machine's own time.
     pub fn system() -> Self {
-        Self(Arc::new(Kind::Running { offset_ms: 0, started: Instant::now() }))
+        Self(Arc::new(Kind::Running { offset_ms: AtomicI64::new(0), started: Instant::now() }))
     }
 
     /// A clock that reads `start` now and runs on from there.
     pub fn starting_at(start: Timestamp) -> Self {
-        let offset_ms = start.as_millisecond() - system_ms();
+        let offset_ms = AtomicI64::new(start.as_millisecond() - system_ms());
         Self(Arc::new(Kind::Running { offset_ms, started: Instant::now() }))
     }
 
@@ -48,10 +48,18 @@ impl Clock {
         }
     }
 
+    /// Moves a running clock's wall time alone, as setting the machine's clock does; a manual clock
+    /// ignores it. For tests of what a wrong clock does.
+    pub fn jump_ms(&self, by_ms: i64) {
+        if let Kind::Running { offset_ms, .. } = &*self.0 {
+            offset_ms.fetch_add(by_ms, Ordering::SeqCst);
+        }
+    }
+
     /// Wall time in milliseconds since the Unix epoch.
     pub fn now_ms(&self) -> i64 {
         match &*self.0 {
-            Kind::Running { offset_ms, .. } => system_ms() + offset_ms,
+            Kind::Running { offset_ms, .. } => system_ms() + offset_ms.load(Ordering::Relaxed),
             Kind::Manual { start_ms, elapsed_ms } => start_ms + elapsed_ms.load(Ordering::SeqCst),
         }
     }
@@ -98,6 +106,15 @@ mod tests {
         clock.advance_ms(61_000);
         assert_eq!(clock.now().to_string(), "2026-11-20T10:01:01Z");
         assert_eq!(clock.monotonic_ms(), 61_000);
+    }
+
+    #[test]
+    fn a_jump_moves_wall_time_and_not_the_monotonic() {
+        let clock = Clock::starting_at("2026-08-03T03:45:00Z".parse().unwrap());
+        let (before_ms, mono_ms) = (clock.now_ms(), clock.monotonic_ms());
+        clock.jump_ms(-3_600_000);
+        assert!((-3_600_000..-3_540_000).contains(&(clock.now_ms() - before_ms)));
+        assert!((0..60_000).contains(&(clock.monotonic_ms() - mono_ms)));
     }
 
     #[test]

@@ -146,12 +146,18 @@ cures! {
     CLOSE_FAILS "close_fails" Degraded
         "The revaluation at the close fails"
         => "it goes on where it stopped; the log has the reason, mostly the database",
+    SIGNALS_FAIL "signals_fail" Degraded
+        "The list of signals is missing or old: daily candles cannot be fetched"
+        => "it is tried again twice a minute; if it lasts, see the feeds and the log",
     LANE_PANICKED "lane_panicked" Note
         "A job failed by a fault of the program ({})"
         => "please report it with the log's lines around \"panicked\"",
     LANE_REFUSED "lane_refused" Note
         "Work was refused or came too late since the start ({})"
         => "if it grows: a slow broker, a slow disk, or too many requests; see the log",
+    LOG_LOST "log_lost" Note
+        "The log is not read, or not fast enough: {}"
+        => "systemctl restart bhav gives it a new reader; is systemd-journald well, its disk full?",
     CLOCK_OFF "clock_off" Degraded
         "The service's clock and this machine's differ by {}"
         => "is NTP running? timedatectl; BHAV_NOW must not be set in service",

@@ -12,7 +12,7 @@ use crate::base::{Source, ist};
 use crate::brokers::Readiness;
 use crate::cache::answers::AnswersStats;
 use crate::http::Prepared;
-use crate::ops::version;
+use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
 
 #[derive(Serialize)]
@@ -31,6 +31,7 @@ struct Health {
     close: Close,
     signals: Signals,
     lanes: Vec<LaneReport>,
+    log: LogReport,
     disclaimer: &'static str,
 }
 
@@ -147,6 +148,13 @@ struct LaneReport {
     expired: u64,
     panicked: u64,
     wait_ms_max: u64,
+}
+
+/// What the log lost since the start.
+#[derive(Serialize)]
+struct LogReport {
+    lines_dropped: u64,
+    writes_failed: u64,
 }
 
 /// Said wherever a person reads (contract, section 1).
@@ -270,6 +278,7 @@ fn report(scheduler: &Scheduler) -> Health {
         ]
         .map(|lane| lane_report(lane))
         .into(),
+        log: LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() },
         disclaimer: DISCLAIMER,
     }
 }

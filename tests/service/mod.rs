@@ -18,7 +18,7 @@ mod portfolio_turns;
 mod prices;
 mod prices_waiting;
 mod probes;
-mod process;
+pub mod process;
 mod reload;
 mod replies;
 mod restart;

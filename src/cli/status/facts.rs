@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use serde::Serialize;
 
-use super::health::{CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Token, Warmers};
+use super::health::{CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Log, Token, Warmers};
 use crate::base::{Broker, ist};
 use crate::cli::cures::{self, Severity, Trouble};
 use crate::cli::login;
@@ -203,7 +203,11 @@ fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     if health.warmers.close == "failing" {
         found.push(cures::CLOSE_FAILS.told(""));
     }
+    if matches!(health.warmers.signals.as_str(), "failing" | "stale") {
+        found.push(cures::SIGNALS_FAIL.told(""));
+    }
     found.extend(health.lanes.iter().filter_map(lane));
+    found.extend(log(&health.log));
     found.extend(clock(said, config));
     let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
     if health.status != "ok" && !explained {
@@ -275,6 +279,12 @@ fn lane(lane: &Lane) -> Option<Trouble> {
     }
     let lost = lane.refused + lane.expired;
     (lost > 0).then(|| cures::LANE_REFUSED.told(&format!("lane {name}: {lost}")))
+}
+
+fn log(log: &Log) -> Option<Trouble> {
+    let Log { lines_dropped, writes_failed } = log;
+    let seen = format!("{lines_dropped} lines dropped, {writes_failed} writes failed");
+    (lines_dropped + writes_failed > 0).then(|| cures::LOG_LOST.told(&seen))
 }
 
 fn clock(said: &Said, config: &Config) -> Option<Trouble> {

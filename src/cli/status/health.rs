@@ -19,6 +19,7 @@ pub struct Health {
     pub feeds: Feeds,
     pub market: Market,
     pub lanes: Vec<Lane>,
+    pub log: Log,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -59,6 +60,7 @@ pub struct Warmers {
     pub instruments: String,
     pub persist: String,
     pub close: String,
+    pub signals: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -99,6 +101,13 @@ impl Lane {
     pub fn has_trouble(&self) -> bool {
         self.depth + self.refused + self.expired + self.panicked > 0
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Log {
+    pub lines_dropped: u64,
+    pub writes_failed: u64,
 }
 
 /// `GET /brokera/status`, `GET /brokerb/status`.

@@ -70,8 +70,13 @@ fn rows(service: &Service) -> Vec<String> {
     lines.push(row(
         "warmers",
         &format!(
-            "index {}, quotes {}, instruments {}, persist {}, close {}",
-            warmers.index, warmers.quotes, warmers.instruments, warmers.persist, warmers.close
+            "index {}, quotes {}, instruments {}, persist {}, close {}, signals {}",
+            warmers.index,
+            warmers.quotes,
+            warmers.instruments,
+            warmers.persist,
+            warmers.close,
+            warmers.signals
         ),
     ));
     let caches = &service.caches;

@@ -1,0 +1,27 @@
+//! A second instance is started on the state of the first.
+
+use super::morning::Morning;
+use crate::service::process::refused;
+use crate::service::support::{Client, SNAPSHOT, until};
+
+#[test]
+fn a_second_instance_on_the_state_is_refused_and_the_first_goes_on() {
+    let morning = Morning::at("2026-11-20T11:00:00+05:30");
+    let program = morning.start();
+    let mut client = Client::connect(&program.address);
+    until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+    let flags = morning.flags("127.0.0.1:0");
+    let flags: Vec<&str> = flags.iter().skip(1).map(String::as_str).collect();
+    let (code, said) = refused(&flags);
+    assert_eq!(code, Some(69), "{said}");
+    assert!(said.contains("in use by another instance"), "{said}");
+    assert!(said.contains(morning.state.to_str().unwrap()), "{said}");
+    morning.serves(&mut client, "broker_a", false);
+    // Who looks where the second one would have been is told that there is a first.
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nowhere.local_addr().unwrap().to_string();
+    drop(nowhere);
+    let status = morning.told(&address, "silent");
+    assert_eq!(status.code, Some(2), "{}", status.screen);
+    morning.well(&program.address);
+}
