@@ -37,6 +37,8 @@ pub use portfolio::{Credentials, DocumentedReply, SyncError, SyncErrorKind};
 pub use public::Public;
 pub use token::SharedToken;
 
+use jiff::Timestamp;
+
 use crate::base::{Quote, Source, Symbol};
 
 /// A source of quotes that answers in batches.
@@ -71,8 +73,19 @@ pub struct Batch {
     pub unknown: Vec<Symbol>,
     /// Symbols it answered with a price that cannot be believed (zero, wrong currency, too old).
     pub implausible: Vec<Symbol>,
+    /// The newest price time among those that is too far ahead of our clock.
+    pub ahead: Option<Timestamp>,
     /// The answer carried the simulator's mark.
     pub simulated: bool,
+}
+
+impl Batch {
+    /// Takes note of a price that is not believed, and of its time.
+    fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>, received: Timestamp) {
+        let ahead = as_of.filter(|at| at.duration_since(received) > plausible::FUTURE_MAX);
+        self.ahead = self.ahead.max(ahead);
+        self.implausible.push(symbol);
+    }
 }
 
 /// Whether a feed can be asked.

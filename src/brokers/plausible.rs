@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use crate::base::{Quote, Source, Symbol, decimal};
 
 /// How far an upstream's clock may be ahead of ours.
-const FUTURE_MAX: SignedDuration = SignedDuration::from_mins(5);
+pub(super) const FUTURE_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 /// Oldest price that is still "the last session's". The longest closures are long weekends of four
 /// or five days; twice that leaves room for shares that did not trade on a day or two.

@@ -114,6 +114,9 @@ cures! {
     SNAPSHOT_OLD "snapshot_old" Degraded
         "The index snapshot is old and marked so"
         => "it mends itself with the next good answer of a feed; see the feeds above",
+    TIME_APART "exchange_time_apart" Degraded
+        "This machine's clock is {} the times in the prices, which are not shown as fresh"
+        => "timedatectl: set the clock right, let NTP keep it; if it is right, the feed is late",
     // What is kept on disk.
     STORE_FULL "store_full" Degraded
         "The disk is full: accounts and portfolios are read, not written"

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::StoreError;
-use super::condition::{Condition, Failure};
+use super::condition::{Condition, Failure, State};
 use super::file::open_for_reading;
 
 /// At most one connection per thread of the lane.
@@ -38,7 +38,11 @@ impl Readers {
             let transaction = connection.transaction()?;
             let done = work(&transaction)?;
             transaction.finish()?;
-            self.idle.lock().push(connection);
+            // SQLite shares the log's index among a process's connections, so one that was opened
+            // where nothing can be written would make the writer's next one read-only too.
+            if self.condition.state() != State::ReadOnly {
+                self.idle.lock().push(connection);
+            }
             Ok(done)
         });
         attempt.map_err(|failure| self.condition.judge(failure))

@@ -44,6 +44,10 @@ pub struct FeedSlot {
     pub spare: Vec<(Quote, u64)>,
     /// When the primary index's own time last changed.
     moved_mono_ms: u64,
+    /// When it changed from one time to another, which a feed that is stuck does not.
+    advanced_mono_ms: Option<u64>,
+    /// How far its last answer, refused for that, was ahead of our clock.
+    pub world_ahead_ms: Option<i64>,
     /// It did not speak when it was looked at last, or has answered too little since.
     lost: bool,
     successes_in_row: u32,
@@ -93,6 +97,8 @@ impl FeedSlot {
             index_quotes: QuoteMap::new(),
             spare: Vec::new(),
             moved_mono_ms: 0,
+            advanced_mono_ms: None,
+            world_ahead_ms: None,
             lost: false,
             successes_in_row: 0,
             failures_in_row: 0,
@@ -149,6 +155,20 @@ impl FeedSlot {
             let stands_ms = now_mono_ms.saturating_sub(self.moved_mono_ms);
             age_ms > limits.age_ms || stands_ms > limits.stands_ms
         })
+    }
+
+    /// How far our clock is ahead of the time that its prices have, where that is more than honest
+    /// delays explain and the prices move; negative: behind. The machine's clock is the first
+    /// suspect, the feed's delay the second.
+    pub fn clock_ahead_ms(&self, pace: Pace, now: Timestamp, now_mono_ms: u64) -> Option<i64> {
+        if let Some(world_ahead_ms) = self.world_ahead_ms {
+            return Some(-world_ahead_ms);
+        }
+        let limits = pace.mute?;
+        let primary = self.index_quotes.get(&self.leads.first()?.symbol)?;
+        let age_ms = now.as_millisecond() - primary.as_of.as_millisecond();
+        let since_ms = now_mono_ms.saturating_sub(self.advanced_mono_ms?);
+        (age_ms > limits.age_ms && since_ms <= limits.stands_ms).then_some(age_ms)
     }
 
     /// Whether the call under way takes longer than a healthy one.
@@ -223,6 +243,7 @@ impl FeedSlot {
         let held = self.index_quotes.get(&quote.symbol);
         if primary && held.is_none_or(|held| held.as_of != quote.as_of) {
             self.moved_mono_ms = now_mono_ms;
+            self.advanced_mono_ms = held.map(|_| now_mono_ms).or(self.advanced_mono_ms);
         }
         if let Some(lead) = self.leads.iter_mut().find(|lead| lead.symbol == quote.symbol) {
             lead.received_mono_ms = Some(now_mono_ms);

@@ -32,6 +32,7 @@ struct Health {
     signals: Signals,
     lanes: Vec<LaneReport>,
     log: LogReport,
+    clock: ClockReport,
     disclaimer: &'static str,
 }
 
@@ -157,6 +158,14 @@ struct LogReport {
     writes_failed: u64,
 }
 
+/// This machine's clock against the exchange's.
+#[derive(Serialize)]
+struct ClockReport {
+    /// Only where it is too far for honest delays; negative: behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead_of_exchange_ms: Option<i64>,
+}
+
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
      registered as an investment adviser or research analyst.";
@@ -279,8 +288,17 @@ fn report(scheduler: &Scheduler) -> Health {
         .map(|lane| lane_report(lane))
         .into(),
         log: LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() },
+        clock: ClockReport { ahead_of_exchange_ms: clock_ahead_ms(scheduler, now_mono_ms) },
         disclaimer: DISCLAIMER,
     }
+}
+
+fn clock_ahead_ms(scheduler: &Scheduler, now_mono_ms: u64) -> Option<i64> {
+    let now = scheduler.parts.clock.now();
+    let slots = [Some(&scheduler.broker_a), scheduler.public.as_ref()];
+    slots.into_iter().flatten().find_map(|slot| {
+        slot.clock_ahead_ms(scheduler.policy.pace(slot.feed.source()), now, now_mono_ms)
+    })
 }
 
 fn index_state(scheduler: &Scheduler) -> &'static str {

@@ -157,6 +157,11 @@ impl Scheduler {
             slot.heard(quote.clone(), now_mono_ms);
         }
         let doubt = doubt(slot, &batch);
+        // Of a lead that was refused: one share with an absurd time says nothing of our clock.
+        slot.world_ahead_ms = doubt
+            .as_ref()
+            .and(batch.ahead)
+            .map(|ahead| ahead.as_millisecond() - now.as_millisecond());
         // What a mute feed says of any symbol is as old as its index.
         let aged = slot.is_mute(pace, now, now_mono_ms);
         let took_back = slot.took_back;

@@ -1,4 +1,76 @@
-//! The machine's clock jumps while the service runs.
+//! The machine's clock jumps while the service runs, and the world's does not.
 //!
 //! A process cannot be given a wall clock of its own, so the service runs inside the test, on the
 //! one seam through which it sees time; `bhav status` is the real program.
+
+use bhav::app::App;
+use bhav::base::Clock;
+
+use super::morning::{Morning, until_seen};
+use crate::service::support::{Client, SNAPSHOT, Service, until};
+
+const OPEN: &str = "2026-11-20T11:00:00+05:30";
+const MINUTE_MS: i64 = 60_000;
+
+struct Jump {
+    morning: Morning,
+    /// The machine's clock; the world has its own.
+    machine: Clock,
+    service: Service,
+}
+
+impl Jump {
+    fn by(minutes: i64) -> Self {
+        let morning = Morning::at(OPEN);
+        let machine = Clock::starting_at(morning.scene.clock.now());
+        let service = Service(App::start(&morning.scene.config(), &machine).unwrap());
+        let mut client = service.client();
+        until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+        morning.serves(&mut client, "broker_a", false);
+        machine.jump_ms(minutes * MINUTE_MS);
+        Self { morning, machine, service }
+    }
+
+    fn address(&self) -> &str {
+        self.service.0.address()
+    }
+
+    /// Until it is told, and until it is well again after the clock is put right.
+    fn told_and_mended(self, minutes: i64, said: &str) {
+        let status = self.morning.told(self.address(), "exchange_time_apart");
+        assert_eq!(status.code, Some(1), "{}", status.screen);
+        assert!(status.screen.contains(said), "{}", status.screen);
+        self.machine.jump_ms(-minutes * MINUTE_MS);
+        let mut client = self.service.client();
+        self.morning.serves(&mut client, "broker_a", false);
+        until_seen("no word of the clock", || {
+            let status = self.morning.status(self.address());
+            if status.names("exchange_time_apart") { Err(status.screen) } else { Ok(()) }
+        });
+        self.service.0.stop();
+    }
+}
+
+/// Once the jump is known, nothing of before or after passes as fresh.
+fn until_marked(client: &mut Client) {
+    until_seen("the mark", || {
+        let json = client.get(SNAPSHOT).json();
+        if json["market"]["stale"] == true { Ok(()) } else { Err(format!("{json:?}")) }
+    });
+}
+
+#[test]
+fn forwards_makes_prices_look_old_which_is_said() {
+    let jump = Jump::by(60);
+    let mut client = jump.service.client();
+    until_marked(&mut client);
+    jump.told_and_mended(60, "ahead");
+}
+
+#[test]
+fn backwards_makes_prices_look_like_the_futures_which_is_said() {
+    let jump = Jump::by(-60);
+    let mut client = jump.service.client();
+    until_marked(&mut client);
+    jump.told_and_mended(-60, "behind");
+}

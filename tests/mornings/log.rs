@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+use sonic_rs::JsonContainerTrait;
 
 use super::morning::Morning;
 use crate::service::process::Program;

@@ -37,7 +37,7 @@ impl Morning {
         self.arranged(bhav(&self.flags(listen).each_ref().map(String::as_str)))
     }
 
-    pub fn flags(&self, listen: &str) -> [String; 10] {
+    pub fn flags(&self, listen: &str) -> [String; 11] {
         [
             "serve".to_owned(),
             format!("--listen={listen}"),
@@ -49,6 +49,8 @@ impl Morning {
             "--public-batch-interval-ms=1000".to_owned(),
             "--upstream-breaker-open-ms=200".to_owned(),
             "--upstream-breaker-open-max-ms=400".to_owned(),
+            // Everybody registers from one address.
+            "--login-attempts-per-minute=0".to_owned(),
         ]
     }
 
@@ -80,6 +82,8 @@ impl Morning {
             if status.names(trouble) { Ok(status) } else { Err(status.screen) }
         });
         status.expect_on_screen(trouble);
+        // For the page on operating; shown with --nocapture.
+        println!("--- {trouble}\n{}", status.screen);
         status
     }
 
@@ -129,7 +133,7 @@ impl Morning {
 
     /// Prices rest outside continuous trading; then age is no fault.
     #[track_caller]
-    fn check(&self, shown: &Value, time: &str) -> Seen {
+    pub fn check(&self, shown: &Value, time: &str) -> Seen {
         let now = self.scene.clock.now();
         let source = shown["source"].as_str().unwrap().to_owned();
         let stale = shown["stale"].as_bool().unwrap();

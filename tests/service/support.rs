@@ -229,8 +229,13 @@ impl Client {
         self.answer(body).expect("the connection ended before an answer")
     }
 
+    /// On a connection that was made otherwise.
+    pub fn over(stream: TcpStream) -> Self {
+        Self(BufReader::new(stream))
+    }
+
     /// The next answer; `None` where the connection ends before its first byte.
-    fn answer(&mut self, body: bool) -> Option<Answer> {
+    pub fn answer(&mut self, body: bool) -> Option<Answer> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.0.read_line(&mut head).unwrap() == 0 {

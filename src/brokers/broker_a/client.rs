@@ -350,7 +350,10 @@ fn batch(
         };
         match row.as_ref().and_then(|row| quote(symbol, row, simulated, received)) {
             Some(quote) => batch.quotes.push(quote),
-            None => batch.implausible.push(symbol.clone()),
+            None => {
+                let as_of = row.as_ref().and_then(|row| row.timestamp);
+                batch.disbelieve(symbol.clone(), as_of, received);
+            }
         }
     }
     batch

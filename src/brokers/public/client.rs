@@ -191,7 +191,13 @@ impl Public {
                 None | Some(Said::Ghost) => batch.unknown.push((*symbol).clone()),
                 Some(said) => match self.quote(symbol, said, simulated, received) {
                     Some(quote) => batch.quotes.push(quote),
-                    None => batch.implausible.push((*symbol).clone()),
+                    None => {
+                        let as_of = match said {
+                            Said::Price(price) => Some(price.as_of),
+                            _ => None,
+                        };
+                        batch.disbelieve((*symbol).clone(), as_of, received);
+                    }
                 },
             }
         }

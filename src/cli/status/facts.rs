@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use serde::Serialize;
 
-use super::health::{CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Log, Token, Warmers};
+use super::health::{
+    CacheAnswers, CacheL1, CacheL2, Clock, Feed, Health, Lane, Log, Token, Warmers,
+};
 use crate::base::{Broker, ist};
 use crate::cli::cures::{self, Severity, Trouble};
 use crate::cli::login;
@@ -180,7 +182,14 @@ fn token(broker: Broker, token: &Token, now: Timestamp) -> TokenFacts {
 /// Everything that is wrong, the worst first.
 fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     let health = &said.health;
-    let mut found = feeds(&health.feeds.broker_a, &health.feeds.public);
+    let mut found: Vec<Trouble> = time_apart(&health.clock).into_iter().collect();
+    let clock_explains = !found.is_empty();
+    let feeds = feeds(&health.feeds.broker_a, &health.feeds.public);
+    found.extend(feeds.into_iter().filter(|trouble| {
+        // Their cures would send the operator the wrong way.
+        let silent = ["feeds_dead", "broker_a_fails", "public_fails"];
+        !(clock_explains && silent.contains(&trouble.name))
+    }));
     found.extend(cures::of_store(&health.database).map(|row| row.told(&health.database)));
     found.extend(logins(tokens, &found));
     if health.status == "down" && health.warmers.index == "starting" {
@@ -285,6 +294,13 @@ fn log(log: &Log) -> Option<Trouble> {
     let Log { lines_dropped, writes_failed } = log;
     let seen = format!("{lines_dropped} lines dropped, {writes_failed} writes failed");
     (lines_dropped + writes_failed > 0).then(|| cures::LOG_LOST.told(&seen))
+}
+
+fn time_apart(clock: &Clock) -> Option<Trouble> {
+    let ahead_ms = clock.ahead_of_exchange_ms?;
+    let which = if ahead_ms < 0 { "behind" } else { "ahead of" };
+    let seen = format!("{} {which}", span(ahead_ms.unsigned_abs() / 1_000));
+    Some(cures::TIME_APART.told(&seen))
 }
 
 fn clock(said: &Said, config: &Config) -> Option<Trouble> {

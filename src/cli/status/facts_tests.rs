@@ -6,7 +6,8 @@ use super::*;
 const OK: &str = r#"{"status":"ok","version":"0.1.0","uptime_s":7500,"database":"ok",
 "store":{"writes":3,"refused":0},"cache_l1":{"size":27,"hits":98,"misses":2},
 "cache_l2":{"backend":"sqlite","errors":0},"warmers":{"index":"ok","quotes":"ok",
-"instruments":"ok","persist":"ok","close":"ok"},"feeds":{"broker_a":{"state":"ok","age_ms":340},
+"instruments":"ok","persist":"ok","close":"ok",
+"signals":"ok"},"feeds":{"broker_a":{"state":"ok","age_ms":340},
 "public":{"state":"standby"}},"market":{"phase":"open","calendar_known":true,
 "as_of_ist":"2026-11-20T11:00:00+05:30"},"lanes":[{"name":"crypto","depth":0}]}"#;
 
@@ -54,7 +55,7 @@ public    standby
 token a   valid; 19 h 0 min left, until 2026-11-21 06:00 IST
 token b   none
 store     ok; 3 writes, 0 refused
-warmers   index ok, quotes ok, instruments ok, persist ok, close ok
+warmers   index ok, quotes ok, instruments ok, persist ok, close ok, signals ok
 caches    27 quotes, 98 % hits; 0 users, no hits; level 2 sqlite, 0 errors
 ";
     let text = screen(&facts, Colours::Off);

@@ -20,6 +20,7 @@ pub struct Health {
     pub market: Market,
     pub lanes: Vec<Lane>,
     pub log: Log,
+    pub clock: Clock,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -108,6 +109,12 @@ impl Lane {
 pub struct Log {
     pub lines_dropped: u64,
     pub writes_failed: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Clock {
+    pub ahead_of_exchange_ms: Option<i64>,
 }
 
 /// `GET /brokera/status`, `GET /brokerb/status`.
