@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use self::operator::{print, say};
+use self::operator::{loaded, print, say, with_env_file};
 use crate::config::check::{Fault, effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Flags, Loaded, Reread, load};
@@ -107,7 +107,7 @@ fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
 }
 
 fn check(matches: &ArgMatches) -> ExitCode {
-    match settings(matches) {
+    match loaded(matches) {
         Ok(loaded) => match market_files(&loaded.config) {
             Ok(()) => print(&effective(&loaded)),
             Err(error) => {
@@ -120,7 +120,7 @@ fn check(matches: &ArgMatches) -> ExitCode {
 }
 
 fn show(matches: &ArgMatches) -> ExitCode {
-    match settings(matches) {
+    match loaded(matches) {
         Ok(loaded) => print(&effective(&loaded)),
         Err(code) => code,
     }
@@ -203,16 +203,16 @@ pub fn command() -> Command {
                 .subcommand_required(true)
                 .arg_required_else_help(true)
                 .disable_help_subcommand(true)
-                .subcommand(with_flags(
+                .subcommand(with_env_file(with_flags(
                     Command::new("check")
                         .about("Check all settings and show those in force, secrets masked"),
                     Scope::Check,
-                ))
-                .subcommand(with_flags(
+                )))
+                .subcommand(with_env_file(with_flags(
                     Command::new("show")
                         .about("Show the settings in force and where each came from"),
                     Scope::Check,
-                ))
+                )))
                 .subcommand(
                     Command::new("template").about("Print a documented file of all settings"),
                 ),

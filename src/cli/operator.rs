@@ -22,19 +22,24 @@ const STATE_DIR: &str = "/var/lib/bhav";
 
 /// `command` with the flags that say which service is meant.
 pub fn with_service(command: Command) -> Command {
+    with_env_file(with_flags(command, Scope::Operator))
+}
+
+/// `command` with the flag that names the unit's settings.
+pub fn with_env_file(command: Command) -> Command {
     let env_file = Arg::new("env-file")
         .long("env-file")
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
         .help(format!("Settings of the service, as its unit has them [default: {ENV_FILE}]"));
-    with_flags(command, Scope::Operator).arg(env_file)
+    command.arg(env_file)
 }
 
 /// The settings of the service that is meant: flags, the environment, then the unit's own file.
 ///
 /// # Errors
 /// The exit code; the reason has been told.
-pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
+pub fn loaded(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
     let env = Environment::of_process();
     let given = matches.get_one::<PathBuf>("env-file");
     let package = Path::new(ENV_FILE);
@@ -50,7 +55,15 @@ pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
         Exit::Usage
     };
     let env = env.map_err(told)?;
-    let Loaded { mut config, origins, .. } = load(&typed(matches), &env).map_err(told)?;
+    Ok(load(&typed(matches), &env).map_err(told)?)
+}
+
+/// The same for a command about the service's state directory.
+///
+/// # Errors
+/// As [`loaded`].
+pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
+    let Loaded { mut config, origins, .. } = loaded(matches)?;
     // Where nothing names it: of a service started by hand here, else the package's.
     if !origins.contains_key("BHAV_STATE_DIR") && !config.state_dir.exists() {
         let package = PathBuf::from(STATE_DIR);

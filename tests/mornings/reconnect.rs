@@ -11,6 +11,7 @@ use socket2::{Domain, Socket, Type};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::morning::Morning;
+use super::morning::say;
 use crate::service::process::Program;
 use crate::service::support::{Client, PRICES, SNAPSHOT, until};
 
@@ -100,11 +101,11 @@ fn everybody_who_comes_back_at_once_is_answered() {
         stale += usize::from(seen.stale);
     }
     let asked_more = asked(&morning) - asked_before;
-    println!(
+    say(&format!(
         "{clients} answered, {stale} of them marked stale, {} ms after the start; the upstreams \
-         were asked {asked_more} times",
+         were asked {asked_more} times\n",
         watch.monotonic_ms() - started_ms
-    );
+    ));
     // What they ask for is there, or one call brings it for all; the rest is the start's own.
     assert!(asked_more < 500, "{asked_more} calls for {clients} clients");
     morning.well(&program.address);
