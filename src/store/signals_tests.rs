@@ -57,7 +57,7 @@ fn histories_are_replaced_appended_and_marked() {
         last: Some(date(2026, 11, 19)),
         suspicions: vec![confirmed],
     };
-    assert_eq!(store.candle_histories().unwrap(), [held.clone()]);
+    assert_eq!(store.candle_histories().unwrap(), std::slice::from_ref(&held));
     let suspected = date(2026, 11, 19);
     store.want_refetch(&infy(), Some(suspected)).unwrap();
     store.want_refetch(&infy(), Some(confirmed.date)).unwrap();
