@@ -71,6 +71,9 @@ cures! {
     SILENT "silent" Down
         "An instance runs on this state directory but does not answer here: {}"
         => "check BHAV_LISTEN or give --url; if it hangs: systemctl restart bhav",
+    NO_ROOM "no_answer_in_time" Down
+        "The service runs, but takes no further connection or hangs: {}"
+        => "all taken? raise BHAV_MAX_CONNECTIONS; else it hangs: systemctl restart bhav",
     NOT_OURS "not_ours" Down
         "Another program answers at {}"
         => "check BHAV_LISTEN or give --url; find it: ss -ltnp",
@@ -150,7 +153,7 @@ cures! {
         "The revaluation at the close fails"
         => "it goes on where it stopped; the log has the reason, mostly the database",
     SIGNALS_FAIL "signals_fail" Degraded
-        "The list of signals is missing or old: daily candles cannot be fetched"
+        "The list of signals is missing or old: daily candles cannot be had or kept"
         => "it is tried again twice a minute; if it lasts, see the feeds and the log",
     LANE_PANICKED "lane_panicked" Note
         "A job failed by a fault of the program ({})"

@@ -214,3 +214,37 @@ fn after_a_refused_request_the_next_is_bare() {
     bench.speak(1_050, 0);
     assert!(!bench.slot.bare);
 }
+
+#[test]
+fn prices_that_move_but_are_old_put_the_clock_in_doubt_and_stuck_ones_do_not() {
+    let hour_ms = 3_600_000;
+    let ahead = |bench: &Bench, at_ms: u64| {
+        let now = Timestamp::from_millisecond(bench.now.as_millisecond() + at_ms as i64).unwrap();
+        bench.slot.clock_ahead_ms(bench.pace, now, at_ms)
+    };
+    let mut bench = bench(500);
+    bench.speak(1_000, 500);
+    bench.speak(2_000, 500);
+    assert_eq!(ahead(&bench, 2_000), None);
+    bench.speak(3_000, hour_ms);
+    assert_eq!(ahead(&bench, 3_000), Some(hour_ms));
+    assert!(!bench.speaks(3_000));
+    // Nothing moved it since.
+    assert_eq!(ahead(&bench, 40_000), None);
+    bench.slot.world_ahead_ms = Some(hour_ms);
+    assert_eq!(ahead(&bench, 40_000), Some(-hour_ms));
+}
+
+#[test]
+fn a_feed_that_was_stuck_before_it_was_asked_says_nothing_of_the_clock() {
+    let mut bench = bench(500);
+    let stuck = bench.now - jiff::SignedDuration::from_hours(1);
+    for at_ms in [1_000, 2_000, 3_000] {
+        bench.slot.began(at_ms);
+        for lead in bench.indices.leads() {
+            bench.slot.heard(quote(&lead.symbol, stuck), at_ms);
+        }
+        bench.slot.ended(Ended::Spoke, at_ms);
+        assert_eq!(bench.slot.clock_ahead_ms(bench.pace, bench.now, at_ms), None);
+    }
+}

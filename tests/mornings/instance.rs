@@ -1,6 +1,9 @@
 //! A second instance is started on the state of the first.
 
+use std::net::TcpListener;
+
 use super::morning::Morning;
+use crate::commands::{bhav, expect_screen, run, state_flag};
 use crate::service::process::refused;
 use crate::service::support::{Client, SNAPSHOT, until};
 
@@ -18,10 +21,26 @@ fn a_second_instance_on_the_state_is_refused_and_the_first_goes_on() {
     assert!(said.contains(morning.state.to_str().unwrap()), "{said}");
     morning.serves(&mut client, "broker_a", false);
     // Who looks where the second one would have been is told that there is a first.
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = nowhere.local_addr().unwrap().to_string();
     drop(nowhere);
     let status = morning.told(&address, "silent");
     assert_eq!(status.code, Some(2), "{}", status.screen);
     morning.well(&program.address);
+}
+
+/// As with every connection taken: the kernel keeps the caller waiting, and nobody takes the call.
+#[test]
+fn a_service_that_takes_no_connection_is_told_from_one_that_is_not_there() {
+    let morning = Morning::at("2026-11-20T11:00:00+05:30");
+    let program = morning.start();
+    let crowded = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("--url=http://{}", crowded.local_addr().unwrap());
+    let ran = run(&mut bhav(&["status", &url, &state_flag(&morning.state)]));
+    assert_eq!(ran.code, Some(2), "{}", ran.out);
+    expect_screen(&ran.out);
+    for part in ["takes no further connection or hangs", "raise BHAV_MAX_CONNECTIONS"] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+    drop(program);
 }

@@ -108,6 +108,8 @@ fn everybody_who_comes_back_at_once_is_answered() {
     ));
     // What they ask for is there, or one call brings it for all; the rest is the start's own.
     assert!(asked_more < 500, "{asked_more} calls for {clients} clients");
+    // The city may be as large as the limit on connections, and status needs one.
+    clients_left.truncate(1);
     morning.well(&program.address);
     morning.serves(&mut clients_left[0], "broker_a", false);
 }

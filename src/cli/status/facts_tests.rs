@@ -189,3 +189,33 @@ fn whatever_is_wrong_fits_on_one_screen() {
     assert!(text.contains("more: bhav status --json"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
 }
+
+#[test]
+fn a_wrong_clock_is_named_in_the_place_of_what_follows_from_it() {
+    let mute = OK
+        .replace(r#""state":"ok""#, r#""state":"mute""#)
+        .replace(r#""standby""#, r#""mute""#)
+        .replace(r#""index":"ok""#, r#""index":"stale""#)
+        .replace(r#""status":"ok""#, r#""status":"degraded""#);
+    let wrong = |ahead_ms: i64| {
+        let clock = format!(r#""clock":{{"ahead_of_exchange_ms":{ahead_ms}}},"lanes""#);
+        facts(said(&mute.replace(r#""lanes""#, &clock)))
+    };
+    for (ahead_ms, words) in [(3_600_000, "1 h 0 min ahead of"), (-3_600_000, "1 h 0 min behind")] {
+        let facts = wrong(ahead_ms);
+        assert_eq!(names(&facts), ["exchange_time_apart", "snapshot_old"]);
+        assert!(facts.troubles[0].cause.contains(words), "{}", facts.troubles[0].cause);
+    }
+    assert!(names(&facts(said(&mute))).contains(&"feeds_dead"));
+}
+
+#[test]
+fn signals_that_fail_and_a_log_that_is_lost_are_named() {
+    let failing = OK
+        .replace(r#""signals":"ok""#, r#""signals":"failing""#)
+        .replace(r#""status":"ok""#, r#""status":"degraded""#)
+        .replace(r#""lanes""#, r#""log":{"lines_dropped":0,"writes_failed":5},"lanes""#);
+    let facts = facts(said(&failing));
+    assert_eq!(names(&facts), ["signals_fail", "log_lost"]);
+    assert_eq!((facts.status, facts.troubles[1].severity), ("degraded", Severity::Note));
+}

@@ -123,6 +123,8 @@ fn is_starting(answer: &Answer) -> bool {
 /// The state directory tells whether it is gone or only silent.
 fn unreachable(error: &str, config: &Config) -> Trouble {
     let row = match state_lock::in_use(&config.state_dir) {
+        // It was reached, or the kernel holds the connection for it.
+        Some(true) if error.contains("timeout") => &cures::NO_ROOM,
         Some(true) => &cures::SILENT,
         Some(false) if config.state_dir.exists() => &cures::NOT_RUNNING,
         _ => &cures::UNREACHABLE,
