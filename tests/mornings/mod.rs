@@ -2,8 +2,6 @@
 //! program in a simulated world. Each scene asks three things: is anything wrong served without a
 //! mark, does `bhav status` name the cause and the cure, and does it mend itself where it should.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "seen where a test fails")]
-
 mod clock;
 mod disk;
 mod feeds;
