@@ -1,16 +1,19 @@
 //! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was
 //! seen then, so asking never blocks on a broken part.
 
+mod states;
+
 use serde::Serialize;
 
+use self::states::{clock_ahead_ms, feed_state, index_state, instruments_state, quotes_state};
 use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
 use super::vitals::{FeedVitals, SnapshotVitals, Vitals};
 use crate::base::{Source, ist};
-use crate::brokers::Readiness;
 use crate::cache::answers::AnswersStats;
+use crate::cache::l2::L2Stats;
 use crate::http::Prepared;
 use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
@@ -258,12 +261,7 @@ fn report(scheduler: &Scheduler) -> Health {
             waiting: parts.misses.stats().waiters + parts.probes.stats().waiters,
         },
         cache_answers: parts.answers.stats().into(),
-        cache_l2: CacheL2 {
-            backend: l2.backend,
-            hits: l2.hits,
-            misses: l2.misses,
-            errors: l2.errors,
-        },
+        cache_l2: cache_l2(l2),
         warmers: Warmers {
             index,
             quotes: quotes_state(scheduler, now_mono_ms),
@@ -287,49 +285,19 @@ fn report(scheduler: &Scheduler) -> Health {
         ]
         .map(|lane| lane_report(lane))
         .into(),
-        log: LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() },
+        log: log_report(),
         clock: ClockReport { ahead_of_exchange_ms: clock_ahead_ms(scheduler, now_mono_ms) },
         disclaimer: DISCLAIMER,
     }
 }
 
-fn clock_ahead_ms(scheduler: &Scheduler, now_mono_ms: u64) -> Option<i64> {
-    let now = scheduler.parts.clock.now();
-    let slots = [Some(&scheduler.broker_a), scheduler.public.as_ref()];
-    slots.into_iter().flatten().find_map(|slot| {
-        slot.clock_ahead_ms(scheduler.policy.pace(slot.feed.source()), now, now_mono_ms)
-    })
+fn cache_l2(stats: L2Stats) -> CacheL2 {
+    let L2Stats { backend, hits, misses, errors, .. } = stats;
+    CacheL2 { backend, hits, misses, errors }
 }
 
-fn index_state(scheduler: &Scheduler) -> &'static str {
-    match &scheduler.snapshot {
-        None if scheduler.slots_failed() => "failing",
-        None => "starting",
-        Some(snapshot) if snapshot.market.stale => "stale",
-        Some(_) => "ok",
-    }
-}
-
-fn quotes_state(scheduler: &Scheduler, now_mono_ms: u64) -> &'static str {
-    let slots = [Some(&scheduler.broker_a), scheduler.public.as_ref()];
-    let speaks = |slot: &FeedSlot| scheduler.speaks(slot, now_mono_ms);
-    let slots = || slots.into_iter().flatten();
-    match (slots().any(speaks), scheduler.slots_failed()) {
-        (true, _) => "ok",
-        (false, true) => "failing",
-        (false, false) if slots().any(|slot| slot.succeeded_mono_ms.is_some()) => "stale",
-        (false, false) => "starting",
-    }
-}
-
-fn instruments_state(scheduler: &Scheduler) -> &'static str {
-    let fetched = scheduler.parts.instruments.load().origin() == crate::market::Origin::BrokerA;
-    match (&scheduler.instruments.failure, fetched) {
-        (Some(_), _) => "failing",
-        (None, true) => "ok",
-        // The embedded list serves until a token brings the day's.
-        (None, false) => "paused",
-    }
+fn log_report() -> LogReport {
+    LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
 }
 
 fn market(scheduler: &Scheduler) -> Market {
@@ -365,36 +333,6 @@ fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Fee
         rounds: slot.rounds,
         failures: slot.failures,
         failure: slot.failure.clone(),
-    }
-}
-
-/// The cause first, where one is known: what an operator would mend.
-fn feed_state(scheduler: &Scheduler, slot: &FeedSlot, now_mono_ms: u64) -> &'static str {
-    let now = scheduler.parts.clock.now();
-    let status = scheduler.parts.token.status(now);
-    let is_broker_a = slot.feed.source() == Source::BrokerA;
-    let pace = scheduler.policy.pace(slot.feed.source());
-    match slot.feed.readiness() {
-        Readiness::Off => return "off",
-        Readiness::NoPermission => return "no_permission",
-        Readiness::NoToken if status.initialized => return "token_dead",
-        Readiness::NoToken => return "no_token",
-        Readiness::Open(_) => return "open",
-        _ if is_broker_a && status.no_permission => return "no_permission",
-        Readiness::Paced(_) | Readiness::Ready => {}
-    }
-    if slot.hangs(pace, now_mono_ms) {
-        return "hanging";
-    }
-    let in_use = is_broker_a || !scheduler.speaks(&scheduler.broker_a, now_mono_ms);
-    match slot.failure {
-        _ if scheduler.speaks(slot, now_mono_ms) => "ok",
-        Some(_) => "failing",
-        // Nobody has asked it for a while, or ever.
-        None if !in_use || slot.rounds == 0 => "standby",
-        None if slot.is_mute(pace, now, now_mono_ms) => "mute",
-        None if slot.succeeded_mono_ms.is_none() => "starting",
-        None => "stale",
     }
 }
 

@@ -43,7 +43,7 @@ impl Morning {
         self.arranged(bhav(&self.flags(listen).each_ref().map(String::as_str)))
     }
 
-    pub fn flags(&self, listen: &str) -> [String; 11] {
+    pub fn flags(&self, listen: &str) -> [String; 12] {
         [
             "serve".to_owned(),
             format!("--listen={listen}"),
@@ -55,6 +55,7 @@ impl Morning {
             "--public-batch-interval-ms=1000".to_owned(),
             "--upstream-breaker-open-ms=200".to_owned(),
             "--upstream-breaker-open-max-ms=400".to_owned(),
+            "--admin-listen=127.0.0.1:0".to_owned(),
             // Everybody registers from one address.
             "--login-attempts-per-minute=0".to_owned(),
         ]
