@@ -2,6 +2,7 @@
 //! raise.
 
 use std::collections::BTreeSet;
+use std::process::Stdio;
 
 use super::scrape::{Scrape, labels};
 use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
@@ -251,7 +252,11 @@ fn the_listener_takes_few_connections_and_no_bodies() {
 #[test]
 fn the_demo_serves_metrics_on_a_port_of_its_own() {
     let state = tempfile::tempdir().unwrap();
-    let program = super::process::demo(state.path());
+    // As it is by itself, without what tests set.
+    let mut command = super::process::bhav(&["demo", "--listen=127.0.0.1:0"]);
+    command.arg(format!("--state-dir={}", state.path().display())).env_remove("BHAV_ADMIN_LISTEN");
+    command.arg("--now=2026-11-20T11:00:00+05:30").stderr(Stdio::null());
+    let program = super::process::Program::of(&mut command);
     let url = program.printed.lines().find_map(|line| line.strip_prefix("metrics on http://"));
     let address = url.unwrap().strip_suffix("/metrics").unwrap().to_owned();
     let mut client = Client::connect(&program.address);

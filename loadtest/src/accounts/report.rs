@@ -254,8 +254,8 @@ impl Accounts {
         let _ = write!(
             out,
             "\nRevaluation at the close: {} points in {} pages with {} closing prices, {:.1} s \
-             from start to last point, of these {:.1} s for the pages; {:.1} s of CPU; RSS {:.1} MiB \
-             at the beginning, {:.1} MiB at its height.\n\n",
+             from start to last point, of these {:.1} s for the pages; {:.1} s of CPU; RSS \
+             {:.1} MiB at the beginning, {:.1} MiB at its height.\n\n",
             evening.points,
             evening.pages,
             evening.priced,
