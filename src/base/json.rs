@@ -33,7 +33,7 @@ const COUNT_MAX: usize = 256;
 
 /// The members of the one object in `body`, in order, undecoded: names and JSON texts. Names with
 /// escapes are left out: no field of ours has one. `None` if it is not an object, is nested too
-/// deeply, or has more than [`COUNT_MAX`] members. Copies nothing of the values.
+/// deeply, or has more than `COUNT_MAX` members. Copies nothing of the values.
 pub fn members(body: &[u8]) -> Option<Vec<(&str, &str)>> {
     // An error about another kind of value would quote it.
     let members: Members<'_> = split(body, b'{')?;
