@@ -61,18 +61,22 @@ fn signals(c: &mut Criterion) {
     let columns: Vec<(&str, Columns)> =
         histories.iter().map(|h| (h.symbol.as_str(), Columns::of(&h.candles))).collect();
     let detector = Detector::default();
+    let ranked = || {
+        let mut signals = Vec::new();
+        for (symbol, columns) in black_box(&columns) {
+            signals.extend(detector.newest(columns).into_iter().map(|key| Signal {
+                symbol,
+                key,
+                weight: universe.weigh(key, last),
+            }));
+        }
+        signals.sort_by(rank);
+        signals
+    };
     let mut group = c.benchmark_group("signals of 200 symbols");
     group.bench_function("newest bar, confidence, ranking", |b| {
         b.iter(|| {
-            let mut signals = Vec::new();
-            for (symbol, columns) in black_box(&columns) {
-                signals.extend(detector.newest(columns).into_iter().map(|key| Signal {
-                    symbol,
-                    key,
-                    weight: universe.weigh(key, last),
-                }));
-            }
-            signals.sort_by(rank);
+            let signals = ranked();
             assert_eq!(signals.len(), of_last.len());
             signals
         });
@@ -81,15 +85,7 @@ fn signals(c: &mut Criterion) {
     let mut second = 0;
     group.bench_function("newest bar, confidence, ranking, publishing", |b| {
         b.iter(|| {
-            let mut signals = Vec::new();
-            for (symbol, columns) in black_box(&columns) {
-                signals.extend(detector.newest(columns).into_iter().map(|key| Signal {
-                    symbol,
-                    key,
-                    weight: universe.weigh(key, last),
-                }));
-            }
-            signals.sort_by(rank);
+            let signals = ranked();
             let list = SignalList {
                 as_of: universe.dates()[last],
                 signals: signals.iter().map(listed).collect(),

@@ -109,3 +109,30 @@ pub struct DocumentedReply {
     /// `None` is success with zero rows.
     pub answer: Option<SyncErrorKind>,
 }
+
+const JSON: &str = "application/json";
+const HTML: &str = "text/html";
+
+impl DocumentedReply {
+    /// A document; `answer` is `None` for what is a success.
+    pub(super) const fn json(
+        call: &'static str,
+        meaning: &'static str,
+        http_status: u16,
+        body: &'static str,
+        answer: Option<SyncErrorKind>,
+    ) -> Self {
+        Self { call, meaning, http_status, content_type: JSON, body, answer }
+    }
+
+    /// A page for people, or nothing at all, where a document should be.
+    pub(super) const fn page(
+        call: &'static str,
+        meaning: &'static str,
+        http_status: u16,
+        body: &'static str,
+        answer: SyncErrorKind,
+    ) -> Self {
+        Self { call, meaning, http_status, content_type: HTML, body, answer: Some(answer) }
+    }
+}

@@ -4,32 +4,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Stdio;
 
-use bhav::config::Config;
-use sonic_rs::JsonValueTrait;
-
 use super::{Ran, bhav, run, run_with};
 use crate::service::support::{Scene, Service, TRADING};
-
-/// Both brokers' apps are known to the service; nobody has logged in.
-fn config(scene: &Scene) -> Config {
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    config.broker_a.api_secret = Some("simsecreta".into());
-    config.broker_b.url = scene.sim.broker_b_url();
-    config.broker_b.api_key = Some("sim+key=b&1".into());
-    config.broker_b.api_secret = Some("simsecretb".into());
-    config
-}
-
-fn code_a(scene: &Scene) -> String {
-    let json = scene.control("POST", "broker_a/request_token", "").json();
-    json["request_token"].as_str().unwrap().to_owned()
-}
-
-fn code_b(scene: &Scene) -> String {
-    let json = scene.control("POST", "broker_b/api_session", "").json();
-    json["api_session"].as_str().unwrap().to_owned()
-}
 
 fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> Ran {
     let url = format!("--url=http://{}", service.0.address());
@@ -39,8 +15,8 @@ fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> 
 #[test]
 fn a_pasted_address_gives_the_service_broker_a_s_token() {
     let scene = Scene::at(TRADING);
-    let service = scene.start_with(&config(&scene));
-    let code = code_a(&scene);
+    let service = scene.start_with(&scene.config_without_tokens());
+    let code = scene.request_token();
     let pasted = format!("https://127.0.0.1/?action=login&request_token={code}&status=success\n");
     let ran = token(&service, "a", &[("BROKERA_API_KEY", "simkeya")], &pasted);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -55,13 +31,13 @@ fn a_pasted_address_gives_the_service_broker_a_s_token() {
 #[test]
 fn a_bare_code_gives_it_broker_b_s_and_a_wrong_one_is_told() {
     let scene = Scene::at(TRADING);
-    let service = scene.start_with(&config(&scene));
+    let service = scene.start_with(&scene.config_without_tokens());
     let key = [("BROKERB_API_KEY", "sim+key=b&1")];
     let ran = token(&service, "b", &key, "00000000\n");
     assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
     assert!(ran.err.contains("does not accept the code: wrong, used or expired"), "{}", ran.err);
     assert!(!ran.err.contains("00000000"), "{}", ran.err);
-    let ran = token(&service, "b", &key, &code_b(&scene));
+    let ran = token(&service, "b", &key, &scene.api_session());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(ran.out, "broker B: the token is valid until 2026-11-21 00:00 IST\n");
     assert!(ran.err.contains("login?api_key=sim%2Bkey%3Db%261\n"), "{}", ran.err);
@@ -71,16 +47,16 @@ fn a_bare_code_gives_it_broker_b_s_and_a_wrong_one_is_told() {
 #[test]
 fn the_administrators_secret_goes_along_and_its_lack_is_told() {
     let scene = Scene::at(TRADING);
-    let mut config = config(&scene);
+    let mut config = scene.config_without_tokens();
     config.broker_b.admin_secret = Some("s3cr3t \"quoted\"".into());
     let service = scene.start_with(&config);
-    let ran = token(&service, "b", &[], &code_b(&scene));
+    let ran = token(&service, "b", &[], &scene.api_session());
     assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
     assert!(ran.err.contains("BROKERB_ADMIN_SECRET"), "{}", ran.err);
     assert!(ran.err.contains("api_key=YOUR_API_KEY"), "{}", ran.err);
     assert!(ran.err.contains("BROKERB_API_KEY_FILE"), "{}", ran.err);
     let secret = [("BROKERB_ADMIN_SECRET", "s3cr3t \"quoted\"")];
-    let ran = token(&service, "b", &secret, &code_b(&scene));
+    let ran = token(&service, "b", &secret, &scene.api_session());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(!ran.err.contains("s3cr3t") && !ran.out.contains("s3cr3t"));
     service.0.stop();
@@ -89,9 +65,9 @@ fn the_administrators_secret_goes_along_and_its_lack_is_told() {
 #[test]
 fn a_code_in_the_command_line_is_taken_with_a_warning() {
     let scene = Scene::at(TRADING);
-    let service = scene.start_with(&config(&scene));
+    let service = scene.start_with(&scene.config_without_tokens());
     let url = format!("--url=http://{}", service.0.address());
-    let ran = run(&mut bhav(&["token", "a", &url, "--code", &code_a(&scene)]));
+    let ran = run(&mut bhav(&["token", "a", &url, "--code", &scene.request_token()]));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.err.contains("warning: a code in the command line is visible"), "{}", ran.err);
     service.0.stop();

@@ -1,6 +1,5 @@
 //! The administrator's routes: who may activate the shared tokens, and what becomes of it.
 
-use bhav::config::Config;
 use sonic_rs::JsonValueTrait;
 
 use super::support::{Answer, Client, Scene, Service, TRADING, members, until};
@@ -9,27 +8,6 @@ const A: &str = "/brokera/activate";
 const B: &str = "/brokerb/activate";
 
 type Mint = fn(&Scene) -> String;
-
-/// Both brokers' apps are known; nobody has logged in.
-fn config(scene: &Scene) -> Config {
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    config.broker_a.api_secret = Some("simsecreta".into());
-    config.broker_b.url = scene.sim.broker_b_url();
-    config.broker_b.api_key = Some("sim+key=b&1".into());
-    config.broker_b.api_secret = Some("simsecretb".into());
-    config
-}
-
-fn request_token(scene: &Scene) -> String {
-    let json = scene.control("POST", "broker_a/request_token", "").json();
-    json["request_token"].as_str().unwrap().to_owned()
-}
-
-fn api_session(scene: &Scene) -> String {
-    let json = scene.control("POST", "broker_b/api_session", "").json();
-    json["api_session"].as_str().unwrap().to_owned()
-}
 
 fn post(service: &Service, path: &str, body: &str) -> Answer {
     service.client().send_json("POST", path, "", body)
@@ -42,9 +20,9 @@ fn code(name: &str, value: &str) -> String {
 #[test]
 fn broker_a_is_activated_and_the_feed_takes_the_token_at_once() {
     let scene = Scene::at(TRADING);
-    let service = scene.start_with(&config(&scene));
+    let service = scene.start_with(&scene.config_without_tokens());
     service.snapshot_where("public", |json| json["market"]["source"] == "public");
-    let token = request_token(&scene);
+    let token = scene.request_token();
     let answer = post(&service, A, &code("request_token", &token));
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
     let json = answer.json();
@@ -70,12 +48,12 @@ fn broker_a_is_activated_and_the_feed_takes_the_token_at_once() {
 #[test]
 fn broker_b_is_activated_until_midnight() {
     let scene = Scene::at(TRADING);
-    let service = scene.start_with(&config(&scene));
+    let service = scene.start_with(&scene.config_without_tokens());
     let status = service.get("/brokerb/status");
     assert_eq!((status.status, status.header("cache-control")), (200, Some("no-store")));
     assert_eq!(members(&status.json()), ["initialized", "valid"]);
     assert!(status.json()["initialized"] == false && status.json()["valid"] == false);
-    let answer = post(&service, B, &code("api_session", &api_session(&scene)));
+    let answer = post(&service, B, &code("api_session", &scene.api_session()));
     let json = answer.json();
     assert_eq!(answer.status, 200, "{json}");
     assert_eq!(members(&json), ["initialized", "valid", "set_at", "expires_at"]);
@@ -90,7 +68,7 @@ fn broker_b_is_activated_until_midnight() {
 #[test]
 fn without_a_secret_only_a_direct_local_client_may() {
     let scene = Scene::at(TRADING);
-    let service = scene.start_with(&config(&scene));
+    let service = scene.start_with(&scene.config_without_tokens());
     for line in [
         "X-Forwarded-For: 203.0.113.7\r\n",
         "Forwarded: for=203.0.113.7\r\n",
@@ -106,7 +84,7 @@ fn without_a_secret_only_a_direct_local_client_may() {
     assert_eq!(json["errors"][0]["field"], "api_session");
     service.0.stop();
     // A proxy on this machine is not direct.
-    let mut config = config(&scene);
+    let mut config = scene.config_without_tokens();
     config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     let service = scene.start_with(&config);
     post(&service, A, "{}").expect_problem(403, "admin_local_only");
@@ -117,11 +95,11 @@ fn without_a_secret_only_a_direct_local_client_may() {
 #[test]
 fn with_a_secret_it_is_demanded_of_everybody() {
     let scene = Scene::at(TRADING);
-    let mut config = config(&scene);
+    let mut config = scene.config_without_tokens();
     config.broker_a.admin_secret = Some("open sesame".into());
     config.broker_b.admin_secret = Some("another".into());
     let service = scene.start_with(&config);
-    let session = api_session(&scene);
+    let session = scene.api_session();
     let with = |secret: &str| format!("{{\"api_session\":\"{session}\",\"secret\":{secret}}}");
     let refused = |body: &str| post(&service, B, body).expect_problem(403, "admin_secret_invalid");
     refused(&code("api_session", &session));
@@ -129,7 +107,7 @@ fn with_a_secret_it_is_demanded_of_everybody() {
     refused(&with("\"open sesame\""));
     assert_eq!(post(&service, B, &with("\"another\"")).status, 200);
     // From behind a proxy too, for who has the secret.
-    let session = request_token(&scene);
+    let session = scene.request_token();
     let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
     let answer = service.client().send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
     assert_eq!(answer.status, 200);
@@ -139,7 +117,7 @@ fn with_a_secret_it_is_demanded_of_everybody() {
 #[test]
 fn guesses_are_limited_by_address() {
     let scene = Scene::at(TRADING);
-    let mut config = config(&scene);
+    let mut config = scene.config_without_tokens();
     config.broker_b.admin_secret = Some("open sesame".into());
     config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     let service = scene.start_with(&config);
@@ -163,13 +141,13 @@ fn guesses_are_limited_by_address() {
 #[test]
 fn what_the_broker_does_has_its_answer() {
     let scene = Scene::at(TRADING);
-    let mut config = config(&scene);
+    let mut config = scene.config_without_tokens();
     config.upstream.read_timeout_ms = 300;
     config.upstream.total_timeout_ms = 400;
     config.upstream.sync_timeout_ms = 400;
     for (route, path, name, mint) in [
-        ("broker_a.session", A, "request_token", request_token as Mint),
-        ("broker_b.customerdetails", B, "api_session", api_session as Mint),
+        ("broker_a.session", A, "request_token", Scene::request_token as Mint),
+        ("broker_b.customerdetails", B, "api_session", Scene::api_session as Mint),
     ] {
         for (fault, status, problem) in [
             (r#"{"kind":"refuse"}"#, 502, "broker_unavailable"),
@@ -191,7 +169,7 @@ fn what_the_broker_does_has_its_answer() {
 #[test]
 fn without_an_app_there_is_nothing_to_activate() {
     let scene = Scene::at(TRADING);
-    let mut config = config(&scene);
+    let mut config = scene.config_without_tokens();
     config.broker_a.api_secret = None;
     config.broker_b.api_secret = None;
     let service = scene.start_with(&config);
@@ -203,7 +181,7 @@ fn without_an_app_there_is_nothing_to_activate() {
 #[test]
 fn bodies_are_json_of_the_right_shape() {
     let scene = Scene::at(TRADING);
-    let service = scene.start_with(&config(&scene));
+    let service = scene.start_with(&scene.config_without_tokens());
     let mut client: Client = service.client();
     let plain = "POST /brokerb/activate HTTP/1.1\r\nHost: bhav\r\nContent-Length: 2\r\n\r\n{}";
     client.exchange(plain, true).expect_problem(415, "unsupported_media_type");

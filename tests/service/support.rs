@@ -75,6 +75,29 @@ impl Scene {
         config
     }
 
+    /// Both brokers' apps are known to the service; nobody has logged in.
+    pub fn config_without_tokens(&self) -> Config {
+        let mut config = self.config();
+        config.broker_a.access_token = None;
+        config.broker_a.api_secret = Some("simsecreta".into());
+        config.broker_b.url = self.sim.broker_b_url();
+        config.broker_b.api_key = Some("sim+key=b&1".into());
+        config.broker_b.api_secret = Some("simsecretb".into());
+        config
+    }
+
+    /// A one-time code of broker A's login page.
+    pub fn request_token(&self) -> String {
+        let json = self.control("POST", "broker_a/request_token", "").json();
+        json["request_token"].as_str().unwrap().to_owned()
+    }
+
+    /// The same of broker B's.
+    pub fn api_session(&self) -> String {
+        let json = self.control("POST", "broker_b/api_session", "").json();
+        json["api_session"].as_str().unwrap().to_owned()
+    }
+
     pub fn start(&self) -> Service {
         self.start_with(&self.config())
     }

@@ -1,13 +1,11 @@
 //! Every documented reply of broker A to a sync, and what we make of it. Constant data; the tests
 //! of the answers' reader go through it, and the table in the documentation is made of it.
 
-use crate::brokers::{DocumentedReply, SyncErrorKind};
+use crate::brokers::{DocumentedReply as Reply, SyncErrorKind};
 
 const SESSION: &str = "POST /session/token";
 const HOLDINGS: &str = "GET /portfolio/holdings";
 const POSITIONS: &str = "GET /portfolio/positions";
-const JSON: &str = "application/json";
-const HTML: &str = "text/html";
 
 const OUTAGE: &str = "<html><head><title>502 Bad Gateway</title></head><body></body></html>";
 
@@ -23,112 +21,92 @@ macro_rules! error {
     };
 }
 
-const fn reply(
-    call: &'static str,
-    meaning: &'static str,
-    http_status: u16,
-    body: &'static str,
-    answer: Option<SyncErrorKind>,
-) -> DocumentedReply {
-    DocumentedReply { call, meaning, http_status, content_type: JSON, body, answer }
-}
-
-const fn page(
-    call: &'static str,
-    meaning: &'static str,
-    http_status: u16,
-    body: &'static str,
-    answer: SyncErrorKind,
-) -> DocumentedReply {
-    DocumentedReply { call, meaning, http_status, content_type: HTML, body, answer: Some(answer) }
-}
-
 use SyncErrorKind::{CodeRefused, KeyRefused, Malformed, NotPermitted, RateLimited, Unavailable};
 
 /// The list, by call.
 #[rustfmt::skip]
-pub const REPLIES: &[DocumentedReply] = &[
-    reply(SESSION, "request token wrong, used or too old", 403,
+pub const REPLIES: &[Reply] = &[
+    Reply::json(SESSION, "request token wrong, used or too old", 403,
         error!("TokenException", "Token is invalid or has expired."), Some(CodeRefused)),
-    reply(SESSION, "API secret wrong", 403,
+    Reply::json(SESSION, "API secret wrong", 403,
         error!("TokenException", "Invalid `checksum`."), Some(KeyRefused)),
-    reply(SESSION, "API key wrong", 403,
+    Reply::json(SESSION, "API key wrong", 403,
         error!("TokenException", "Invalid `api_key`."), Some(KeyRefused)),
-    reply(SESSION, "API key wrong", 400,
+    Reply::json(SESSION, "API key wrong", 400,
         error!("InputException", "Invalid `api_key`."), Some(KeyRefused)),
-    reply(SESSION, "request token missing or misshapen", 400,
+    Reply::json(SESSION, "request token missing or misshapen", 400,
         error!("InputException", "Missing or empty field `request_token`"), Some(CodeRefused)),
-    reply(SESSION, "account has a problem", 403,
+    Reply::json(SESSION, "account has a problem", 403,
         error!("UserException", "User account is not active."), Some(NotPermitted)),
-    reply(SESSION, "second factor has a problem", 403,
+    Reply::json(SESSION, "second factor has a problem", 403,
         error!("TwoFAException", "Two factor authentication is pending."), Some(NotPermitted)),
-    reply(SESSION, "app not permitted", 403,
+    Reply::json(SESSION, "app not permitted", 403,
         error!("PermissionException", "The user is not enabled for the app."), Some(NotPermitted)),
-    reply(SESSION, "too many requests", 429,
+    Reply::json(SESSION, "too many requests", 429,
         error!("NetworkException", "Too many requests"), Some(RateLimited)),
-    reply(SESSION, "success without an access token", 200,
+    Reply::json(SESSION, "success without an access token", 200,
         r#"{"status":"success","data":{"user_id":"XX0000","access_token":""}}"#, Some(Malformed)),
-    reply(HOLDINGS, "session ended in between", 403,
+    Reply::json(HOLDINGS, "session ended in between", 403,
         error!("TokenException", "Incorrect `api_key` or `access_token`."), Some(CodeRefused)),
-    reply(HOLDINGS, "app lacks the permission", 403,
+    Reply::json(HOLDINGS, "app lacks the permission", 403,
         error!("PermissionException", "Insufficient permission for that call."),
         Some(NotPermitted)),
-    reply(HOLDINGS, "app lacks the permission, other spelling", 403,
+    Reply::json(HOLDINGS, "app lacks the permission, other spelling", 403,
         error!("PermissionError", "Insufficient permission for that call."), Some(NotPermitted)),
-    reply(HOLDINGS, "account has a problem", 403,
+    Reply::json(HOLDINGS, "account has a problem", 403,
         error!("UserException", "User account is not active."), Some(NotPermitted)),
-    reply(HOLDINGS, "second factor has a problem", 403,
+    Reply::json(HOLDINGS, "second factor has a problem", 403,
         error!("TwoFAException", "Two factor authentication is pending."), Some(NotPermitted)),
-    reply(HOLDINGS, "bad parameter, though there are none", 400,
+    Reply::json(HOLDINGS, "bad parameter, though there are none", 400,
         error!("InputException", "Invalid parameter."), Some(Malformed)),
-    reply(HOLDINGS, "error of orders (Python client's status)", 500,
+    Reply::json(HOLDINGS, "error of orders (Python client's status)", 500,
         error!("OrderException", "Order request failed."), Some(Unavailable)),
-    reply(HOLDINGS, "error of orders (Go client's status)", 400,
+    Reply::json(HOLDINGS, "error of orders (Go client's status)", 400,
         error!("OrderException", "Order request failed."), Some(Unavailable)),
-    reply(HOLDINGS, "error of margins", 400,
+    Reply::json(HOLDINGS, "error of margins", 400,
         error!("MarginException", "Insufficient funds."), Some(Unavailable)),
-    reply(HOLDINGS, "error of holdings in orders", 428,
+    Reply::json(HOLDINGS, "error of holdings in orders", 428,
         error!("HoldingException", "Insufficient holdings."), Some(Unavailable)),
-    reply(HOLDINGS, "broker's order system unreachable", 503,
+    Reply::json(HOLDINGS, "broker's order system unreachable", 503,
         error!("NetworkException", "Gateway timed out."), Some(Unavailable)),
-    reply(HOLDINGS, "too many requests", 429,
+    Reply::json(HOLDINGS, "too many requests", 429,
         error!("NetworkException", "Too many requests"), Some(RateLimited)),
-    reply(HOLDINGS, "too many requests under another status", 503,
+    Reply::json(HOLDINGS, "too many requests under another status", 503,
         error!("NetworkException", "Too many requests"), Some(RateLimited)),
-    reply(HOLDINGS, "bad answer of the back end (Python client's status)", 502,
+    Reply::json(HOLDINGS, "bad answer of the back end (Python client's status)", 502,
         error!("DataException", "Unknown Content-Type received."), Some(Unavailable)),
-    reply(HOLDINGS, "bad answer of the back end (Go client's status)", 504,
+    Reply::json(HOLDINGS, "bad answer of the back end (Go client's status)", 504,
         error!("DataException", "Error fetching data."), Some(Unavailable)),
-    reply(HOLDINGS, "unclassified error", 500,
+    Reply::json(HOLDINGS, "unclassified error", 500,
         error!("GeneralException", "Something went wrong. Please try again."), Some(Unavailable)),
-    reply(HOLDINGS, "error inside a 200", 200,
+    Reply::json(HOLDINGS, "error inside a 200", 200,
         error!("GeneralException", "Something went wrong. Please try again."), Some(Unavailable)),
-    reply(HOLDINGS, "error type that nobody documents", 418,
+    Reply::json(HOLDINGS, "error type that nobody documents", 418,
         error!("TeapotException", "I am one."), Some(Unavailable)),
-    reply(HOLDINGS, "error without a type", 404,
+    Reply::json(HOLDINGS, "error without a type", 404,
         r#"{"status":"error","message":"Route not found"}"#, Some(Malformed)),
-    reply(HOLDINGS, "route gone", 410,
+    Reply::json(HOLDINGS, "route gone", 410,
         error!("GeneralException", "Gone"), Some(Unavailable)),
-    page(HOLDINGS, "page of the edge in front of the broker", 502, OUTAGE, Unavailable),
-    page(HOLDINGS, "page of the edge in front of the broker", 429, OUTAGE, RateLimited),
-    page(HOLDINGS, "page of somebody with a 200", 200, OUTAGE, Malformed),
-    page(HOLDINGS, "page of a firewall", 403, OUTAGE, Malformed),
-    page(HOLDINGS, "empty body", 200, "", Malformed),
-    page(HOLDINGS, "empty body of an outage", 503, "", Unavailable),
-    reply(HOLDINGS, "success without data", 200, r#"{"status":"success"}"#, Some(Malformed)),
-    reply(HOLDINGS, "row without quantity", 200,
+    Reply::page(HOLDINGS, "page of the edge in front of the broker", 502, OUTAGE, Unavailable),
+    Reply::page(HOLDINGS, "page of the edge in front of the broker", 429, OUTAGE, RateLimited),
+    Reply::page(HOLDINGS, "page of somebody with a 200", 200, OUTAGE, Malformed),
+    Reply::page(HOLDINGS, "page of a firewall", 403, OUTAGE, Malformed),
+    Reply::page(HOLDINGS, "empty body", 200, "", Malformed),
+    Reply::page(HOLDINGS, "empty body of an outage", 503, "", Unavailable),
+    Reply::json(HOLDINGS, "success without data", 200, r#"{"status":"success"}"#, Some(Malformed)),
+    Reply::json(HOLDINGS, "row without quantity", 200,
         r#"{"status":"success","data":[{"tradingsymbol":"INFY","exchange":"NSE"}]}"#,
         Some(Malformed)),
-    reply(HOLDINGS, "account with nothing", 200, r#"{"status":"success","data":[]}"#, None),
-    reply(HOLDINGS, "account with nothing, as null", 200,
+    Reply::json(HOLDINGS, "account with nothing", 200, r#"{"status":"success","data":[]}"#, None),
+    Reply::json(HOLDINGS, "account with nothing, as null", 200,
         r#"{"status":"success","data":null}"#, None),
-    reply(POSITIONS, "session ended in between", 403,
+    Reply::json(POSITIONS, "session ended in between", 403,
         error!("TokenException", "Incorrect `api_key` or `access_token`."), Some(CodeRefused)),
-    reply(POSITIONS, "success without its lists", 200,
+    Reply::json(POSITIONS, "success without its lists", 200,
         r#"{"status":"success","data":[]}"#, Some(Malformed)),
-    reply(POSITIONS, "no trades", 200,
+    Reply::json(POSITIONS, "no trades", 200,
         r#"{"status":"success","data":{"net":[],"day":[]}}"#, None),
-    reply(POSITIONS, "no trades, as null", 200,
+    Reply::json(POSITIONS, "no trades, as null", 200,
         r#"{"status":"success","data":{"net":null,"day":null}}"#, None),
-    reply(POSITIONS, "no data, as null", 200, r#"{"status":"success","data":null}"#, None),
+    Reply::json(POSITIONS, "no data, as null", 200, r#"{"status":"success","data":null}"#, None),
 ];
