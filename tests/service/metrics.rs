@@ -131,6 +131,14 @@ fn counters_only_grow_and_buckets_are_cumulative() {
     }
     assert!(after.value("bhav_store_writes_total{result=\"committed\"}") >= 1.0);
     assert!(after.value("bhav_lane_jobs_total{lane=\"crypto\",result=\"completed\"}") >= 1.0);
+    let waits = |of: &str| after.value(&format!("bhav_lane_wait_seconds_{of}"));
+    assert!(waits("count{lane=\"crypto\"}") >= 1.0);
+    assert_eq!(waits("bucket{lane=\"crypto\",le=\"+Inf\"}"), waits("count{lane=\"crypto\"}"));
+    for cache in ["l1", "l2"] {
+        let of = |figure| after.value(&format!("bhav_cache_{figure}{{cache=\"{cache}\"}}"));
+        assert!(of("bytes") > of("entries") * 50.0 && of("evictions_total") == 0.0, "{cache}");
+    }
+    assert!(after.value("bhav_cache_entries{cache=\"l1\"}") >= 2.0);
     assert!(after.value("bhav_cache_hits_total{cache=\"l1\"}") >= 1.0);
     let calls = "{upstream=\"broker_a\",class=\"quotes\",outcome=\"ok\"}";
     assert!(after.value(&format!("bhav_upstream_calls_total{calls}")) >= 1.0);
