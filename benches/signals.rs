@@ -7,12 +7,13 @@
 use std::hint::black_box;
 
 use bhav::base::candle::PRICE_E4;
-use bhav::base::{Candle, Symbol};
+use bhav::base::{Candle, Clock, Source, Symbol};
 use bhav::market::PublishedJson;
 use bhav::signals::evaluate::{History, Signal, Universe, rank};
 use bhav::signals::patterns::{Columns, Detector};
 use bhav::signals::record::WINDOW_DATES;
 use bhav::signals::{ListedSignal, SignalList};
+use bhav::store::{NewHistory, SignalStore, SqliteStore};
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::civil::Date;
 
@@ -36,9 +37,40 @@ fn history(number: usize) -> History {
     History { symbol: format!("S{number:03}"), candles: candles.collect() }
 }
 
+fn symbol(name: &str) -> Symbol {
+    Symbol::parse(&format!("NSE:{name}")).unwrap()
+}
+
+/// A database with the candles of `histories`.
+fn stored(histories: &[History]) -> (tempfile::TempDir, SqliteStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("bhav.sqlite"), 1, &Clock::system()).unwrap();
+    for history in histories {
+        store
+            .replace_candles(NewHistory {
+                symbol: symbol(&history.symbol),
+                source: Source::BrokerA,
+                simulated: false,
+                candles: history.candles.clone(),
+                suspicions: Vec::new(),
+            })
+            .unwrap();
+    }
+    (folder, store)
+}
+
+/// As the warmer reads them: through the store's own reader thread, symbol by symbol.
+fn read(store: &SqliteStore, histories: &[History]) -> Vec<History> {
+    let of = |history: &History| {
+        let candles = store.candles(&symbol(&history.symbol)).unwrap();
+        History { symbol: history.symbol.clone(), candles }
+    };
+    histories.iter().map(of).collect()
+}
+
 fn listed(signal: &Signal<'_>) -> ListedSignal {
     ListedSignal {
-        symbol: Symbol::parse(&format!("NSE:{}", signal.symbol)).unwrap(),
+        symbol: symbol(signal.symbol),
         pattern: signal.key.name().to_owned(),
         direction: signal.key.direction(),
         confidence: signal.weight.confidence,
@@ -101,8 +133,25 @@ fn signals(c: &mut Criterion) {
     });
     assert_eq!(slot.changes(), second as u64);
     group.sample_size(20);
-    group.bench_function("daily rebuild from candles", |b| {
+    group.bench_function("all patterns and their record", |b| {
         b.iter(|| Universe::examine(black_box(&histories), |_| ()));
+    });
+    let (_folder, store) = stored(&histories);
+    group.bench_function("reading the stored candles", |b| {
+        b.iter(|| {
+            let read = read(&store, &histories);
+            assert_eq!(read.iter().map(|h| h.candles.len()).sum::<usize>(), SYMBOLS * WINDOW_DATES);
+            read
+        });
+    });
+    group.bench_function("daily rebuild from the stored candles", |b| {
+        b.iter(|| {
+            let histories = read(&store, &histories);
+            let universe = Universe::examine(&histories, |_| ());
+            let found = universe.signals_on(last).len();
+            assert_eq!(found, of_last.len());
+            found
+        });
     });
     group.finish();
 }
