@@ -64,3 +64,32 @@ fn what_never_succeeded_has_no_time_of_it() {
     }
     service.0.stop();
 }
+
+#[test]
+fn the_close_counts_its_steps_in_the_evening() {
+    let scene = Scene::at("2026-11-20T18:30:00+05:30");
+    let service = scene.start_with(&scene.watched());
+    let scrape =
+        Scrape::until(&service, "the close", |scrape| succeeded(scrape, "close").is_some());
+    assert!(count(&scrape, "runs", "close") >= 1.0);
+    assert_eq!(count(&scrape, "failures", "close"), 0.0);
+    service.0.stop();
+}
+
+#[test]
+fn writes_to_a_second_level_that_is_not_there_are_no_runs() {
+    let scene = Scene::at(TRADING);
+    std::fs::create_dir(scene.state.path().join("l2.sqlite")).unwrap();
+    let service = scene.start_with(&scene.watched());
+    let written = Scrape::until(&service, "a write that went nowhere", |scrape| {
+        scrape.value("bhav_lane_jobs_total{lane=\"cache\",result=\"completed\"}") >= 1.0
+    });
+    // Its end has been heard by then.
+    let of_quotes = |scrape: &Scrape| scrape.find("bhav_warmer_runs_total{warmer=\"quotes\"}");
+    let later = Scrape::until(&service, "rounds after it", |scrape| {
+        of_quotes(scrape) > of_quotes(&written).map(|runs| runs + 1.0).or(Some(1.0))
+    });
+    assert_eq!(count(&later, "runs", "persist"), 0.0);
+    assert_eq!(succeeded(&later, "persist"), None);
+    service.0.stop();
+}
