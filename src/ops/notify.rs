@@ -40,8 +40,8 @@ pub fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("draining")]);
 }
 
-/// What takes long at start gets on: systemd waits for at least so much longer from now, also beyond
-/// the unit's own limit.
+/// What takes long at start gets on: systemd waits for at least so much longer from now, also
+/// beyond the unit's own limit.
 pub fn extend_timeout(by: Duration) {
     let usec = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
     send(&[NotifyState::ExtendTimeoutUsec(usec)]);
