@@ -38,3 +38,4 @@ mod supervised;
 pub mod support;
 mod surface;
 mod token;
+mod warmer_metrics;
