@@ -62,8 +62,21 @@ impl fmt::Display for Listing<'_> {
     }
 }
 
+/// What the operator's file says, or what is `embedded` where there is none. `parse` takes the text
+/// and the name that it has in faults.
+pub(super) fn operators<T>(
+    file: Option<&Path>,
+    embedded: fn() -> T,
+    parse: fn(&str, &str) -> Result<T, DataError>,
+) -> Result<T, DataError> {
+    match file {
+        None => Ok(embedded()),
+        Some(path) => parse(&read_file(path)?, &path.display().to_string()),
+    }
+}
+
 /// Reads an operator's file, up to [`DATA_FILE_BYTES_MAX`].
-pub(super) fn read_file(path: &Path) -> Result<String, DataError> {
+fn read_file(path: &Path) -> Result<String, DataError> {
     let unreadable = |cause| DataError::Unreadable { path: path.into(), cause };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut text = String::new();
