@@ -1,9 +1,9 @@
 //! The trading calendar as data: dated hours, holidays, special sessions, with source and
 //! confidence.
 //!
-//! Built on the main thread at start, from the embedded file and an operator's, and never changed
-//! after; any thread may read it. Must never guess: a date of a year without a list of holidays is
-//! not a trading date.
+//! Built on the main thread, at start and at each reload, from the embedded file and an operator's;
+//! one that is built never changes; any thread may read it. Must never guess: a date of a year
+//! without a list of holidays is not a trading date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

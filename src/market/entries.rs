@@ -1,8 +1,8 @@
-//! Reads the TOML data files of this layer: every fault with its line, none of them fatal to the
-//! rest.
+//! Reads the operator's data files of this layer, most of them TOML: every fault with its line,
+//! none of them fatal to the rest.
 //!
-//! Runs on the main thread at start. Must never touch anything but the text it is given and the
-//! file it is told to read.
+//! Runs on the main thread. Must never touch anything but the text it is given and the file it is
+//! told to read.
 
 use std::borrow::Cow;
 use std::fmt;

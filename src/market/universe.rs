@@ -1,7 +1,7 @@
 //! Which shares have their daily candles kept and searched for signals.
 //!
-//! Read on the main thread at start and never changed after; any thread may read it. Must stay
-//! small: every symbol costs calls of slow upstreams each day.
+//! Read on the main thread, at start and at each reload; a list never changes. Any thread may read
+//! it. Must stay small: every symbol costs calls of slow upstreams each day.
 
 use std::collections::HashSet;
 use std::path::Path;
