@@ -4,7 +4,8 @@
 //! 1. the variable of its name, or the file that `<NAME>_FILE` names (both at once is a fault);
 //! 2. `$CREDENTIALS_DIRECTORY/<NAME>`, also in lower case, which systemd's `LoadCredential=` fills.
 //!
-//! Runs on the main thread, at start and at each reload; what it reads passes only through memory that is wiped.
+//! Runs on the main thread, at start and at each reload; what it reads passes only through memory
+//! that is wiped.
 
 use std::fs::File;
 use std::io::{self, Read};
