@@ -1,9 +1,9 @@
 //! Row 1: every setting, as one typed value.
 //!
-//! Read once on the main thread before anything starts; modules receive their own part by
-//! reference. The defaults stand here and nowhere else. `table` names each setting and its range,
-//! `load` reads flags and environment, `secrets` the credentials, `check` judges the whole, `cli`
-//! makes the flags. Must never log: the log is started from what is read here.
+//! Read on the main thread before anything starts, and again at each reload; modules receive their
+//! own part by reference. The defaults stand here and nowhere else. `table` names each setting and
+//! its range, `load` reads flags and environment, `secrets` the credentials, `check` judges the
+//! whole, `cli` makes the flags. Must never log: the log is started from what is read here.
 
 pub mod check;
 pub mod cli;

@@ -2,9 +2,9 @@
 //!
 //! `history` judges candles, `patterns` finds signals in them, `record` keeps count of how they
 //! did, date by date, and gives each its confidence, `list` and `reliability` are what clients see,
-//! `evaluate` walks forward over years of candles
-//! with nothing known but the past. All of it computes; nothing here reads a file, a clock or a
-//! store. Run by warm lanes and by the `signals evaluate` command.
+//! `evaluate` walks forward over years of candles with nothing known but the past. All of it
+//! computes; nothing here reads a file, a clock or a store. Run by warm lanes and by the `signals
+//! evaluate` command.
 
 pub mod evaluate;
 pub mod history;
