@@ -228,7 +228,7 @@ mod tests {
             ]
         );
         let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&combined.top_json()).unwrap();
-        let of = |at: usize, name: &str| top[at].get(name).map(|value| value.to_string());
+        let of = |at: usize, name: &str| top[at].get(name).map(ToString::to_string);
         assert_eq!(top.len(), 3, "one a symbol");
         assert_eq!(of(0, "as_of").unwrap(), "\"2026-11-23\"");
         assert_eq!(of(0, "provisional").unwrap(), "true");

@@ -23,20 +23,18 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::{Event, JobReport, Parts};
-use crate::base::{Source, ist};
+use crate::base::Source;
 use crate::brokers::broker_a::Tokens;
 use crate::market::Universe;
 use crate::market::instruments::embedded_instruments;
-use crate::signals::Look;
 use crate::store::{CandleHistory, SignalStore, StoreError};
 
-use due::{running_date, settled_date};
+use due::settled_date;
 pub use fetch::Fetched;
 use fetch::{Call, counted};
 pub use jobs::Done;
 use jobs::{Arrived, RebuildOrder, Taken, Verdict};
 use provisional::Provisional;
-use provisional::jobs::{LookOrder, PrepareOrder};
 pub use shelf::Shelf;
 use shelf::Shown;
 use tracked::Tracked;
@@ -163,17 +161,7 @@ impl SignalsWarmer {
             self.began_mono_ms = now_mono_ms;
             self.tracked.iter_mut().for_each(Tracked::begin_date);
         }
-        let session = self.session(parts);
-        self.provisional.follow(parts.provisional_signals, session);
-        self.rotate(parts, now_mono_ms);
-    }
-
-    /// The session whose running candles are to be looked at: all before it is published.
-    fn session(&self, parts: &Parts) -> Option<Date> {
-        let date = running_date(&parts.calendar, parts.clock.now())?;
-        let before = parts.calendar.previous_trading_date(date)?;
-        let published = self.target == Some(before) && self.shown.as_of == Some(before);
-        (parts.provisional_signals && published).then_some(date)
+        self.follow_session(parts, now_mono_ms);
     }
 
     fn use_lane(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
@@ -197,56 +185,9 @@ impl SignalsWarmer {
             });
             let order = RebuildOrder { date, symbols: symbols.collect(), now_ms, shelf };
             self.submit(parts, events, move |store| jobs::rebuild(store, &order));
-        } else if let (true, Some(settled)) = (self.provisional.wants_preparing(), self.target) {
-            let order = self.prepare_order(settled);
-            let job = move |store: &dyn SignalStore| provisional::jobs::prepare(store, order);
-            self.submit(parts, events, job);
-        } else if let Some(order) = self.look_order(parts, now_mono_ms) {
-            self.provisional.set_to_look(false);
-            self.provisional.looked_at = Some(order.look.at);
-            self.submit(parts, events, move |store| Ok(provisional::jobs::look(store, &order)));
+        } else {
+            self.look(parts, now_mono_ms, events);
         }
-    }
-
-    /// Takes back what running candles showed, where that must not stand any longer and no newer
-    /// look can take its place; the store need not work for that.
-    fn withdraws(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) -> bool {
-        let Some(standing) = self.shown.provisional else { return false };
-        let today = ist::zoned(parts.clock.now()).date();
-        let too_old = now_mono_ms >= standing.until_mono_ms || standing.look.date != today;
-        if self.provisional.is_on() && !too_old {
-            return false;
-        }
-        let can_look = self.loaded && now_mono_ms >= self.retry_mono_ms;
-        self.provisional.set_to_look(true);
-        if can_look && self.look_order(parts, now_mono_ms).is_some_and(|o| !o.said.is_empty()) {
-            return false;
-        }
-        let (shelf, now_ms) = (parts.shelf.clone(), parts.clock.now_ms());
-        self.submit(parts, events, move |_| Ok(provisional::jobs::withdraw(&shelf, now_ms)));
-        true
-    }
-
-    fn prepare_order(&self, settled: Date) -> PrepareOrder {
-        let symbols = self.tracked.iter().map(|tracked| {
-            let held = tracked.history.as_ref().filter(|_| !tracked.is_silenced())?;
-            Some((tracked.symbol.clone(), held.source, held.simulated))
-        });
-        PrepareOrder { settled, symbols: symbols.collect() }
-    }
-
-    fn look_order(&self, parts: &Parts, now_mono_ms: u64) -> Option<LookOrder> {
-        let (date, prepared) = (self.provisional.date()?, self.provisional.to_look()?);
-        let (said, until_mono_ms) = self.provisional.fresh(now_mono_ms);
-        Some(LookOrder {
-            look: Look { date, at: parts.clock.now() },
-            prepared,
-            said,
-            calendar: Arc::clone(&parts.calendar),
-            until_mono_ms,
-            now_ms: parts.clock.now_ms(),
-            shelf: parts.shelf.clone(),
-        })
     }
 
     /// The date that is due, if it is not published and nothing more is to be expected of it.
@@ -298,7 +239,11 @@ impl SignalsWarmer {
         match done {
             Done::Loaded(histories, shown) => self.hold(histories, shown),
             Done::Taken(taken) => self.taken(taken, now_mono_ms),
-            Done::Prepared(prepared) => self.provisional.prepare(prepared),
+            Done::Prepared(prepared) if Some(prepared.settled) == self.target => {
+                self.provisional.prepare(prepared);
+            }
+            // Another date has come due meanwhile.
+            Done::Prepared(_) => {}
             Done::Rebuilt(shown) | Done::Found(shown) | Done::Withdrawn(shown) => {
                 self.shown = shown;
             }

@@ -46,11 +46,11 @@ pub(super) struct Call {
 }
 
 /// What the call under way is about.
-struct Asked {
-    at: usize,
-    purpose: Purpose,
-    from: Date,
-    to: Date,
+pub(super) struct Asked {
+    pub(super) at: usize,
+    pub(super) purpose: Purpose,
+    pub(super) from: Date,
+    pub(super) to: Date,
 }
 
 impl Asked {
@@ -60,7 +60,7 @@ impl Asked {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     /// To be stored; all of the history, or what follows.
     Stored { whole: bool },
     /// A day that is not over, for a look.
@@ -81,7 +81,7 @@ impl Call {
         self.asked.as_ref().filter(|asked| !asked.is_running()).map(|asked| asked.at)
     }
 
-    fn asks_running(&self) -> bool {
+    pub(super) fn asks_running(&self) -> bool {
         self.asked.as_ref().is_some_and(Asked::is_running)
     }
 }
@@ -129,40 +129,6 @@ impl SignalsWarmer {
             _ => window_from(&parts.calendar, date),
         };
         Asked { at, purpose: Purpose::Stored { whole }, from, to: date }
-    }
-
-    /// The next call for a running candle, where nothing of the sessions before is to be fetched.
-    fn next_running(
-        &mut self,
-        parts: &Parts,
-        source: Source,
-        date: Date,
-        now_mono_ms: u64,
-    ) -> Option<Asked> {
-        let to = self.provisional.date()?;
-        let at = self.provisional.next(source)?;
-        if !self.tracked.iter().all(|tracked| tracked.is_settled(date)) {
-            return None;
-        }
-        self.provisional.asked(at, now_mono_ms);
-        let from = overlap_from(&parts.calendar, date);
-        Some(Asked { at, purpose: Purpose::Running, from, to })
-    }
-
-    /// Begins and ends rotations of running candles.
-    pub(super) fn rotate(&mut self, parts: &Parts, now_mono_ms: u64) {
-        let under_way = self.broker_a.asks_running() || self.public.asks_running();
-        let serves = |source| {
-            let readiness = match source {
-                Source::BrokerA => parts.broker_a.candles_readiness(),
-                Source::Public => match &parts.public {
-                    Some(public) => public.readiness(),
-                    None => Readiness::Off,
-                },
-            };
-            of_readiness(readiness) != Availability::Absent
-        };
-        self.provisional.rotate(serves, under_way, now_mono_ms);
     }
 
     fn send(
@@ -289,25 +255,6 @@ impl SignalsWarmer {
         self.failed(source, at, failure.as_ref(), now_mono_ms);
     }
 
-    /// A symbol whose call fails is left out of this rotation, and what it said before grows old.
-    fn take_running(&mut self, at: usize, date: Date, fetched: Fetched, now_mono_ms: u64) {
-        let Fetched { source, outcome } = fetched;
-        let current = self.provisional.date() == Some(date);
-        match outcome {
-            Some(Ok(read)) => {
-                self.call_mut(source).failure = None;
-                if current {
-                    self.provisional.said(at, read, now_mono_ms);
-                }
-            }
-            Some(Err(FeedError::NotReady(_))) if current => self.provisional.not_asked(at),
-            Some(Err(FeedError::NotReady(_) | FeedError::Refused { .. })) => {}
-            failed => {
-                self.rest(source, at, text_of(failed.and_then(Result::err).as_ref()), now_mono_ms)
-            }
-        }
-    }
-
     fn failed(&mut self, source: Source, at: usize, error: Option<&FeedError>, now_mono_ms: u64) {
         let text = text_of(error);
         let tracked = &mut self.tracked[at];
@@ -330,7 +277,7 @@ impl SignalsWarmer {
     }
 
     /// After a call that failed as such its feed has a rest.
-    fn rest(&mut self, source: Source, at: usize, text: String, now_mono_ms: u64) {
+    pub(super) fn rest(&mut self, source: Source, at: usize, text: String, now_mono_ms: u64) {
         let symbol = self.tracked[at].symbol.clone();
         let call = self.call_mut(source);
         call.rests_until_mono_ms = now_mono_ms + FAILED_RETRY_MS;
@@ -369,7 +316,7 @@ impl SignalsWarmer {
         }
     }
 
-    fn call_mut(&mut self, source: Source) -> &mut Call {
+    pub(super) fn call_mut(&mut self, source: Source) -> &mut Call {
         match source {
             Source::BrokerA => &mut self.broker_a,
             Source::Public => &mut self.public,
@@ -377,7 +324,7 @@ impl SignalsWarmer {
     }
 }
 
-fn text_of(error: Option<&FeedError>) -> String {
+pub(super) fn text_of(error: Option<&FeedError>) -> String {
     error.map_or("the call was lost".to_owned(), ToString::to_string)
 }
 
@@ -388,7 +335,7 @@ fn ready(source: Source, sources: Sources) -> Availability {
     }
 }
 
-fn of_readiness(readiness: Readiness) -> Availability {
+pub(super) fn of_readiness(readiness: Readiness) -> Availability {
     match readiness {
         Readiness::Ready => Availability::Ready,
         Readiness::Paced(_) => Availability::Soon,

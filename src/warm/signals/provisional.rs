@@ -6,6 +6,7 @@
 //! scheduler's thread; pure but for the jobs, which run on the lane `signals`.
 
 pub mod jobs;
+mod turn;
 
 use std::sync::Arc;
 

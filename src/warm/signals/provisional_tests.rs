@@ -24,7 +24,7 @@ fn session(tails: Vec<Option<Tail>>) -> Provisional {
     let mut provisional = Provisional::new(tails.len());
     provisional.follow(true, Some(TODAY));
     assert!(provisional.wants_preparing());
-    provisional.prepare(Prepared { tails, weights: HashMap::new() });
+    provisional.prepare(Prepared { settled: date(2026, 11, 19), tails, weights: HashMap::new() });
     assert!(!provisional.wants_preparing());
     provisional
 }

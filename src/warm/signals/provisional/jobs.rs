@@ -22,6 +22,8 @@ use crate::warm::signals::shelf::{Shelf, Shown};
 
 /// What looks at a session need of those before it, made once.
 pub struct Prepared {
+    /// The session before.
+    pub settled: Date,
     /// By the symbols' places; `None` where the candles are not trusted or end earlier.
     pub tails: Vec<Option<Tail>>,
     /// Of every key, as known while the session runs.
@@ -63,7 +65,7 @@ pub fn prepare(store: &dyn SignalStore, order: PrepareOrder) -> Result<Done, Sto
     let universe = Universe::examine(&histories, |_| ());
     let next = universe.dates().len();
     let weights = Key::all().map(|key| (key, universe.weigh(key, next))).collect();
-    Ok(Done::Prepared(Prepared { tails, weights }))
+    Ok(Done::Prepared(Prepared { settled, tails, weights }))
 }
 
 /// What to look at.
