@@ -5,12 +5,15 @@
 //! readers never see it. Nothing here calls an upstream or reads a clock: time is handed in, in
 //! milliseconds of [`Clock::monotonic_ms`](crate::base::Clock::monotonic_ms).
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+mod entry;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use foldhash::quality::RandomState;
 use papaya::{HashMap, LocalGuard};
 use parking_lot::Mutex;
 
+use self::entry::{Entry, Known, State, second};
 use super::freshness::Freshness;
 use super::quote_json;
 use crate::base::{Quote, Source, Symbol};
@@ -34,6 +37,8 @@ pub struct L1 {
     reads: ReadCounters,
     evictions: AtomicU64,
     refused: AtomicU64,
+    /// Of all entries; writers change it under their lock.
+    bytes: AtomicUsize,
 }
 
 /// What only writers need, and what makes them take turns.
@@ -50,27 +55,6 @@ struct Writer {
 struct ReadCounters {
     hits: AtomicU64,
     misses: AtomicU64,
-}
-
-struct Entry {
-    state: State,
-    /// Second, counted from 1, in which a client last asked; 0: never.
-    asked_s: AtomicU32,
-}
-
-enum State {
-    Known(Known),
-    /// No source knows the symbol; forgotten at this time.
-    Unknown {
-        until_mono_ms: u64,
-    },
-}
-
-struct Known {
-    quote: Quote,
-    json: Box<[u8]>,
-    received_mono_ms: u64,
-    aged: bool,
 }
 
 /// One answer of the cache.
@@ -102,6 +86,8 @@ impl Hit<'_> {
 pub struct L1Stats {
     /// Quotes and negative entries.
     pub size: usize,
+    /// Memory that they take, about: without the map's own table.
+    pub bytes: usize,
     pub hits: u64,
     pub misses: u64,
     pub evictions: u64,
@@ -155,6 +141,7 @@ impl L1 {
             reads: ReadCounters::default(),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            bytes: AtomicUsize::new(0),
         }
     }
 
@@ -229,7 +216,7 @@ impl L1 {
         }
         let symbol = known.quote.symbol.clone();
         let entry = Entry { state: State::Known(known), asked_s: AtomicU32::new(asked_s) };
-        self.map.insert(symbol, entry, &guard);
+        self.put(symbol, entry, &guard);
         true
     }
 
@@ -251,7 +238,7 @@ impl L1 {
         // Somebody asked just now, or it would not have been looked up.
         let asked_s = AtomicU32::new(second(now_mono_ms));
         let entry = Entry { state: State::Unknown { until_mono_ms }, asked_s };
-        self.map.insert(symbol, entry, &guard);
+        self.put(symbol, entry, &guard);
         true
     }
 
@@ -300,6 +287,7 @@ impl L1 {
     pub fn stats(&self) -> L1Stats {
         L1Stats {
             size: self.map.len(),
+            bytes: self.bytes.load(Relaxed),
             hits: self.reads.hits.load(Relaxed),
             misses: self.reads.misses.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
@@ -334,6 +322,15 @@ impl L1 {
             && new.received_mono_ms >= held.received_mono_ms
     }
 
+    /// Puts an entry in the place of what was there.
+    fn put(&self, symbol: Symbol, entry: Entry, guard: &LocalGuard<'_>) {
+        let symbol_bytes = symbol.as_str().len();
+        self.bytes.fetch_add(entry.bytes(symbol_bytes), Relaxed);
+        if let Some(held) = self.map.insert(symbol, entry, guard) {
+            self.bytes.fetch_sub(held.bytes(symbol_bytes), Relaxed);
+        }
+    }
+
     /// Enters `symbol` among the keys, evicting while the bound is reached.
     fn make_room(
         &self,
@@ -345,10 +342,9 @@ impl L1 {
         while writer.keys.len() >= self.entries_max {
             let at = self.victim(writer, guard, now_mono_ms);
             let evicted = writer.keys.swap_remove(at);
-            if let Some(Entry { state: State::Unknown { .. }, .. }) =
-                self.map.remove(&evicted, guard)
-            {
-                writer.negatives -= 1;
+            if let Some(entry) = self.map.remove(&evicted, guard) {
+                self.bytes.fetch_sub(entry.bytes(evicted.as_str().len()), Relaxed);
+                writer.negatives -= usize::from(matches!(entry.state, State::Unknown { .. }));
             }
             self.evictions.fetch_add(1, Relaxed);
         }
@@ -378,21 +374,6 @@ impl L1 {
         }
         least_at
     }
-}
-
-impl Entry {
-    /// Stores only when the second changed, so that a hot entry's cache line stays shared.
-    fn touch(&self, now_mono_ms: u64) {
-        let now_s = second(now_mono_ms);
-        if self.asked_s.load(Relaxed) != now_s {
-            self.asked_s.store(now_s, Relaxed);
-        }
-    }
-}
-
-/// The second of a monotonic time, counted from 1; 136 years fit.
-fn second(mono_ms: u64) -> u32 {
-    u32::try_from(mono_ms / 1_000 + 1).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -200,6 +200,36 @@ fn the_bound_holds_and_evicts_what_nobody_asks_for() {
     assert_eq!(l1.stats().evictions, 501);
 }
 
+/// However entries come, change and go, what is counted is what is there.
+#[test]
+fn bytes_are_those_of_the_entries_that_are_held() {
+    let l1 = L1::new(50);
+    assert_eq!(l1.stats().bytes, 0);
+    assert!(l1.insert(named("NSE:INFY"), 0, false));
+    let one = l1.stats().bytes;
+    assert!(one > 100 && one < 1_000, "{one}");
+    // The same again, then with a longer price, then refused.
+    assert!(l1.insert(named("NSE:INFY"), 1, false));
+    assert_eq!(l1.stats().bytes, one);
+    assert!(l1.insert(quote(Source::BrokerA, 1, "101.25"), 2, false));
+    let longer = l1.stats().bytes;
+    assert!(longer > one);
+    let older = Quote { received: at(3), ..quote(Source::BrokerA, 0, "101.123456") };
+    assert!(!l1.insert(older, 3, false));
+    assert_eq!(l1.stats().bytes, longer);
+    for number in 0..500 {
+        let name = symbol(&format!("NSE:S{number}"));
+        match number % 3 {
+            0 => drop(l1.insert_unknown(name, number, number + 1)),
+            _ => drop(l1.insert(named(name.as_str()), number, false)),
+        }
+    }
+    assert_eq!(l1.stats().size, 50);
+    let guard = l1.map.guard();
+    let held = l1.map.iter(&guard).map(|(name, entry)| entry.bytes(name.as_str().len()));
+    assert_eq!(l1.stats().bytes, held.sum::<usize>());
+}
+
 #[test]
 fn made_up_symbols_do_not_drive_the_quotes_out() {
     let l1 = L1::new(200);

@@ -63,6 +63,10 @@ pub struct L2Stats {
     pub evictions: u64,
     /// Stores that could not be read and were replaced by an empty one.
     pub set_aside: u64,
+    /// Records of all kinds, as of the last change that this process made.
+    pub entries: u64,
+    /// What they take where they are kept, the same.
+    pub bytes: u64,
 }
 
 /// Keys and bytes that survive a restart.

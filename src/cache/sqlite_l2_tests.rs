@@ -185,3 +185,23 @@ fn quotes_come_back_into_the_first_level_marked_stale() {
     let view = l1.view(0);
     assert!(matches!(view.get("NSE:S499"), Some(Hit::Known { stale: true, .. })));
 }
+
+#[test]
+fn what_is_held_is_measured_after_each_change() {
+    let (_dir, path) = fresh();
+    let l2 = SqliteL2::open(&path, 3).unwrap();
+    let empty = l2.stats();
+    assert!(empty.entries == 0 && empty.bytes > 0, "{empty:?}");
+    let long = "x".repeat(100_000);
+    l2.store(Kind::Snapshot, &[item("index", &long)], 1_000).unwrap();
+    let grown = l2.stats();
+    assert!(grown.entries == 1 && grown.bytes >= empty.bytes + 100_000, "{grown:?}");
+    let many: Vec<_> = (0..5).map(|number| item(&format!("NSE:S{number}"), "q")).collect();
+    l2.store(Kind::Quote, &many, 2_000).unwrap();
+    assert_eq!((l2.stats().entries, l2.stats().evictions), (4, 2));
+    assert_eq!(l2.remove_older(Kind::Snapshot, 1_500).unwrap(), 1);
+    assert_eq!(l2.stats().entries, 3);
+    drop(l2);
+    let again = SqliteL2::open(&path, 3).unwrap().stats();
+    assert!(again.entries == 3 && again.bytes >= 100_000, "{again:?}");
+}

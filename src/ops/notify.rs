@@ -40,6 +40,13 @@ pub fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("draining")]);
 }
 
+/// What takes long at start gets on: systemd waits for at least so much longer from now, also
+/// beyond the unit's own limit.
+pub fn extend_timeout(by: Duration) {
+    let usec = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
+    send(&[NotifyState::ExtendTimeoutUsec(usec)]);
+}
+
 fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify systemd");
@@ -61,6 +68,7 @@ mod tests {
             super::status("token dead");
             super::watchdog();
             super::reloading();
+            super::extend_timeout(super::Duration::from_secs(60));
             super::stopping();
             return;
         }
@@ -82,6 +90,7 @@ mod tests {
             "STATUS=token dead\n",
             "WATCHDOG=1\n",
             "RELOADING=1\nMONOTONIC_USEC=<N>\nSTATUS=reloading\n",
+            "EXTEND_TIMEOUT_USEC=60000000\n",
             "STOPPING=1\nSTATUS=draining\n",
         ] {
             let length = socket.recv(&mut bytes).unwrap();

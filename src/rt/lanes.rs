@@ -21,6 +21,13 @@ use crate::base::Clock;
 const CLOSE_GRACE_MS: u64 = 500;
 const CLOSE_POLL_MS: u64 = 5;
 
+/// Upper bounds, in milliseconds, of the buckets that waits are counted in; one more takes what is
+/// longer. From no wait at all, as the clock tells it, to the longest deadlines of jobs.
+pub const WAIT_BOUNDS_MS: [u64; 10] = [1, 5, 10, 25, 100, 250, 1_000, 2_500, 10_000, 60_000];
+
+/// The bounds and the one above them.
+const WAIT_BUCKETS: usize = WAIT_BOUNDS_MS.len() + 1;
+
 /// What a lane is made of.
 #[derive(Debug, Clone)]
 pub struct LaneSpec {
@@ -59,6 +66,8 @@ pub struct LaneStats {
     /// Dropped unrun because their deadline passed in the queue.
     pub expired: u64,
     pub panicked: u64,
+    /// Jobs by how long they were queued, by the bounds of [`WAIT_BOUNDS_MS`]; not cumulative.
+    pub waits: [u64; WAIT_BUCKETS],
     /// Time jobs spent queued, summed.
     pub wait_ms_total: u64,
     pub wait_ms_max: u64,
@@ -71,8 +80,18 @@ struct Counters {
     refused: AtomicU64,
     expired: AtomicU64,
     panicked: AtomicU64,
+    waits: [AtomicU64; WAIT_BUCKETS],
     wait_ms_total: AtomicU64,
     wait_ms_max: AtomicU64,
+}
+
+impl Counters {
+    fn waited(&self, waited_ms: u64) {
+        let bucket = WAIT_BOUNDS_MS.iter().position(|bound_ms| waited_ms <= *bound_ms);
+        self.waits[bucket.unwrap_or(WAIT_BOUNDS_MS.len())].fetch_add(1, Ordering::Relaxed);
+        self.wait_ms_total.fetch_add(waited_ms, Ordering::Relaxed);
+        self.wait_ms_max.fetch_max(waited_ms, Ordering::Relaxed);
+    }
 }
 
 struct Job {
@@ -182,6 +201,7 @@ impl Lane {
             refused: read(&counters.refused),
             expired: read(&counters.expired),
             panicked: read(&counters.panicked),
+            waits: counters.waits.each_ref().map(read),
             wait_ms_total: read(&counters.wait_ms_total),
             wait_ms_max: read(&counters.wait_ms_max),
         }
@@ -220,9 +240,7 @@ pub(super) fn join_soon(handles: &mut Vec<JoinHandle<()>>) {
 fn work(jobs: &Receiver<Job>, counters: &Counters, clock: &Clock) {
     for job in jobs {
         let now_ms = clock.monotonic_ms();
-        let waited_ms = now_ms.saturating_sub(job.queued_at_ms);
-        counters.wait_ms_total.fetch_add(waited_ms, Ordering::Relaxed);
-        counters.wait_ms_max.fetch_max(waited_ms, Ordering::Relaxed);
+        counters.waited(now_ms.saturating_sub(job.queued_at_ms));
         if now_ms > job.deadline_ms {
             counters.expired.fetch_add(1, Ordering::Relaxed);
             (job.body)(false);
@@ -381,7 +399,24 @@ mod tests {
         drop(release);
         assert_eq!(queued.wait(), Err::<(), _>(LaneError::Late));
         assert_eq!(lane.submit(5_000, || 1).unwrap().wait(), Ok(1));
-        assert_eq!((lane.stats().expired, lane.stats().panicked), (1, 0));
+        let stats = lane.stats();
+        assert_eq!((stats.expired, stats.panicked), (1, 0));
+        // Two began at once; the one that expired had waited a second.
+        assert_eq!(stats.waits, [2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+        assert_eq!((stats.wait_ms_total, stats.wait_ms_max), (1_000, 1_000));
+    }
+
+    #[test]
+    fn each_wait_lands_in_the_first_bucket_that_holds_it() {
+        assert!(WAIT_BOUNDS_MS.is_sorted_by(|low, high| low < high));
+        let counters = Counters::default();
+        counters.waited(0);
+        for bound_ms in WAIT_BOUNDS_MS {
+            counters.waited(bound_ms);
+            counters.waited(bound_ms + 1);
+        }
+        let waits = counters.waits.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
+        assert_eq!(waits, [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
     }
 
     #[test]

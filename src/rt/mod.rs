@@ -17,5 +17,5 @@ pub mod signals;
 pub mod threads;
 
 pub use batch::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
-pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket};
+pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket, WAIT_BOUNDS_MS};
 pub use probe::EdgeProbe;

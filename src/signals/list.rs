@@ -1,8 +1,8 @@
 //! The list of a date's signals as clients see it. Pure.
 //!
 //! Made from the ledger, so that what is shown is what is on record. Signals of a candle that is
-//! not finished may stand among those of the last date, each marked and with its own date. Shares and probabilities are
-//! binary floats here: they are statistics, no prices.
+//! not finished may stand among those of the last date, each marked and with its own date. Shares
+//! and probabilities are binary floats here: they are statistics, no prices.
 
 use std::cmp::Ordering;
 

@@ -13,7 +13,7 @@ fn every_day(_: Date) -> bool {
     true
 }
 
-/// `count` candles that end the day before today, with short and long bodies, gaps and equal prices.
+/// `count` candles that end the day before today: short and long bodies, gaps, equal prices.
 fn walk(seed: u64, count: usize) -> Vec<Candle> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut close = 5_000_000;

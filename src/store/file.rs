@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use super::progress;
+
 /// `bhav` in ASCII: tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = 0x6268_6176;
 /// The oldest SQLite whose write-ahead log is free of the reset defect.
@@ -100,9 +102,9 @@ pub(super) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     if version < known_version() {
         if version > 0 {
-            keep_copy(&connection, path)?;
+            progress::told(&mut connection, |connection| keep_copy(connection, path))?;
         }
-        migrate(&mut connection, MIGRATIONS)?;
+        progress::told(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
     }
     Ok(connection)
 }
@@ -175,6 +177,7 @@ fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     // Made first, so that it is private from the beginning; SQLite takes an empty file.
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
+    progress::step();
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
     tracing::info!(copy = %kept.display(), "kept a copy before migrating; delete it in time");
@@ -187,6 +190,7 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
+        progress::step();
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", migrations.len() as i64)?;

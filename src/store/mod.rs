@@ -14,6 +14,7 @@ mod file;
 mod journal;
 pub mod people;
 mod portfolios;
+mod progress;
 mod provisional_signals;
 mod readers;
 mod rows;

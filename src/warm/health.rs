@@ -10,7 +10,8 @@ use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
-use super::vitals::{FeedVitals, SnapshotVitals, Vitals};
+use super::tally::Warmer;
+use super::vitals::{FeedVitals, SnapshotVitals, Vitals, WarmerVitals};
 use crate::base::{Source, ist};
 use crate::cache::answers::AnswersStats;
 use crate::cache::l2::L2Stats;
@@ -89,6 +90,19 @@ struct Warmers {
     persist: &'static str,
     close: &'static str,
     signals: &'static str,
+}
+
+impl Warmers {
+    fn state(&self, warmer: Warmer) -> &'static str {
+        match warmer {
+            Warmer::Index => self.index,
+            Warmer::Quotes => self.quotes,
+            Warmer::Instruments => self.instruments,
+            Warmer::Persist => self.persist,
+            Warmer::Close => self.close,
+            Warmer::Signals => self.signals,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -202,7 +216,6 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         rounds: feed.rounds,
         failures: feed.failures,
     };
-    let Warmers { index, quotes, instruments, persist, close, signals } = report.warmers;
     Vitals {
         seen_mono_ms: scheduler.parts.clock.monotonic_ms(),
         status: report.status,
@@ -217,14 +230,11 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
             feed(Source::BrokerA, &report.feeds.broker_a),
             feed(Source::Public, &report.feeds.public),
         ],
-        warmers: [
-            ("index", index),
-            ("quotes", quotes),
-            ("instruments", instruments),
-            ("persist", persist),
-            ("close", close),
-            ("signals", signals),
-        ],
+        warmers: Warmer::ALL.map(|warmer| WarmerVitals {
+            name: warmer.as_str(),
+            state: report.warmers.state(warmer),
+            runs: scheduler.tally.of(warmer),
+        }),
     }
 }
 

@@ -19,6 +19,7 @@ mod rounds;
 mod scheduler;
 mod signals;
 mod store_probe;
+mod tally;
 mod vitals;
 
 use std::io;
@@ -45,7 +46,8 @@ use crate::store::{SignalStore, Store};
 
 use scheduler::Scheduler;
 pub use signals::Shelf;
-pub use vitals::{FeedVitals, SnapshotVitals, Vitals, WARMER_STATES};
+pub use tally::Runs;
+pub use vitals::{FeedVitals, SnapshotVitals, Vitals, WARMER_STATES, WarmerVitals};
 
 pub use pulse::{Pulse, Serving};
 

@@ -141,6 +141,7 @@ impl Scheduler {
                 }
             }
         };
+        self.tally.round(&ended);
         if let Some(slot) = self.slot_mut(source) {
             slot.ended(ended, now_mono_ms);
         }

@@ -8,15 +8,15 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::close::CloseWarmer;
 use super::feeds::FeedSlot;
-use super::index;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::policy::Policy;
 use super::pulse::Serving;
 use super::signals::{SignalsWarmer, Turn};
 use super::store_probe::StoreProbe;
+use super::tally::Tally;
 use super::{Event, Parts, health, rounds};
-use crate::base::{Source, ist};
+use crate::base::{Clock, Source, ist};
 use crate::brokers::MarketFeed;
 use crate::cache::codec;
 use crate::http::date::imf_fixdate;
@@ -49,6 +49,7 @@ pub struct Scheduler {
     pub signals: SignalsWarmer,
     pub unstored: Unstored,
     store_probe: StoreProbe,
+    pub tally: Tally,
     status: MarketStatus,
     /// Monotonic time of the last phase change; the limits in force lag behind it a little.
     phase_since_mono_ms: u64,
@@ -56,7 +57,7 @@ pub struct Scheduler {
     /// What is published now.
     pub snapshot: Option<Snapshot>,
     /// Read back from the second level; stands until a feed has answered.
-    restored: bool,
+    pub restored: bool,
     pub persist_failure: Option<String>,
     started_mono_ms: u64,
     second: i64,
@@ -85,6 +86,7 @@ impl Scheduler {
             signals: SignalsWarmer::new(&parts.universe),
             unstored: Unstored::default(),
             store_probe: StoreProbe::default(),
+            tally: Tally::new(Clock::system()),
             status,
             phase_since_mono_ms: now_mono_ms,
             policy,
@@ -138,6 +140,7 @@ impl Scheduler {
 
     /// False at the end.
     fn hear(&mut self, event: Event) -> bool {
+        self.tally.hear(&event, &self.parts);
         match event {
             // What it is about is asked in the tick that follows; dropping it lets the next in.
             Event::Kick(kicked) => drop(kicked),
@@ -332,7 +335,7 @@ impl Scheduler {
         }
     }
 
-    fn slots(&self) -> impl Iterator<Item = &FeedSlot> {
+    pub fn slots(&self) -> impl Iterator<Item = &FeedSlot> {
         std::iter::once(&self.broker_a).chain(&self.public)
     }
 
@@ -348,31 +351,6 @@ impl Scheduler {
     pub fn speaks(&self, slot: &FeedSlot, now_mono_ms: u64) -> bool {
         let pace = self.policy.pace(slot.feed.source());
         slot.speaks(pace, self.parts.clock.now(), now_mono_ms)
-    }
-
-    fn publish(&mut self, now_mono_ms: u64) {
-        let now = self.parts.clock.now();
-        let slots: Vec<&FeedSlot> = self.slots().collect();
-        let indices = &self.parts.indices;
-        let built = index::build(&slots, indices, &self.status, &self.policy, now, now_mono_ms);
-        let mut next = match (built, &self.snapshot) {
-            (Some(snapshot), _) => {
-                self.restored = false;
-                snapshot
-            }
-            (None, Some(held)) if self.restored => {
-                let mut held = held.clone();
-                held.remark(&self.status, true);
-                held
-            }
-            (None, _) => return,
-        };
-        next.signals = self.signals.top();
-        if self.snapshot.as_ref() != Some(&next) {
-            self.parts.snapshot.publish(next.to_json(), self.parts.clock.now_ms());
-            self.unstored.snapshot(&next);
-            self.snapshot = Some(next);
-        }
     }
 
     fn sleep_ms(&self) -> u64 {

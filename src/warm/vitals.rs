@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::tally::Runs;
 use crate::base::Source;
 use crate::market::Phase;
 
@@ -23,8 +24,17 @@ pub struct Vitals {
     /// What is published; `None` before the first.
     pub snapshot: Option<SnapshotVitals>,
     pub feeds: [FeedVitals; 2],
-    /// Name and state, one of [`WARMER_STATES`].
-    pub warmers: [(&'static str, &'static str); 6],
+    pub warmers: [WarmerVitals; 6],
+}
+
+/// One warmer.
+#[derive(Clone, Copy, Debug)]
+pub struct WarmerVitals {
+    /// As in health.
+    pub name: &'static str,
+    /// One of [`WARMER_STATES`].
+    pub state: &'static str,
+    pub runs: Runs,
 }
 
 /// The published snapshot.

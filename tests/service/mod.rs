@@ -39,3 +39,4 @@ mod supervised;
 pub mod support;
 mod surface;
 mod token;
+mod warmer_metrics;

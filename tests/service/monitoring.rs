@@ -22,7 +22,7 @@ fn exposed() -> BTreeSet<String> {
     let scene = Scene::at(TRADING);
     let service = scene.start_with(&scene.watched());
     service.fresh_snapshot();
-    let names = Scrape::of(&service).names();
+    let names = Scrape::complete(&service).names();
     service.0.stop();
     names
 }

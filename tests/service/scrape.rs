@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::support::Service;
+use super::support::{Service, until};
 
 /// Suffixes of a histogram's samples.
 const PARTS: [&str; 3] = ["_bucket", "_sum", "_count"];
+
+/// The family that has a series for each warmer that has succeeded.
+pub const SUCCEEDED: &str = "bhav_warmer_last_success_timestamp_seconds";
 
 /// One family: its type and its samples by full name and labels.
 pub struct Family {
@@ -23,6 +26,21 @@ impl Scrape {
         let kind = answer.header("content-type");
         assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
         Self::parse(answer.text())
+    }
+
+    /// The first answer of which `holds` is true.
+    pub fn until(service: &Service, what: &str, holds: impl Fn(&Self) -> bool) -> Self {
+        until(what, || Some(Self::of(service)).filter(&holds))
+    }
+
+    /// The first answer in which every family can be: one comes with a warmer's first success.
+    pub fn complete(service: &Service) -> Self {
+        Self::until(service, "a warmer's success", |scrape| scrape.0.contains_key(SUCCEEDED))
+    }
+
+    /// The sample, if it is there.
+    pub fn find(&self, series: &str) -> Option<f64> {
+        self.samples().find(|(name, _)| *name == series).map(|(_, value)| value)
     }
 
     pub fn parse(text: &str) -> Self {
@@ -61,8 +79,7 @@ impl Scrape {
 
     #[track_caller]
     pub fn value(&self, series: &str) -> f64 {
-        let found = self.samples().find(|(name, _)| *name == series);
-        found.unwrap_or_else(|| panic!("no {series}")).1
+        self.find(series).unwrap_or_else(|| panic!("no {series}"))
     }
 
     /// The names as queries use them, histograms in their parts.

@@ -85,6 +85,42 @@ fn without_any_feed_it_is_ready_all_the_same_after_a_bounded_wait() {
     assert!(clock.monotonic_ms() >= 10_000, "after {} ms", clock.monotonic_ms());
 }
 
+/// Everything that is said until the word of readiness, that one included.
+fn said_until_ready(ear: &Ear) -> Vec<String> {
+    let mut said = Vec::new();
+    until("readiness", || {
+        said.extend(std::iter::from_fn(|| ear.heard()));
+        said.iter().any(|heard| heard.contains("READY=1")).then_some(())
+    });
+    said
+}
+
+#[test]
+fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
+    const FIRST: &str = include_str!("../../sql/store/0001_accounts.sql");
+    let scene = Scene::at(TRADING);
+    let path = scene.state.path().join(bhav::store::FILE_NAME);
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(FIRST).unwrap();
+    old.pragma_update(None, "application_id", 0x6268_6176).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    drop(old);
+    let ear = Ear::at(&scene.state.path().join("notify"));
+    let mut program = Program::of(&mut serve(&scene));
+    let said = said_until_ready(&ear);
+    let asked = |said: &[String]| {
+        said.iter().filter(|heard| *heard == "EXTEND_TIMEOUT_USEC=60000000\n").count()
+    };
+    // The copy and its sync, the migrations and each of them.
+    assert!(asked(&said) >= 4, "{said:?}");
+    assert!(said.last().is_some_and(|heard| heard.contains("store ok")), "{said:?}");
+    program.terminate();
+    ear.until("word of the end", |heard| heard.contains("STOPPING=1"));
+    assert_eq!(program.exit().code(), Some(0));
+    let _again = Program::of(&mut serve(&scene));
+    assert_eq!(asked(&said_until_ready(&ear)), 0, "the file has the present schema now");
+}
+
 /// Blocking a worker is what no handler does; the probes that go through it notice.
 #[test]
 fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {

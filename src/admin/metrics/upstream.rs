@@ -5,7 +5,7 @@ use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::{Watched, probes};
 use crate::brokers::ClassReading;
 use crate::brokers::token::TokenStatus;
-use crate::warm::{Vitals, WARMER_STATES};
+use crate::warm::{Vitals, WARMER_STATES, WarmerVitals};
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];
@@ -107,19 +107,44 @@ fn warm(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
     for feed in &vitals.feeds {
         failures.sample(&[("source", feed.source.as_str())], feed.failures);
     }
-    let mut warmers = text.family(
-        Kind::Gauge,
-        "bhav_warmer_state",
-        "State of the warmer: 1 for the one it is in.",
-    );
-    for (warmer, state) in vitals.warmers {
-        warmers.state(&[("warmer", warmer)], &WARMER_STATES, state);
-    }
+    warmers(text, &vitals.warmers);
     if let Some(age_ms) = probes::heartbeat_age_ms(watched) {
         let help = "Since the scheduler last reported; it does so each second.";
         text.gauge("bhav_scheduler_heartbeat_age_seconds", help, seconds(age_ms));
     }
     snapshot(text, watched, vitals);
+}
+
+fn warmers(text: &mut Exposition, warmers: &[WarmerVitals]) {
+    let help = "State of the warmer: 1 for the one it is in.";
+    let mut states = text.family(Kind::Gauge, "bhav_warmer_state", help);
+    for warmer in warmers {
+        states.state(&[("warmer", warmer.name)], &WARMER_STATES, warmer.state);
+    }
+    let help = "Attempts of the warmer that ended: rounds, downloads, calls, writes, steps.";
+    let mut runs = text.family(Kind::Counter, "bhav_warmer_runs_total", help);
+    for warmer in warmers {
+        runs.sample(&[("warmer", warmer.name)], warmer.runs.runs);
+    }
+    let help = "Of these, how many came to nothing.";
+    let mut failures = text.family(Kind::Counter, "bhav_warmer_failures_total", help);
+    for warmer in warmers {
+        failures.sample(&[("warmer", warmer.name)], warmer.runs.failures);
+    }
+    let succeeded = || {
+        let each = warmers.iter();
+        each.filter_map(|warmer| Some((warmer.name, warmer.runs.succeeded_ms?)))
+    };
+    // A family without a sample says nothing.
+    if succeeded().next().is_none() {
+        return;
+    }
+    let help = "When an attempt last succeeded, in seconds since the Unix epoch; not there before \
+                the first.";
+    let mut times = text.family(Kind::Gauge, "bhav_warmer_last_success_timestamp_seconds", help);
+    for (name, succeeded_ms) in succeeded() {
+        times.sample(&[("warmer", name)], seconds(succeeded_ms.unsigned_abs()));
+    }
 }
 
 fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {

@@ -2,7 +2,7 @@
 
 use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind, seconds};
-use crate::rt::{COMMIT_SIZES, LaneStats};
+use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
 
 /// Every state of the store, as health names it.
 const STORE_STATES: [&str; 6] = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"];
@@ -70,10 +70,11 @@ fn write_lanes(text: &mut Exposition, lanes: &[(&str, LaneStats)]) {
             jobs.sample(&[("lane", lane), ("result", result)], count);
         }
     }
-    let help = "Time that jobs spent waiting for a thread, summed.";
-    let mut waits = text.family(Kind::Counter, "bhav_lane_wait_seconds_total", help);
+    let help = "Seconds that jobs waited for a thread, read in whole milliseconds.";
+    let mut waits = text.family(Kind::Histogram, "bhav_lane_wait_seconds", help);
     for (lane, stats) in lanes {
-        waits.sample(&[("lane", lane)], seconds(stats.wait_ms_total));
+        let bounds = WAIT_BOUNDS_MS.iter().map(|bound_ms| seconds(*bound_ms));
+        waits.histogram(&[("lane", lane)], bounds, &stats.waits, seconds(stats.wait_ms_total));
     }
 }
 
@@ -103,11 +104,16 @@ fn caches(text: &mut Exposition, watched: &Watched) {
             family.sample(&[("cache", cache)], value);
         }
     }
-    let help = "Quotes and negative entries (l1), users (answers).";
+    let help = "Quotes and negative entries (l1), records (l2), users (answers).";
     let mut entries = text.family(Kind::Gauge, "bhav_cache_entries", help);
     entries.sample(&[("cache", "l1")], l1.size);
+    entries.sample(&[("cache", "l2")], l2.entries);
     entries.sample(&[("cache", "answers")], answers.users);
-    let mut bytes = text.family(Kind::Gauge, "bhav_cache_bytes", "Memory that entries hold.");
+    let help = "Bytes that entries hold: of memory, about (l1, answers), or of the file and its \
+                log (l2).";
+    let mut bytes = text.family(Kind::Gauge, "bhav_cache_bytes", help);
+    bytes.sample(&[("cache", "l1")], l1.bytes);
+    bytes.sample(&[("cache", "l2")], l2.bytes);
     bytes.sample(&[("cache", "answers")], answers.bytes);
     text.counter(
         "bhav_cache_l2_errors_total",

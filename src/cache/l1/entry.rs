@@ -1,0 +1,58 @@
+//! One entry of the first level, and what it weighs. Made by writers; readers only note that they
+//! asked.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::base::{Quote, Symbol};
+
+/// What an entry costs beside its texts: itself, its symbol in the map and in the list of keys, and
+/// the two counts before the symbol's shared text.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<Symbol>() + 2 * size_of::<usize>();
+
+pub(super) struct Entry {
+    pub(super) state: State,
+    /// Second, counted from 1, in which a client last asked; 0: never.
+    pub(super) asked_s: AtomicU32,
+}
+
+pub(super) enum State {
+    Known(Known),
+    /// No source knows the symbol; forgotten at this time.
+    Unknown {
+        until_mono_ms: u64,
+    },
+}
+
+pub(super) struct Known {
+    pub(super) quote: Quote,
+    pub(super) json: Box<[u8]>,
+    pub(super) received_mono_ms: u64,
+    pub(super) aged: bool,
+}
+
+impl Entry {
+    /// Stores only when the second changed, so that a hot entry's cache line stays shared.
+    #[inline]
+    pub(super) fn touch(&self, now_mono_ms: u64) {
+        let now_s = second(now_mono_ms);
+        if self.asked_s.load(Relaxed) != now_s {
+            self.asked_s.store(now_s, Relaxed);
+        }
+    }
+
+    /// About how much memory the entry takes under a symbol of `symbol_bytes`; without the map's
+    /// own table, which is of one size from the start.
+    pub(super) fn bytes(&self, symbol_bytes: usize) -> usize {
+        let json_bytes = match &self.state {
+            State::Known(known) => known.json.len(),
+            State::Unknown { .. } => 0,
+        };
+        ENTRY_BYTES + symbol_bytes + json_bytes
+    }
+}
+
+/// The second of a monotonic time, counted from 1; 136 years fit.
+#[inline]
+pub(super) fn second(mono_ms: u64) -> u32 {
+    u32::try_from(mono_ms / 1_000 + 1).unwrap_or(u32::MAX)
+}
