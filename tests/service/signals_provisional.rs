@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use bhav::signals::patterns::Key;
+use bhav::signals::patterns::{Columns, Detector, Key};
 use bhav::store::{Completion, FILE_NAME, ProvisionalEntry, SignalStore};
 use jiff::civil::{Date, date};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
@@ -28,11 +28,20 @@ const NINE: [&str; 9] = [
     "NSE:LT",
 ];
 
+/// In the middle of continuous trading.
+const MIDDAY: (i8, i8) = (11, 0);
+/// Prices rest until the auction's.
+const BEFORE_THE_AUCTION: (i8, i8) = (15, 18);
+
 /// Thursday is published, and Friday's session runs.
 fn in_session() -> Stage {
+    in_session_at(MIDDAY)
+}
+
+fn in_session_at(time: (i8, i8)) -> Stage {
     let stage = Stage::with(ON_THURSDAY, &NINE, 1);
     stage.publish(ON_THURSDAY);
-    stage.go_into(FRIDAY);
+    stage.go_into(FRIDAY, time);
     stage
 }
 
@@ -151,6 +160,50 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
 }
 
 #[test]
+fn the_patterns_are_those_of_the_candles_so_far() {
+    let stage = in_session_at(BEFORE_THE_AUCTION);
+    let detector = Detector::default();
+    let mut expected = BTreeSet::new();
+    for name in NINE {
+        let candles = stage.candles(name, FRIDAY);
+        assert_eq!(candles.last().unwrap().date, FRIDAY);
+        let keys = detector.newest(&Columns::of(&candles));
+        expected.extend(keys.into_iter().map(|key| (name.to_owned(), key.name().to_owned())));
+    }
+    let service = stage.start_provisional();
+    // The first rotation may be cut off where the clock leaps.
+    stage.step_until("just these patterns", || {
+        let list = service.get(SIGNALS).json();
+        let found: BTreeSet<_> = named(&list["signals"], true).into_iter().collect();
+        assert!(found.is_subset(&expected), "{found:?} of {expected:?}");
+        (found == expected).then_some(())
+    });
+    let prices: BTreeSet<_> =
+        provisional(&stage).iter().map(|e| (names(e).0, e.signal.price_e4)).collect();
+    for (name, price_e4) in prices {
+        assert_eq!(price_e4, stage.candles(&name, FRIDAY).last().unwrap().close_e4, "{name}");
+    }
+    service.0.stop();
+}
+
+#[test]
+fn without_broker_a_the_public_provider_says_what_it_can_in_time() {
+    let stage = Stage::on(ON_THURSDAY);
+    let mut config = stage.config();
+    config.broker_a.access_token = None;
+    let service = stage.scene.start_with(&config);
+    stage.await_signals(&service, ON_THURSDAY);
+    service.0.stop();
+    stage.go_into(FRIDAY, MIDDAY);
+    config.market.signals_provisional = true;
+    let service = stage.scene.start_with(&config);
+    let list = await_look(&stage, &service, "");
+    assert!(!named(&list["signals"], true).is_empty());
+    assert_eq!(stage.calls(), 0, "one source says all of a symbol's candles");
+    service.0.stop();
+}
+
+#[test]
 fn the_record_has_each_once_and_the_finished_day_says_what_they_were() {
     let stage = in_session();
     let complete = stage.ledger();
@@ -181,6 +234,7 @@ fn the_record_has_each_once_and_the_finished_day_says_what_they_were() {
 
     // A restart brings nothing of it back; no rotation has ended before the clock moves.
     let service = stage.start_provisional();
+    assert!(!service.get(SNAPSHOT).text().contains("provisional"), "though it was stored");
     assert_eq!(named(&service.get(SIGNALS).json()["signals"], true), []);
     await_look(&stage, &service, &at);
     let entries = provisional(&stage);

@@ -52,9 +52,9 @@ impl Stage {
         self.go_to_instant(evening(date));
     }
 
-    /// The same, into the middle of its session.
-    pub fn go_into(&self, date: Date) {
-        self.go_to_instant(ist::instant(date.at(11, 0, 0, 0)));
+    /// The same, into its session.
+    pub fn go_into(&self, date: Date, (hour, minute): (i8, i8)) {
+        self.go_to_instant(ist::instant(date.at(hour, minute, 0, 0)));
     }
 
     fn go_to_instant(&self, at: jiff::Timestamp) {
