@@ -5,11 +5,16 @@ use std::collections::HashMap;
 
 use jiff::civil::date;
 
-use super::jobs::{PrepareOrder, Tail, prepare};
+use super::jobs::{LookOrder, PrepareOrder, Tail, look, prepare};
 use super::*;
 use crate::base::{Candle, Clock, Symbol};
+use crate::market::MarketCalendar;
+use crate::signals::patterns::Key;
+use crate::signals::record::Weight;
+use crate::signals::{Look, Reliability};
 use crate::store::{NewHistory, SignalStore, SqliteStore};
 use crate::warm::signals::jobs::Done;
+use crate::warm::signals::shelf::{Shelf, show};
 
 const TODAY: Date = date(2026, 11, 20);
 const A: Source = Source::BrokerA;
@@ -107,28 +112,102 @@ fn what_was_said_is_good_for_its_time_and_for_its_session() {
     }
 }
 
-/// Candles that end on the session before, each a wide bar up.
-fn stored(days: i8) -> Vec<Candle> {
-    let candle = |day: i8| {
-        let open = 1_000_000 + i64::from(day) * 10_000;
-        let date = date(2026, 10, 1).checked_add(jiff::Span::new().days(day)).unwrap();
+/// So many sessions up to the one before today's, each a wide bar up.
+fn stored(sessions: usize) -> Vec<Candle> {
+    let calendar = MarketCalendar::embedded();
+    let mut dates = vec![TODAY];
+    for at in 0..50 {
+        dates.push(calendar.previous_trading_date(dates[at]).unwrap());
+    }
+    let dates = dates.into_iter().skip(1).collect::<Vec<_>>().into_iter().rev();
+    let candle = |(at, date)| {
+        let open = 1_000_000 + at * 10_000;
         let (high_e4, low_e4) = (open + 9_000, open - 1_000);
         Candle { date, open_e4: open, high_e4, low_e4, close_e4: open + 8_000, volume: 9 }
     };
-    (0..days).map(candle).collect()
+    (0_i64..).zip(dates).take(sessions).map(candle).collect()
+}
+
+/// Today's so far, and the sessions before it.
+fn so_far(open_e4: i64, close_e4: i64) -> Arc<DailyCandles> {
+    let (high_e4, low_e4) = (open_e4.max(close_e4), open_e4.min(close_e4));
+    let today = Candle { date: TODAY, open_e4, high_e4, low_e4, close_e4, volume: 1 };
+    let candles = stored(50)[45..].iter().copied().chain([today]).collect();
+    Arc::new(DailyCandles { candles, unreadable: Vec::new(), simulated: true })
+}
+
+#[test]
+fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
+    let (_dir, store) = fresh();
+    let before = stored(50)[49].date;
+    assert!(store.publish_signals(before, 1, 1, Vec::new()).unwrap());
+    let shelf = Shelf { signals: Arc::default(), record: Arc::default(), list: Arc::default() };
+    show(&store, &shelf, &Reliability::default(), 1).unwrap();
+    let weight = Weight { confidence: 0.5, dates: 0, signals: 0, hit_rate: None, base_rate: 0.5 };
+    let symbol = Symbol::parse("NSE:A").unwrap();
+    let candles = stored(50)[20..].to_vec();
+    let tails = vec![Some(Tail { symbol, source: A, simulated: true, candles })];
+    let weights = Key::all().map(|key| (key, weight)).collect();
+    let prepared = Arc::new(Prepared { settled: before, tails, weights });
+    let find = |said: Arc<DailyCandles>, now_ms: i64| {
+        let order = LookOrder {
+            look: Look { date: TODAY, at: Timestamp::from_millisecond(now_ms).unwrap() },
+            prepared: Arc::clone(&prepared),
+            said: vec![(0, said)],
+            calendar: Arc::new(MarketCalendar::embedded()),
+            until_mono_ms: 7,
+            now_ms,
+            shelf: shelf.clone(),
+        };
+        let Done::Found(shown) = look(&store, &order) else { panic!("a store that works") };
+        let list = shelf.list.load_full().unwrap();
+        assert_eq!((shown.as_of, shown.signals), (Some(before), 0));
+        assert_eq!(shown.provisional.map_or(0, |shown| shown.signals), list.signals.len());
+        assert!(list.signals.iter().all(|signal| signal.provisional && signal.simulated));
+        list.signals.iter().map(|signal| signal.pattern.clone()).collect::<Vec<_>>()
+    };
+    let (open, far) = (1_500_000, 1_300_000);
+    let down = find(so_far(open, far), 1_000);
+    assert!(down.iter().any(|name| name == "bearish_engulfing"), "{down:?}");
+    assert_eq!(find(so_far(open, far + 10_000), 2_000), down, "another price, the same patterns");
+    let on_record = || {
+        let entries = store.provisional_ledger(0, 100).unwrap();
+        entries.into_iter().map(|e| (e.signal.pattern, e.signal.price_e4)).collect::<Vec<_>>()
+    };
+    let first: Vec<_> = down.iter().map(|name| (name.clone(), far)).collect();
+    assert_eq!(on_record(), first, "once, at the price of the first sight");
+    let up = find(so_far(open, open + 200_000), 3_000);
+    assert!(!up.is_empty() && up.iter().all(|name| !down.contains(name)), "{up:?}");
+    assert_eq!(on_record().len(), down.len() + up.len());
+    assert_eq!(on_record()[..down.len()], first[..]);
+    // Split-looking, from another kind of source, unreadable: nothing.
+    assert_eq!(find(so_far(open / 2, far / 2), 4_000), [""; 0]);
+    let real = DailyCandles { simulated: false, ..so_far(open, far).as_ref().clone() };
+    assert_eq!(find(Arc::new(real), 5_000), [""; 0]);
+    let mut unreadable = so_far(open, far).as_ref().clone();
+    unreadable.candles.pop();
+    unreadable.unreadable.push(TODAY);
+    assert_eq!(find(Arc::new(unreadable), 6_000), [""; 0]);
+    assert_eq!(on_record().len(), down.len() + up.len());
+    assert!(store.ledger(0, 1).unwrap().is_empty() && store.candle_histories().unwrap().is_empty());
+}
+
+fn fresh() -> (tempfile::TempDir, SqliteStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&dir.path().join("s"), 1, &Clock::system()).unwrap();
+    (dir, store)
 }
 
 #[test]
 fn only_trusted_symbols_that_reach_the_session_before_are_prepared() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&dir.path().join("s"), 1, &Clock::system()).unwrap();
-    let keep = |name: &str, days: i8| {
+    let (_dir, store) = fresh();
+    let keep = |name: &str, sessions: usize| {
         let symbol = Symbol::parse(name).unwrap();
         let history = NewHistory {
             symbol: symbol.clone(),
             source: A,
             simulated: true,
-            candles: stored(days),
+            candles: stored(sessions),
             suspicions: Vec::new(),
         };
         store.replace_candles(history).unwrap();
