@@ -32,6 +32,8 @@ const NINE: [&str; 9] = [
 const MIDDAY: (i8, i8) = (11, 0);
 /// Prices rest until the auction's.
 const BEFORE_THE_AUCTION: (i8, i8) = (15, 18);
+/// The official close stands, but nobody has settled it yet.
+const AFTER_THE_CLOSE: (i8, i8) = (15, 36);
 
 /// Thursday is published, and Friday's session runs.
 fn in_session() -> Stage {
@@ -324,7 +326,13 @@ fn calls_that_fail_cost_their_symbols_a_rotation() {
 
 #[test]
 fn with_the_feeds_gone_they_are_taken_back_in_a_quarter_of_an_hour() {
-    let stage = in_session();
+    // While looks go on, and after the session, when none does and the finished day is awaited.
+    taken_back_after(MIDDAY);
+    taken_back_after(AFTER_THE_CLOSE);
+}
+
+fn taken_back_after(time: (i8, i8)) {
+    let stage = in_session_at(time);
     let service = stage.start_provisional();
     let list = await_look(&stage, &service, "");
     let complete = named(&list["signals"], false);
