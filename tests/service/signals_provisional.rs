@@ -161,9 +161,8 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     service.0.stop();
 }
 
-/// Prices rest, so that the candles are the same whenever they are asked for. A rotation may be cut
-/// off where the clock leaps; then the next one completes it.
-fn until_as_evaluated(stage: &Stage, service: &Service) {
+/// Symbol and pattern of what is found in today's candles, which stay the same while prices rest.
+fn evaluated(stage: &Stage) -> BTreeSet<(String, String)> {
     let detector = Detector::default();
     let mut expected = BTreeSet::new();
     for name in NINE {
@@ -172,19 +171,25 @@ fn until_as_evaluated(stage: &Stage, service: &Service) {
         let keys = detector.newest(&Columns::of(&candles));
         expected.extend(keys.into_iter().map(|key| (name.to_owned(), key.name().to_owned())));
     }
+    expected
+}
+
+/// A rotation may be cut off where the clock leaps; then the next one completes it.
+fn until_shown(stage: &Stage, service: &Service, expected: &BTreeSet<(String, String)>) {
     stage.step_until("just these patterns", || {
         let list = service.get(SIGNALS).json();
         let found: BTreeSet<_> = named(&list["signals"], true).into_iter().collect();
-        assert!(found.is_subset(&expected), "{found:?} of {expected:?}");
-        (found == expected).then_some(())
+        assert!(found.is_subset(expected), "{found:?} of {expected:?}");
+        (found == *expected).then_some(())
     });
 }
 
 #[test]
 fn the_patterns_are_those_of_the_candles_so_far() {
     let stage = in_session_at(BEFORE_THE_AUCTION);
+    let expected = evaluated(&stage);
     let service = stage.start_provisional();
-    until_as_evaluated(&stage, &service);
+    until_shown(&stage, &service, &expected);
     service.0.stop();
     let prices: BTreeSet<_> =
         provisional(&stage).iter().map(|e| (names(e).0, e.signal.price_e4)).collect();
@@ -321,9 +326,10 @@ fn a_price_that_looks_split_gives_none_and_hides_nobody() {
 #[test]
 fn calls_that_fail_cost_their_symbols_a_rotation_and_nobody_else() {
     let stage = in_session_at(BEFORE_THE_AUCTION);
+    let expected = evaluated(&stage);
     stage.scene.fault(HISTORICAL, r#"{"kind":"wrong_types","count":2}"#);
     let service = stage.start_provisional();
-    until_as_evaluated(&stage, &service);
+    until_shown(&stage, &service, &expected);
     service.0.stop();
 }
 
