@@ -275,6 +275,24 @@ fn each_refusal_of_a_broker_has_its_answer_and_changes_nothing() {
     assert_eq!(after.text(), before.text());
 }
 
+/// As in the README's block: the server's token belongs to the same person, by another app.
+#[test]
+fn a_sync_with_an_app_of_the_users_own_leaves_the_shared_token_alive() {
+    let user = User::new();
+    let code = user.scene.request_token();
+    let body =
+        format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
+    let answer = user.service.post("/api/portfolio/sync", &user.auth, &body);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.json()["warnings"].as_array().is_none_or(|warnings| warnings.is_empty()));
+    let rounds = || user.service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
+    let before = rounds();
+    until("rounds that began after the sync", || (rounds() > before + 2).then_some(()));
+    assert_eq!(user.service.get("/brokera/status").json()["valid"].as_bool(), Some(true));
+    let snapshot = user.service.fresh_snapshot().json();
+    assert_eq!(snapshot["market"]["source"].as_str(), Some("broker_a"));
+}
+
 #[test]
 fn deletion_is_counted_and_everything_can_be_exported_before() {
     let user = User::new();
