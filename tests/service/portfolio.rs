@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::support::{
-    Answer, Client, Scene, Service, TRADING, bearer, number, raw, shortest, until,
+    Answer, Client, Scene, Service, TRADING, bearer, members, number, raw, shortest, until,
 };
 
 pub const HOLDINGS: &str = "/api/portfolio/holdings";
@@ -96,8 +96,8 @@ fn before_a_sync_there_is_nothing_and_nobody_else_sees_it() {
     assert_eq!(
         holdings.text(),
         "{\"holdings\":[],\"summary\":{\"total_invested\":0,\"total_current_value\":0,\
-         \"total_pnl\":0,\"total_pnl_pct\":0,\"without_cost\":0,\"without_price\":0,\
-         \"value_without_cost\":0,\"synced_at\":null,\"merged\":[]}}"
+         \"total_pnl\":0,\"total_pnl_pct\":0,\"day_pnl\":0,\"without_cost\":0,\
+         \"without_price\":0,\"without_close\":0,\"value_without_cost\":0,\"synced_at\":null,\"merged\":[]}}"
     );
     assert_eq!(user.get(POSITIONS).text(), "{\"positions\":[]}");
     let pnl = user.get(PNL).json();
@@ -146,6 +146,9 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     }
     let text = answer.text();
     assert_eq!(json["summary"]["without_cost"].as_u64(), Some(without_cost));
+    let no_close = holdings.iter().filter(|row| row["close_price"].is_null()).count() as u64;
+    assert!(no_close > 0, "broker B names no closes");
+    assert_eq!(json["summary"]["without_close"].as_u64(), Some(no_close));
     assert_eq!(raw(text, "total_invested"), shortest(invested));
     assert_eq!(raw(text, "total_current_value"), shortest(value));
     assert_eq!(raw(text, "total_pnl"), shortest(value - invested));
@@ -170,6 +173,11 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     assert_eq!(trend["trend"][0]["source"].as_str(), Some("sync"));
     assert_eq!(number(pnl.text(), "total_pnl"), number(text, "total_pnl"));
     assert_eq!(decimal(&trend["trend"][0], "total_pnl"), number(text, "total_pnl"));
+    // The same totals, with the same word on what they leave out.
+    assert_eq!(members(&trend["summary"]), members(&json["summary"])[..10]);
+    for name in members(&trend["summary"]) {
+        assert_eq!(trend["summary"][&name], json["summary"][&name], "{name}");
+    }
 }
 
 #[test]

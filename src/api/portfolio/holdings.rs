@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{MAKE_DEADLINE_MS, Syncs, Unmade, answer, iso, on_lane, parameter, switch};
+use super::{MAKE_DEADLINE_MS, Syncs, Unmade, answer, iso, on_lane, parameter, switch, totals};
 use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
 use crate::base::{Broker, Clock, Holding, Quote};
@@ -78,14 +78,7 @@ fn written(
             write_object(out, |object| holding(object, row, live, &syncs));
         });
         object.object("summary", |object| {
-            object.money("total_invested", summary.total_invested);
-            object.money("total_current_value", summary.total_current_value);
-            object.money("total_pnl", summary.total_pnl);
-            object.money("total_pnl_pct", summary.total_pnl_pct);
-            object.count("without_cost", summary.without_cost as usize);
-            object.count("without_price", summary.without_price as usize);
-            object.money("value_without_cost", summary.value_without_cost);
-            object.text_or_null("synced_at", syncs.latest.as_deref());
+            totals(object, &summary, &syncs);
             object.list("merged", &merged, |out, merged| {
                 write_object(out, |object| instrument(object, merged));
             });

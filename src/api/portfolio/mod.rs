@@ -22,12 +22,13 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
+use super::json::Object;
 use super::query::{Decoded, values};
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answer, Answers, View};
 use crate::http::{Problem, Reply};
-use crate::portfolio::{Overflow, Securities};
+use crate::portfolio::{Overflow, Securities, Summary};
 use crate::rt::{Lane, LaneError};
 use crate::store::{AccountId, Portfolio, Store, StoreError};
 
@@ -197,6 +198,20 @@ impl Syncs {
     fn simulated(&self, broker: Broker) -> bool {
         self.by_broker.get(&broker).is_some_and(|(_, simulated)| *simulated)
     }
+}
+
+/// The members of a summary: the totals, and beside them how many holdings are left out of which.
+fn totals(object: &mut Object<'_>, summary: &Summary, syncs: &Syncs) {
+    object.money("total_invested", summary.total_invested);
+    object.money("total_current_value", summary.total_current_value);
+    object.money("total_pnl", summary.total_pnl);
+    object.money("total_pnl_pct", summary.total_pnl_pct);
+    object.money("day_pnl", summary.day_pnl);
+    object.count("without_cost", summary.without_cost as usize);
+    object.count("without_price", summary.without_price as usize);
+    object.count("without_close", summary.without_close as usize);
+    object.money("value_without_cost", summary.value_without_cost);
+    object.text_or_null("synced_at", syncs.latest.as_deref());
 }
 
 /// A time as the API writes it.
