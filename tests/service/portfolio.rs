@@ -190,6 +190,14 @@ fn positions_are_filtered_and_closed_ones_hidden() {
     assert_eq!(count("?type=net"), 2);
     assert_eq!(count("?type=day"), 2);
     assert_eq!(count(""), 4);
+    // What was sold again is gained or lost for good, whatever field the broker has it in.
+    let json = user.get(&format!("{POSITIONS}?type=net&include_closed=true")).json();
+    for row in rows(&json, "positions") {
+        let (pnl, none) = (decimal(row, "pnl"), Decimal::ZERO);
+        let closed = decimal(row, "quantity").is_zero();
+        let expected = if closed { (pnl, none) } else { (none, pnl) };
+        assert_eq!((decimal(row, "realised"), decimal(row, "unrealised")), expected);
+    }
 }
 
 #[test]
