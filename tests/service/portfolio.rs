@@ -340,6 +340,50 @@ fn deletion_is_counted_and_everything_can_be_exported_before() {
 }
 
 #[test]
+fn live_holdings_have_what_nobody_asked_prices_for_fetched() {
+    let user = User::new();
+    user.service.await_instruments();
+    user.synced("a");
+    let live = until("a live price for every holding", || {
+        let json = user.get(&format!("{HOLDINGS}?live=true")).json();
+        rows(&json, "holdings").iter().all(|row| row["source"].is_str()).then_some(json)
+    });
+    assert_eq!(rows(&live, "holdings").len(), 12);
+    assert_eq!(user.service.0.server().shared().service.state().held.stats().symbols, 0);
+}
+
+#[test]
+fn what_somebody_holds_takes_a_small_part_of_the_public_calls() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_a.access_token = None;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let calls = || {
+        let stats = scene.stats();
+        ["public.spark", "public.spark_v8", "public.chart"]
+            .map(|route| stats["requests"][route].as_u64().unwrap_or(0))
+            .iter()
+            .sum::<u64>()
+    };
+    let symbol = |number| bhav::base::Symbol::parse(&format!("NSE:HELD{number}")).unwrap();
+    let symbols: Vec<_> = (0..40).map(symbol).collect();
+    let held = &service.0.server().shared().service.state().held;
+    let before = calls();
+    drop(held.join(&symbols).unwrap());
+    until("all of them tried", || {
+        let left = held.stats().symbols as u64;
+        // Five a call, and one call may have begun before they were counted.
+        assert!(40 - left <= 5 * (calls() - before + 1), "{left} left");
+        (left == 0).then_some(())
+    });
+    // Somebody who waits does not stand behind them.
+    drop(held.join(&(40..80).map(symbol).collect::<Vec<_>>()).unwrap());
+    assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
+    service.0.stop();
+}
+
+#[test]
 fn live_prices_take_the_place_of_older_ones_and_say_so() {
     let user = User::new();
     user.synced("a");

@@ -7,6 +7,7 @@
 mod delete;
 mod export;
 mod holdings;
+mod live;
 mod pnl;
 mod positions;
 mod refused;
