@@ -215,6 +215,8 @@ fn queries_that_mean_nothing_are_refused() {
     ] {
         let problem = user.get(target).expect_problem(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"].as_str(), Some(field), "{target}");
+        let message = problem["errors"][0]["message"].as_str().unwrap();
+        assert_eq!(message.starts_with("Give it once"), target.contains("a&b"), "{message}");
     }
     let answer = user.service.post("/api/portfolio/sync", &user.auth, r#"{"api_key":""}"#);
     let problem = answer.expect_problem(400, "validation_failed");

@@ -24,7 +24,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::json::Object;
-use super::query::{Decoded, values};
+use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answer, Answers, View};
@@ -227,17 +227,8 @@ fn parameter<T>(
     expected: &'static str,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
-    let query = call.request.query().unwrap_or_default();
-    let mut given = values(query, name.as_bytes());
-    let Some(raw) = given.next() else { return Ok(None) };
-    let bytes: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let value = text.and_then(|text| read(&text)).filter(|_| given.next().is_none());
-    let invalid = || {
-        Problem::new(400, "validation_failed", "A query parameter is not valid.")
-            .field(name, expected)
-    };
-    value.map(Some).ok_or_else(invalid)
+    let Some(text) = one(call.request.query().unwrap_or_default(), name)? else { return Ok(None) };
+    read(&text).map(Some).ok_or_else(|| invalid(name, expected))
 }
 
 fn switch(text: &str) -> Option<bool> {
