@@ -27,7 +27,7 @@ use super::json::Object;
 use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
-use crate::cache::{Answer, Answers, View};
+use crate::cache::{Answers, View};
 use crate::http::{Problem, Reply};
 use crate::portfolio::{Overflow, Securities, Summary};
 use crate::rt::{Lane, LaneError};
@@ -125,7 +125,7 @@ impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
             Unmade::Store(error) => error.into(),
-            Unmade::Overflow(error) => refused::internal().because(error),
+            Unmade::Overflow(error) => Problem::internal().because(error),
         }
     }
 }
@@ -149,7 +149,7 @@ fn answer(
             on_lane(state, MAKE_DEADLINE_MS, move |store| {
                 // Before the first read: what changes from here on makes the place worthless.
                 let place = answers.place(id.0);
-                let answer = Arc::new(Answer::new(&make(store, id)?));
+                let answer = Answers::make(&make(store, id)?);
                 answers.keep(&place, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?
@@ -172,7 +172,7 @@ fn on_lane<T: Send + 'static>(
     match ticket.wait() {
         Ok(made) => Ok(made?),
         Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
-        Err(error @ LaneError::Panicked) => Err(refused::internal().because(error)),
+        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
 }
 
