@@ -13,6 +13,7 @@ use foldhash::quality::RandomState;
 use papaya::{HashMap, LocalGuard};
 use parking_lot::Mutex;
 
+pub use self::entry::Peek;
 use self::entry::{Entry, Known, State, second};
 use super::freshness::Freshness;
 use super::quote_json;
@@ -64,18 +65,6 @@ pub enum Hit<'v> {
     Known { json: &'v [u8], stale: bool },
     /// Looked up lately and known to no source.
     Unknown,
-}
-
-/// The same as a copy that may be kept.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Peek {
-    Known {
-        quote: Quote,
-        stale: bool,
-    },
-    /// Looked up lately and known to no source.
-    Unknown,
-    Missing,
 }
 
 impl Hit<'_> {

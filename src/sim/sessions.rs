@@ -183,7 +183,8 @@ impl BrokerBSessions {
         self.session_tokens.drain().count()
     }
 
-    /// Whose session of this app it is. It ends at midnight IST, which always comes within 24 hours.
+    /// Whose session of this app it is. It ends at midnight IST, which comes within
+    /// 24 hours.
     pub(super) fn user_of(&self, api_key: &str, token: &str, now: Timestamp) -> Option<&Login> {
         let login = self.session_tokens.get(token).filter(|login| login.api_key == api_key);
         login.filter(|login| now < next_ist_hour(login.at, 0))

@@ -1,8 +1,9 @@
 //! Rounds: what one upstream call carries, how it goes out, and what its answer changes.
 //!
 //! A round carries the indices and sectors, then what requests wait for, then some of what users
-//! hold and nobody has a price of, then what clients asked for lately, up to the feed's batch size: one budget serves everybody. Runs on the scheduler's
-//! thread, but for the call itself, which is a lane's job.
+//! hold and nobody has a price of, then what clients asked for lately, up to the feed's batch size:
+//! one budget serves everybody. Runs on the scheduler's thread, but for the call itself, which is a
+//! lane's job.
 
 use std::collections::HashSet;
 use std::sync::Arc;
