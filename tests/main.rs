@@ -10,6 +10,7 @@ mod faults;
 mod http;
 mod layers;
 mod mornings;
+mod openapi;
 mod packaging;
 mod routes;
 mod service;

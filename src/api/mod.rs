@@ -12,6 +12,7 @@ mod error;
 mod health;
 mod journal;
 mod json;
+mod openapi;
 mod portfolio;
 mod query;
 mod quotes;
@@ -38,6 +39,7 @@ use crate::store::Store;
 pub use activation::Administration;
 pub use cors::Cors;
 pub use journal::Cursors;
+pub use openapi::Document;
 pub use portfolio::Desk;
 pub use routes::{ROUTES, Route};
 
@@ -75,6 +77,8 @@ pub struct State {
     pub portfolio: Desk,
     /// Of the journal's pages.
     pub cursors: Cursors,
+    /// The description of all this.
+    pub document: Document,
 }
 
 impl State {

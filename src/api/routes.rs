@@ -7,7 +7,7 @@ use super::{
     Access::{Admin, Public, User},
     Handler,
     Hop::{self, Always, Never, OnMiss},
-    account, activation, health, journal, portfolio, quotes, signals, snapshot, tokens,
+    account, activation, health, journal, openapi, portfolio, quotes, signals, snapshot, tokens,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -61,6 +61,8 @@ pub const ROUTES: &[Route] = &[
         "How published signals did"),
     route((Get, "/api/health"), Public, Never, health::read,
         "State of feeds, caches and warmers"),
+    route((Get, "/api/openapi.json"), Public, Never, openapi::read,
+        "This description of the API"),
     route((Get, "/brokera/status"), Public, Never, tokens::broker_a_status,
         "State of the server's shared broker A token"),
     route((Get, "/brokerb/status"), Public, Never, tokens::broker_b_status,

@@ -94,7 +94,6 @@ impl Problem {
             417 => "expectation_failed",
             431 => "head_too_large",
             501 => "method_not_implemented",
-            503 => "overloaded",
             505 => "http_version_not_supported",
             _ => "malformed_request",
         };

@@ -1,0 +1,40 @@
+//! `GET /api/openapi.json`: the description of the whole surface, as `openapi.json` beside this
+//! file has it.
+//!
+//! Made once at the start, in every coding; the edge picks one and copies it out. Tests hold it
+//! against the routes and against real answers.
+
+use super::{Call, State};
+use crate::http::{Manner, Problem, Reply, Variants};
+
+/// Held by a test to be of this version of the package.
+const JSON: &[u8] = include_bytes!("openapi.json");
+
+/// A new version may say something else, so each use asks whether it still stands.
+const MANNER: Manner =
+    Manner { cache_control: "public, no-cache", vary: "Accept-Encoding", compressed_from_bytes: 0 };
+
+/// The document as complete responses.
+pub struct Document(Variants);
+
+impl Document {
+    /// Compresses, which takes some milliseconds: work of the start, not of the edge.
+    pub fn new() -> Self {
+        // Kept for the life of the process, so without a date.
+        Self(Variants::new(JSON, &MANNER, None))
+    }
+}
+
+impl Default for Document {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Never waits.
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    let request = &call.request;
+    let document = &state.document.0;
+    reply.kept(document.select(request.accept_encoding(), request.if_none_match()));
+    Ok(())
+}
