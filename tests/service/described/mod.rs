@@ -1,0 +1,8 @@
+//! Real answers of a real service, held against the description that it serves: each field, each
+//! header, each code and each limit.
+
+mod answers;
+mod checker;
+mod limits;
+mod refusals;
+mod walk;
