@@ -1,7 +1,8 @@
 //! Every success that is described is had, and every field that is described comes.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::civil::date;
 use sonic_rs::JsonValueTrait;
@@ -111,7 +112,7 @@ fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
     READS.iter().for_each(|target| drop(walk.get(target)));
     ["/api/portfolio/holdings", "/api/portfolio/positions", "/api/portfolio/pnl"]
         .iter()
-        .for_each(|target| walk.get_twice(target));
+        .for_each(|target| walk.still_stands(target));
     until("a price that is fresher than the broker's", || {
         let answer = walk.get("/api/portfolio/holdings?live=true");
         answer.text().contains("\"source\":").then_some(())
@@ -133,34 +134,42 @@ fn journal(walk: &mut Walk<'_>) {
     walk.expect(200, "DELETE", &entry, "");
 }
 
-/// A broker whose account has changed between two syncs: a split, a sale and a purchase.
-fn broker(asked: &Asked, split: bool) -> Said {
-    let row = |name: &str, isin: &str, quantity: u32, average: u32, last: u32| {
+/// What broker A says of a user at the first sync, after a split, a sale and a purchase, and after
+/// one more purchase and a corrected cost.
+fn broker(asked: &Asked, sync: usize) -> Said {
+    let row = |name: &str, quantity: u32, average: u32, last: u32| {
         format!(
-            r#"{{"tradingsymbol":"{name}","exchange":"NSE","isin":"{isin}","quantity":{quantity},
+            r#"{{"tradingsymbol":"{name}","exchange":"NSE","isin":"","quantity":{quantity},
             "t1_quantity":0,"average_price":{average},"last_price":{last},"close_price":{last},
             "pnl":1,"product":"CNC","instrument_token":1}}"#
         )
     };
-    let rows = if split {
-        [row("INFY", "INE009A01021", 50, 300, 404), row("TCS", "INE467B01029", 1, 3000, 3100)]
-    } else {
-        [row("INFY", "INE009A01021", 10, 1500, 2000), row("ITC", "INE154A01025", 7, 400, 410)]
+    let rows = match sync {
+        1 => [row("INFY", 10, 1500, 2000), row("ITC", 7, 400, 410)],
+        2 => [row("INFY", 50, 300, 404), row("TCS", 1, 3000, 3100)],
+        _ => [row("INFY", 51, 300, 404), row("TCS", 1, 3010, 3100)],
     };
     Said::json(match asked.target.as_str() {
         "/session/token" => r#"{"status":"success","data":{"access_token":"t"}}"#.to_owned(),
         "/portfolio/holdings" => {
             format!(r#"{{"status":"success","data":[{}]}}"#, rows.join(","))
         }
-        "/portfolio/positions" => r#"{"status":"success","data":{"net":[],"day":[]}}"#.to_owned(),
+        "/portfolio/positions" => {
+            r#"{"status":"success","data":{"net":[{"tradingsymbol":"INFY","exchange":"NSE",
+            "instrument_token":1,"product":"MIS","quantity":2,"overnight_quantity":0,
+            "multiplier":1,"average_price":10,"close_price":11,"last_price":12,"value":-20,
+            "pnl":4,"m2m":4,"unrealised":4,"realised":0}],"day":[]}}"#
+                .to_owned()
+        }
         _ => "{}".to_owned(),
     })
 }
 
-/// Nothing here says that it is simulated.
+/// Nothing that this broker says is simulated.
 fn a_split_and_a_sale(checker: &mut Checker) {
-    static SPLIT: AtomicBool = AtomicBool::new(false);
-    let upstream = Upstream::start(|asked| broker(asked, SPLIT.load(Ordering::SeqCst)));
+    let syncs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&syncs);
+    let upstream = Upstream::start(move |asked| broker(asked, counted.load(Ordering::SeqCst)));
     let scene = Scene::at(TRADING);
     let mut config = scene.config();
     config.broker_a.url = upstream.url();
@@ -169,12 +178,12 @@ fn a_split_and_a_sale(checker: &mut Checker) {
     let walk = &mut Walk::new(&service, checker);
     let new = walk.expect(201, "POST", "/api/auth/register", LOGIN);
     walk.enter(&new);
-    for (number, split) in [(1, false), (2, true)] {
-        SPLIT.store(split, Ordering::SeqCst);
+    for number in 1..=3 {
+        syncs.store(number, Ordering::SeqCst);
         let body =
             format!(r#"{{"api_key":"key-{number}","api_secret":"s","request_token":"code"}}"#);
         let said = walk.expect(200, "POST", "/api/portfolio/sync", &body);
-        assert_eq!(said.text().contains("inverse_ratios"), split, "{}", said.text());
+        assert_eq!(said.text().contains("\"changed_count\":0"), number == 1, "{}", said.text());
     }
     READS.iter().for_each(|target| drop(walk.get(target)));
     service.0.stop();
@@ -188,12 +197,12 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     service.fresh_snapshot();
     let walk = &mut Walk::new(&service, checker);
     walk.get(SNAPSHOT);
-    walk.get_twice(SNAPSHOT);
+    walk.still_stands(SNAPSHOT);
     until("health that is up", || {
         (walk.send("GET", "/api/health", "", "").status == 200).then_some(())
     });
     walk.get("/api/openapi.json");
-    walk.get_twice("/api/openapi.json");
+    walk.still_stands("/api/openapi.json");
     scene.refuse_all();
     service.snapshot_where("a stale one", |json| json["market"]["stale"] == true);
     walk.get(SNAPSHOT);
@@ -228,8 +237,8 @@ fn signals(checker: &mut Checker) {
     for target in [SIGNALS, "/api/signals?direction=bullish", RECORD, SNAPSHOT, "/api/health"] {
         walk.get(target);
     }
-    walk.get_twice(SIGNALS);
-    walk.get_twice(RECORD);
+    walk.still_stands(SIGNALS);
+    walk.still_stands(RECORD);
     service.0.stop();
 
     stage.go_into(date(2026, 11, 20), (11, 0));

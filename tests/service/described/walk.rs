@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
 
     /// Once as it is, and once more with the tag that it has: 304.
     #[track_caller]
-    pub fn get_twice(&mut self, target: &str) {
+    pub fn still_stands(&mut self, target: &str) {
         for coding in ["identity", "gzip", "br"] {
             // A document may change between the two; then its next tag is tried.
             let unchanged = (0..20).any(|_| {
