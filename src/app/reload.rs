@@ -118,6 +118,7 @@ impl<'a> Reloader<'a> {
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
+        self.app.handover().note_settings(&new);
         let files = MarketFiles { calendar: Arc::new(calendar), universe };
         self.app.warmers().take_files(files);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {

@@ -88,7 +88,7 @@ fn a_unix_socket_serves_and_is_removed_at_the_end() {
             wire.ask("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").body.len(),
             3_000_000
         );
-        assert!(matches!(Listener::open(&listen), Err(ListenError::InUse { .. })));
+        assert!(matches!(Listener::bind(&listen), Err(ListenError::InUse { .. })));
         wire.finish().closes();
         assert_eq!(harness.drain(), 0);
     }
@@ -102,11 +102,11 @@ fn a_unix_socket_serves_and_is_removed_at_the_end() {
 #[test]
 fn a_second_instance_on_the_same_port_is_told_so() {
     let harness = Harness::start();
-    match Listener::open(&harness.address) {
+    match Listener::bind(&harness.address) {
         Err(ListenError::InUse { address }) => assert_eq!(address, harness.address),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(Listener::open("nowhere"), Err(ListenError::BadAddress(_))));
+    assert!(matches!(Listener::bind("nowhere"), Err(ListenError::BadAddress(_))));
     assert_eq!(harness.connect().ask(GET).status, 200);
 }
 

@@ -45,7 +45,7 @@ impl Harness {
         EDGE.call_once(|| bhav::rt::edge::configure(2));
         let clock = Clock::system();
         let (service, probe) = Probe::new(&clock);
-        let listener = Listener::open(&settings.listen).unwrap();
+        let listener = Listener::bind(&settings.listen).unwrap();
         let server = Server::start(listener, settings, &clock, service).unwrap();
         Self { address: server.address().to_owned(), server: Some(server), probe }
     }
