@@ -68,7 +68,7 @@ enum NotTaken {
     Io(#[from] io::Error),
     #[error("{0}")]
     Unreadable(#[from] Unreadable),
-    #[error("it is another broker's")]
+    #[error("it is of another broker")]
     OtherBroker,
     #[error("{0}")]
     Outdated(#[from] Outdated),

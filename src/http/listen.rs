@@ -54,10 +54,13 @@ impl Listener {
     /// # Errors
     /// [`ListenError`].
     pub fn open(address: &str, passed: Vec<OwnedFd>) -> Result<Self, ListenError> {
-        if passed.is_empty() {
+        let sockets = passed.into_iter().map(RawSocket::from);
+        let kinds = sockets.filter_map(|socket| socket.r#type().ok().map(|kind| (socket, kind)));
+        let sockets: Vec<_> = kinds.collect();
+        if sockets.is_empty() {
             return Self::bind(address);
         }
-        Self::inherited(passed).map_err(ListenError::Inherited)
+        Self::inherited(sockets).map_err(ListenError::Inherited)
     }
 
     /// One bound to `address`, whatever systemd passed.
@@ -72,12 +75,8 @@ impl Listener {
     }
 
     /// The first stream socket is the one.
-    fn inherited(passed: Vec<OwnedFd>) -> io::Result<Self> {
-        for descriptor in passed {
-            let socket = RawSocket::from(descriptor);
-            if !socket.r#type().is_ok_and(|kind| kind == Type::STREAM) {
-                continue;
-            }
+    fn inherited(sockets: Vec<(RawSocket, Type)>) -> io::Result<Self> {
+        for (socket, _) in sockets.into_iter().filter(|(_, kind)| *kind == Type::STREAM) {
             let address = socket.local_addr()?;
             socket.set_nonblocking(true)?;
             if address.is_ipv4() || address.is_ipv6() {
