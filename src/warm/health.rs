@@ -181,6 +181,9 @@ struct ClockReport {
     /// Only where it is too far for honest delays; negative: behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead_of_exchange_ms: Option<i64>,
+    /// Only where it was set to another time (`BHAV_NOW`, the demo).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    set: bool,
 }
 
 /// Said wherever a person reads (contract, section 1).
@@ -252,7 +255,10 @@ fn report(scheduler: &Scheduler) -> Health {
     let evening_failed = close_state == "failing" || signals_state == "failing";
     let status = match (index, broker_a.state, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
+        // Without an app at broker A the public provider is what was asked for.
+        ("ok", "ok" | "off", "ok")
+            if l2.backend != "none" && store.state == "ok" && !evening_failed =>
+        {
             "ok"
         }
         _ => "degraded",
@@ -296,9 +302,14 @@ fn report(scheduler: &Scheduler) -> Health {
         .map(|lane| lane_report(lane))
         .into(),
         log: log_report(),
-        clock: ClockReport { ahead_of_exchange_ms: clock_ahead_ms(scheduler, now_mono_ms) },
+        clock: clock(scheduler, now_mono_ms),
         disclaimer: DISCLAIMER,
     }
+}
+
+fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
+    let ahead_of_exchange_ms = clock_ahead_ms(scheduler, now_mono_ms);
+    ClockReport { ahead_of_exchange_ms, set: scheduler.parts.clock.is_set() }
 }
 
 fn cache_l2(stats: L2Stats) -> CacheL2 {
