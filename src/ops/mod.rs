@@ -1,8 +1,8 @@
 //! Row 1: what runs the process rather than serves the market.
 //!
-//! Log, counters, the panic hook, closing the memory to debuggers, systemd's notifications, what
-//! it keeps for the next process, exit codes, version. Any thread may call in here and none of it blocks the caller. It knows no
-//! settings struct: `cli` and `app` hand it plain values.
+//! Log, counters, the panic hook, closing the memory to debuggers, systemd's notifications and what
+//! it holds for the next process, exit codes, version. Any thread may call in here and none of it
+//! blocks the caller. It knows no settings struct: `cli` and `app` hand it plain values.
 
 pub mod counter;
 pub mod durations;

@@ -36,6 +36,7 @@ mod snapshot;
 mod stopping;
 mod store;
 mod supervised;
+mod supervisor;
 pub mod support;
 mod surface;
 mod token;
