@@ -120,8 +120,7 @@ impl Administration {
             Ok(result) => result,
             Err(LaneError::Late) => Err(timed_out()),
             Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
-                let detail = "The request could not be answered.";
-                Err(Problem::new(500, "internal_error", detail).because(error))
+                Err(Problem::internal().because(error))
             }
         }
     }

@@ -10,7 +10,7 @@ use sonic_rs::{JsonValueTrait, Value};
 
 use super::process::{Program, bhav};
 use super::supervised::Ear;
-use super::support::{Answer, Client, SNAPSHOT, Scene, TRADING, until};
+use super::support::{Answer, Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
 
 const ONE: &str = "the first key of thirty-two bytes or more";
 const TWO: &str = "the second key of thirty-two bytes or more";
@@ -34,16 +34,9 @@ impl Subject {
         }
         write(&scene, "bhav.env", &in_place(&scene, lines));
         let log = File::create(scene.state.path().join("log")).unwrap();
-        let mut command = bhav(&[
-            "serve",
-            "--listen=127.0.0.1:0",
-            "--admin-listen=127.0.0.1:0",
-            &format!("--state-dir={}", scene.state.path().display()),
-            &format!("--brokera-url={}", scene.sim.broker_a_url()),
-            &format!("--public-url={}", scene.sim.public_url()),
-            &format!("--now={TRADING}"),
-        ]);
+        let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
         command
+            .args(scene.flags(scene.state.path()))
             .env("BHAV_ENV_FILE", scene.state.path().join("bhav.env"))
             .env("NOTIFY_SOCKET", scene.state.path().join("notify"))
             .stderr(Stdio::from(log));
@@ -116,7 +109,12 @@ fn write(scene: &Scene, name: &str, text: &str) {
 
 /// `@name` stands for the path of a file beside the others.
 fn in_place(scene: &Scene, lines: &str) -> String {
-    lines.replace('@', &format!("{}/", scene.state.path().display()))
+    let lines = lines.replace('@', &format!("{}/", scene.state.path().display()));
+    if lines.contains("BHAV_UNIVERSE_FILE") {
+        return lines;
+    }
+    // Not by a flag, which would rule out the tests' own.
+    format!("{lines}BHAV_UNIVERSE_FILE={UNIVERSE}\n")
 }
 
 fn token_of(answer: &Answer) -> String {

@@ -13,7 +13,7 @@ use bhav::sim::SimSettings;
 use bhav::store::FILE_NAME;
 use sonic_rs::JsonValueTrait;
 
-use super::process::{Program, bhav};
+use super::process::{Program, bhav, few_candles};
 use super::secrets_passwords::passwords;
 use super::secrets_paths::{self as paths, A, B};
 use super::support::{Client, Scene, TRADING, bearer};
@@ -82,13 +82,13 @@ impl World {
             |path: &str| url.map_or(format!("http://{}{path}", scene.sim.addr()), Into::into);
         let mut command = bhav(&[
             "serve",
-            "--admin-listen=off",
             "--listen=127.0.0.1:0",
             &format!("--state-dir={}", scene.state.path().display()),
             &format!("--brokera-url={}", broker("/a")),
             &format!("--brokerb-url={}", broker("/b")),
             &format!("--public-url={}", scene.sim.public_url()),
             &format!("--now={TRADING}"),
+            &few_candles(),
             "--brokera-lane-threads=1",
             "--upstream-breaker-failures=1000",
             "--login-attempts-per-minute=0",

@@ -123,7 +123,7 @@ impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
             Unmade::Store(error) => error.into(),
-            Unmade::Overflow(error) => refused::internal().because(error),
+            Unmade::Overflow(error) => Problem::internal().because(error),
         }
     }
 }
@@ -170,7 +170,7 @@ fn on_lane<T: Send + 'static>(
     match ticket.wait() {
         Ok(made) => Ok(made?),
         Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
-        Err(error @ LaneError::Panicked) => Err(refused::internal().because(error)),
+        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
 }
 
