@@ -8,7 +8,7 @@ use crate::api::{Call, State};
 use crate::base::{Holding, Position};
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
-use crate::store::{AccountId, DayPoint, JournalCursor, JournalEntry, Store, StoreError};
+use crate::store::{AccountId, DayPoint, JournalEntry, Store, StoreError};
 
 /// Entries read at once.
 const PAGE: usize = 500;
@@ -65,14 +65,12 @@ fn written(store: &dyn Store, id: AccountId, exported_at: &str) -> Result<Vec<u8
 /// All of them, page by page.
 fn entries(store: &dyn Store, id: AccountId) -> Result<Vec<JournalEntry>, Unmade> {
     let mut all: Vec<JournalEntry> = Vec::new();
+    let mut after = None;
     loop {
-        let last = all.last();
-        let after =
-            last.map(|entry| JournalCursor { traded_on: entry.fields.traded_on, id: entry.id });
         let page = store.entries(id, after, PAGE)?;
-        let full = page.len() == PAGE;
-        all.extend(page);
-        if !full {
+        after = page.next();
+        all.extend(page.entries);
+        if after.is_none() {
             return Ok(all);
         }
     }
