@@ -7,7 +7,10 @@ use super::columns::{
     damaged, date, decimal, decimal_if_any, digits, digits_if_any, first, run, word,
 };
 use super::condition::Failure;
-use super::{AccountId, JournalCursor, JournalEntry, JournalFields, JournalPage, Side, StoreError};
+use super::{
+    AccountId, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, Side,
+    StoreError,
+};
 use crate::base::json;
 
 /// What one user may keep: forty a trading day for a year.
@@ -41,8 +44,8 @@ pub(super) fn add(
     let bytes = text_bytes(&fields) as i64;
     let count = [id.0, ENTRIES_MAX as i64, bytes, TEXT_BYTES_MAX as i64];
     if run(connection, COUNT_ENTRY, count)? == 0 {
-        let (entries, _) = size(connection, id)?;
-        let full = if entries < ENTRIES_MAX { too_much_text() } else { too_many_entries() };
+        let size = size(connection, id)?;
+        let full = if size.entries < ENTRIES_MAX { too_much_text() } else { too_many_entries() };
         return Err(full.into());
     }
     let added = put(connection, ADD_ENTRY, (id, None), fields, now_ms)?;
@@ -58,11 +61,12 @@ fn too_much_text() -> StoreError {
 }
 
 /// Entries and bytes of their text, as counted at each change.
-pub(super) fn size(connection: &Connection, id: AccountId) -> Result<(usize, usize), Failure> {
+pub(super) fn size(connection: &Connection, id: AccountId) -> Result<JournalSize, Failure> {
     let number = |row: &Row<'_>, at| {
         usize::try_from(row.get::<_, i64>(at)?).map_err(|_| damaged("the size of a journal"))
     };
-    let both = |row: &Row<'_>| Ok((number(row, 0)?, number(row, 1)?));
+    let both =
+        |row: &Row<'_>| Ok(JournalSize { entries: number(row, 0)?, text_bytes: number(row, 1)? });
     first(connection, JOURNAL_SIZE, [id.0], both)?.ok_or_else(|| StoreError::NoSuchUser.into())
 }
 

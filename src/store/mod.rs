@@ -27,8 +27,8 @@ pub use error::StoreError;
 pub use file::OpenError;
 pub use rows::{
     AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
-    JournalEntry, JournalFields, JournalPage, NewUser, OutsideChanges, PointSource, Portfolio,
-    Revocations, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
+    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, PointSource,
+    Portfolio, Revocations, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
 };
 pub use signal_rows::{
     CandleHistory, LedgerEntry, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
@@ -139,8 +139,8 @@ pub trait Store: Send + Sync {
         after: Option<JournalCursor>,
         limit: usize,
     ) -> Result<JournalPage, StoreError>;
-    /// Bytes of text in the journal.
-    fn journal_bytes(&self, id: AccountId) -> Result<usize, StoreError>;
+    /// How much there is in the journal, as counted at each change.
+    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError>;
     /// `None` where the user has no such entry, whoever else may.
     fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError>;
     fn replace_entry(

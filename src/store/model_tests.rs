@@ -189,7 +189,7 @@ proptest! {
             let points: Vec<_> = model.points.values().cloned().collect();
             prop_assert_eq!(store.points(id, day(0)).unwrap(), points);
             prop_assert_eq!(store.entries(id, None, 1_000).unwrap().entries, model.journal());
-            prop_assert_eq!(store.journal_bytes(id).unwrap(), model.journal_bytes());
+            prop_assert_eq!(store.journal_size(id).unwrap().text_bytes, model.journal_bytes());
             let erased = store.erase_user(id, 1).unwrap();
             prop_assert_eq!(erased.journal_entries as usize, model.journal.len());
         }

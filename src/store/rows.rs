@@ -221,6 +221,13 @@ pub struct JournalEntry {
     pub updated_ms: i64,
 }
 
+/// How much one user has in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalSize {
+    pub entries: usize,
+    pub text_bytes: usize,
+}
+
 /// A page of the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalPage {

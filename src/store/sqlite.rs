@@ -17,8 +17,9 @@ use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{
     AccountId, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, JournalCursor, JournalEntry,
-    JournalFields, JournalPage, NewUser, OutsideChanges, Portfolio, Revocations, Store, StoreError,
-    StoreHealth, User, UserSecrets, Valued, accounts, closes, columns, journal, portfolios,
+    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, Revocations,
+    Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts, closes, columns, journal,
+    portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
@@ -280,8 +281,8 @@ impl Store for SqliteStore {
         self.read(READ_DEADLINE_MS, move |file| journal::page(file, id, after, limit))
     }
 
-    fn journal_bytes(&self, id: AccountId) -> Result<usize, StoreError> {
-        self.read(READ_DEADLINE_MS, move |file| Ok(journal::size(file, id)?.1))
+    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError> {
+        self.read(READ_DEADLINE_MS, move |file| journal::size(file, id))
     }
 
     fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError> {
