@@ -111,6 +111,7 @@ fn parts(
         },
         signal_store: store.clone(),
         universe: Universe::load(config.market.universe_file.as_deref())?,
+        provisional_signals: config.market.signals_provisional,
         shelf: Shelf {
             signals: Arc::default(),
             record: Arc::default(),

@@ -38,6 +38,7 @@ pub const LIVE: &[&str] = &[
     "BHAV_ANSWERS_BYTES_MAX",
     "BHAV_CALENDAR_FILE",
     "BHAV_UNIVERSE_FILE",
+    "BHAV_SIGNALS_PROVISIONAL",
     "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
     "BHAV_LOG",
 ];
@@ -118,7 +119,8 @@ impl<'a> Reloader<'a> {
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
-        let files = MarketFiles { calendar: Arc::new(calendar), universe };
+        let provisional_signals = new.market.signals_provisional;
+        let files = MarketFiles { calendar: Arc::new(calendar), universe, provisional_signals };
         self.app.warmers().take_files(files);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {
             tracing::warn!("the log's filter cannot be changed");

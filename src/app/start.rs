@@ -29,7 +29,7 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 /// Why the service did not start; says what to do where that is not plain.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("{0}")]
+    #[error("BHAV_LISTEN: {0}")]
     Listen(#[from] ListenError),
     #[error("BHAV_ADMIN_LISTEN: {0}")]
     AdminListen(ListenError),

@@ -15,7 +15,7 @@ pub mod misses;
 mod quote_json;
 pub mod sqlite_l2;
 
-pub use answers::{Answer, Answers, View};
+pub use answers::{Answers, View};
 pub use l1::{Hit, L1};
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};

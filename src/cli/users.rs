@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use jiff::Timestamp;
 
-use super::operator::{plain, print, refuse, say, settings, with_service};
+use super::operator::{in_words, plain, print, refuse, say, settings, with_service};
 use crate::auth::{TOKEN_LIFE_S, normalised};
 use crate::base::{Clock, ist};
 use crate::config::Config;
@@ -72,7 +72,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
             UpkeepError::Open(_) | UpkeepError::Older { .. } => Exit::Usage,
             _ => Exit::StateDir,
         };
-        refuse(&error.to_string(), exit)
+        refuse(&in_words(&error), exit)
     })
 }
 

@@ -23,7 +23,7 @@ const BACKLOG: i32 = 4096;
 pub enum ListenError {
     #[error("{0:?} is not an address such as 127.0.0.1:8080 or unix:/run/bhav.sock")]
     BadAddress(String),
-    #[error("{address} is in use, perhaps by another instance")]
+    #[error("{address} is in use, perhaps by another instance; port 0 takes a free one")]
     InUse { address: String },
     #[error("{address} exists and is not a socket")]
     NotASocket { address: String },

@@ -32,6 +32,10 @@ const SETTLE_MS: u64 = 5_000;
 /// long after the start.
 const FIRST_ANSWER_MS: u64 = 1_500;
 
+/// A standby that failed when it was last asked is asked again this rarely: an operator wants to
+/// know whether anything stands behind broker A, and that it does again.
+const STANDBY_RETRY_MS: u64 = 10_000;
+
 /// What a client is told at most when no feed can be asked and nothing says when one can.
 const ANSWER_IN_MS_MAX: u64 = 60_000;
 
@@ -273,7 +277,7 @@ impl Scheduler {
         let broker_a_serves = (self.speaks(&self.broker_a, now_mono_ms) || first_chance)
             && !self.broker_a.falters(pace, now_mono_ms, urgent);
         if let Some(public) = &mut self.public
-            && !broker_a_serves
+            && (!broker_a_serves || public.failed_before(STANDBY_RETRY_MS, now_mono_ms))
             && !self.close.asks_now(Source::Public, now_mono_ms)
             && !self.signals.asks_now(Source::Public, now_mono_ms)
             && public.is_due(now_mono_ms, self.policy.public, waits)

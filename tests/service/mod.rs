@@ -29,6 +29,7 @@ mod secrets;
 mod secrets_passwords;
 mod secrets_paths;
 mod signals;
+mod signals_provisional;
 mod signals_stage;
 mod signals_week;
 mod snapshot;

@@ -237,3 +237,29 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     subject.program.terminate();
     assert_eq!(subject.program.exit().code(), Some(0));
 }
+
+#[test]
+fn signals_of_running_candles_come_and_go_with_their_switch() {
+    let universe = "BHAV_UNIVERSE_FILE=@universe\nBROKERA_API_KEY_FILE=@key\n\
+        BROKERA_ACCESS_TOKEN_FILE=@token\n";
+    let on = format!("{universe}BHAV_SIGNALS_PROVISIONAL=true\n");
+    let shares = "NSE:INFY\nNSE:TCS\nNSE:ITC\nNSE:SBIN\nNSE:LT\nNSE:WIPRO\n";
+    let files = [("universe", shares), ("key", "simkeya"), ("token", "simtokena")];
+    let mut subject = Subject::start(&files, &on);
+    let list = "/api/signals?provisional=true";
+    until("some of them", || {
+        let answer = subject.client.get(list);
+        (answer.status == 200 && answer.json()["count"].as_u64() > Some(0)).then_some(())
+    });
+    subject.reload_well(universe);
+    assert!(subject.logged("message=reloaded").contains("BHAV_SIGNALS_PROVISIONAL"));
+    until("none of them", || {
+        let answer = subject.client.get(list);
+        (answer.json()["count"].as_u64() == Some(0)).then_some(())
+    });
+    assert!(!subject.client.get("/api/signals").text().contains("provisional"));
+    subject.reload_well(&on);
+    until("some of them again", || {
+        (subject.client.get(list).json()["count"].as_u64() > Some(0)).then_some(())
+    });
+}

@@ -19,8 +19,10 @@ use super::secrets_paths::{self as paths, A, B};
 use super::support::{Client, Scene, TRADING, bearer};
 use crate::support::canaries::{Canaries, Found};
 
-/// One sync and one body may take this long, so that the slow paths end soon.
+/// One sync, one call and one body may take so long, so that the slow paths end soon.
 const BUDGET_MS: &str = "--sync-timeout-ms=1500";
+const CALL_MS: &str = "--upstream-total-timeout-ms=2000";
+const READ_MS: &str = "--upstream-read-timeout-ms=2000";
 const BODY_MS: &str = "--http-body-timeout-ms=1500";
 /// What is under way when the last answer came has ended by then.
 const SETTLE_MS: u64 = 5_000;
@@ -93,6 +95,8 @@ impl World {
             "--upstream-breaker-failures=1000",
             "--login-attempts-per-minute=0",
             BUDGET_MS,
+            CALL_MS,
+            READ_MS,
             BODY_MS,
         ]);
         command

@@ -98,7 +98,7 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
     old.pragma_update(None, "user_version", 1).unwrap();
     drop(old);
     let ear = Ear::at(&scene.state.path().join("notify"));
-    let mut program = Program::of(&mut serve(&scene));
+    let mut program = Program::of(&mut supervised(&scene));
     let said = said_until_ready(&ear);
     let asked = |said: &[String]| {
         said.iter().filter(|heard| *heard == "EXTEND_TIMEOUT_USEC=60000000\n").count()
@@ -109,7 +109,7 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
     program.terminate();
     ear.until("word of the end", |heard| heard.contains("STOPPING=1"));
     assert_eq!(program.exit().code(), Some(0));
-    let _again = Program::of(&mut serve(&scene));
+    let _again = Program::of(&mut supervised(&scene));
     assert_eq!(asked(&said_until_ready(&ear)), 0, "the file has the present schema now");
 }
 

@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 use super::query::{Decoded, values};
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
-use crate::cache::{Answer, Answers, View};
+use crate::cache::{Answers, View};
 use crate::http::{Problem, Reply};
 use crate::portfolio::{Overflow, Securities};
 use crate::rt::{Lane, LaneError};
@@ -167,7 +167,7 @@ fn answer(
             on_lane(state, MAKE_DEADLINE_MS, move |store| {
                 // Before the first read: what changes from here on makes the place worthless.
                 let place = answers.place(id.0);
-                let answer = Arc::new(Answer::new(&make(store, id)?));
+                let answer = Answers::make(&make(store, id)?);
                 answers.keep(&place, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?

@@ -132,6 +132,12 @@ impl BrokerA {
         ]
     }
 
+    /// Whether the settings have what it takes to log in.
+    pub fn has_app(&self) -> bool {
+        let keys = self.keys.load();
+        keys.api_key.is_some() && keys.api_secret.is_some()
+    }
+
     /// Counts of users' syncs.
     pub fn sync_counts(&self) -> SyncCounts {
         self.portfolios.counts()
