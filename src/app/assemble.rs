@@ -43,6 +43,8 @@ const EXPORT_QUEUE_MAX: usize = 32;
 const CACHE_QUEUE_MAX: usize = 8;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
 const PROBES_MAX: usize = 64;
+/// Held symbols to be fetched in passing at once: one of broker A's batches. The oldest make room.
+const HELD_MAX: usize = 500;
 /// Steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 
@@ -94,6 +96,7 @@ fn parts(
     let public = public(config, clock, &indices)?;
     let mailbox = Mailbox::new();
     let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
+    let held_limits = Limits { waiters_max: PORTFOLIO_QUEUE_MAX, symbols_max: HELD_MAX };
     let parts = Parts {
         clock: clock.clone(),
         calendar,
@@ -126,6 +129,7 @@ fn parts(
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(Limits::from(&config.cache), clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
+        held: Misses::new(held_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
@@ -172,6 +176,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         l1: Arc::clone(&parts.l1),
         misses: parts.misses.clone(),
         probes: parts.probes.clone(),
+        held: parts.held.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
         broker_a: Arc::clone(&parts.broker_a),

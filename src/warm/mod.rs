@@ -165,6 +165,7 @@ pub struct Parts {
     pub store_lane: Arc<Lane>,
     pub misses: Misses,
     pub probes: Misses,
+    pub held: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
     pub pulse: Arc<Pulse>,

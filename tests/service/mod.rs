@@ -15,6 +15,7 @@ mod market;
 mod metrics;
 mod monitoring;
 mod portfolio;
+mod portfolio_live;
 mod portfolio_turns;
 mod prices;
 mod prices_waiting;
