@@ -6,6 +6,7 @@
 mod assemble;
 mod commands;
 mod evaluate;
+mod handover;
 mod reload;
 mod rounds;
 mod start;

@@ -39,6 +39,7 @@ pub const LIVE: &[&str] = &[
     "BHAV_CALENDAR_FILE",
     "BHAV_UNIVERSE_FILE",
     "BHAV_SIGNALS_PROVISIONAL",
+    "BHAV_REGISTRATION",
     "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
     "BHAV_LOG",
 ];
@@ -157,6 +158,7 @@ impl<'a> Reloader<'a> {
             state.broker_a_token.set(token.clone(), key.clone(), state.clock.now());
             tracing::info!("broker A token taken from the settings");
         }
+        self.app.handover().note_settings(new);
     }
 
     /// Names of what changed, and of what of it takes a restart, with its new value.
