@@ -2,6 +2,7 @@
 //! OpenAPI 3.1 by its form, and it knows every error code that the code can give.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use bhav::api::{Access, ROUTES};
 use serde_json::{Map, Value};
@@ -116,6 +117,43 @@ fn codes_of(document: &Value, operation: &Value) -> BTreeSet<(String, String)> {
         }
     }
     codes
+}
+
+/// Method, path, status (or `default`) and code of every problem that the document lists.
+fn listed() -> &'static BTreeSet<[String; 4]> {
+    static LISTED: OnceLock<BTreeSet<[String; 4]>> = OnceLock::new();
+    LISTED.get_or_init(|| {
+        let document = document();
+        let mut all = BTreeSet::new();
+        for (method, path, operation) in operations(&document) {
+            for (status, code) in codes_of(&document, operation) {
+                all.insert([method.clone(), path.to_owned(), status, code]);
+            }
+        }
+        all
+    })
+}
+
+/// Fails if a route refuses with a code that the document does not list for it. Every answer of
+/// every scenario comes by here.
+#[track_caller]
+pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
+    let path = target.split('?').next().unwrap();
+    let is_id = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
+    let path = match path.strip_prefix("/api/journal/") {
+        Some(rest) if is_id(rest) => "/api/journal/{id}",
+        _ => path,
+    };
+    let is_route = ROUTES.iter().any(|r| r.method.as_str() == method && r.path == path);
+    if status < 400 || !is_route {
+        return;
+    }
+    let Ok(problem) = serde_json::from_slice::<Value>(body) else { return };
+    // Health that is down is a report.
+    let Some(code) = problem.get("code").and_then(Value::as_str) else { return };
+    let of = |status: &str| [method, path, status, code].map(str::to_owned);
+    let known = listed().contains(&of(&status.to_string())) || listed().contains(&of("default"));
+    assert!(known, "the document does not list {status} {code} for {method} {path}");
 }
 
 /// The word in quotes at the start of `text`, blanks aside.
@@ -354,4 +392,17 @@ fn schemas_are_valid_and_those_of_replies_are_closed() {
         }
     });
     expect_none(&wrong);
+}
+
+#[test]
+fn a_code_that_is_not_listed_is_noticed() {
+    let body = |code: &str| format!("{{\"code\":\"{code}\"}}").into_bytes();
+    let missing = || body("token_missing");
+    expect_listed("GET", "/api/journal/7?x=1", 401, &missing());
+    expect_listed("GET", "/api/health", 505, &body("http_version_not_supported"));
+    expect_listed("GET", "/nowhere", 404, &body("whatever"));
+    for (target, status) in [("/api/journal/7", 403), ("/api/health", 401)] {
+        let caught = std::panic::catch_unwind(|| expect_listed("GET", target, status, &missing()));
+        assert!(caught.is_err(), "{target}");
+    }
 }

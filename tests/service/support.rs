@@ -15,6 +15,8 @@ use bhav::sim::{Sessions, Sim, SimSettings};
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
+use crate::openapi::expect_listed;
+
 /// A Friday in the middle of trading.
 pub const TRADING: &str = "2026-11-20T11:00:00+05:30";
 pub const SNAPSHOT: &str = "/api/index/snapshot";
@@ -246,19 +248,25 @@ impl Client {
     }
 
     /// `headers` are whole lines.
+    #[track_caller]
     pub fn send(&mut self, method: &str, target: &str, headers: &str) -> Answer {
         let text = format!("{method} {target} HTTP/1.1\r\nHost: bhav\r\n{headers}\r\n");
-        self.exchange(&text, method != "HEAD")
+        let answer = self.exchange(&text, method != "HEAD");
+        expect_listed(method, target, answer.status, &answer.body);
+        answer
     }
 
     /// With a JSON body; `headers` are whole lines.
+    #[track_caller]
     pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();
         let text = format!(
             "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\
              Content-Length: {length}\r\n{headers}\r\n{body}"
         );
-        self.exchange(&text, true)
+        let answer = self.exchange(&text, true);
+        expect_listed(method, target, answer.status, &answer.body);
+        answer
     }
 
     pub fn exchange(&mut self, request: &str, body: bool) -> Answer {
