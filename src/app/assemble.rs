@@ -32,8 +32,6 @@ const FEED_THREADS: usize = 3;
 /// Users' syncs that may wait per broker: what eight threads get through in twice a usual sync's
 /// time, so that who waits still has time left to be served.
 const SYNC_QUEUE_MAX: usize = 64;
-/// How long a user's sync may wait for a thread before its own time begins.
-const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 /// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
 const PORTFOLIO_THREADS: usize = 2;
 const PORTFOLIO_QUEUE_MAX: usize = 512;
@@ -196,7 +194,7 @@ fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
             Vec::new()
         })),
         Arc::new(Lane::start(&spec, &parts.clock)?),
-        config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
+        &config.upstream,
         config.broker_a.api_key.as_ref(),
     ))
 }

@@ -39,6 +39,7 @@ pub const LIVE: &[&str] = &[
     "BHAV_CALENDAR_FILE",
     "BHAV_UNIVERSE_FILE",
     "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
+    "BHAV_SYNC_ATTEMPTS_PER_MINUTE",
     "BHAV_LOG",
 ];
 
@@ -116,6 +117,7 @@ impl<'a> Reloader<'a> {
         state.auth.adopt(auth);
         state.administration.set_secrets(&new);
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
+        state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
         let files = MarketFiles { calendar: Arc::new(calendar), universe };

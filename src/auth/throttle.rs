@@ -33,6 +33,8 @@ pub enum Key<'a> {
     Account(&'a str),
     /// Nothing is known of a client behind a Unix socket that says nothing; all those share one.
     Address(Option<IpAddr>),
+    /// The number of an account whose token was shown.
+    User(i64),
 }
 
 /// Too many attempts; the next may be made after this.

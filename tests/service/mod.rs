@@ -37,5 +37,6 @@ mod store;
 mod supervised;
 pub mod support;
 mod surface;
+mod sync_limits;
 mod token;
 mod warmer_metrics;

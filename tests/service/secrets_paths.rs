@@ -188,7 +188,11 @@ pub fn misbehaving(world: &World, side: &Side) {
                 order.code = minted(world, side);
             }
             world.scene.fault(route, &counted(fault, 2));
-            let answer = post(world, side.sync, &user, &order.json(side));
+            // The broker may have asked for a rest just now.
+            let answer = until("a turn at the broker", || {
+                let answer = post(world, side.sync, &user, &order.json(side));
+                (answer.status != 429 || *status == 429).then_some(answer)
+            });
             assert_eq!(answer.status, *status, "{fault} at {route}: {}", answer.text());
             if route == side.session {
                 activate(world, side, fault);

@@ -24,8 +24,10 @@ use sha2::{Digest, Sha256};
 
 use super::query::{Decoded, values};
 use super::{Call, State};
+use crate::auth::throttle::Throttle;
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answer, Answers, View};
+use crate::config::UpstreamSettings;
 use crate::http::{Problem, Reply};
 use crate::portfolio::{Overflow, Securities};
 use crate::rt::{Lane, LaneError};
@@ -39,6 +41,9 @@ pub use positions::positions;
 pub use sync::{broker_a, broker_b};
 pub use turns::Turns;
 
+/// How long a user's sync may wait for a thread before its own time begins.
+const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
+
 /// Longest wait for an answer to be made: the store's own deadline and some work.
 const MAKE_DEADLINE_MS: u64 = 4_000;
 
@@ -49,6 +54,8 @@ pub struct Desk {
     /// Makes answers that are not kept.
     pub lane: Arc<Lane>,
     pub turns: Turns,
+    /// Syncs that each user tries, at whichever broker.
+    pub attempts: Throttle,
     /// One user's sync at a broker, waiting for its lane included.
     pub sync_deadline_ms: u64,
     /// Of the server's own broker A key.
@@ -62,7 +69,7 @@ impl Desk {
         answers: Arc<Answers>,
         securities: Securities,
         lane: Arc<Lane>,
-        sync_deadline_ms: u64,
+        upstream: &UpstreamSettings,
         own_key: Option<&SecretString>,
     ) -> Self {
         Self {
@@ -70,7 +77,8 @@ impl Desk {
             securities: ArcSwap::from_pointee(securities),
             lane,
             turns: Turns::new(clock.clone()),
-            sync_deadline_ms,
+            attempts: Throttle::new(upstream.sync_attempts_per_minute, clock.clone()),
+            sync_deadline_ms: upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
             own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
         }
     }
