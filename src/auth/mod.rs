@@ -8,6 +8,7 @@
 mod accounts;
 mod common;
 mod email;
+mod familiar;
 mod hs256;
 mod keys;
 mod passwords;
@@ -28,6 +29,7 @@ pub use keys::KeyError;
 pub use passwords::CryptoError;
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
 
+use familiar::Familiar;
 use passwords::Passwords;
 use revoked::Revoked;
 use throttle::Throttle;
@@ -92,6 +94,7 @@ pub struct Auth {
     state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
+    familiar: Familiar,
     revoked: Revoked,
     /// What is revoked has been loaded.
     ready: AtomicBool,
@@ -128,6 +131,7 @@ impl Auth {
             state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
+            familiar: Familiar::new(clock.clone()),
             revoked: Revoked::default(),
             ready: AtomicBool::new(false),
             next_load_mono_ms: AtomicU64::new(0),
