@@ -18,6 +18,7 @@ use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
+use crate::ops::RefusalLines;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
@@ -179,6 +180,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
         portfolio: desk(config, parts)?,
+        refusal_lines: RefusalLines::default(),
         cursors: Cursors::default(),
     })
 }

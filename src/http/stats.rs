@@ -1,7 +1,7 @@
 //! Counters of the HTTP layer, read for health and metrics.
 
 use crate::ops::durations::DurationCounts;
-use crate::ops::{Counter, Durations, Sharded};
+use crate::ops::{Counter, Durations, RefusalLines, Sharded};
 
 /// Classes of status codes that answers have: 2xx to 5xx.
 pub const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
@@ -20,6 +20,8 @@ pub struct HttpStats {
     pub handler_panics: Counter,
     pub client_errors: Counter,
     pub server_errors: Counter,
+    /// Of requests that were refused before a handler saw them.
+    pub refusal_lines: RefusalLines,
     /// Requests that a handler began to answer, or that were refused before.
     begun: Sharded,
     /// From the whole request to its whole answer in the buffer, by kind, then by class.
@@ -40,6 +42,7 @@ impl HttpStats {
             handler_panics: Counter::new(),
             client_errors: Counter::new(),
             server_errors: Counter::new(),
+            refusal_lines: RefusalLines::default(),
             begun: Sharded::new(),
             durations: Durations::new((kinds + 1) * STATUS_CLASSES.len()),
         }

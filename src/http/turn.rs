@@ -296,8 +296,12 @@ impl<S: Serve> Exchange<'_, S> {
             status: 0,
             kind: 0,
         };
-        let id = reply.problem(&Problem::of_status(status, detail));
-        tracing::info!(request_id = id, status, detail, "request refused");
+        let problem = Problem::of_status(status, detail);
+        let id = reply.problem(&problem);
+        let lines = &self.shared.stats.refusal_lines;
+        if lines.admit(status, problem.code, self.shared.slots.now_ms()) {
+            tracing::info!(request_id = id, status, detail, "request refused");
+        }
         self.shared.stats.begin();
         self.shared.stats.count(0, status, 0);
         self.answered += 1;
