@@ -28,7 +28,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
-use crate::cache::{L1, Misses};
+use crate::cache::{L1, Misses, Probes};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedJson};
 use crate::ops::RefusalLines;
@@ -59,7 +59,7 @@ pub struct State {
     /// Requests that wait for listed symbols, and for well-formed ones that the embedded list
     /// lacks.
     pub misses: Misses,
-    pub probes: Misses,
+    pub probes: Probes,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub broker_a: Arc<BrokerA>,

@@ -14,7 +14,7 @@ use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
-use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
+use crate::cache::{Answers, L1, Misses, Probes, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
@@ -38,8 +38,6 @@ const PORTFOLIO_THREADS: usize = 2;
 const PORTFOLIO_QUEUE_MAX: usize = 512;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
-/// Unlisted symbols being tried, and requests waiting for them, at once.
-const PROBES_MAX: usize = 64;
 /// Steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 
@@ -90,7 +88,6 @@ fn parts(
         BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
     let public = public(config, clock, &indices)?;
     let mailbox = Mailbox::new();
-    let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
     let parts = Parts {
         clock: clock.clone(),
         calendar,
@@ -121,7 +118,7 @@ fn parts(
         crypto_lane: Arc::clone(auth.lane()),
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(Limits::from(&config.cache), clock.clone(), mailbox.kick()),
-        probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
+        probes: Probes::new(clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),

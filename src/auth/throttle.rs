@@ -168,8 +168,8 @@ fn make_room(full_at_ms: &mut HashMap<u64, u64>, now_ms: u64, keys_max: usize) {
     });
 }
 
-/// The address itself, or its /64 for IPv6.
-pub(super) fn network(address: IpAddr) -> IpAddr {
+/// What counts as one client: the address itself, or its /64 for IPv6.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let mask = u128::MAX << (128 - IPV6_PREFIX_BITS);

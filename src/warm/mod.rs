@@ -36,7 +36,7 @@ use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
-use crate::cache::{Answers, L1, Misses, SecondLevel};
+use crate::cache::{Answers, L1, Misses, Probes, SecondLevel};
 use crate::config::{CacheSettings, CloseSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
@@ -160,7 +160,7 @@ pub struct Parts {
     /// For the store's probe alone, which may hang with the disk.
     pub store_lane: Arc<Lane>,
     pub misses: Misses,
-    pub probes: Misses,
+    pub probes: Probes,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
     pub pulse: Arc<Pulse>,
