@@ -17,8 +17,8 @@ pub mod probes;
 mod quote_json;
 pub mod sqlite_l2;
 
-pub use answers::{Answer, Answers, View};
-pub use l1::{Hit, L1};
+pub use answers::{Answers, View};
+pub use l1::{Hit, L1, Peek};
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};
 pub use probes::Probes;
