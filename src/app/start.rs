@@ -21,7 +21,7 @@ use crate::ops::Exit;
 use crate::ops::state_lock::{self, StateLock};
 use crate::rt::edge;
 use crate::store::OpenError;
-use crate::warm::{Pulse, Warmers};
+use crate::warm::{Pulse, Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -78,6 +78,7 @@ pub struct App {
     admin: Option<Server<Admin>>,
     warmers: Warmers,
     pulse: Arc<Pulse>,
+    reloads: Arc<Reloads>,
     /// Held while the service runs; the system lets go of it with the process.
     _state_lock: Option<File>,
 }
@@ -95,7 +96,7 @@ impl App {
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
         let Assembled { state, parts, mailbox, backstage } = assemble(config, clock)?;
-        let pulse = Arc::clone(&parts.pulse);
+        let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
         let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
@@ -106,7 +107,7 @@ impl App {
         });
         match started {
             Ok((server, admin)) => {
-                Ok(Self { server, admin, warmers, pulse, _state_lock: state_lock })
+                Ok(Self { server, admin, warmers, pulse, reloads, _state_lock: state_lock })
             }
             Err(error) => {
                 warmers.stop();
@@ -137,6 +138,11 @@ impl App {
 
     pub(super) fn warmers(&self) -> &Warmers {
         &self.warmers
+    }
+
+    /// Where it is noted what became of a reload.
+    pub(super) fn reloads(&self) -> &Reloads {
+        &self.reloads
     }
 
     /// The clock that the service runs by.

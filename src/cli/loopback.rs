@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use socket2::{Domain, SockAddr, Socket, Type};
 use ureq::Agent;
 use ureq::http::HeaderValue;
 use zeroize::Zeroizing;
@@ -105,9 +105,11 @@ impl Target {
         match self {
             Self::Http(url) => over_http(&format!("{url}{path}"), json, timeout),
             Self::Unix(socket) => {
-                let stream = UnixStream::connect(socket)?;
-                stream.set_read_timeout(Some(timeout))?;
+                let stream = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                // Before connecting, which waits as well where the backlog is full.
                 stream.set_write_timeout(Some(timeout))?;
+                stream.set_read_timeout(Some(timeout))?;
+                stream.connect(&SockAddr::unix(socket)?)?;
                 over_stream(stream, path, json)
             }
         }

@@ -3,6 +3,8 @@
 
 mod states;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
 use serde::Serialize;
 
 use self::states::{clock_ahead_ms, feed_state, index_state, instruments_state, quotes_state};
@@ -18,6 +20,7 @@ use crate::cache::l2::L2Stats;
 use crate::http::Prepared;
 use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
+use crate::store::BackupRecord;
 
 #[derive(Serialize)]
 struct Health {
@@ -37,6 +40,10 @@ struct Health {
     lanes: Vec<LaneReport>,
     log: LogReport,
     clock: ClockReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup: Option<BackupReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reload: Option<ReloadReport>,
     disclaimer: &'static str,
 }
 
@@ -126,6 +133,9 @@ struct Feed {
 struct Market {
     phase: &'static str,
     calendar_known: bool,
+    /// The last date of which it is known whether the market trades.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calendar_until: Option<String>,
     as_of_ist: Option<String>,
     instruments: usize,
     instruments_origin: &'static str,
@@ -186,6 +196,22 @@ struct ClockReport {
     set: bool,
 }
 
+/// The last backup that a command made beside the service, or tried to.
+#[derive(Serialize)]
+struct BackupReport {
+    /// Of the last good one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    succeeded_ist: Option<String>,
+    /// The last attempt came to nothing.
+    failed: bool,
+}
+
+/// The last reload, where it was refused.
+#[derive(Serialize)]
+struct ReloadReport {
+    refused_ist: String,
+}
+
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
      registered as an investment adviser or research analyst.";
@@ -219,6 +245,10 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         status: report.status,
         phase: scheduler.status().phase,
         calendar_known: report.market.calendar_known,
+        calendar_ends: calendar_until(scheduler)
+            .and_then(|last| Some(last.tomorrow().ok()?.to_zoned(ist::zone()).ok()?.timestamp())),
+        backup: scheduler.store_probe.last_backup(),
+        reload_refused: report.reload.is_some(),
         snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotVitals {
             as_of: held.market.as_of,
             stale: held.market.stale,
@@ -303,6 +333,8 @@ fn report(scheduler: &Scheduler) -> Health {
         .into(),
         log: log_report(),
         clock: clock(scheduler, now_mono_ms),
+        backup: scheduler.store_probe.last_backup().map(backup),
+        reload: parts.reloads.refused_at().map(|at| ReloadReport { refused_ist: ist::iso(at) }),
         disclaimer: DISCLAIMER,
     }
 }
@@ -310,6 +342,16 @@ fn report(scheduler: &Scheduler) -> Health {
 fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
     let ahead_of_exchange_ms = clock_ahead_ms(scheduler, now_mono_ms);
     ClockReport { ahead_of_exchange_ms, set: scheduler.parts.clock.is_set() }
+}
+
+fn backup(record: BackupRecord) -> BackupReport {
+    let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    BackupReport { succeeded_ist: succeeded.map(ist::iso), failed: record.failed() }
+}
+
+fn calendar_until(scheduler: &Scheduler) -> Option<Date> {
+    let today = ist::zoned(scheduler.parts.clock.now()).date();
+    scheduler.parts.calendar.covered_until(today)
 }
 
 fn cache_l2(stats: L2Stats) -> CacheL2 {
@@ -326,6 +368,7 @@ fn market(scheduler: &Scheduler) -> Market {
     Market {
         phase: scheduler.status().phase.as_str(),
         calendar_known: scheduler.status().calendar_known,
+        calendar_until: calendar_until(scheduler).map(|date| date.to_string()),
         as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
         instruments: instruments.len(),
         instruments_origin: instruments.origin().as_str(),

@@ -1,22 +1,30 @@
 //! From what the service said to what is shown: one value, from which the screen and the JSON are
 //! made, so that they cannot disagree. Pure.
 
+use std::path::Path;
+
 use jiff::Timestamp;
+use jiff::civil::Date;
 use secrecy::SecretString;
 use serde::Serialize;
 
 use super::health::{
-    CacheAnswers, CacheL1, CacheL2, Clock, Feed, Health, Lane, Log, Token, Warmers,
+    Backup, CacheAnswers, CacheL1, CacheL2, Clock, Feed, Health, Lane, Log, Token, Warmers,
 };
+use super::next_phase::next_phase;
 use crate::base::{Broker, ist};
 use crate::cli::cures::{self, Severity, Trouble};
 use crate::cli::login;
-use crate::cli::operator::{plain, span};
+use crate::cli::operator::{STATE_DIR, plain, span};
 use crate::config::Config;
 use crate::market::MarketCalendar;
 
 /// A token with less left than this is told of.
 const ENDING_S: i64 = 3_600;
+/// The timer makes one each day; it may start late and take a while.
+const BACKUP_OLD_S: i64 = 26 * 3_600;
+/// Exchanges publish the next year's holidays in December.
+const CALENDAR_ENDING_DAYS: i32 = 30;
 /// The `Date` header is whole seconds and takes a moment to come.
 const CLOCK_OFF_MAX_S: i64 = 3;
 
@@ -43,6 +51,8 @@ pub struct Service {
     pub feeds: Feeds,
     pub tokens: Vec<TokenFacts>,
     pub store: Store,
+    /// `None` where none was ever tried.
+    pub backup: Option<BackupFacts>,
     pub warmers: Warmers,
     pub caches: Caches,
     /// Only those with something waiting or not done.
@@ -81,6 +91,15 @@ pub struct Store {
 }
 
 #[derive(Debug, Serialize)]
+pub struct BackupFacts {
+    /// Of the last good one.
+    pub succeeded_ist: Option<String>,
+    pub age_s: Option<i64>,
+    /// The last attempt came to nothing.
+    pub failed: bool,
+}
+
+#[derive(Debug, Serialize)]
 pub struct Caches {
     pub l1: CacheL1,
     pub answers: CacheAnswers,
@@ -114,7 +133,8 @@ impl Facts {
             said.health;
         let reported = severity(&status);
         let feeds = said.health.feeds;
-        let next = calendar.status(now).next_transition_at;
+        let next = next_phase(calendar, now);
+        let backup = said.health.backup.as_ref().map(|backup| backed_up(backup, said.here_now));
         let service = Service {
             version: plain(&version),
             uptime_s,
@@ -123,12 +143,13 @@ impl Facts {
                 phase: plain(&market.phase),
                 calendar_known: market.calendar_known,
                 as_of_ist: market.as_of_ist.as_deref().map(plain),
-                next_transition_ist: next.map(ist::iso),
-                next_phase: next.map(|at| calendar.status(at).phase.as_str()),
+                next_transition_ist: next.map(|(at, _)| ist::iso(at)),
+                next_phase: next.map(|(_, phase)| phase.as_str()),
             },
             feeds: Feeds { broker_a: told(&feeds.broker_a), public: told(&feeds.public) },
             tokens,
             store: Store { state: plain(&database), writes: store.writes, refused: store.refused },
+            backup,
             warmers,
             caches: Caches {
                 l1: said.health.cache_l1,
@@ -179,6 +200,16 @@ fn token(broker: Broker, token: &Token, now: Timestamp) -> TokenFacts {
     TokenFacts { broker: broker.as_str(), state, expires_at: expires.map(ist::iso), left_s }
 }
 
+/// Backups are dated by the machine's clock, whatever the service's reads.
+fn backed_up(backup: &Backup, here_now: Timestamp) -> BackupFacts {
+    let at: Option<Timestamp> = backup.succeeded_ist.as_deref().and_then(|text| text.parse().ok());
+    BackupFacts {
+        succeeded_ist: at.map(ist::iso),
+        age_s: at.map(|at| here_now.duration_since(at).as_secs().max(0)),
+        failed: backup.failed,
+    }
+}
+
 /// Everything that is wrong, the worst first.
 fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     let health = &said.health;
@@ -194,7 +225,7 @@ fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     }
     found.extend(feeds.into_iter().filter(|trouble| {
         // Their cures would send the operator the wrong way.
-        let silent = ["feeds_dead", "broker_a_fails", "public_fails"];
+        let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
         !(clock_explains && silent.contains(&trouble.name))
     }));
     found.extend(cures::of_store(&health.database).map(|row| row.told(&health.database)));
@@ -213,6 +244,12 @@ fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     if !health.market.calendar_known {
         found.push(cures::CALENDAR_UNKNOWN.told(""));
     }
+    found.extend(calendar_ending(said));
+    found.extend(health.reload.as_ref().map(|reload| {
+        let minute: String = plain(&reload.refused_ist).chars().take(16).collect();
+        cures::RELOAD_REFUSED.told(&minute.replace('T', " "))
+    }));
+    found.extend(backup_trouble(said, config));
     if health.warmers.instruments == "failing" {
         found.push(cures::INSTRUMENTS_FAIL.told(""));
     }
@@ -238,18 +275,56 @@ fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     found
 }
 
+fn calendar_ending(said: &Said) -> Option<Trouble> {
+    let until: Date = said.health.market.calendar_until.as_deref()?.parse().ok()?;
+    let today = ist::zoned(said.service_now.unwrap_or(said.here_now)).date();
+    let left = today.until(until).ok()?.get_days();
+    (left <= CALENDAR_ENDING_DAYS).then(|| cures::CALENDAR_ENDS.told(&until.to_string()))
+}
+
+/// Where none was ever made, nothing is said but of the package's installation, which has a timer.
+fn backup_trouble(said: &Said, config: &Config) -> Option<Trouble> {
+    let Some(backup) = &said.health.backup else {
+        let expected = config.state_dir == Path::new(STATE_DIR);
+        return expected.then(|| cures::BACKUP_NONE.told(""));
+    };
+    let BackupFacts { age_s, failed, .. } = backed_up(backup, said.here_now);
+    let when = match age_s {
+        Some(age_s) => format!("{} ago", span(age_s.unsigned_abs())),
+        None => "never".to_owned(),
+    };
+    if failed {
+        return Some(cures::BACKUP_FAILED.told(&when));
+    }
+    (age_s? > BACKUP_OLD_S).then(|| cures::BACKUP_OLD.told(&when))
+}
+
 /// Neither speaking nor about to.
 fn fails(feed: &Feed) -> bool {
     !matches!(feed.state.as_str(), "ok" | "standby" | "starting")
 }
 
+/// A feed's state as a person would say it.
+pub fn in_words(feed: &Feed) -> &str {
+    match feed.state.as_str() {
+        "mute" => "prices stand still",
+        "stale" => "prices are old",
+        "hanging" => "does not answer in time",
+        "open" => "held back after failures",
+        "no_token" => "no token",
+        "token_dead" => "token is dead",
+        "no_permission" => "no market data in the plan",
+        word => word,
+    }
+}
+
 fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
     let mut found = Vec::new();
     if fails(broker_a) && fails(public) {
-        let seen = format!("broker A: {}, public: {}", broker_a.state, public.state);
+        let seen = format!("broker A: {}, public: {}", in_words(broker_a), in_words(public));
         found.push(cures::FEEDS_DEAD.told(&plain(&seen)));
     }
-    let cause = |feed: &Feed| plain(feed.failure.as_deref().unwrap_or(&feed.state));
+    let cause = |feed: &Feed| plain(feed.failure.as_deref().unwrap_or(in_words(feed)));
     let limited = |feed: &Feed| fails(feed) && cause(feed).contains("too many requests");
     found.extend(match broker_a.state.as_str() {
         _ if limited(broker_a) => Some(cures::RATE_LIMITED.told(&cause(broker_a))),
@@ -257,6 +332,7 @@ fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
         "token_dead" => Some(cures::TOKEN_DEAD_A.told("")),
         "no_permission" => Some(cures::NO_MARKET_DATA.told("")),
         "off" => Some(cures::BROKER_A_OFF.told("")),
+        "mute" => Some(cures::BROKER_A_MUTE.told("")),
         _ if fails(broker_a) => Some(cures::BROKER_A_FAILS.told(&cause(broker_a))),
         _ => None,
     });
