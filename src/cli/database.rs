@@ -28,10 +28,10 @@ which people log in again. An existing file is never overwritten.";
 
 const RESTORE_NOTES: &str = "\
 Stop the service first, and its socket unit, which would start it: systemctl stop bhav.socket
-bhav.service. Start both again behind it (the socket only if you use it). The database that stands there is kept beside, as
-bhav.sqlite.before-restore-TIME; delete it in time. Tokens that were revoked since the backup are
-good again until they expire, at most 7 days: --rotate-key ends every login instead (where the key
-is given as JWT_SECRET, change that).";
+bhav.service. Start both again behind it, the socket only if you use it. The database that stands
+there is kept beside, as bhav.sqlite.before-restore-TIME; delete it in time. Tokens that were
+revoked since the backup are good again until they expire, at most 7 days: --rotate-key ends every
+login instead (where the key is given as JWT_SECRET, change that).";
 
 /// `backup`'s part of the command line.
 pub fn backup_command() -> Command {

@@ -128,7 +128,10 @@ fn over_http(url: &str, json: Option<&[u8]>, timeout: Duration) -> io::Result<An
         None => agent.get(url).call(),
         Some(json) => agent.post(url).content_type("application/json").send(json),
     };
-    let mut response = sent.map_err(ureq::Error::into_io)?;
+    let mut response = sent.map_err(|error| match error {
+        ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, error),
+        other => other.into_io(),
+    })?;
     let date = response.headers().get("date").and_then(|value: &HeaderValue| value.to_str().ok());
     let mut answer =
         Answer { status: response.status().as_u16(), date: date.and_then(http_date), body: vec![] };

@@ -1,5 +1,5 @@
-//! The files that settings name, read as the service reads them, so that what is wrong inside them is
-//! told together with what is wrong with the settings. Main thread of a command.
+//! The files that settings name, read as the service reads them, so that what is wrong inside them
+//! is told together with what is wrong with the settings. Main thread of a command.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn every_name_is_a_setting_and_what_is_known_is_not_told_twice() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "root:x:0:0:root:/root:/bin/bash\n").unwrap();
+        std::fs::write(file.path(), "root:x:0:0:root:/home:/bin/sh\n").unwrap();
         let path = file.path().to_str().unwrap();
         let env = Environment::from_pairs(FILES.map(|(name, _)| (name, path)));
         let told = faults(&Flags::new(), &env, &[]);

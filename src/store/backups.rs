@@ -1,8 +1,8 @@
 //! What became of the last backup: a small file beside the database, so that the running service
 //! can tell of backups that it does not make itself.
 //!
-//! Written by commands on their main thread, read on a lane of the service; blocks on the disk. Must
-//! never keep a backup from being made: it is told of afterwards.
+//! Written by commands on their main thread, read on a lane of the service; blocks on the disk.
+//! Must never keep a backup from being made: it is told of afterwards.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

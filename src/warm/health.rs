@@ -1,13 +1,14 @@
 //! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was
 //! seen then, so asking never blocks on a broken part.
 
+mod duties;
 mod states;
 
-use jiff::Timestamp;
-use jiff::civil::Date;
 use serde::Serialize;
 
+use self::duties::{BackupReport, ReloadReport, backup, calendar_ends, calendar_until, reload};
 use self::states::{clock_ahead_ms, feed_state, index_state, instruments_state, quotes_state};
+use super::Parts;
 use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
@@ -20,7 +21,6 @@ use crate::cache::l2::L2Stats;
 use crate::http::Prepared;
 use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
-use crate::store::BackupRecord;
 
 #[derive(Serialize)]
 struct Health {
@@ -196,22 +196,6 @@ struct ClockReport {
     set: bool,
 }
 
-/// The last backup that a command made beside the service, or tried to.
-#[derive(Serialize)]
-struct BackupReport {
-    /// Of the last good one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    succeeded_ist: Option<String>,
-    /// The last attempt came to nothing.
-    failed: bool,
-}
-
-/// The last reload, where it was refused.
-#[derive(Serialize)]
-struct ReloadReport {
-    refused_ist: String,
-}
-
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
      registered as an investment adviser or research analyst.";
@@ -245,8 +229,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         status: report.status,
         phase: scheduler.status().phase,
         calendar_known: report.market.calendar_known,
-        calendar_ends: calendar_until(scheduler)
-            .and_then(|last| Some(last.tomorrow().ok()?.to_zoned(ist::zone()).ok()?.timestamp())),
+        calendar_ends: calendar_ends(scheduler),
         backup: scheduler.store_probe.last_backup(),
         reload_refused: report.reload.is_some(),
         snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotVitals {
@@ -320,21 +303,11 @@ fn report(scheduler: &Scheduler) -> Health {
         feeds: Feeds { broker_a, public },
         close: close(scheduler.close.counts),
         signals: signals(scheduler.signals.counts()),
-        lanes: [
-            &parts.broker_a_lane,
-            &parts.public_lane,
-            &parts.cache_lane,
-            &parts.store_lane,
-            &parts.close_lane,
-            &parts.signals_lane,
-            &parts.crypto_lane,
-        ]
-        .map(|lane| lane_report(lane))
-        .into(),
+        lanes: lanes(parts),
         log: log_report(),
         clock: clock(scheduler, now_mono_ms),
-        backup: scheduler.store_probe.last_backup().map(backup),
-        reload: parts.reloads.refused_at().map(|at| ReloadReport { refused_ist: ist::iso(at) }),
+        backup: backup(scheduler),
+        reload: reload(scheduler),
         disclaimer: DISCLAIMER,
     }
 }
@@ -342,16 +315,6 @@ fn report(scheduler: &Scheduler) -> Health {
 fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
     let ahead_of_exchange_ms = clock_ahead_ms(scheduler, now_mono_ms);
     ClockReport { ahead_of_exchange_ms, set: scheduler.parts.clock.is_set() }
-}
-
-fn backup(record: BackupRecord) -> BackupReport {
-    let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    BackupReport { succeeded_ist: succeeded.map(ist::iso), failed: record.failed() }
-}
-
-fn calendar_until(scheduler: &Scheduler) -> Option<Date> {
-    let today = ist::zoned(scheduler.parts.clock.now()).date();
-    scheduler.parts.calendar.covered_until(today)
 }
 
 fn cache_l2(stats: L2Stats) -> CacheL2 {
@@ -398,6 +361,19 @@ fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Fee
         failures: slot.failures,
         failure: slot.failure.clone(),
     }
+}
+
+fn lanes(parts: &Parts) -> Vec<LaneReport> {
+    let lanes = [
+        &parts.broker_a_lane,
+        &parts.public_lane,
+        &parts.cache_lane,
+        &parts.store_lane,
+        &parts.close_lane,
+        &parts.signals_lane,
+        &parts.crypto_lane,
+    ];
+    lanes.map(|lane| lane_report(lane)).into()
 }
 
 fn lane_report(lane: &Lane) -> LaneReport {

@@ -1,6 +1,6 @@
 //! Looks after the store: has it probed now and then, so that a disk that works again is noticed
-//! though nobody writes, and so is what an operator's command changed in it or noted of a backup. On
-//! the scheduler's thread; the probe itself runs on a lane.
+//! though nobody writes, and so is what an operator's command changed in it or noted of a backup.
+//! On the scheduler's thread; the probe itself runs on a lane.
 
 use std::path::Path;
 use std::sync::Arc;

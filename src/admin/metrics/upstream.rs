@@ -183,8 +183,8 @@ fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
     if let Some(ends) = vitals.calendar_ends {
         text.gauge(
             "bhav_market_calendar_end_timestamp_seconds",
-            "When the years end of which the calendar lists the holidays, in seconds since the Unix \
-             epoch; not there when this year is none of them.",
+            "When the years end of which the calendar lists the holidays, in seconds since the \
+             Unix epoch; not there when this year is none of them.",
             ends.as_second(),
         );
     }

@@ -7,6 +7,7 @@ mod facts;
 mod health;
 mod next_phase;
 mod screen;
+mod troubles;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

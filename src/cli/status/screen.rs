@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::facts::{BackupFacts, Facts, Service, TokenFacts, in_words};
+use super::facts::{BackupFacts, Facts, Service, TokenFacts};
 use super::health::{Feed, Warmers};
+use super::troubles::in_words;
 use crate::cli::cures::{Severity, Trouble};
 use crate::cli::operator::span;
 
