@@ -12,7 +12,7 @@ use jiff::{Span, Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
-use super::query::once;
+use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::ist;
 use crate::http::reply::JSON;
@@ -176,18 +176,7 @@ fn limit(query: &[u8]) -> Result<usize, Problem> {
     let Some(text) = one(query, "limit")? else { return Ok(LIMIT_DEFAULT) };
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
-    limit.ok_or_else(|| invalid_query("limit", format!("A number from 1 to {LIMIT_MAX}.")))
-}
-
-/// The decoded value of a parameter that may come once.
-fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
-    let fault = |_| invalid_query(name, "Give it once, and well encoded.".into());
-    once(query, name.as_bytes()).map_err(fault)
-}
-
-fn invalid_query(name: &'static str, message: String) -> Problem {
-    let detail = "A query parameter is not valid.";
-    Problem::new(400, "validation_failed", detail).field(name, message)
+    limit.ok_or_else(|| invalid("limit", format!("A number from 1 to {LIMIT_MAX}.")))
 }
 
 /// Checks an entry; every fault is told.

@@ -41,6 +41,8 @@ const PORTFOLIO_QUEUE_MAX: usize = 512;
 const CACHE_QUEUE_MAX: usize = 8;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
 const PROBES_MAX: usize = 64;
+/// Held symbols to be fetched in passing at once: one of broker A's batches. The oldest make room.
+const HELD_MAX: usize = 500;
 /// Steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 
@@ -92,6 +94,7 @@ fn parts(
     let public = public(config, clock, &indices)?;
     let mailbox = Mailbox::new();
     let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
+    let held_limits = Limits { waiters_max: PORTFOLIO_QUEUE_MAX, symbols_max: HELD_MAX };
     let parts = Parts {
         clock: clock.clone(),
         calendar,
@@ -109,6 +112,7 @@ fn parts(
         },
         signal_store: store.clone(),
         universe: Universe::load(config.market.universe_file.as_deref())?,
+        provisional_signals: config.market.signals_provisional,
         shelf: Shelf {
             signals: Arc::default(),
             record: Arc::default(),
@@ -123,6 +127,7 @@ fn parts(
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(Limits::from(&config.cache), clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
+        held: Misses::new(held_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
@@ -171,6 +176,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         l1: Arc::clone(&parts.l1),
         misses: parts.misses.clone(),
         probes: parts.probes.clone(),
+        held: parts.held.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
         broker_a: Arc::clone(&parts.broker_a),

@@ -6,7 +6,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
+
 use super::assemble::{Assembled, assemble};
+use super::handover::{Handover, Left};
 use super::rounds::Facts;
 use super::vitals::Vitals;
 use crate::admin::Admin;
@@ -17,8 +20,8 @@ use crate::brokers::transport::BadUrl;
 use crate::config::{AdminSettings, Config, LISTEN_OFF};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
-use crate::ops::Exit;
 use crate::ops::state_lock::{self, StateLock};
+use crate::ops::{Exit, Inherited};
 use crate::rt::edge;
 use crate::store::OpenError;
 use crate::warm::{Pulse, Reloads, Warmers};
@@ -79,6 +82,8 @@ pub struct App {
     warmers: Warmers,
     pulse: Arc<Pulse>,
     reloads: Arc<Reloads>,
+    /// Of the main thread alone.
+    handover: Mutex<Handover>,
     /// Held while the service runs; the system lets go of it with the process.
     _state_lock: Option<File>,
 }
@@ -91,11 +96,14 @@ impl App {
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
         edge::configure(config.http.edge_threads);
         // First, so that a second instance fails before it touches anything.
-        let listener = Listener::open(&config.http.listen)?;
+        let mut inherited = Inherited::take();
+        let left = Left::claim(&mut inherited);
+        let listener = Listener::open(&config.http.listen, inherited.rest())?;
         let admin = admin_listener(&config.admin)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
         let Assembled { state, parts, mailbox, backstage } = assemble(config, clock)?;
+        let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
         let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
@@ -107,7 +115,8 @@ impl App {
         });
         match started {
             Ok((server, admin)) => {
-                Ok(Self { server, admin, warmers, pulse, reloads, _state_lock: state_lock })
+                let _state_lock = state_lock;
+                Ok(Self { server, admin, warmers, pulse, reloads, handover, _state_lock })
             }
             Err(error) => {
                 warmers.stop();
@@ -145,6 +154,11 @@ impl App {
         &self.reloads
     }
 
+    /// Tokens that the next process gets, and what they depend on.
+    pub(super) fn handover(&self) -> MutexGuard<'_, Handover> {
+        self.handover.lock()
+    }
+
     /// The clock that the service runs by.
     pub fn clock(&self) -> &Clock {
         &self.state().clock
@@ -172,7 +186,11 @@ impl App {
     /// Drains connections, then stores what the caches hold. Gives how many connections were cut
     /// off.
     pub fn stop(self) -> usize {
+        let shared = Arc::clone(self.server.shared());
         let cut_off = self.server.drain();
+        // A login may have been the last thing that was answered.
+        self.handover.into_inner().go(shared.service.state());
+        drop(shared);
         self.warmers.stop();
         // Last: until here it says that the service drains.
         if let Some(admin) = self.admin {

@@ -257,10 +257,11 @@ impl Auth {
 }
 
 /// The token that was sent, and whether by cookie. The header wins; a header that is not one bearer
-/// token is no excuse to look at the cookie.
+/// token is no excuse to look at the cookie. Credentials of another scheme are no token.
 fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
     let mut headers = request.headers("authorization");
     match (headers.next(), headers.next()) {
+        (Some(header), None) if is_of_another_scheme(header) => return Err(Unidentified::Missing),
         (Some(header), None) => return bearer(header).ok_or(Unidentified::Invalid).map(by_header),
         (Some(_), Some(_)) => return Err(Unidentified::Invalid),
         (None, _) => {}
@@ -280,6 +281,13 @@ fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified
 
 fn by_header(token: &[u8]) -> (&[u8], bool) {
     (token, false)
+}
+
+/// Such as `Basic dXNlcjpwYXNz`. Without a scheme it is a token in a wrong form.
+fn is_of_another_scheme(header: &[u8]) -> bool {
+    let header = header.trim_ascii();
+    let scheme = memchr::memchr(b' ', header).map(|end| &header[..end]);
+    scheme.is_some_and(|scheme| !scheme.eq_ignore_ascii_case(b"Bearer"))
 }
 
 fn bearer(header: &[u8]) -> Option<&[u8]> {

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
+use super::loopback::Target;
 use super::named_files;
 use crate::config::Config;
 use crate::config::check::{Fault, report};
@@ -30,6 +31,12 @@ const CREDENTIAL_STORE: &str = "/etc/credstore";
 /// `command` with the flags that say which service is meant.
 pub fn with_service(command: Command) -> Command {
     with_env_file(with_flags(command, Scope::Operator))
+}
+
+/// The same for a command that asks the running service: it may be told where.
+pub fn with_running_service(command: Command) -> Command {
+    let url = Arg::new("url").long("url").value_name("URL");
+    with_service(command.arg(url.help("Ask here instead of where the settings say it listens")))
 }
 
 /// `command` with the flag that names the unit's settings.
@@ -132,6 +139,17 @@ pub fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
 /// The exit code; the reason has been told.
 pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
     shown(matches).map(|loaded| loaded.config)
+}
+
+/// The same for a command [`with_running_service`], and where that is to be asked.
+///
+/// # Errors
+/// As [`settings`]; an address that nobody can be asked at is told too.
+pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
+    let config = settings(matches)?;
+    let url = matches.get_one::<String>("url").map(String::as_str);
+    let target = Target::of(url, &config.http.listen).map_err(|why| refuse(&why, Exit::Usage))?;
+    Ok((config, target))
 }
 
 /// To standard output. A reader that went away (`| head`) is no fault.

@@ -1,9 +1,9 @@
 //! Row 1: every setting, as one typed value.
 //!
-//! Read once on the main thread before anything starts; modules receive their own part by
-//! reference. The defaults stand here and nowhere else. `table` names each setting and its range,
-//! `load` reads flags and environment, `secrets` the credentials, `check` judges the whole, `cli`
-//! makes the flags. Must never log: the log is started from what is read here.
+//! Read on the main thread before anything starts, and again at each reload; modules receive their
+//! own part by reference. The defaults stand here and nowhere else. `table` names each setting and
+//! its range, `load` reads flags and environment, `secrets` the credentials, `check` judges the
+//! whole, `cli` makes the flags. Must never log: the log is started from what is read here.
 
 pub mod check;
 pub mod cli;
@@ -294,7 +294,7 @@ impl Default for StoreSettings {
     }
 }
 
-/// Files that replace or add to the embedded market data.
+/// Files that replace or add to the embedded market data, and what is made of it.
 #[derive(Debug, Clone, Default)]
 pub struct MarketSettings {
     /// Operator's calendar entries, which win over the embedded ones (`BHAV_CALENDAR_FILE`).
@@ -303,6 +303,8 @@ pub struct MarketSettings {
     pub indices_file: Option<PathBuf>,
     /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
     pub universe_file: Option<PathBuf>,
+    /// Candles that are not finished give signals too, marked as such.
+    pub signals_provisional: bool,
 }
 
 /// The evening's revaluation of stored portfolios.

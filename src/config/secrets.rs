@@ -5,7 +5,8 @@
 //! 2. `$CREDENTIALS_DIRECTORY/<NAME>`, also in lower case, which systemd's `LoadCredential=` fills;
 //! 3. for commands beside the service alone: where the unit's `LoadCredential=` takes it from.
 //!
-//! Runs once on the main thread; what it reads passes only through memory that is wiped.
+//! Runs on the main thread, at start and at each reload; what it reads passes only through memory
+//! that is wiped.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -304,6 +304,12 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Market "BHAV_UNIVERSE_FILE", market.universe_file = path_if_any, "path",
         "The shares that signals are made of, in place of the built-in NIFTY 50",
         "EXCHANGE:TICKER a line, at most 500."),
+    setting!(Market "BHAV_SIGNALS_PROVISIONAL", market.signals_provisional = switch,
+        "true or false",
+        "Signals of the running day's candles too, before the official close",
+        "Until then such a pattern can appear and vanish, and the closing auction moves prices \
+         once more. Each is marked provisional, kept in a record of its own, and gone when the \
+         date's complete list comes. Costs a call for each share every five minutes."),
     setting!(Close "BHAV_CLOSE_PAGE_USERS", close.page_users = number(1, 10_000), "users",
         "Users revalued in one transaction after the close",
         "Memory: their holdings, for a moment."),

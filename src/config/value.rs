@@ -1,7 +1,7 @@
 //! How the text of one setting becomes a value, and back.
 //!
-//! Pure functions for the main thread at start. A refusal never repeats the value: the caller shows
-//! it, masked where it must be.
+//! Pure functions for the main thread. A refusal never repeats the value: the caller shows it,
+//! masked where it must be.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};

@@ -1,8 +1,9 @@
 //! Row 3: HTTP/1.1 on may. The edge of the product.
 //!
 //! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived; `head`,
-//! `chunked`, `reply`, `prepared`, `problem`, `date`, `negotiate` and `coding` are pure. Everything
-//! runs on edge workers except the sweeper (`slots`), an OS thread that owns deadlines.
+//! `chunked`, `reply`, `prepared`, `variants`, `problem`, `date`, `negotiate` and `coding` are
+//! pure. Everything runs on edge workers except the sweeper (`slots`), an OS thread that owns
+//! deadlines.
 //!
 //! This layer knows no route. It calls upward through [`Serve`] alone. It never blocks: the only
 //! waits are may's, and no buffer set, lock or cache view is held over one except by a handler that
@@ -26,6 +27,7 @@ pub mod shared;
 mod slots;
 pub mod stats;
 mod turn;
+pub mod variants;
 
 /// What only the fuzzer reaches from outside.
 #[doc(hidden)]
@@ -39,6 +41,7 @@ pub use problem::Problem;
 pub use reply::Reply;
 pub use request::{Method, Peer, Request};
 pub use server::Server;
+pub use variants::{Manner, Variants};
 
 /// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
 pub trait Serve: Send + Sync + 'static {

@@ -35,22 +35,8 @@ pub(super) fn add(
         let limit = ENTRIES_MAX;
         return Err(StoreError::TooMany { what: "journal entries", limit }.into());
     }
-    let row = params![
-        id.0,
-        fields.traded_on.to_string(),
-        fields.symbol,
-        fields.side.as_str(),
-        digits(fields.quantity),
-        digits(fields.price),
-        digits_if_any(fields.fees),
-        fields.strategy,
-        fields.notes,
-        tags_as_text(&fields.tags),
-        now_ms,
-    ];
-    run(connection, ADD_ENTRY, row)?;
-    let entry = connection.last_insert_rowid();
-    Ok(JournalEntry { id: entry, fields, created_ms: now_ms, updated_ms: now_ms })
+    let added = put(connection, ADD_ENTRY, (id, None), fields, now_ms)?;
+    added.ok_or_else(|| damaged("a row that was added"))
 }
 
 pub(super) fn page(
@@ -89,6 +75,18 @@ pub(super) fn replace(
     fields: JournalFields,
     now_ms: i64,
 ) -> Result<Option<JournalEntry>, Failure> {
+    put(connection, REPLACE_ENTRY, (id, Some(entry_id)), fields, now_ms)
+}
+
+/// Writes the columns with either statement; `None` where no entry is replaced. An entry without
+/// an id is a new one, whose id SQLite makes.
+fn put(
+    connection: &Connection,
+    sql: &str,
+    (id, entry_id): (AccountId, Option<i64>),
+    fields: JournalFields,
+    now_ms: i64,
+) -> Result<Option<JournalEntry>, Failure> {
     let row = params![
         id.0,
         entry_id,
@@ -103,13 +101,8 @@ pub(super) fn replace(
         tags_as_text(&fields.tags),
         now_ms,
     ];
-    let created_ms = first(connection, REPLACE_ENTRY, row, |row| Ok(row.get(0)?))?;
-    Ok(created_ms.map(|created_ms| JournalEntry {
-        id: entry_id,
-        fields,
-        created_ms,
-        updated_ms: now_ms,
-    }))
+    let put = first(connection, sql, row, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(put.map(|(id, created_ms)| JournalEntry { id, fields, created_ms, updated_ms: now_ms }))
 }
 
 pub(super) fn delete(

@@ -16,6 +16,7 @@ mod journal;
 pub mod people;
 mod portfolios;
 mod progress;
+mod provisional_signals;
 mod readers;
 mod rows;
 mod signal_rows;
@@ -33,7 +34,8 @@ pub use rows::{
     Side, StoreHealth, SyncState, User, UserSecrets, Valued,
 };
 pub use signal_rows::{
-    CandleHistory, LedgerEntry, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
+    CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
+    PublishedSignal, SignalOutcome, SplitSuspicion,
 };
 pub use sqlite::{FILE_NAME, SqliteStore};
 
@@ -194,4 +196,26 @@ pub trait SignalStore: Send + Sync {
     fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError>;
     /// Writes what became of signals; the first word stands.
     fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>;
+
+    // Of unfinished candles, in a ledger apart.
+
+    /// Puts on record what is about to be shown of the running date, each signal once. How many
+    /// were new.
+    fn keep_provisional(
+        &self,
+        on: Date,
+        seen_ms: i64,
+        signals: Vec<ProvisionalSignal>,
+    ) -> Result<usize, StoreError>;
+    /// A page of that ledger after the line `after`.
+    fn provisional_ledger(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<ProvisionalEntry>, StoreError>;
+    /// Writes what became of them; the first word stands.
+    fn keep_provisional_outcomes(
+        &self,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError>;
 }

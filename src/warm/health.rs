@@ -164,6 +164,11 @@ struct Signals {
     /// No candle of the date that is due can be had.
     failed: usize,
     signals: usize,
+    /// Those of running candles, and when these were last looked at; only where that is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional_at: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -345,8 +350,17 @@ fn close(counts: Counts) -> Close {
 }
 
 fn signals(counts: SignalCounts) -> Signals {
-    let SignalCounts { as_of, symbols, silenced, failed, signals } = counts;
-    Signals { as_of: as_of.map(|date| date.to_string()), symbols, silenced, failed, signals }
+    let SignalCounts { as_of, symbols, silenced, failed, signals, provisional } = counts;
+    let looked_at = provisional.and_then(|provisional| provisional.at);
+    Signals {
+        as_of: as_of.map(|date| date.to_string()),
+        symbols,
+        silenced,
+        failed,
+        signals,
+        provisional: provisional.map(|provisional| provisional.signals),
+        provisional_at: looked_at.map(ist::iso),
+    }
 }
 
 fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {

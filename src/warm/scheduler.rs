@@ -211,6 +211,7 @@ impl Scheduler {
             }
             self.parts.misses.expire(UNWANTED_MS);
             self.parts.probes.expire(UNWANTED_MS);
+            self.parts.held.expire(UNWANTED_MS);
             let (report, vitals) = health::build(self, &imf_fixdate(now_ms));
             self.parts.health.store(Some(Arc::new(report)));
             self.parts.vitals.store(Some(Arc::new(vitals)));
@@ -266,7 +267,10 @@ impl Scheduler {
         let waits = self.somebody_waits();
         let pace = self.policy.broker_a;
         let in_turn = !self.close.asks_now(Source::BrokerA, now_mono_ms);
-        if in_turn && self.broker_a.is_due(now_mono_ms, pace, waits) {
+        // A call every second is broker A's to give; of the public provider's nobody who only holds
+        // something takes one more.
+        let wanted = waits || self.parts.held.stats().symbols > 0;
+        if in_turn && self.broker_a.is_due(now_mono_ms, pace, wanted) {
             rounds::ask(&mut self.broker_a, &self.parts, now_mono_ms, &self.events);
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS

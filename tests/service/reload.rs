@@ -11,7 +11,7 @@ use sonic_rs::{JsonValueTrait, Value};
 use super::process::{Program, bhav};
 use super::scrape::Scrape;
 use super::supervised::Ear;
-use super::support::{Answer, Client, SNAPSHOT, Scene, TRADING, until};
+use super::support::{Answer, Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
 
 const ONE: &str = "the first key of thirty-two bytes or more";
 const TWO: &str = "the second key of thirty-two bytes or more";
@@ -35,16 +35,9 @@ impl Subject {
         }
         write(&scene, "bhav.env", &in_place(&scene, lines));
         let log = File::create(scene.state.path().join("log")).unwrap();
-        let mut command = bhav(&[
-            "serve",
-            "--listen=127.0.0.1:0",
-            "--admin-listen=127.0.0.1:0",
-            &format!("--state-dir={}", scene.state.path().display()),
-            &format!("--brokera-url={}", scene.sim.broker_a_url()),
-            &format!("--public-url={}", scene.sim.public_url()),
-            &format!("--now={TRADING}"),
-        ]);
+        let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
         command
+            .args(scene.flags(scene.state.path()))
             .env("BHAV_ENV_FILE", scene.state.path().join("bhav.env"))
             .env("NOTIFY_SOCKET", scene.state.path().join("notify"))
             .stderr(Stdio::from(log));
@@ -128,7 +121,12 @@ fn write(scene: &Scene, name: &str, text: &str) {
 
 /// `@name` stands for the path of a file beside the others.
 fn in_place(scene: &Scene, lines: &str) -> String {
-    lines.replace('@', &format!("{}/", scene.state.path().display()))
+    let lines = lines.replace('@', &format!("{}/", scene.state.path().display()));
+    if lines.contains("BHAV_UNIVERSE_FILE") {
+        return lines;
+    }
+    // Not by a flag, which would rule out the tests' own.
+    format!("{lines}BHAV_UNIVERSE_FILE={UNIVERSE}\n")
 }
 
 fn token_of(answer: &Answer) -> String {
@@ -262,4 +260,30 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     assert_eq!((ends_s + 19_800.0) % 86_400.0, 0.0, "{ends_s}");
     subject.program.terminate();
     assert_eq!(subject.program.exit().code(), Some(0));
+}
+
+#[test]
+fn signals_of_running_candles_come_and_go_with_their_switch() {
+    let universe = "BHAV_UNIVERSE_FILE=@universe\nBROKERA_API_KEY_FILE=@key\n\
+        BROKERA_ACCESS_TOKEN_FILE=@token\n";
+    let on = format!("{universe}BHAV_SIGNALS_PROVISIONAL=true\n");
+    let shares = "NSE:INFY\nNSE:TCS\nNSE:ITC\nNSE:SBIN\nNSE:LT\nNSE:WIPRO\n";
+    let files = [("universe", shares), ("key", "simkeya"), ("token", "simtokena")];
+    let mut subject = Subject::start(&files, &on);
+    let list = "/api/signals?provisional=true";
+    until("some of them", || {
+        let answer = subject.client.get(list);
+        (answer.status == 200 && answer.json()["count"].as_u64() > Some(0)).then_some(())
+    });
+    subject.reload_well(universe);
+    assert!(subject.logged("message=reloaded").contains("BHAV_SIGNALS_PROVISIONAL"));
+    until("none of them", || {
+        let answer = subject.client.get(list);
+        (answer.json()["count"].as_u64() == Some(0)).then_some(())
+    });
+    assert!(!subject.client.get("/api/signals").text().contains("provisional"));
+    subject.reload_well(&on);
+    until("some of them again", || {
+        (subject.client.get(list).json()["count"].as_u64() > Some(0)).then_some(())
+    });
 }

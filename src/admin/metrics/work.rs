@@ -153,7 +153,11 @@ fn caches(text: &mut Exposition, watched: &Watched) {
 /// Requests that wait for quotes which are not cached.
 fn misses(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
-    let boards = [("listed", state.misses.stats()), ("unlisted", state.probes.stats())];
+    let boards = [
+        ("listed", state.misses.stats()),
+        ("unlisted", state.probes.stats()),
+        ("held", state.held.stats()),
+    ];
     let help = "Requests that wait for quotes which are not cached.";
     let mut waiting = text.family(Kind::Gauge, "bhav_quote_waiting_requests", help);
     for (symbols, stats) in &boards {
@@ -164,5 +168,10 @@ fn misses(text: &mut Exposition, watched: &Watched) {
     for (symbols, stats) in &boards {
         failed.sample(&[("symbols", symbols), ("reason", "refused")], stats.refused);
         failed.sample(&[("symbols", symbols), ("reason", "timed_out")], stats.timed_out);
+    }
+    let help = "Symbols given up because nobody waited for them any longer, or for lack of room.";
+    let mut expired = text.family(Kind::Counter, "bhav_quote_symbols_expired_total", help);
+    for (symbols, stats) in &boards {
+        expired.sample(&[("symbols", symbols)], stats.expired);
     }
 }

@@ -7,6 +7,7 @@
 mod delete;
 mod export;
 mod holdings;
+mod live;
 mod pnl;
 mod positions;
 mod refused;
@@ -22,12 +23,13 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-use super::query::{Decoded, values};
+use super::json::Object;
+use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
-use crate::cache::{Answer, Answers, View};
+use crate::cache::{Answers, View};
 use crate::http::{Problem, Reply};
-use crate::portfolio::{Overflow, Securities};
+use crate::portfolio::{Overflow, Securities, Summary};
 use crate::rt::{Lane, LaneError};
 use crate::store::{AccountId, Portfolio, Store, StoreError};
 
@@ -123,7 +125,7 @@ impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
             Unmade::Store(error) => error.into(),
-            Unmade::Overflow(error) => refused::internal().because(error),
+            Unmade::Overflow(error) => Problem::internal().because(error),
         }
     }
 }
@@ -147,7 +149,7 @@ fn answer(
             on_lane(state, MAKE_DEADLINE_MS, move |store| {
                 // Before the first read: what changes from here on makes the place worthless.
                 let place = answers.place(id.0);
-                let answer = Arc::new(Answer::new(&make(store, id)?));
+                let answer = Answers::make(&make(store, id)?);
                 answers.keep(&place, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?
@@ -170,7 +172,7 @@ fn on_lane<T: Send + 'static>(
     match ticket.wait() {
         Ok(made) => Ok(made?),
         Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
-        Err(error @ LaneError::Panicked) => Err(refused::internal().because(error)),
+        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
 }
 
@@ -199,6 +201,20 @@ impl Syncs {
     }
 }
 
+/// The members of a summary: the totals, and beside them how many holdings are left out of which.
+fn totals(object: &mut Object<'_>, summary: &Summary, syncs: &Syncs) {
+    object.money("total_invested", summary.total_invested);
+    object.money("total_current_value", summary.total_current_value);
+    object.money("total_pnl", summary.total_pnl);
+    object.money("total_pnl_pct", summary.total_pnl_pct);
+    object.money("day_pnl", summary.day_pnl);
+    object.count("without_cost", summary.without_cost as usize);
+    object.count("without_price", summary.without_price as usize);
+    object.count("without_close", summary.without_close as usize);
+    object.money("value_without_cost", summary.value_without_cost);
+    object.text_or_null("synced_at", syncs.latest.as_deref());
+}
+
 /// A time as the API writes it.
 fn iso(ms: i64) -> String {
     ist::iso(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
@@ -211,17 +227,8 @@ fn parameter<T>(
     expected: &'static str,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
-    let query = call.request.query().unwrap_or_default();
-    let mut given = values(query, name.as_bytes());
-    let Some(raw) = given.next() else { return Ok(None) };
-    let bytes: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let value = text.and_then(|text| read(&text)).filter(|_| given.next().is_none());
-    let invalid = || {
-        Problem::new(400, "validation_failed", "A query parameter is not valid.")
-            .field(name, expected)
-    };
-    value.map(Some).ok_or_else(invalid)
+    let Some(text) = one(call.request.query().unwrap_or_default(), name)? else { return Ok(None) };
+    read(&text).map(Some).ok_or_else(|| invalid(name, expected))
 }
 
 fn switch(text: &str) -> Option<bool> {

@@ -78,11 +78,6 @@ pub fn portfolio_busy() -> Problem {
     Problem::unavailable("portfolio_busy", detail, 1)
 }
 
-/// A fault of our own; the cause is logged where it is seen.
-pub fn internal() -> Problem {
-    Problem::new(500, "internal_error", "The request could not be answered.")
-}
-
 fn unauthorized(code: &'static str, detail: String) -> Problem {
     Problem::new(401, code, detail).with("WWW-Authenticate", "Bearer")
 }
