@@ -6,7 +6,10 @@ mod states;
 
 use serde::Serialize;
 
-use self::duties::{BackupReport, ReloadReport, backup, calendar_ends, calendar_until, reload};
+use self::duties::{
+    BackupReport, LogReport, ReloadReport, backup, calendar_ends, calendar_until, log_report,
+    reload,
+};
 use self::states::{clock_ahead_ms, feed_state, index_state, instruments_state, quotes_state};
 use super::Parts;
 use super::close::Counts;
@@ -19,7 +22,7 @@ use crate::base::{Source, ist};
 use crate::cache::answers::AnswersStats;
 use crate::cache::l2::L2Stats;
 use crate::http::Prepared;
-use crate::ops::{log, version};
+use crate::ops::version;
 use crate::rt::{Lane, LaneStats};
 
 #[derive(Serialize)]
@@ -183,13 +186,6 @@ struct LaneReport {
     wait_ms_max: u64,
 }
 
-/// What the log lost since the start.
-#[derive(Serialize)]
-struct LogReport {
-    lines_dropped: u64,
-    writes_failed: u64,
-}
-
 /// This machine's clock against the exchange's.
 #[derive(Serialize)]
 struct ClockReport {
@@ -325,10 +321,6 @@ fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
 fn cache_l2(stats: L2Stats) -> CacheL2 {
     let L2Stats { backend, hits, misses, errors, .. } = stats;
     CacheL2 { backend, hits, misses, errors }
-}
-
-fn log_report() -> LogReport {
-    LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
 }
 
 fn market(scheduler: &Scheduler) -> Market {

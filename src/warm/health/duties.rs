@@ -1,5 +1,5 @@
-//! What an operator has to see to now and then: backups, reloads, the calendar. Pure, on the
-//! scheduler's thread.
+//! What an operator has to see to now and then: backups, reloads, the calendar, the log. On the
+//! scheduler's thread; nothing here waits.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -7,6 +7,14 @@ use serde::Serialize;
 
 use super::super::scheduler::Scheduler;
 use crate::base::ist;
+use crate::ops::log;
+
+/// What the log lost since the start.
+#[derive(Serialize)]
+pub(super) struct LogReport {
+    lines_dropped: u64,
+    writes_failed: u64,
+}
 
 /// The last backup that a command made beside the service, or tried to.
 #[derive(Serialize)]
@@ -45,4 +53,8 @@ pub(super) fn calendar_until(scheduler: &Scheduler) -> Option<Date> {
 pub(super) fn calendar_ends(scheduler: &Scheduler) -> Option<Timestamp> {
     let after = calendar_until(scheduler)?.tomorrow().ok()?;
     Some(ist::instant(after.at(0, 0, 0, 0)))
+}
+
+pub(super) fn log_report() -> LogReport {
+    LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
 }
