@@ -52,6 +52,10 @@ impl From<AccountError> for Problem {
                 let detail = "The operator has disabled this account.";
                 Problem::new(403, "account_disabled", detail)
             }
+            AccountError::Closed => {
+                let detail = "This service takes no new accounts.";
+                Problem::new(403, "registration_closed", detail)
+            }
             AccountError::Throttled { retry_after_ms } => {
                 let detail = "Too many attempts; wait before the next.";
                 Problem::new(429, "too_many_attempts", detail)

@@ -37,6 +37,8 @@ const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 /// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
 const PORTFOLIO_THREADS: usize = 2;
 const PORTFOLIO_QUEUE_MAX: usize = 512;
+/// Exports that wait, of as many users: some seconds' work of the one thread.
+const EXPORT_QUEUE_MAX: usize = 32;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
@@ -196,6 +198,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
 fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
     let spec =
         LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
+    let exports = LaneSpec { name: "export", threads: 1, queue_max: EXPORT_QUEUE_MAX };
     Ok(Desk::new(
         &parts.clock,
         Arc::clone(&parts.answers),
@@ -204,6 +207,7 @@ fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
             Vec::new()
         })),
         Arc::new(Lane::start(&spec, &parts.clock)?),
+        Arc::new(Lane::start_lowered(&exports, &parts.clock)?),
         config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
         config.broker_a.api_key.as_ref(),
     ))
@@ -222,6 +226,7 @@ fn backstage(config: &Config, parts: &Parts, state: &State) -> Backstage {
         &state.broker_a_lane,
         &state.broker_b_lane,
         &state.portfolio.lane,
+        &state.portfolio.export_lane,
     ];
     Backstage {
         clock: parts.clock.clone(),

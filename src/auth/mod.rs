@@ -34,7 +34,7 @@ use throttle::Throttle;
 use tokens::Tokens;
 
 use crate::base::Clock;
-use crate::config::AuthSettings;
+use crate::config::{AuthSettings, Registration};
 use crate::http::Request;
 use crate::ops::Counter;
 use crate::rt::Lane;
@@ -81,6 +81,7 @@ pub enum AuthError {
 /// Keys and limits that are ready to be put in force.
 pub struct PreparedAuth {
     tokens: Tokens,
+    registration: Registration,
     attempts_per_minute: u32,
 }
 
@@ -92,6 +93,7 @@ pub struct Auth {
     state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
+    registration_open: AtomicBool,
     revoked: Revoked,
     /// What is revoked has been loaded.
     ready: AtomicBool,
@@ -128,6 +130,7 @@ impl Auth {
             state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
+            registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revoked::default(),
             ready: AtomicBool::new(false),
             next_load_mono_ms: AtomicU64::new(0),
@@ -152,12 +155,16 @@ impl Auth {
     /// [`KeyError`].
     pub fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
         let tokens = Tokens::new(&keys::load(settings, &self.state_dir)?);
-        Ok(PreparedAuth { tokens, attempts_per_minute: settings.login_attempts_per_minute })
+        let registration = settings.registration;
+        let attempts_per_minute = settings.login_attempts_per_minute;
+        Ok(PreparedAuth { tokens, registration, attempts_per_minute })
     }
 
     /// Puts that in force. Tokens of a key that is no longer known end.
     pub fn adopt(&self, prepared: PreparedAuth) {
         self.tokens.store(Arc::new(prepared.tokens));
+        let open = prepared.registration == Registration::Open;
+        self.registration_open.store(open, Ordering::Relaxed);
         self.throttle.set_rate(prepared.attempts_per_minute);
     }
 

@@ -46,7 +46,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(with_service(
-            Command::new("list").about("All users: id, e-mail, times, stored rows"),
+            Command::new("list").about("All users: id, e-mail, times, what is stored"),
         ))
         .subcommand(one("disable", "No login any more, and no token there is"))
         .subcommand(one("enable", "Logins again"))
@@ -80,8 +80,8 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
 
 fn list(people: &People) -> Result<ExitCode, UpkeepError> {
     let mut text = format!(
-        "{:>8}  {:<17}  {:<17}  {:>8}  {:<8}  e-mail\n",
-        "id", "created (IST)", "last sync", "rows", "state"
+        "{:>8}  {:<17}  {:<17}  {:>8}  {:>11}  {:<8}  e-mail\n",
+        "id", "created (IST)", "last sync", "rows", "journal KiB", "state"
     );
     let mut after = AccountId(0);
     loop {
@@ -103,10 +103,12 @@ fn line(text: &mut String, person: &Person) {
     let synced = person.synced_ms.map_or_else(|| "never".to_owned(), minute);
     let _ = writeln!(
         text,
-        "{:>8}  {:<17}  {synced:<17}  {:>8}  {state:<8}  {}",
+        "{:>8}  {:<17}  {synced:<17}  {:>8}  {:>11}  {state:<8}  {}",
         person.id.0,
         minute(person.created_ms),
         person.rows,
+        // A short note is not nothing.
+        (person.journal_bytes + 1_023) / 1_024,
         plain(&person.email)
     );
 }

@@ -13,6 +13,9 @@ pub mod secrets;
 pub mod table;
 pub mod template;
 pub mod value;
+mod words;
+
+pub use words::{LogFormat, Registration};
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -330,6 +333,8 @@ pub struct AuthSettings {
     pub jwt_secret: Option<SecretString>,
     /// Keys that verify but sign no more, separated by commas.
     pub jwt_previous_secrets: Option<SecretString>,
+    /// Who may make an account.
+    pub registration: Registration,
     /// Per account and per client address; 0 switches the limit off.
     pub login_attempts_per_minute: u32,
     /// Memory of one password hash. The default is the floor that OWASP gives for two passes.
@@ -346,6 +351,7 @@ impl Default for AuthSettings {
         Self {
             jwt_secret: None,
             jwt_previous_secrets: None,
+            registration: Registration::Open,
             login_attempts_per_minute: 10,
             argon2_memory_kib: 19_456,
             argon2_passes: 2,
@@ -382,11 +388,4 @@ impl Default for LogSettings {
     fn default() -> Self {
         Self { filter: "info".into(), format: LogFormat::Logfmt }
     }
-}
-
-/// One line an event, in which form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    Logfmt,
-    Json,
 }

@@ -316,6 +316,11 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Close "BHAV_CLOSE_SYMBOLS_MAX", close.symbols_max = number(1, 100_000), "symbols",
         "Held symbols whose closing price one evening asks for",
         "Holdings beyond it keep their last known price and are counted as carried."),
+    setting!(Accounts "BHAV_REGISTRATION", auth.registration = registration, "open or closed",
+        "Whether anybody who reaches the service may make an account",
+        "An open one lets strangers fill the disk, slowly: an account keeps up to 8 MiB of journal \
+         text. Accounts there are go on either way. To add one on a closed instance, open it, \
+         reload, register, close it, reload."),
     setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
         auth.login_attempts_per_minute = number(0, 10_000), "attempts",
         "Login attempts per account and per client address; 0 is no limit",

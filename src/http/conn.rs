@@ -14,10 +14,12 @@ use super::Serve;
 use super::listen::{Descriptor, Socket};
 use super::request::Peer;
 use super::scratch::{READ_BYTES, Scratch};
-use super::shared::{Shared, UnreadOutput};
+use super::shared::Shared;
 use super::slots::SlotGuard;
 use super::turn::{Exchange, Stage, Turn};
 use crate::config::HttpSettings;
+
+mod output;
 
 /// epoll's bits as may hands them on, and the bit its waker adds.
 const READABLE: usize = 0x1;
@@ -168,13 +170,7 @@ impl<S: Serve> Connection<S> {
             self.timed = Timed::Idle;
         }
         self.keep_rest(&scratch);
-        let rest = self.write(&scratch.out);
-        scratch.give_back();
-        match rest {
-            Ok(None) => {}
-            Ok(Some(rest)) => self.write_slowly(&rest).then_some(())?,
-            Err(_) => return None,
-        }
+        self.flush(scratch)?;
         self.set_deadline();
         Some(turn)
     }
@@ -283,50 +279,6 @@ impl<S: Serve> Connection<S> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Read::End,
-            }
-        }
-    }
-
-    /// Writes what the socket takes now; gives what it did not take.
-    fn write(&self, out: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        let mut at = 0;
-        while at < out.len() {
-            match self.socket.write(&out[at..]) {
-                Ok(count) => at += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Some(out[at..].to_vec()));
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Writes to a client that reads slower than it asks. Nothing more is read from it meanwhile,
-    /// which is what bounds the output. False when it did not read in time, or everybody together
-    /// holds too much.
-    fn write_slowly(&mut self, rest: &[u8]) -> bool {
-        let Some(_held) = UnreadOutput::hold(&self.shared, rest.len()) else { return false };
-        self.timed = Timed::Idle;
-        self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
-        let mut at = 0;
-        loop {
-            match self.socket.write(&rest[at..]) {
-                Ok(count) => at += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let flags = self.io.wait_io();
-                    self.note(flags);
-                    if flags & WOKEN != 0 && self.slot.is_expired() {
-                        self.shared.stats.write_timeouts.increment();
-                        return false;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-            if at == rest.len() {
-                return true;
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Row 3: HTTP/1.1 on may. The edge of the product.
 //!
 //! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived; `head`,
-//! `chunked`, `reply`, `prepared`, `variants`, `problem`, `date`, `negotiate` and `coding` are
-//! pure. Everything runs on edge workers except the sweeper (`slots`), an OS thread that owns
+//! `chunked`, `reply`, `owned`, `prepared`, `variants`, `problem`, `date`, `negotiate` and `coding`
+//! are pure. Everything runs on edge workers except the sweeper (`slots`), an OS thread that owns
 //! deadlines.
 //!
 //! This layer knows no route. It calls upward through [`Serve`] alone. It never blocks: the only
@@ -17,6 +17,7 @@ pub mod head;
 pub mod listen;
 pub mod negotiate;
 pub mod offline;
+pub mod owned;
 pub mod prepared;
 pub mod problem;
 pub mod reply;
@@ -36,6 +37,7 @@ pub mod fuzzing {
 }
 
 pub use listen::{ListenError, Listener};
+pub use owned::OwnedBody;
 pub use prepared::Prepared;
 pub use problem::Problem;
 pub use reply::Reply;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::owned::{LARGE_BYTES, OwnedBody};
 use super::prepared::{Prepared, reason};
 use super::problem::Problem;
 
@@ -36,6 +37,8 @@ impl ConnectionLine {
 pub struct Reply<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) body: &'a mut Vec<u8>,
+    /// A body that follows `out` without being copied into it.
+    pub(super) owned: &'a mut Option<OwnedBody>,
     pub(super) date: [u8; 29],
     pub(super) own_request_id: Option<&'a [u8]>,
     /// The request was HEAD: the head goes out as for GET, the body does not.
@@ -96,14 +99,33 @@ impl<'a> Reply<'a> {
 
     /// Sends what was written to [`body`](Self::body).
     pub fn send(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
-        self.begin(status);
-        if status != 204 {
-            self.line("Content-Type", content_type.as_bytes());
+        if self.body.len() > LARGE_BYTES {
+            let body = std::mem::take(self.body);
+            return self.send_owned(status, content_type, headers, body);
         }
-        for (name, value) in headers {
-            self.line(name, value.as_bytes());
-        }
+        self.describe(status, content_type, headers);
         self.finish();
+    }
+
+    /// Sends a body made elsewhere (`Vec<u8>` or `Arc<[u8]>`). A large one is never copied: it is
+    /// written in pieces, with turns for other connections between them, and freed once written.
+    pub fn send_owned(
+        &mut self,
+        status: u16,
+        content_type: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<OwnedBody>,
+    ) {
+        let body = body.into();
+        self.describe(status, content_type, headers);
+        if !self.end_head(status, body.bytes().len()) {
+            return;
+        }
+        if body.bytes().len() > LARGE_BYTES {
+            *self.owned = Some(body);
+        } else {
+            self.out.extend_from_slice(body.bytes());
+        }
     }
 
     /// Sends an error document (RFC 9457), with the request's id, which it also returns for the
@@ -163,6 +185,16 @@ impl<'a> Reply<'a> {
         self.line("Date", &date);
     }
 
+    fn describe(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
+        self.begin(status);
+        if status != 204 {
+            self.line("Content-Type", content_type.as_bytes());
+        }
+        for (name, value) in headers {
+            self.line(name, value.as_bytes());
+        }
+    }
+
     fn line(&mut self, name: &str, value: &[u8]) {
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b": ");
@@ -171,14 +203,18 @@ impl<'a> Reply<'a> {
     }
 
     fn finish(&mut self) {
-        let has_body = !matches!(self.status, 204 | 304);
-        if has_body {
-            let length = self.body.len();
-            self.line("Content-Length", itoa::Buffer::new().format(length).as_bytes());
-        }
-        self.out.extend_from_slice(b"\r\n");
-        if !self.head_only && has_body {
+        if self.end_head(self.status, self.body.len()) {
             self.out.extend_from_slice(self.body);
         }
+    }
+
+    /// Whether a body of `body_bytes` follows.
+    fn end_head(&mut self, status: u16, body_bytes: usize) -> bool {
+        let has_body = !matches!(status, 204 | 304);
+        if has_body {
+            self.line("Content-Length", itoa::Buffer::new().format(body_bytes).as_bytes());
+        }
+        self.out.extend_from_slice(b"\r\n");
+        has_body && !self.head_only
     }
 }

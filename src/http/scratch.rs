@@ -14,6 +14,7 @@ use std::cell::RefCell;
 use zeroize::Zeroize;
 
 use super::head::Head;
+use super::owned::OwnedBody;
 use crate::base::stack;
 
 /// Input a connection reads at once. Large enough for any usual request in one read.
@@ -36,6 +37,8 @@ pub struct Scratch {
     pub holds_body: bool,
     pub out: Vec<u8>,
     pub body: Vec<u8>,
+    /// A body that goes out behind `out`; the connection takes it before the set is given back.
+    pub owned: Option<OwnedBody>,
     pub head: Head,
 }
 
@@ -59,6 +62,7 @@ impl Scratch {
                 holds_body: false,
                 out: Vec::with_capacity(16 * 1024),
                 body: Vec::with_capacity(16 * 1024),
+                owned: None,
                 head: Head::default(),
             })
         })
@@ -80,6 +84,7 @@ impl Scratch {
         self.input_bytes = 0;
         self.out.clear();
         self.body.clear();
+        self.owned = None;
         POOL.with(|pool| {
             let mut pool = pool.borrow_mut();
             if pool.len() < POOLED_PER_THREAD {

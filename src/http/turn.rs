@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use super::chunked::{ChunkFault, Chunked};
 use super::head::{Framing, Head, Parsed};
+use super::owned::OwnedBody;
 use super::problem::Problem;
 use super::reply::{ConnectionLine, Reply};
 use super::request::{Peer, Request};
@@ -94,7 +95,9 @@ impl<S: Serve> Exchange<'_, S> {
     pub fn run(&mut self, scratch: &mut Scratch) -> Turn {
         let mut at = 0;
         let turn = loop {
-            if scratch.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max) {
+            let full = scratch.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max);
+            // Behind a body that was handed over nothing may stand in `out`.
+            if full || scratch.owned.is_some() {
                 break Turn::Flush;
             }
             let step = match std::mem::take(self.stage) {
@@ -201,13 +204,13 @@ impl<S: Serve> Exchange<'_, S> {
         let settings = self.settings;
         // The same bytes parsed before, so this cannot fail.
         scratch.head.parse(&inbound.head, settings.headers_max, settings.head_bytes_max);
-        let Scratch { out, body, head, .. } = scratch;
-        self.answer(&inbound.head, head, &inbound.body, out, body)
+        let Scratch { out, body, owned, head, .. } = scratch;
+        self.answer(&inbound.head, head, &inbound.body, Sink { out, body, owned })
     }
 
     fn serve(&mut self, scratch: &mut Scratch, head: std::ops::Range<usize>, body: &[u8]) -> Step {
-        let Scratch { input, out, body: body_out, head: parsed, .. } = scratch;
-        self.answer(&input[head], parsed, body, out, body_out)
+        let Scratch { input, out, body: made, owned, head: parsed, .. } = scratch;
+        self.answer(&input[head], parsed, body, Sink { out, body: made, owned })
     }
 
     fn serve_in_place(
@@ -217,20 +220,14 @@ impl<S: Serve> Exchange<'_, S> {
         body_start: usize,
         length: usize,
     ) -> Step {
-        let Scratch { input, out, body, head, .. } = scratch;
+        let Scratch { input, out, body, owned, head, .. } = scratch;
         let (bytes, rest) = input[head_start..].split_at(body_start - head_start);
-        self.answer(bytes, head, &rest[..length], out, body)
+        self.answer(bytes, head, &rest[..length], Sink { out, body, owned })
     }
 
     /// Calls the handler; a panic in it costs this request and the connection, nothing else.
-    fn answer(
-        &mut self,
-        bytes: &[u8],
-        head: &Head,
-        body: &[u8],
-        out: &mut Vec<u8>,
-        body_out: &mut Vec<u8>,
-    ) -> Step {
+    fn answer(&mut self, bytes: &[u8], head: &Head, body: &[u8], sink: Sink<'_>) -> Step {
+        let Sink { out, body: made, owned } = sink;
         let before = out.len();
         let stats = &self.shared.stats;
         stats.begin();
@@ -238,7 +235,8 @@ impl<S: Serve> Exchange<'_, S> {
         let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
         let mut reply = Reply {
             out,
-            body: body_out,
+            body: made,
+            owned,
             date: self.shared.slots.date(),
             own_request_id: request.own_request_id(),
             head_only: head.method == Method::Head,
@@ -257,12 +255,16 @@ impl<S: Serve> Exchange<'_, S> {
         if handled.is_err() || reply.status == 0 {
             stats.handler_panics.increment();
             reply.out.truncate(before);
+            *reply.owned = None;
             reply.status = 0;
             reply.extra_lines = None;
             reply.close();
             let problem = Problem::internal();
             let id = reply.problem(&problem);
             tracing::error!(request_id = id, "handler panicked or sent nothing");
+        }
+        if let (false, Some(owned)) = (body.is_empty(), &mut *reply.owned) {
+            owned.keep_secret();
         }
         self.answered += 1;
         let took_ns = self.shared.slots.now_ns().saturating_sub(begun_ns);
@@ -287,6 +289,7 @@ impl<S: Serve> Exchange<'_, S> {
         let mut reply = Reply {
             out: &mut scratch.out,
             body: &mut scratch.body,
+            owned: &mut scratch.owned,
             date: self.shared.slots.date(),
             own_request_id: about.own_request_id.as_deref(),
             head_only: about.head_only,
@@ -303,6 +306,13 @@ impl<S: Serve> Exchange<'_, S> {
         self.answered += 1;
         Step::End(Turn::Close { rude: true })
     }
+}
+
+/// Where an answer goes.
+struct Sink<'a> {
+    out: &'a mut Vec<u8>,
+    body: &'a mut Vec<u8>,
+    owned: &'a mut Option<OwnedBody>,
 }
 
 /// Whether the turn goes on.

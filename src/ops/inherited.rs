@@ -28,7 +28,8 @@ impl Inherited {
             Vec::new()
         });
         let owned = passed.into_iter().map(|(name, descriptor)| (name, descriptor.into_std()));
-        let inherited: Vec<_> = owned.collect();
+        let mut inherited: Vec<_> = owned.collect();
+        inherited.extend(nameless().into_iter().map(|socket| (None, socket)));
         for (_, descriptor) in &inherited {
             if let Err(error) = fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
                 tracing::warn!(%error, "a descriptor of the supervisor stays open in children");
@@ -47,6 +48,20 @@ impl Inherited {
     pub fn rest(self) -> Vec<OwnedFd> {
         self.0.into_iter().map(|(_, descriptor)| descriptor).collect()
     }
+}
+
+/// Listening sockets of a supervisor that does not say whom they are for, as one that cannot know
+/// this process's number before it starts it.
+fn nameless() -> Vec<OwnedFd> {
+    if std::env::var_os("LISTEN_PID").is_some() {
+        return Vec::new();
+    }
+    let mut passed = listenfd::ListenFd::from_env();
+    let sockets = (0..passed.len()).filter_map(|at| match passed.take_tcp_listener(at) {
+        Ok(tcp) => tcp.map(OwnedFd::from),
+        Err(_) => passed.take_unix_listener(at).ok()?.map(OwnedFd::from),
+    });
+    sockets.collect()
 }
 
 #[cfg(test)]

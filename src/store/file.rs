@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0005_signals.sql"),
     include_str!("../../sql/store/0006_disabled_users.sql"),
     include_str!("../../sql/store/0007_provisional_signals.sql"),
+    include_str!("../../sql/store/0008_journal_bytes.sql"),
 ];
 
 /// What they are called, for a person.
@@ -44,6 +45,7 @@ pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0005_signals",
     "0006_disabled_users",
     "0007_provisional_signals",
+    "0008_journal_bytes",
 ];
 
 /// Why a file was not opened.

@@ -138,6 +138,31 @@ fn what_was_published_outlives_the_column_that_was_never_used() {
 }
 
 #[test]
+fn journals_written_before_they_were_measured_are_measured() {
+    let (_dir, path) = fresh();
+    let at = MIGRATION_NAMES.iter().position(|name| *name == "0008_journal_bytes").unwrap();
+    let mut connection = Connection::open(&path).unwrap();
+    migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO users (id, email, password_hash, created_ms, journal_entries)
+            VALUES (1, 'a', 'h', 1, 2), (2, 'b', 'h', 1, 0), (3, 'c', 'h', 1, 1);
+            INSERT INTO journal (user_id, traded_on, symbol, side, quantity, price, strategy,
+                notes, tags, created_ms, updated_ms)
+            VALUES (1, '2026-11-20', 'INFY', 'buy', '1', '1', 'é', NULL, '[]', 1, 1),
+                (1, '2026-11-20', 'TCS', 'buy', '1', '1', NULL, '₹₹', '[\"a\"]', 1, 1),
+                (3, '2026-11-20', 'X', 'buy', '1', '1', NULL, NULL, '[]', 1, 1);",
+        )
+        .unwrap();
+    drop(connection);
+    let connection = open_for_writing(&path, true).unwrap();
+    let mut bytes = connection.prepare("SELECT journal_bytes FROM users ORDER BY id").unwrap();
+    let bytes: Vec<i64> =
+        bytes.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(bytes, [4 + 2 + 2 + 3 + 6 + 5, 0, 3]);
+}
+
+#[test]
 fn a_new_file_needs_no_copy() {
     let (dir, path) = fresh();
     drop(open_for_writing(&path, true).unwrap());

@@ -30,8 +30,8 @@ pub use error::StoreError;
 pub use file::OpenError;
 pub use rows::{
     AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
-    JournalEntry, JournalFields, NewUser, OutsideChanges, PointSource, Portfolio, Revocations,
-    Side, StoreHealth, SyncState, User, UserSecrets, Valued,
+    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, PointSource,
+    Portfolio, Revocations, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
 };
 pub use signal_rows::{
     CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
@@ -135,13 +135,16 @@ pub trait Store: Send + Sync {
         fields: JournalFields,
         now_ms: i64,
     ) -> Result<JournalEntry, StoreError>;
-    /// A page, newest trading date first, then newest entry.
+    /// A page, newest trading date first, then newest entry. Ends before `limit` where the entries
+    /// are long.
     fn entries(
         &self,
         id: AccountId,
         after: Option<JournalCursor>,
         limit: usize,
-    ) -> Result<Vec<JournalEntry>, StoreError>;
+    ) -> Result<JournalPage, StoreError>;
+    /// How much there is in the journal, as counted at each change.
+    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError>;
     /// `None` where the user has no such entry, whoever else may.
     fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError>;
     fn replace_entry(

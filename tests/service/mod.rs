@@ -6,6 +6,7 @@ mod accounts_tokens;
 mod activation;
 mod close;
 mod coalescing;
+mod exports;
 mod handover;
 mod health;
 mod isolation;

@@ -149,6 +149,27 @@ fn signing_keys_change_and_earlier_ones_last_while_they_are_given() {
 }
 
 #[test]
+fn registration_is_closed_and_opened_while_accounts_go_on() {
+    let mut subject = Subject::start(&[], "BHAV_REGISTRATION=closed\n");
+    let register = |subject: &mut Subject, who: &str| {
+        let body = format!(r#"{{"email":"{who}@mail.example","password":"nine green parrots"}}"#);
+        subject.client.send_json("POST", "/api/auth/register", "", &body)
+    };
+    register(&mut subject, "a").expect_problem(403, "registration_closed");
+    subject.reload("BHAV_REGISTRATION=open\n");
+    let token = token_of(&register(&mut subject, "a"));
+    subject.reload("BHAV_REGISTRATION=closed\n");
+    register(&mut subject, "a").expect_problem(403, "registration_closed");
+    register(&mut subject, "b").expect_problem(403, "registration_closed");
+    assert_eq!(subject.me(&token), 200);
+    let body = r#"{"email":"a@mail.example","password":"nine green parrots"}"#;
+    assert_eq!(subject.client.send_json("POST", "/api/auth/login", "", body).status, 200);
+    subject.reload("BHAV_REGISTRATION=maybe\n");
+    assert!(subject.logged("reload refused").contains("BHAV_REGISTRATION"));
+    register(&mut subject, "b").expect_problem(403, "registration_closed");
+}
+
+#[test]
 fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     let mut subject = Subject::start(&[], "BHAV_LOG=error\nBHAV_LOGIN_ATTEMPTS_PER_MINUTE=0\n");
     let page = "https://dash.example";

@@ -9,5 +9,6 @@ pub mod wait;
 pub mod wire;
 
 pub use harness::{Harness, small};
+pub use probe::OWNED_BYTES;
 pub use wait::eventually;
 pub use wire::{Answer, Wire};

@@ -17,6 +17,8 @@ pub struct Handle {
     /// Says that a request to `/lane` waits.
     pub waiting: Receiver<()>,
     served: Arc<AtomicUsize>,
+    /// What `/owned` answers, [`OWNED_BYTES`] of it, without a copy.
+    pub owned: Arc<[u8]>,
 }
 
 impl Handle {
@@ -34,7 +36,11 @@ pub struct Probe {
     served: Arc<AtomicUsize>,
     prepared: Prepared,
     unchanged: Prepared,
+    owned: Arc<[u8]>,
 }
+
+/// More than the kernel takes of what nobody reads.
+pub const OWNED_BYTES: usize = 24 * 1024 * 1024;
 
 /// Longest a request waits on the lane.
 const LANE_DEADLINE_MS: u64 = 20_000;
@@ -45,7 +51,9 @@ impl Probe {
         let (release, gate) = unbounded();
         let (arrived, waiting) = unbounded();
         let served = Arc::new(AtomicUsize::new(0));
-        let handle = Handle { release, waiting, served: Arc::clone(&served) };
+        let owned: Arc<[u8]> = (0..OWNED_BYTES).map(|number| (number % 251) as u8).collect();
+        let handle =
+            Handle { release, waiting, served: Arc::clone(&served), owned: Arc::clone(&owned) };
         let probe = Self {
             lane: Lane::start(&spec, clock).unwrap(),
             gate,
@@ -57,6 +65,7 @@ impl Probe {
                 b"ready-made",
             ),
             unchanged: Prepared::new(304, &[("ETag", "\"one\"")], b"ready-made"),
+            owned,
         };
         (probe, handle)
     }
@@ -99,6 +108,14 @@ impl Serve for Probe {
                 let bytes: usize = text(request.query()).unwrap().parse().unwrap();
                 reply.body().resize(bytes, b'x');
                 reply.send(200, "text/plain", &[]);
+            }
+            b"/owned" => {
+                reply.send_owned(200, "text/plain", &[("X-Made", "apart")], self.owned.clone());
+            }
+            b"/owned-small" => reply.send_owned(200, "text/plain", &[], b"small".to_vec()),
+            b"/owned-panic" => {
+                reply.send_owned(200, "text/plain", &[], self.owned.clone());
+                panic!("a handler panics with a large answer sent");
             }
             b"/ignore" => {
                 reply.body().extend_from_slice(b"ignored");

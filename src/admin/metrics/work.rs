@@ -49,6 +49,7 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
         "Writes that one commit carried; their number is the number of commits.",
     )
     .histogram(&[], bounds, &store.writer.sizes, store.writer.committed as f64);
+    exports(text, watched);
     caches(text, watched);
 }
 
@@ -103,6 +104,20 @@ fn write_lanes(text: &mut Exposition, lanes: &[(&str, LaneStats)]) {
         let bounds = WAIT_BOUNDS_MS.iter().map(|bound_ms| seconds(*bound_ms));
         waits.histogram(&[("lane", lane)], bounds, &stats.waits, seconds(stats.wait_ms_total));
     }
+}
+
+fn exports(text: &mut Exposition, watched: &Watched) {
+    let exports = &watched.edge.service.state().portfolio.exports;
+    text.gauge(
+        "bhav_exports_underway",
+        "Users' exports that are being made or written to their clients.",
+        exports.underway(),
+    );
+    text.counter(
+        "bhav_exports_refused_total",
+        "Exports refused because the user's last one or too many long ones were under way.",
+        exports.refused(),
+    );
 }
 
 fn caches(text: &mut Exposition, watched: &Watched) {

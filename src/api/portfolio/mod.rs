@@ -6,6 +6,7 @@
 
 mod delete;
 mod export;
+mod exports;
 mod holdings;
 mod live;
 mod pnl;
@@ -35,6 +36,7 @@ use crate::store::{AccountId, Portfolio, Store, StoreError};
 
 pub use delete::delete;
 pub use export::export;
+pub use exports::Exports;
 pub use holdings::holdings;
 pub use pnl::pnl;
 pub use positions::positions;
@@ -50,6 +52,9 @@ pub struct Desk {
     securities: ArcSwap<Securities>,
     /// Makes answers that are not kept.
     pub lane: Arc<Lane>,
+    /// Makes exports.
+    pub export_lane: Arc<Lane>,
+    pub exports: Arc<Exports>,
     pub turns: Turns,
     /// One user's sync at a broker, waiting for its lane included.
     pub sync_deadline_ms: u64,
@@ -64,6 +69,7 @@ impl Desk {
         answers: Arc<Answers>,
         securities: Securities,
         lane: Arc<Lane>,
+        export_lane: Arc<Lane>,
         sync_deadline_ms: u64,
         own_key: Option<&SecretString>,
     ) -> Self {
@@ -71,6 +77,8 @@ impl Desk {
             answers,
             securities: ArcSwap::from_pointee(securities),
             lane,
+            export_lane,
+            exports: Arc::default(),
             turns: Turns::new(clock.clone()),
             sync_deadline_ms,
             own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
@@ -107,6 +115,16 @@ fn hashed(key: &SecretString) -> [u8; 32] {
 enum Unmade {
     Store(StoreError),
     Overflow(Overflow),
+    /// Enough long exports are under way.
+    Crowded,
+    /// Longer than a document may be.
+    TooLong,
+}
+
+impl From<exports::Crowded> for Unmade {
+    fn from(exports::Crowded: exports::Crowded) -> Self {
+        Self::Crowded
+    }
 }
 
 impl From<StoreError> for Unmade {
@@ -126,6 +144,8 @@ impl From<Unmade> for Problem {
         match unmade {
             Unmade::Store(error) => error.into(),
             Unmade::Overflow(error) => Problem::internal().because(error),
+            Unmade::Crowded => refused::export_busy(),
+            Unmade::TooLong => refused::export_too_long(),
         }
     }
 }
@@ -166,8 +186,18 @@ fn on_lane<T: Send + 'static>(
     deadline_ms: u64,
     work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
 ) -> Result<T, Problem> {
+    on(&state.portfolio.lane, state, deadline_ms, work)
+}
+
+/// The same on another lane.
+fn on<T: Send + 'static>(
+    lane: &Lane,
+    state: &State,
+    deadline_ms: u64,
+    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+) -> Result<T, Problem> {
     let store = Arc::clone(&state.store);
-    let submitted = state.portfolio.lane.submit(deadline_ms, move || work(&*store));
+    let submitted = lane.submit(deadline_ms, move || work(&*store));
     let ticket = submitted.map_err(|_| refused::portfolio_busy())?;
     match ticket.wait() {
         Ok(made) => Ok(made?),

@@ -1,0 +1,92 @@
+//! Answers too large to be copied or written at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bhav::rt::threads;
+
+use crate::support::{Harness, OWNED_BYTES, eventually};
+
+const ASK: &str = "GET /owned HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[test]
+fn a_large_body_is_sent_from_where_it_stands_and_let_go_once_written() {
+    let harness = Harness::start();
+    let body = &harness.probe.owned;
+    let unused = Arc::strong_count(body);
+    let mut wire = harness.connect();
+    wire.send(ASK);
+    eventually("it waits for its reader", || {
+        harness.shared().unread_output_bytes.load(Ordering::Relaxed) >= OWNED_BYTES
+    });
+    assert_eq!(Arc::strong_count(body), unused + 1, "held and not copied");
+    let answer = wire.answer();
+    assert_eq!((answer.status, answer.header("x-made")), (200, Some("apart")));
+    assert!(answer.body == **body, "another body of {} bytes", answer.body.len());
+    eventually("it is let go", || Arc::strong_count(body) == unused);
+    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
+    assert_eq!(harness.shared().unread_output_bytes.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn large_and_small_bodies_keep_their_order_and_head_has_none() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    let asked = ["GET /1", "GET /owned", "HEAD /owned", "GET /owned-small", "GET /large?500000"];
+    wire.send(asked.map(|line| format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n")).concat());
+    wire.send("POST /owned HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+    wire.send("GET /owned HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert_eq!(wire.answer().text("path"), "/1");
+    assert_eq!(wire.answer().body.len(), OWNED_BYTES);
+    assert_eq!(wire.head().header("content-length"), Some(&*OWNED_BYTES.to_string()));
+    assert_eq!(wire.answer().body, b"small");
+    assert_eq!(wire.answer().body.len(), 500_000);
+    assert!(wire.answer().body == *harness.probe.owned, "shared memory is not wiped");
+    let last = wire.answer();
+    assert!(last.says_close() && last.body.len() == OWNED_BYTES);
+    wire.closes();
+}
+
+#[test]
+fn a_large_body_of_a_panicking_handler_is_not_sent() {
+    let harness = Harness::start();
+    let unused = Arc::strong_count(&harness.probe.owned);
+    let mut wire = harness.connect();
+    let answer = wire.ask("GET /owned-panic HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!((answer.status, answer.text("code").as_str()), (500, "internal_error"));
+    wire.closes();
+    assert_eq!(Arc::strong_count(&harness.probe.owned), unused);
+}
+
+#[test]
+fn readers_of_large_bodies_do_not_starve_the_others() {
+    let harness = Harness::start();
+    let unused = Arc::strong_count(&harness.probe.owned);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut readers = Vec::new();
+    for _ in 0..4 {
+        let (address, stop) = (harness.address.clone(), Arc::clone(&stop));
+        let read = move || {
+            let mut rounds = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let mut wire = crate::support::Wire::connect(&address);
+                assert_eq!(wire.ask(ASK).body.len(), OWNED_BYTES);
+                rounds += 1;
+            }
+            rounds
+        };
+        readers.push(threads::spawn("reader", read).unwrap());
+    }
+    let mut others: Vec<_> = (0..4).map(|_| harness.connect()).collect();
+    for number in 0..25 {
+        for wire in &mut others {
+            let answer = wire.ask(format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!(answer.text("path"), format!("/{number}"));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for reader in readers {
+        assert!(reader.join().unwrap() > 0);
+    }
+    eventually("all is let go", || Arc::strong_count(&harness.probe.owned) == unused);
+}
