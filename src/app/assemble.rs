@@ -129,6 +129,8 @@ fn parts(
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
+        reloads: Arc::default(),
+        state_dir: config.state_dir.clone(),
         health: Arc::new(ArcSwapOption::empty()),
         vitals: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
@@ -253,9 +255,8 @@ pub(super) struct NoMaster {
 /// [`NoMaster`].
 pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
     let Some(path) = &config.broker_b.master_file else { return Ok(Vec::new()) };
-    let unusable = |cause: String| NoMaster { path: path.display().to_string(), cause };
-    let file = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
-    let master = master::parse(&file).map_err(|error| unusable(error.to_string()))?;
+    let master = master::load(path)
+        .map_err(|error| NoMaster { path: path.display().to_string(), cause: error.to_string() })?;
     let (rows, skipped) = (master.rows.len(), master.skipped);
     tracing::info!(rows, skipped, "security master read");
     let listed = master.rows.into_iter().map(|row| Listed {

@@ -81,8 +81,12 @@ impl<'a> Reloader<'a> {
     pub fn reload(&mut self) {
         tracing::info!("reloading");
         match self.prepare() {
-            Ok(prepared) => self.adopt(prepared),
+            Ok(prepared) => {
+                self.adopt(prepared);
+                self.app.reloads().taken();
+            }
             Err(refused) => {
+                self.app.reloads().refused(self.app.clock().now());
                 tracing::error!(%refused, "reload refused; what was in force stays");
             }
         }

@@ -27,7 +27,7 @@ mod replies;
 mod restart;
 mod restart_under_load;
 mod samples;
-mod scrape;
+pub mod scrape;
 mod secrets;
 mod secrets_passwords;
 mod secrets_paths;

@@ -186,4 +186,12 @@ fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
         "Whether the calendar covers this year; else the market counts as closed.",
         u8::from(vitals.calendar_known),
     );
+    if let Some(ends) = vitals.calendar_ends {
+        text.gauge(
+            "bhav_market_calendar_end_timestamp_seconds",
+            "When the years end of which the calendar lists the holidays, in seconds since the \
+             Unix epoch; not there when this year is none of them.",
+            ends.as_second(),
+        );
+    }
 }
