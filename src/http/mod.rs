@@ -27,6 +27,7 @@ pub mod shared;
 mod slots;
 pub mod stats;
 mod turn;
+pub mod unread;
 
 /// What only the fuzzer reaches from outside.
 #[doc(hidden)]

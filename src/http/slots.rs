@@ -264,6 +264,11 @@ impl SlotGuard {
         requests.store(requests.load(Ordering::Relaxed) + answered, Ordering::Relaxed);
     }
 
+    /// Its number in the table.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
     fn slot(&self) -> &Slot {
         &self.slots.slots[self.index as usize]
     }
