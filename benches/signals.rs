@@ -78,6 +78,7 @@ fn listed(signal: &Signal<'_>) -> ListedSignal {
         hit_rate: signal.weight.hit_rate,
         base_rate: signal.weight.base_rate,
         simulated: false,
+        provisional: false,
     }
 }
 
@@ -118,10 +119,8 @@ fn signals(c: &mut Criterion) {
     group.bench_function("newest bar, confidence, ranking, publishing", |b| {
         b.iter(|| {
             let signals = ranked();
-            let list = SignalList {
-                as_of: universe.dates()[last],
-                signals: signals.iter().map(listed).collect(),
-            };
+            let signals = signals.iter().map(listed).collect();
+            let list = SignalList::complete(universe.dates()[last], signals);
             let mut body = Vec::new();
             list.write_json(&mut body, |_| true);
             // Another second, so that nothing is taken for unchanged.

@@ -161,7 +161,7 @@ fn answers_from_memory_allocate_nothing() {
         head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
     };
     let settings = HttpSettings { connections_max: 64, ..HttpSettings::default() };
-    let listener = Listener::open("127.0.0.1:0").unwrap();
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
     let server = Server::start(listener, &settings, &clock, Api::new(state)).unwrap();
     let mut clients: Vec<TcpStream> = (0..CONNECTIONS)
         .map(|_| {

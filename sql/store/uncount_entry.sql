@@ -1,1 +1,2 @@
-UPDATE users SET journal_entries = journal_entries - 1 WHERE id = ?1
+UPDATE users SET journal_entries = journal_entries - 1, journal_bytes = journal_bytes - ?2
+WHERE id = ?1

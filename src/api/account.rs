@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::body::Fields;
 use super::{Call, State};
-use crate::auth::{EMAIL_BYTES_MAX, Session, TOKEN_LIFE_S, normalised};
+use crate::auth::{AccountError, EMAIL_BYTES_MAX, Session, TOKEN_LIFE_S, normalised};
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
 
@@ -64,7 +64,8 @@ pub fn register(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     fields.done()?;
     let email = normal.unwrap_or_default();
     let client = call.request.client_address();
-    let session = state.auth.register(email, name, password, client)?;
+    let session = state.auth.register(email, name, password, client);
+    let session = session.map_err(|error| about(error, "password"))?;
     logged_in(201, &session, reply);
     Ok(())
 }
@@ -96,7 +97,8 @@ pub fn password(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     let new = new_password(&mut fields, "new_password");
     fields.done()?;
     let client = call.request.client_address();
-    let session = state.auth.change_password(call.caller(), current, new, client)?;
+    let session = state.auth.change_password(call.caller(), current, new, client);
+    let session = session.map_err(|error| about(error, "new_password"))?;
     logged_in(200, &session, reply);
     Ok(())
 }
@@ -119,6 +121,13 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<()
     let message = "The account and everything stored for it are erased.";
     send(200, &Gone { message, deleted }, reply);
     Ok(())
+}
+
+/// A password that is refused for itself is a fault of its `field`.
+fn about(error: AccountError, field: &'static str) -> Problem {
+    let too_common = matches!(error, AccountError::CommonPassword);
+    let problem = Problem::from(error);
+    if too_common { problem.field(field, "One of the most common.") } else { problem }
 }
 
 fn new_password(fields: &mut Fields<'_>, field: &'static str) -> SecretString {

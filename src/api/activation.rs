@@ -21,6 +21,7 @@ use crate::base::Clock;
 use crate::brokers::{FeedError, Readiness, SyncError};
 use crate::config::Config;
 use crate::http::{Problem, Reply, Request};
+use crate::rt::edge::Parker;
 use crate::rt::{Lane, LaneError};
 
 /// Wrong guesses an address may make at once, and again each minute. An administrator makes none.
@@ -33,6 +34,10 @@ const CODE_CHARS_MAX: usize = 256;
 
 /// Time in the lane's queue on top of the longest exchange.
 const QUEUE_MS: u64 = 2_000;
+
+/// Longest wait for the service's own pace towards the broker, a tenth of a second a call: another
+/// call may just have gone out. Within [`QUEUE_MS`].
+const PACE_WAIT_MS_MAX: u64 = 1_000;
 
 /// When to try again after a full lane or an answer that did not come.
 const RETRY_AFTER_S: u64 = 1;
@@ -120,8 +125,7 @@ impl Administration {
             Ok(result) => result,
             Err(LaneError::Late) => Err(timed_out()),
             Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
-                let detail = "The request could not be answered.";
-                Err(Problem::new(500, "internal_error", detail).because(error))
+                Err(Problem::internal().because(error))
             }
         }
     }
@@ -136,7 +140,7 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     fields.done()?;
     let broker = Arc::clone(&state.broker_a);
     let status = administration.run(&state.broker_a_lane, move || {
-        broker.activate(code.expose_secret()).map_err(of_feed)
+        in_turn(|| broker.activate(code.expose_secret())).map_err(of_feed)
     })?;
     send_broker_a(&status, reply);
     Ok(())
@@ -158,6 +162,22 @@ pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     })?;
     send_broker_b(&status, reply);
     Ok(())
+}
+
+/// Calls again where our own pace stopped the call, which has then not been made. Blocks between,
+/// for at most [`PACE_WAIT_MS_MAX`] in all.
+fn in_turn<T>(mut exchange: impl FnMut() -> Result<T, FeedError>) -> Result<T, FeedError> {
+    let mut left_ms = PACE_WAIT_MS_MAX;
+    loop {
+        let result = exchange();
+        let Err(FeedError::NotReady(Readiness::Paced(wait))) = &result else { return result };
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+        if wait_ms > left_ms {
+            return result;
+        }
+        left_ms -= wait_ms;
+        Parker::current().park(wait_ms);
+    }
 }
 
 /// Compares digests: their length says nothing of the secret's, and the time nothing of either.
@@ -184,7 +204,11 @@ fn code_refused() -> Problem {
 }
 
 fn rate_limited(wait: Duration) -> Problem {
-    let detail = "The broker takes no more calls for the moment.";
+    let s = whole_seconds(wait);
+    let detail = format!(
+        "The broker takes only so many calls, and this service keeps to that: the code was not \
+         judged. Try again in {s} s."
+    );
     after(Problem::new(429, "broker_rate_limited", detail), Some(wait))
 }
 
@@ -208,11 +232,13 @@ fn not_permitted() -> Problem {
 
 fn after(problem: Problem, wait: Option<Duration>) -> Problem {
     match wait {
-        Some(wait) => {
-            problem.with("Retry-After", wait.as_millis().div_ceil(1_000).max(1).to_string())
-        }
+        Some(wait) => problem.with("Retry-After", whole_seconds(wait).to_string()),
         None => problem,
     }
+}
+
+fn whole_seconds(wait: Duration) -> u128 {
+    wait.as_millis().div_ceil(1_000).max(1)
 }
 
 /// Broker A's failure; neither it nor [`of_sync`]'s repeats what was sent.
@@ -245,4 +271,53 @@ fn of_sync(error: SyncError) -> Problem {
         SyncError::Malformed(_) => nonsense(),
     };
     problem.because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paced(ms: u64) -> FeedError {
+        FeedError::NotReady(Readiness::Paced(Duration::from_millis(ms)))
+    }
+
+    #[test]
+    fn our_own_pace_is_waited_for_but_not_long() {
+        let mut calls = 0;
+        let turn = in_turn(|| {
+            calls += 1;
+            if calls < 3 { Err(paced(1)) } else { Ok(calls) }
+        });
+        assert_eq!(turn.ok(), Some(3));
+        let mut calls = 0;
+        let refused = in_turn::<()>(|| {
+            calls += 1;
+            Err(paced(PACE_WAIT_MS_MAX + 1))
+        });
+        assert!(refused.is_err() && calls == 1);
+        // Nor many times.
+        let mut calls = 0;
+        assert!(
+            in_turn::<()>(|| {
+                calls += 1;
+                Err(paced(PACE_WAIT_MS_MAX / 4))
+            })
+            .is_err()
+        );
+        assert_eq!(calls, 5);
+    }
+
+    #[test]
+    fn who_is_to_wait_is_told_whose_pace_it_is_and_how_long() {
+        let problem = of_feed(paced(29_500));
+        assert_eq!((problem.status, problem.code), (429, "broker_rate_limited"));
+        assert!(problem.detail.contains("this service keeps to that"), "{}", problem.detail);
+        assert!(problem.detail.ends_with("Try again in 30 s."), "{}", problem.detail);
+        assert!(
+            problem
+                .headers
+                .iter()
+                .any(|(name, value)| (*name, value.as_ref()) == ("Retry-After", "30"))
+        );
+    }
 }

@@ -11,15 +11,12 @@ use rust_decimal::Decimal;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use crate::base::{decimal, json};
+use crate::base::json;
 use crate::http::{Problem, Request};
-
-/// Longest number in its JSON form; what we keep has at most 18 digits.
-const NUMBER_BYTES_MAX: usize = 40;
 
 /// The members of a body, and what was wrong with those read so far.
 pub struct Fields<'a> {
-    members: Vec<(&'a str, &'a str)>,
+    members: Vec<json::Member<'a>>,
     problem: Option<Problem>,
 }
 
@@ -177,32 +174,43 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The number of a JSON text. Its digits are counted first: the decimal type would round silently
-/// what it cannot hold.
+/// The number of a JSON text, exactly: from its digits and where the point stands among them, since
+/// the decimal type would round silently what it cannot hold. Linear in the text, which the bound
+/// on bodies bounds.
 fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
     if !raw.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return Err("This field must be a number.".into());
     }
     let Amount { zero, whole_digits, places } = amount;
-    let digits =
+    let too_long =
         || format!("At most {whole_digits} digits before the point and {places} after it.");
-    let mantissa = raw.split(['e', 'E']).next().unwrap_or_default();
-    let significant = mantissa.bytes().filter(u8::is_ascii_digit).skip_while(|d| *d == b'0');
-    if raw.len() > NUMBER_BYTES_MAX || significant.count() > 28 {
-        return Err(digits());
+    let (mantissa, exponent) = raw.split_once(['e', 'E']).unwrap_or((raw, "0"));
+    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let digits = || whole.bytes().chain(fraction.bytes());
+    let count = whole.len() + fraction.len();
+    let leading = digits().take_while(|digit| *digit == b'0').count();
+    if leading == count {
+        return if zero { Ok(Decimal::ZERO) } else { Err("This field must be above zero.".into()) };
     }
-    let value = decimal::parse(raw).ok_or_else(digits)?.normalize();
-    if value.is_sign_negative() && !value.is_zero() {
+    if unsigned.len() < mantissa.len() {
         return Err("This field must not be negative.".into());
     }
-    if value.is_zero() && !zero {
-        return Err("This field must be above zero.".into());
+    let trailing = digits().rev().take_while(|digit| *digit == b'0').count();
+    let significant = count - leading - trailing;
+    // One that does not fit puts the point further away than any text is long.
+    let exponent: i32 = exponent.parse().map_err(|_| too_long())?;
+    // The number is its significant digits times ten to this.
+    let power = i64::from(exponent) - fraction.len() as i64 + trailing as i64;
+    let whole_used = significant as i64 + power;
+    if whole_used > i64::from(whole_digits) || -power > i64::from(places) {
+        return Err(too_long());
     }
-    let whole_max = 10_i128.pow(whole_digits);
-    if value.scale() > places || value.trunc() >= Decimal::from_i128_with_scale(whole_max, 0) {
-        return Err(digits());
-    }
-    Ok(value)
+    let append = |number: i128, digit: u8| number * 10 + i128::from(digit - b'0');
+    let number = digits().skip(leading).take(significant).fold(0, append);
+    // Both are at most the digits that are allowed.
+    let zeros = power.max(0).unsigned_abs() as u32;
+    Ok(Decimal::from_i128_with_scale(number * 10_i128.pow(zeros), (-power).max(0) as u32))
 }
 
 fn parse_date(text: &str) -> Option<Date> {

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use proptest::prelude::{any, prop_assert_eq, proptest};
+use proptest::test_runner::Config;
 use secrecy::ExposeSecret;
 
 use super::{Amount, Fields, Problem, read_decimal};
@@ -96,6 +98,8 @@ fn what_is_not_one_object_is_malformed() {
         "{\"a\":tru}",
         r#"{"a":1,"a":1}"#,
         r#"{"a":1,"b":2,"a":null}"#,
+        r#"{"a":1,"\u0061":2}"#,
+        r#"{"\u0061":1,"\u0061":2}"#,
         &deep,
         &nested,
     ] {
@@ -162,6 +166,12 @@ fn numbers_are_exact_and_bounded() {
         ("999999999999.9999", "999999999999.9999"),
         ("12.50000000", "12.5"),
         ("0.0000000000000000e5", "0"),
+        ("0e-40", "0"),
+        ("-0e99999999999999999999", "0"),
+        ("1.0000000000000000000000000000", "1"),
+        ("1.00000000000000000000000000000000000000000000000000", "1"),
+        ("0.00000000000000000000000000000000001e35", "1"),
+        ("100000000000000000000000000000000000e-35", "1"),
     ] {
         let read = read_decimal(raw, PRICE).map(|value| value.to_string());
         assert_eq!(read.as_deref(), Ok(expected), "{raw}");
@@ -179,6 +189,9 @@ fn numbers_are_exact_and_bounded() {
         ("1e28", "digits"),
         ("1e400", "digits"),
         ("1e-400", "digits"),
+        ("1e-30", "digits"),
+        ("0.00000000000000000000000000000000001", "digits"),
+        ("0.00000000000000000000000000000000001e28", "digits"),
         ("1e99999999999999999999", "digits"),
         ("1.00000000000000000000000000001", "digits"),
         ("79228162514264337593543950336", "digits"),
@@ -188,6 +201,59 @@ fn numbers_are_exact_and_bounded() {
         assert!(error.contains(message), "{raw}: {error}");
     }
     assert!(read_decimal("0.0", QUANTITY).unwrap_err().contains("above zero"));
+}
+
+#[test]
+fn an_escaped_name_is_that_field() {
+    let (text, errors) = json(r#"{"\u0061":"x"}"#, |fields| fields.optional_text("a", 1));
+    assert_eq!((text.as_deref(), errors.len()), (Some("x"), 0));
+}
+
+/// The number that `digits` are with the point before the one at `point`, moved by `exponent`, as
+/// text without an exponent and needless zeros: `(whole, fraction)`.
+fn plainly(digits: &str, point: usize, exponent: i32) -> (String, String) {
+    let zeros = "0".repeat(80);
+    let padded = format!("{zeros}{digits}{zeros}");
+    let at = usize::try_from(80 + point as i32 + exponent).unwrap();
+    let whole = padded[..at].trim_start_matches('0').to_owned();
+    (whole, padded[at..].trim_end_matches('0').to_owned())
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 2_000, ..Config::default() })]
+
+    #[test]
+    fn a_number_is_what_its_text_says_or_is_refused(
+        digits in "0{0,30}[0-9]{1,20}0{0,30}",
+        point in 1..40_usize,
+        exponent in -45..45_i32,
+        upper in any::<bool>(),
+        signed in any::<bool>(),
+    ) {
+        // JSON has no leading zeros but one before the point.
+        let digits = match digits.find(|digit| digit != '0') {
+            Some(first) if first >= point => digits,
+            Some(first) => digits[first..].to_owned(),
+            None => "0".to_owned(),
+        };
+        let point = if digits.starts_with('0') { 1 } else { point.min(digits.len()) };
+        let (whole, fraction) = digits.split_at(point);
+        let dot = if fraction.is_empty() { "" } else { "." };
+        let e = if upper { 'E' } else { 'e' };
+        let sign = if signed && exponent >= 0 { "+" } else { "" };
+        let raw = format!("{whole}{dot}{fraction}{e}{sign}{exponent}");
+        let (whole, fraction) = plainly(&digits, point, exponent);
+        let fits = whole.len() <= 12 && fraction.len() <= 4;
+        let dot = if fraction.is_empty() { "" } else { "." };
+        let zero = if whole.is_empty() { "0" } else { "" };
+        let expected = fits.then(|| format!("{zero}{whole}{dot}{fraction}"));
+        let read = read_decimal(&raw, PRICE).ok().map(|value| value.to_string());
+        prop_assert_eq!(&read, &expected, "{}", raw);
+        let negative = read_decimal(&format!("-{raw}"), PRICE);
+        let is_zero = expected.as_deref() == Some("0");
+        prop_assert_eq!(negative.is_ok(), is_zero, "-{}", raw);
+        prop_assert_eq!(read_decimal(&raw, QUANTITY).is_ok(), fits && !is_zero, "{}", raw);
+    }
 }
 
 #[test]

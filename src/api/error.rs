@@ -30,7 +30,7 @@ impl From<StoreError> for Problem {
                 Problem::unavailable("store_late", detail, SOON_S)
             }
             StoreError::Unavailable(_) => store_unavailable(),
-            StoreError::Damaged(_) => internal(),
+            StoreError::Damaged(_) => Problem::internal(),
         };
         problem.because(error)
     }
@@ -52,24 +52,24 @@ impl From<AccountError> for Problem {
                 let detail = "The operator has disabled this account.";
                 Problem::new(403, "account_disabled", detail)
             }
+            AccountError::Closed => {
+                let detail = "This service takes no new accounts.";
+                Problem::new(403, "registration_closed", detail)
+            }
             AccountError::Throttled { retry_after_ms } => {
                 let detail = "Too many attempts; wait before the next.";
                 Problem::new(429, "too_many_attempts", detail)
                     .with("Retry-After", retry_after_ms.div_ceil(1_000).max(1).to_string())
             }
-            AccountError::Crypto(CryptoError::Failed(cause)) => internal().because(cause),
+            AccountError::Crypto(CryptoError::Failed(cause)) => Problem::internal().because(cause),
             AccountError::Crypto(error) => {
                 let detail = "Too many are logging in at this moment.";
                 Problem::unavailable("login_busy", detail, SOON_S).because(error)
             }
             AccountError::Store(error) => error.into(),
-            AccountError::Unsigned(error) => internal().because(error),
+            AccountError::Unsigned(error) => Problem::internal().because(error),
         }
     }
-}
-
-fn internal() -> Problem {
-    Problem::new(500, "internal_error", "The service failed; the log has the cause.")
 }
 
 fn store_unavailable() -> Problem {

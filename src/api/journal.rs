@@ -12,7 +12,7 @@ use jiff::{Span, Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
-use super::query::once;
+use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::ist;
 use crate::http::reply::JSON;
@@ -38,7 +38,8 @@ const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-store")];
 
-/// `GET /api/journal`: a page, newest trading date first, then newest entry.
+/// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make it
+/// shorter than was asked for; the cursor alone says whether there is more.
 pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     let query = call.request.query().unwrap_or_default();
@@ -47,24 +48,19 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
         Some(text) => Some(state.cursors.open(id, &text).ok_or_else(cursor_invalid)?),
         None => None,
     };
-    // One more than asked for tells whether there is another page.
-    let mut entries = state.store.entries(id, after, limit + 1)?;
-    let more = entries.len() > limit;
-    entries.truncate(limit);
+    // Bounded in bytes by the store, so that writing it here is quick.
+    let page = state.store.entries(id, after, limit)?;
     let out = reply.body();
     out.extend_from_slice(b"{\"entries\":[");
-    for (at, entry) in entries.iter().enumerate() {
+    for (at, entry) in page.entries.iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
         write_entry(out, entry);
     }
     out.extend_from_slice(b"],\"next_cursor\":");
-    match entries.last().filter(|_| more) {
-        Some(last) => {
-            let position = JournalCursor { traded_on: last.fields.traded_on, id: last.id };
-            write_json(out, &state.cursors.seal(id, position));
-        }
+    match page.next() {
+        Some(position) => write_json(out, &state.cursors.seal(id, position)),
         None => out.extend_from_slice(b"null"),
     }
     out.push(b'}');
@@ -176,18 +172,7 @@ fn limit(query: &[u8]) -> Result<usize, Problem> {
     let Some(text) = one(query, "limit")? else { return Ok(LIMIT_DEFAULT) };
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
-    limit.ok_or_else(|| invalid_query("limit", format!("A number from 1 to {LIMIT_MAX}.")))
-}
-
-/// The decoded value of a parameter that may come once.
-fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
-    let fault = |_| invalid_query(name, "Give it once, and well encoded.".into());
-    once(query, name.as_bytes()).map_err(fault)
-}
-
-fn invalid_query(name: &'static str, message: String) -> Problem {
-    let detail = "A query parameter is not valid.";
-    Problem::new(400, "validation_failed", detail).field(name, message)
+    limit.ok_or_else(|| invalid("limit", format!("A number from 1 to {LIMIT_MAX}.")))
 }
 
 /// Checks an entry; every fault is told.

@@ -56,6 +56,8 @@ pub struct State {
     /// lacks.
     pub misses: Misses,
     pub probes: Misses,
+    /// Symbols that users hold, fetched in passing; nobody waits for them.
+    pub held: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub broker_a: Arc<BrokerA>,

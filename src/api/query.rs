@@ -1,5 +1,9 @@
 //! Query strings: finding a parameter and decoding it, byte by byte and without allocation.
 
+use std::borrow::Cow;
+
+use crate::http::Problem;
+
 /// The raw values of every parameter called `name`, in order. Names are compared undecoded: no
 /// client encodes letters.
 pub fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
@@ -23,6 +27,20 @@ pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
         (Some(text), None) => Ok(Some(text)),
         _ => Err(NotOnce),
     }
+}
+
+/// The same for an answer to the client: what is wrong with a parameter that came otherwise.
+///
+/// # Errors
+/// 400 `validation_failed`.
+pub fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
+    once(query, name.as_bytes()).map_err(|_| invalid(name, "Give it once, and well encoded."))
+}
+
+/// 400 for a parameter.
+pub fn invalid(name: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
+    let detail = "A query parameter is not valid.";
+    Problem::new(400, "validation_failed", detail).field(name, message)
 }
 
 /// A value's bytes, decoded: `%XX`, and `+` as a space. A malformed escape is an error, not a

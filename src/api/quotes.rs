@@ -37,7 +37,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
     let unsettled = fetch(state, &first.missing);
     let second = join(state, query, reply.body())?;
     if second.quotes == 0 && !second.missing.is_empty() && unsettled {
-        return Err(unavailable(state));
+        return Err(unavailable(state.answer_in_ms.load(Ordering::Relaxed)));
     }
     finish(&second, reply);
     Ok(())
@@ -121,13 +121,14 @@ fn fetch(state: &State, missing: &[Symbol]) -> bool {
 }
 
 /// Nothing is cached and nothing came; the symbols are noted for the next call that goes out.
-fn unavailable(state: &State) -> Problem {
-    let (detail, retry_after_s) = match state.answer_in_ms.load(Ordering::Relaxed) {
-        0 => ("Nothing is cached for these symbols and no source has answered.", RETRY_AFTER_S),
-        ms => (
-            "Nothing is cached for these symbols and no source may be asked before that time.",
-            ms.div_ceil(1_000),
-        ),
+fn unavailable(answer_in_ms: u64) -> Problem {
+    let bare = "Nothing is cached for these symbols and no source";
+    let (detail, retry_after_s) = match answer_in_ms {
+        0 => (format!("{bare} has answered."), RETRY_AFTER_S),
+        ms => {
+            let s = ms.div_ceil(1_000);
+            (format!("{bare} may be asked before {s} s have passed."), s)
+        }
     };
     Problem::unavailable("quotes_unavailable", detail, retry_after_s)
 }
@@ -243,5 +244,22 @@ impl Seen {
         self.hashes[self.count] = hash;
         self.count += 1;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_had_says_when_to_ask_again() {
+        for (answer_in_ms, retry_after, said) in
+            [(0, "5", "no source has answered."), (1_001, "2", "before 2 s have passed.")]
+        {
+            let problem = unavailable(answer_in_ms);
+            assert!(problem.detail.ends_with(said), "{}", problem.detail);
+            let header = problem.headers.iter().find(|(name, _)| *name == "Retry-After");
+            assert_eq!(header.map(|(_, value)| value.as_ref()), Some(retry_after));
+        }
     }
 }

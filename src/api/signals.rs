@@ -21,6 +21,8 @@ struct Filter {
     direction: Option<Direction>,
     symbol: Option<Symbol>,
     samples_min: u32,
+    /// Those of candles that are not finished, or the others.
+    provisional: Option<bool>,
 }
 
 impl Filter {
@@ -28,6 +30,7 @@ impl Filter {
         self.direction.is_none_or(|direction| signal.direction == direction)
             && self.symbol.as_ref().is_none_or(|symbol| signal.symbol == *symbol)
             && signal.samples >= self.samples_min
+            && self.provisional.is_none_or(|provisional| signal.provisional == provisional)
     }
 }
 
@@ -66,7 +69,7 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
     let mut filter = Filter::default();
     let mut given = false;
     let mut faults: Vec<(&'static str, &'static str)> = Vec::new();
-    for name in ["direction", "symbol", "min_samples"] {
+    for name in ["direction", "symbol", "min_samples", "provisional"] {
         let text = match once(query, name.as_bytes()) {
             Ok(None) => continue,
             Ok(Some(text)) => text,
@@ -84,6 +87,10 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
             "symbol" => {
                 filter.symbol = Symbol::parse(&text);
                 (filter.symbol.is_some(), "EXCHANGE:TICKER, such as NSE:INFY.")
+            }
+            "provisional" => {
+                filter.provisional = text.parse().ok();
+                (filter.provisional.is_some(), "Either true or false.")
             }
             _ => {
                 let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -120,9 +127,13 @@ mod tests {
         let read = filter(b"direction=bearish&symbol=NSE%3AM%26M&min_samples=30").unwrap().unwrap();
         assert_eq!(read.direction, Some(Direction::Bearish));
         assert_eq!(read.symbol.unwrap().as_str(), "NSE:M&M");
-        assert_eq!(read.samples_min, 30);
-        let all = "direction=up&symbol=INFY&min_samples=-1";
-        assert_eq!(fields(all), ["direction", "symbol", "min_samples"]);
+        assert_eq!((read.samples_min, read.provisional), (30, None));
+        for (text, wanted) in [("true", true), ("false", false)] {
+            let read = filter(format!("provisional={text}").as_bytes()).unwrap().unwrap();
+            assert_eq!(read.provisional, Some(wanted));
+        }
+        let all = "direction=up&symbol=INFY&min_samples=-1&provisional=1";
+        assert_eq!(fields(all), ["direction", "symbol", "min_samples", "provisional"]);
         for bad in ["min_samples=+3", "min_samples=9999999999", "min_samples=", "min_samples=%"] {
             assert_eq!(fields(bad), ["min_samples"], "{bad}");
         }

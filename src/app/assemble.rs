@@ -37,10 +37,14 @@ const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 /// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
 const PORTFOLIO_THREADS: usize = 2;
 const PORTFOLIO_QUEUE_MAX: usize = 512;
+/// Exports that wait, of as many users: some seconds' work of the one thread.
+const EXPORT_QUEUE_MAX: usize = 32;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
 /// Unlisted symbols being tried, and requests waiting for them, at once.
 const PROBES_MAX: usize = 64;
+/// Held symbols to be fetched in passing at once: one of broker A's batches. The oldest make room.
+const HELD_MAX: usize = 500;
 /// Steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 
@@ -92,6 +96,7 @@ fn parts(
     let public = public(config, clock, &indices)?;
     let mailbox = Mailbox::new();
     let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
+    let held_limits = Limits { waiters_max: PORTFOLIO_QUEUE_MAX, symbols_max: HELD_MAX };
     let parts = Parts {
         clock: clock.clone(),
         calendar,
@@ -109,6 +114,7 @@ fn parts(
         },
         signal_store: store.clone(),
         universe: Universe::load(config.market.universe_file.as_deref())?,
+        provisional_signals: config.market.signals_provisional,
         shelf: Shelf {
             signals: Arc::default(),
             record: Arc::default(),
@@ -123,6 +129,7 @@ fn parts(
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(Limits::from(&config.cache), clock.clone(), mailbox.kick()),
         probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
+        held: Misses::new(held_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
@@ -169,6 +176,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         l1: Arc::clone(&parts.l1),
         misses: parts.misses.clone(),
         probes: parts.probes.clone(),
+        held: parts.held.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
         broker_a: Arc::clone(&parts.broker_a),
@@ -188,6 +196,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
 fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
     let spec =
         LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
+    let exports = LaneSpec { name: "export", threads: 1, queue_max: EXPORT_QUEUE_MAX };
     Ok(Desk::new(
         &parts.clock,
         Arc::clone(&parts.answers),
@@ -196,6 +205,7 @@ fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
             Vec::new()
         })),
         Arc::new(Lane::start(&spec, &parts.clock)?),
+        Arc::new(Lane::start_lowered(&exports, &parts.clock)?),
         config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
         config.broker_a.api_key.as_ref(),
     ))
@@ -214,6 +224,7 @@ fn backstage(config: &Config, parts: &Parts, state: &State) -> Backstage {
         &state.broker_a_lane,
         &state.broker_b_lane,
         &state.portfolio.lane,
+        &state.portfolio.export_lane,
     ];
     Backstage {
         clock: parts.clock.clone(),

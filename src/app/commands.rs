@@ -80,13 +80,15 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
         Err(error) => return fail(&error, Exit::Unavailable),
     };
     // One clock for both, or prices would come from another day.
-    let now = config.now.map(|now| format!("BHAV_NOW={now}\n")).unwrap_or_default();
+    let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
     say(&format!(
-        "simulator on http://{}\nTo serve its prices, start bhav with:\n\
-         {now}BROKERA_API_KEY={}\nBROKERA_ACCESS_TOKEN={}\n\
-         BHAV_BROKERA_URL={}\nBHAV_BROKERB_URL={}\nBHAV_PUBLIC_URL={}\n",
+        "simulator on http://{}\nTo serve its prices, in another shell:\n\
+         {now}BROKERA_API_KEY={} BROKERA_API_SECRET={} BROKERA_ACCESS_TOKEN={} \\\n\
+         BHAV_BROKERA_URL={} BHAV_BROKERB_URL={} BHAV_PUBLIC_URL={} \\\n\
+         bhav serve\n",
         sim.addr(),
         app.api_key,
+        app.api_secret,
         app.access_token,
         sim.broker_a_url(),
         sim.broker_b_url(),

@@ -1,4 +1,4 @@
-//! Row 7: the composition root, the only place that names every layer.
+//! Row 8: the composition root, the only place that names every layer.
 //!
 //! Main thread. [`App::start`] builds the service from settings and a clock; the commands around it
 //! wait for the end. Nothing here serves requests.
@@ -6,6 +6,7 @@
 mod assemble;
 mod commands;
 mod evaluate;
+mod handover;
 mod reload;
 mod rounds;
 mod start;

@@ -38,6 +38,8 @@ pub const LIVE: &[&str] = &[
     "BHAV_ANSWERS_BYTES_MAX",
     "BHAV_CALENDAR_FILE",
     "BHAV_UNIVERSE_FILE",
+    "BHAV_SIGNALS_PROVISIONAL",
+    "BHAV_REGISTRATION",
     "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
     "BHAV_LOG",
 ];
@@ -118,7 +120,8 @@ impl<'a> Reloader<'a> {
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
-        let files = MarketFiles { calendar: Arc::new(calendar), universe };
+        let provisional_signals = new.market.signals_provisional;
+        let files = MarketFiles { calendar: Arc::new(calendar), universe, provisional_signals };
         self.app.warmers().take_files(files);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {
             tracing::warn!("the log's filter cannot be changed");
@@ -155,6 +158,7 @@ impl<'a> Reloader<'a> {
             state.broker_a_token.set(token.clone(), key.clone(), state.clock.now());
             tracing::info!("broker A token taken from the settings");
         }
+        self.app.handover().note_settings(new);
     }
 
     /// Names of what changed, and of what of it takes a restart, with its new value.

@@ -1,6 +1,6 @@
 //! What the main thread does while the service runs: says when it is ready, feeds the watchdog
-//! while every part gets on, and keeps the line that `systemctl status` shows. Waits for signals
-//! between.
+//! while every part gets on, has it keep the tokens of the day, and keeps the line that `systemctl
+//! status` shows. Waits for signals between.
 
 use std::time::Duration;
 
@@ -86,6 +86,7 @@ impl<'a> Rounds<'a> {
             }
         }
         self.feed_watchdog();
+        self.app.handover().go(self.app.state());
         let due = now_mono_ms.saturating_sub(self.said.1) >= STATUS_INTERVAL_MS;
         let lasting = facts.lasting();
         if due || lasting != self.said.0 {

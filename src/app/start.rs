@@ -6,7 +6,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
+
 use super::assemble::{Assembled, assemble};
+use super::handover::{Handover, Left};
 use super::rounds::Facts;
 use super::vitals::Vitals;
 use crate::admin::Admin;
@@ -17,8 +20,8 @@ use crate::brokers::transport::BadUrl;
 use crate::config::{AdminSettings, Config, LISTEN_OFF};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
-use crate::ops::Exit;
 use crate::ops::state_lock::{self, StateLock};
+use crate::ops::{Exit, Inherited};
 use crate::rt::edge;
 use crate::store::OpenError;
 use crate::warm::{Pulse, Warmers};
@@ -29,7 +32,7 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 /// Why the service did not start; says what to do where that is not plain.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("{0}")]
+    #[error("BHAV_LISTEN: {0}")]
     Listen(#[from] ListenError),
     #[error("BHAV_ADMIN_LISTEN: {0}")]
     AdminListen(ListenError),
@@ -78,6 +81,8 @@ pub struct App {
     admin: Option<Server<Admin>>,
     warmers: Warmers,
     pulse: Arc<Pulse>,
+    /// Of the main thread alone.
+    handover: Mutex<Handover>,
     /// Held while the service runs; the system lets go of it with the process.
     _state_lock: Option<File>,
 }
@@ -90,11 +95,14 @@ impl App {
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
         edge::configure(config.http.edge_threads);
         // First, so that a second instance fails before it touches anything.
-        let listener = Listener::open(&config.http.listen)?;
+        let mut inherited = Inherited::take();
+        let left = Left::claim(&mut inherited);
+        let listener = Listener::open(&config.http.listen, inherited.rest())?;
         let admin = admin_listener(&config.admin)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
         let Assembled { state, parts, mailbox, backstage } = assemble(config, clock)?;
+        let handover = Mutex::new(Handover::take_over(left, config, &state));
         let pulse = Arc::clone(&parts.pulse);
         let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
@@ -106,7 +114,7 @@ impl App {
         });
         match started {
             Ok((server, admin)) => {
-                Ok(Self { server, admin, warmers, pulse, _state_lock: state_lock })
+                Ok(Self { server, admin, warmers, pulse, handover, _state_lock: state_lock })
             }
             Err(error) => {
                 warmers.stop();
@@ -139,6 +147,11 @@ impl App {
         &self.warmers
     }
 
+    /// Tokens that the next process gets, and what they depend on.
+    pub(super) fn handover(&self) -> MutexGuard<'_, Handover> {
+        self.handover.lock()
+    }
+
     /// The clock that the service runs by.
     pub fn clock(&self) -> &Clock {
         &self.state().clock
@@ -166,7 +179,11 @@ impl App {
     /// Drains connections, then stores what the caches hold. Gives how many connections were cut
     /// off.
     pub fn stop(self) -> usize {
+        let shared = Arc::clone(self.server.shared());
         let cut_off = self.server.drain();
+        // A login may have been the last thing that was answered.
+        self.handover.into_inner().go(shared.service.state());
+        drop(shared);
         self.warmers.stop();
         // Last: until here it says that the service drains.
         if let Some(admin) = self.admin {

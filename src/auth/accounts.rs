@@ -4,6 +4,7 @@
 //! are counted before anything is hashed. Nothing here keeps a password longer than its call.
 
 use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -32,6 +33,8 @@ pub enum AccountError {
     /// Told only to who knows the password.
     #[error("the account is disabled")]
     Disabled,
+    #[error("the operator takes no new accounts")]
+    Closed,
     #[error("too many attempts")]
     Throttled { retry_after_ms: u64 },
     #[error(transparent)]
@@ -60,6 +63,9 @@ impl Auth {
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<Session, AccountError> {
+        if !self.registration_open.load(Ordering::Relaxed) {
+            return Err(AccountError::Closed);
+        }
         self.throttle.admit(&[Key::Address(client), Key::Account(&email)])?;
         refuse_common(&password)?;
         // Spares the hash; the insert decides.

@@ -34,7 +34,7 @@ use throttle::Throttle;
 use tokens::Tokens;
 
 use crate::base::Clock;
-use crate::config::AuthSettings;
+use crate::config::{AuthSettings, Registration};
 use crate::http::Request;
 use crate::ops::Counter;
 use crate::rt::Lane;
@@ -81,6 +81,7 @@ pub enum AuthError {
 /// Keys and limits that are ready to be put in force.
 pub struct PreparedAuth {
     tokens: Tokens,
+    registration: Registration,
     attempts_per_minute: u32,
 }
 
@@ -92,6 +93,7 @@ pub struct Auth {
     state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
+    registration_open: AtomicBool,
     revoked: Revoked,
     /// What is revoked has been loaded.
     ready: AtomicBool,
@@ -128,6 +130,7 @@ impl Auth {
             state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
+            registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revoked::default(),
             ready: AtomicBool::new(false),
             next_load_mono_ms: AtomicU64::new(0),
@@ -152,12 +155,16 @@ impl Auth {
     /// [`KeyError`].
     pub fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
         let tokens = Tokens::new(&keys::load(settings, &self.state_dir)?);
-        Ok(PreparedAuth { tokens, attempts_per_minute: settings.login_attempts_per_minute })
+        let registration = settings.registration;
+        let attempts_per_minute = settings.login_attempts_per_minute;
+        Ok(PreparedAuth { tokens, registration, attempts_per_minute })
     }
 
     /// Puts that in force. Tokens of a key that is no longer known end.
     pub fn adopt(&self, prepared: PreparedAuth) {
         self.tokens.store(Arc::new(prepared.tokens));
+        let open = prepared.registration == Registration::Open;
+        self.registration_open.store(open, Ordering::Relaxed);
         self.throttle.set_rate(prepared.attempts_per_minute);
     }
 
@@ -257,10 +264,11 @@ impl Auth {
 }
 
 /// The token that was sent, and whether by cookie. The header wins; a header that is not one bearer
-/// token is no excuse to look at the cookie.
+/// token is no excuse to look at the cookie. Credentials of another scheme are no token.
 fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
     let mut headers = request.headers("authorization");
     match (headers.next(), headers.next()) {
+        (Some(header), None) if is_of_another_scheme(header) => return Err(Unidentified::Missing),
         (Some(header), None) => return bearer(header).ok_or(Unidentified::Invalid).map(by_header),
         (Some(_), Some(_)) => return Err(Unidentified::Invalid),
         (None, _) => {}
@@ -280,6 +288,13 @@ fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified
 
 fn by_header(token: &[u8]) -> (&[u8], bool) {
     (token, false)
+}
+
+/// Such as `Basic dXNlcjpwYXNz`. Without a scheme it is a token in a wrong form.
+fn is_of_another_scheme(header: &[u8]) -> bool {
+    let header = header.trim_ascii();
+    let scheme = memchr::memchr(b' ', header).map(|end| &header[..end]);
+    scheme.is_some_and(|scheme| !scheme.eq_ignore_ascii_case(b"Bearer"))
 }
 
 fn bearer(header: &[u8]) -> Option<&[u8]> {

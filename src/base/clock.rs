@@ -17,7 +17,8 @@ pub struct Clock(Arc<Kind>);
 #[derive(Debug)]
 enum Kind {
     /// The machine's clock, moved by what is constant but for [`Clock::jump_ms`].
-    Running { offset_ms: AtomicI64, started: Instant },
+    /// `set`: it was started at another instant.
+    Running { offset_ms: AtomicI64, started: Instant, set: bool },
     /// Stands still until [`Clock::advance_ms`].
     Manual { start_ms: i64, elapsed_ms: AtomicI64 },
 }
@@ -26,13 +27,14 @@ enum Kind {
 impl Clock {
     /// The machine's own time.
     pub fn system() -> Self {
-        Self(Arc::new(Kind::Running { offset_ms: AtomicI64::new(0), started: Instant::now() }))
+        let (offset_ms, started) = (AtomicI64::new(0), Instant::now());
+        Self(Arc::new(Kind::Running { offset_ms, started, set: false }))
     }
 
     /// A clock that reads `start` now and runs on from there.
     pub fn starting_at(start: Timestamp) -> Self {
         let offset_ms = AtomicI64::new(start.as_millisecond() - system_ms());
-        Self(Arc::new(Kind::Running { offset_ms, started: Instant::now() }))
+        Self(Arc::new(Kind::Running { offset_ms, started: Instant::now(), set: true }))
     }
 
     /// A clock that reads `start` until it is advanced; for tests of anything that depends on time.
@@ -54,6 +56,11 @@ impl Clock {
         if let Kind::Running { offset_ms, .. } = &*self.0 {
             offset_ms.fetch_add(by_ms, Ordering::SeqCst);
         }
+    }
+
+    /// Whether somebody chose what it reads, instead of the machine.
+    pub fn is_set(&self) -> bool {
+        !matches!(&*self.0, Kind::Running { set: false, .. })
     }
 
     /// Wall time in milliseconds since the Unix epoch.
@@ -123,6 +130,7 @@ mod tests {
         let clock = Clock::starting_at(start);
         let first = clock.now_ms();
         assert!((0..60_000).contains(&(first - start.as_millisecond())));
+        assert!(clock.is_set() && !Clock::system().is_set());
         while clock.now_ms() == first {
             std::hint::spin_loop();
         }

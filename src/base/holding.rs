@@ -103,7 +103,9 @@ pub struct Position {
     /// Previous close; `None` where nothing was carried.
     pub close_price: Option<Decimal>,
     pub pnl: Option<Decimal>,
+    /// Of what was closed; `None` where the broker's row does not tell.
     pub realised: Option<Decimal>,
+    /// Of what is open, so zero once closed; `None` where the broker's row does not tell.
     pub unrealised: Option<Decimal>,
     /// `tradingsymbol` is a broker's code that no list could turn into a ticker.
     pub unresolved: bool,

@@ -4,6 +4,7 @@
 //! secrets, are split by serde_json ([`members`]): sonic-rs copies a piece of the input into each
 //! error, where nothing wipes it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
@@ -31,10 +32,13 @@ pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
 /// nine, and no list more than twenty. Bounds the memory for them.
 const COUNT_MAX: usize = 256;
 
-/// The members of the one object in `body`, in order, undecoded: names and JSON texts. Names with
-/// escapes are left out: no field of ours has one. `None` if it is not an object, is nested too
-/// deeply, or has more than `COUNT_MAX` members. Copies nothing of the values.
-pub fn members(body: &[u8]) -> Option<Vec<(&str, &str)>> {
+/// A name, decoded, and the JSON text of what it names.
+pub type Member<'a> = (Cow<'a, str>, &'a str);
+
+/// The members of the one object in `body`, in order: names, and JSON texts undecoded. A name with
+/// escapes is the name that they spell (RFC 8259, 8.3). `None` if it is not an object, is nested
+/// too deeply, or has more than `COUNT_MAX` members. Copies nothing of the values.
+pub fn members(body: &[u8]) -> Option<Vec<Member<'_>>> {
     // An error about another kind of value would quote it.
     let members: Members<'_> = split(body, b'{')?;
     Some(members.0)
@@ -55,12 +59,12 @@ fn split<'a, T: Deserialize<'a>>(json: &'a [u8], opening: u8) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-struct Members<'a>(Vec<(&'a str, &'a str)>);
+struct Members<'a>(Vec<Member<'a>>);
 
 struct Elements<'a>(Vec<&'a str>);
 
-/// A member's name, if it stands in the input as it is.
-struct Name<'a>(Option<&'a str>);
+/// A member's name; borrowed if it stands in the input as it is.
+struct Name<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -73,11 +77,11 @@ impl<'de> Deserialize<'de> for Name<'de> {
             }
 
             fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-                Ok(Name(Some(name)))
+                Ok(Name(Cow::Borrowed(name)))
             }
 
-            fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-                Ok(Name(None))
+            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(name.to_owned())))
             }
         }
         deserializer.deserialize_str(NameVisitor)
@@ -95,16 +99,15 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut named, mut count) = (Vec::new(), 0);
+                let mut members = Vec::new();
                 while let Some(Name(name)) = map.next_key()? {
                     let value: &'de RawValue = map.next_value()?;
-                    named.extend(name.map(|name| (name, value.get())));
-                    count += 1;
-                    if count > COUNT_MAX {
+                    members.push((name, value.get()));
+                    if members.len() > COUNT_MAX {
                         return Err(A::Error::custom("too many members"));
                     }
                 }
-                Ok(Members(named))
+                Ok(Members(members))
             }
         }
         deserializer.deserialize_map(MembersVisitor)
@@ -212,6 +215,8 @@ fn shallow(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
     use sonic_rs::LazyValue;
 
     use super::*;
@@ -236,8 +241,7 @@ mod tests {
         let body = br#"{"a":"x\"y","b":[1,{"c":2}],"a":null,"d":1e2}"#;
         let read = members(body).unwrap();
         let expected = [("a", r#""x\"y""#), ("b", r#"[1,{"c":2}]"#), ("a", "null"), ("d", "1e2")];
-        assert_eq!(read, expected);
-        assert_eq!(members(br#" {"\u0061":1,"b":2} "#).unwrap(), [("b", "2")]);
+        assert_eq!(read, expected.map(|(name, raw)| (Cow::Borrowed(name), raw)));
         for bad in ["", "[]", "\"a\"", "{\"a\":1}x", "{\"a\":1,}", "{\"a\"}", "{'a':1}", "{", "nul"]
         {
             assert!(members(bad.as_bytes()).is_none(), "{bad}");
@@ -251,6 +255,35 @@ mod tests {
         };
         assert_eq!(members(many(COUNT_MAX).as_bytes()).unwrap().len(), COUNT_MAX);
         assert!(members(many(COUNT_MAX + 1).as_bytes()).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn an_escaped_name_is_the_name(name in vec((any::<char>(), any::<bool>()), 0..12)) {
+            let plain: String = name.iter().map(|(c, _)| c).collect();
+            let escape = |c: char| {
+                let mut units = [0; 2];
+                let units = c.encode_utf16(&mut units);
+                units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>()
+            };
+            let must = |c: char| c < ' ' || c == '"' || c == '\\';
+            let written: String = name
+                .iter()
+                .map(|&(c, escaped)| if escaped || must(c) { escape(c) } else { c.into() })
+                .collect();
+            let body = format!(" {{\"{written}\":[\"{written}\"]}} ");
+            let read = members(body.as_bytes()).unwrap();
+            prop_assert_eq!(read.len(), 1);
+            prop_assert_eq!(&read[0].0, &plain);
+            prop_assert_eq!(read[0].1, format!("[\"{written}\"]"));
+        }
+    }
+
+    #[test]
+    fn a_name_of_half_a_character_is_refused() {
+        for name in [r"\ud83d", r"\udc00", r"\ud83d\u0041", r"\x", r"\u12"] {
+            assert!(members(format!("{{\"{name}\":1}}").as_bytes()).is_none(), "{name}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod counters;
 mod errand;
 mod gate;
 pub mod history;
+pub mod kept;
 mod keyed;
 pub mod limiter;
 mod number;

@@ -16,7 +16,8 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::Readiness;
-use crate::base::ist;
+use super::kept::{Fingerprint, KeptToken};
+use crate::base::{Broker, ist};
 use crate::config::BrokerASettings;
 
 /// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation,
@@ -50,10 +51,31 @@ pub struct Token {
     api_key: SecretString,
     set_at: Timestamp,
     expires_at: Timestamp,
+    origin: Origin,
     refused: AtomicBool,
     /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is
     /// never.
     no_permission_ms: AtomicI64,
+}
+
+/// Who gave a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The settings, which the next process reads too.
+    Settings,
+    /// A login: this process, or one before it, is the only one that has it.
+    Login,
+}
+
+/// Why a token that was kept over a restart is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Outdated {
+    #[error("it has expired")]
+    Expired,
+    #[error("the settings have another API key")]
+    OtherKey,
+    #[error("the settings have a newer token")]
+    NewerSettings,
 }
 
 /// What the status routes and health tell.
@@ -87,13 +109,56 @@ impl SharedToken {
         shared
     }
 
-    /// Replaces the token. `set_at` is the broker's login time where it is known.
+    /// Replaces the token by one of the settings. `set_at` is the broker's login time where it is
+    /// known.
     pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
+        self.put(access_token, api_key, set_at, Origin::Settings);
+    }
+
+    /// Replaces the token by one that a login gave.
+    pub fn activate(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
+        self.put(access_token, api_key, set_at, Origin::Login);
+    }
+
+    /// Replaces the token by one that the process before this one had, unless the settings, which
+    /// have these two now, say otherwise.
+    ///
+    /// # Errors
+    /// [`Outdated`]; the token that is there stays.
+    pub fn take_over(
+        &self,
+        kept: KeptToken,
+        now: Timestamp,
+        api_key: Option<&SecretString>,
+        settings_token: Option<Fingerprint>,
+    ) -> Result<(), Outdated> {
+        if now >= (self.expiry)(kept.set_at) {
+            return Err(Outdated::Expired);
+        }
+        if api_key.map(ExposeSecret::expose_secret) != Some(kept.api_key.expose_secret()) {
+            return Err(Outdated::OtherKey);
+        }
+        // Settings that have none any more have no newer one.
+        if settings_token.is_some() && settings_token != kept.settings_token {
+            return Err(Outdated::NewerSettings);
+        }
+        self.activate(kept.access_token, kept.api_key, kept.set_at);
+        Ok(())
+    }
+
+    fn put(
+        &self,
+        access_token: SecretString,
+        api_key: SecretString,
+        set_at: Timestamp,
+        origin: Origin,
+    ) {
         self.slot.store(Some(Arc::new(Token {
             access_token,
             api_key,
             set_at,
             expires_at: (self.expiry)(set_at),
+            origin,
             refused: AtomicBool::new(false),
             no_permission_ms: AtomicI64::new(0),
         })));
@@ -152,6 +217,22 @@ impl Token {
     /// The broker gave market data for it.
     pub fn mark_works(&self) {
         self.no_permission_ms.store(0, Ordering::Release);
+    }
+
+    /// Who gave it.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// What the next process needs of it, in copies that are wiped.
+    pub fn to_keep(&self, broker: Broker, settings_token: Option<Fingerprint>) -> KeptToken {
+        KeptToken {
+            broker,
+            access_token: self.access_token.clone(),
+            api_key: self.api_key.clone(),
+            set_at: self.set_at,
+            settings_token,
+        }
     }
 
     /// The value of the `Authorization` header.
@@ -293,6 +374,46 @@ mod tests {
         token.mark_no_permission(later);
         set(&shared, "new", later);
         assert!(shared.usable(later).is_ok());
+    }
+
+    #[test]
+    fn what_was_kept_is_used_until_it_expires_or_the_settings_say_otherwise() {
+        let settings = Fingerprint::of(&"of the settings".into());
+        let newer = Fingerprint::of(&"newer".into());
+        let login = ist_time("2026-11-20T09:00:00");
+        let before = SharedToken::default();
+        before.activate("t".into(), "key".into(), login);
+        let token = before.valid(login).unwrap();
+        assert_eq!(token.origin(), Origin::Login);
+        let kept = token.to_keep(Broker::A, Some(settings));
+        let without = token.to_keep(Broker::A, None);
+        let (now, six) = (ist_time("2026-11-21T05:59:59"), ist_time("2026-11-21T06:00:00"));
+        let key = SecretString::from("key");
+        let other = SecretString::from("other");
+        for (kept, now, key, settings, expected) in [
+            (&kept, now, Some(&key), Some(settings), Ok(())),
+            (&kept, now, Some(&key), None, Ok(())),
+            (&without, now, Some(&key), None, Ok(())),
+            (&kept, six, Some(&key), Some(settings), Err(Outdated::Expired)),
+            (&kept, now, Some(&other), Some(settings), Err(Outdated::OtherKey)),
+            (&kept, now, None, Some(settings), Err(Outdated::OtherKey)),
+            (&kept, now, Some(&key), Some(newer), Err(Outdated::NewerSettings)),
+            (&without, now, Some(&key), Some(settings), Err(Outdated::NewerSettings)),
+        ] {
+            let shared = SharedToken::default();
+            set(&shared, "there", now);
+            let taken = shared.take_over(kept.clone(), now, key, settings);
+            assert_eq!(taken, expected);
+            let token = shared.valid(now).unwrap();
+            let (text, origin) = match expected {
+                Ok(()) => ("token key:t", Origin::Login),
+                Err(_) => ("token key:there", Origin::Settings),
+            };
+            assert_eq!((token.authorization().as_str(), token.origin()), (text, origin));
+            if taken.is_ok() {
+                assert_eq!(shared.status(now).set_at, Some(login));
+            }
+        }
     }
 
     #[test]

@@ -14,9 +14,7 @@ use jiff::civil::Date;
 use parking_lot::Mutex;
 
 use crate::base::{Broker, PositionKind};
-use crate::http::Prepared;
-use crate::http::coding::{brotli, content_tag, gzip};
-use crate::http::negotiate::{Coding, none_match_hits, preferred_coding};
+use crate::http::{Manner, Variants};
 
 /// Locks; far more than edge workers, so that two rarely want the same one.
 const SHARDS: usize = 16;
@@ -29,11 +27,14 @@ const USER_BYTES: usize = 256;
 /// A write that was given up as late may still happen, unannounced: after this long an answer is
 /// made anew in any case.
 const LIFE_MS: u64 = 60_000;
-/// Bodies below this fit one packet anyway and are not compressed.
-const COMPRESSED_FROM_BYTES: usize = 1_024;
 
-const HEADERS: [(&str, &str); 2] =
-    [("Cache-Control", "private, no-cache"), ("Vary", "Accept-Encoding, Authorization, Cookie")];
+/// The client may keep it, and asks each time whether it still stands.
+const MANNER: Manner = Manner {
+    cache_control: "private, no-cache",
+    vary: "Accept-Encoding, Authorization, Cookie",
+    // Less fits one packet anyway.
+    compressed_from_bytes: 1_024,
+};
 
 /// Which of a user's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,83 +45,6 @@ pub enum View {
     Positions { kind: Option<PositionKind>, closed: bool },
     /// The days up to a date.
     Pnl { days: u16, today: Date },
-}
-
-/// One coding of a body, with its two responses.
-#[derive(Debug)]
-struct Variant {
-    /// With its quotes.
-    etag: String,
-    full: Prepared,
-    not_modified: Prepared,
-}
-
-impl Variant {
-    fn new(etag: String, encoding: Option<&str>, body: &[u8]) -> Self {
-        let mut headers = vec![("ETag", etag.as_str())];
-        headers.extend(HEADERS);
-        let not_modified = Prepared::new(304, &headers, b"");
-        headers.push(("Content-Type", "application/json"));
-        headers.extend(encoding.map(|encoding| ("Content-Encoding", encoding)));
-        let full = Prepared::new(200, &headers, body);
-        Self { full, not_modified, etag }
-    }
-
-    fn bytes(&self) -> usize {
-        self.etag.len() + self.full.bytes().len() + self.not_modified.bytes().len()
-    }
-}
-
-/// A 200 in every form in which it can be asked for. Without a `Date`: send it with
-/// [`Reply::kept`](crate::http::Reply::kept).
-#[derive(Debug)]
-pub struct Answer {
-    identity: Variant,
-    /// br and gzip, of bodies that are worth it.
-    compressed: Option<(Variant, Variant)>,
-}
-
-impl Answer {
-    /// Makes the forms of a JSON body. Takes about a millisecond for 30 KiB: an OS thread's work.
-    pub fn new(json: &[u8]) -> Self {
-        let tag = content_tag(json);
-        let variant = |suffix: &str, encoding, body: &[u8]| {
-            Variant::new(format!("\"{tag}{suffix}\""), encoding, body)
-        };
-        let compressed = (json.len() >= COMPRESSED_FROM_BYTES).then(|| {
-            let br = variant("-br", Some("br"), &brotli(json));
-            (br, variant("-gz", Some("gzip"), &gzip(json)))
-        });
-        Self { identity: variant("", None, json), compressed }
-    }
-
-    /// The response to a GET or HEAD with these header values: the form that the client prefers, or
-    /// 304 if it has that form already. Never allocates.
-    pub fn select(
-        &self,
-        accept_encoding: Option<&[u8]>,
-        if_none_match: Option<&[u8]>,
-    ) -> &Prepared {
-        let variant = match (preferred_coding(accept_encoding), &self.compressed) {
-            (Coding::Br, Some((br, _))) => br,
-            (Coding::Gzip, Some((_, gzip))) => gzip,
-            _ => &self.identity,
-        };
-        match if_none_match {
-            Some(list) if none_match_hits(list, variant.etag.as_bytes()) => &variant.not_modified,
-            _ => &variant.full,
-        }
-    }
-
-    /// The body as it was made.
-    pub fn json(&self) -> &[u8] {
-        self.identity.full.body()
-    }
-
-    fn bytes(&self) -> usize {
-        let compressed = self.compressed.as_ref().map_or(0, |(br, gzip)| br.bytes() + gzip.bytes());
-        self.identity.bytes() + compressed
-    }
 }
 
 /// The right to keep answers for a user, until the next invalidation.
@@ -180,7 +104,7 @@ struct Slot {
 #[derive(Debug)]
 struct Kept {
     view: View,
-    answer: Arc<Answer>,
+    answer: Arc<Variants>,
     until_mono_ms: u64,
 }
 
@@ -204,6 +128,12 @@ impl Answers {
         }
     }
 
+    /// Makes an answer of a JSON body, to be sent with [`Reply::kept`](crate::http::Reply::kept):
+    /// an OS thread's work.
+    pub fn make(json: &[u8]) -> Arc<Variants> {
+        Arc::new(Variants::new(json, &MANNER, None))
+    }
+
     /// Changes how much is held. Less is reached as answers are kept, shard by shard.
     pub fn set_bytes_max(&self, bytes_max: usize) {
         self.shard_bytes_max.store(bytes_max / SHARDS, Relaxed);
@@ -214,7 +144,7 @@ impl Answers {
     }
 
     /// The user's answer, if it is there. Counts a hit or a miss.
-    pub fn find(&self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Answer>> {
+    pub fn find(&self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
         let found = self.shard(user).lock().find(user, view, now_mono_ms);
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Relaxed);
@@ -239,7 +169,13 @@ impl Answers {
 
     /// Keeps an answer, unless the user's were invalidated or evicted since `place` was taken; says
     /// whether it did.
-    pub fn keep(&self, place: &Place, view: View, answer: &Arc<Answer>, now_mono_ms: u64) -> bool {
+    pub fn keep(
+        &self,
+        place: &Place,
+        view: View,
+        answer: &Arc<Variants>,
+        now_mono_ms: u64,
+    ) -> bool {
         let bytes = answer.bytes();
         let mut shard = self.shard(place.user).lock();
         let stands = shard.users.get(&place.user).is_some_and(|slot| slot.number == place.number);
@@ -263,16 +199,6 @@ impl Answers {
     /// change was stored and before it is acknowledged.
     pub fn invalidate(&self, user: i64) {
         self.shard(user).lock().remove(user);
-    }
-
-    /// The same for everybody.
-    pub fn invalidate_all(&self) {
-        for shard in &self.shards {
-            let mut shard = shard.lock();
-            shard.users.clear();
-            shard.keys.clear();
-            shard.bytes = 0;
-        }
     }
 
     /// Sizes and counters, not all of one instant.
@@ -318,7 +244,7 @@ impl Answers {
 }
 
 impl Shard {
-    fn find(&mut self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Answer>> {
+    fn find(&mut self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
         self.looks += 1;
         let slot = self.users.get_mut(&user)?;
         slot.looked = self.looks;

@@ -13,6 +13,7 @@ use foldhash::quality::RandomState;
 use papaya::{HashMap, LocalGuard};
 use parking_lot::Mutex;
 
+pub use self::entry::Peek;
 use self::entry::{Entry, Known, State, second};
 use super::freshness::Freshness;
 use super::quote_json;
@@ -273,14 +274,27 @@ impl L1 {
         }
     }
 
-    /// The same, with whether it is stale, and counted as asked for.
+    /// What is known of `symbol`, as a copy; not counted as asked for.
     #[inline(never)]
-    pub fn asked(&self, symbol: &str, now_mono_ms: u64) -> Option<(Quote, bool)> {
+    pub fn peek(&self, symbol: &str, now_mono_ms: u64) -> Peek {
         let guard = self.map.guard();
-        let entry = self.map.get(symbol, &guard)?;
-        let State::Known(known) = &entry.state else { return None };
-        entry.touch(now_mono_ms);
-        Some((known.quote.clone(), self.is_stale(known, now_mono_ms)))
+        match self.map.get(symbol, &guard).map(|entry| &entry.state) {
+            Some(State::Known(known)) => {
+                let stale = self.is_stale(known, now_mono_ms);
+                Peek::Known { quote: known.quote.clone(), stale }
+            }
+            Some(State::Unknown { until_mono_ms }) if now_mono_ms < *until_mono_ms => Peek::Unknown,
+            Some(State::Unknown { .. }) | None => Peek::Missing,
+        }
+    }
+
+    /// Counts `symbol` as asked for, where there is an entry of it.
+    #[inline(never)]
+    pub fn touch(&self, symbol: &str, now_mono_ms: u64) {
+        let guard = self.map.guard();
+        if let Some(entry) = self.map.get(symbol, &guard) {
+            entry.touch(now_mono_ms);
+        }
     }
 
     /// Sizes and counters, each exact, not all of one instant.

@@ -15,8 +15,8 @@ pub mod misses;
 mod quote_json;
 pub mod sqlite_l2;
 
-pub use answers::{Answer, Answers, View};
-pub use l1::{Hit, L1};
+pub use answers::{Answers, View};
+pub use l1::{Hit, L1, Peek};
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};
 pub use sqlite_l2::SqliteL2;

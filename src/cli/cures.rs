@@ -90,6 +90,9 @@ cures! {
     TOKEN_DEAD_A "broker_a_token_dead" Degraded
         "Broker A's token is dead; the public provider serves instead, slower"
         => "log in at the link, then run: bhav token a (tokens end at 06:00 IST each day)",
+    TOKEN_TAKEN_A "broker_a_new_token" Degraded
+        "Broker A's token has just been given; its first prices are on the way"
+        => "ask again in a few seconds",
     TOKEN_ENDING_A "broker_a_token_ending" Note
         "Broker A's token ends in less than an hour"
         => "after 06:00 IST log in at the link, then run: bhav token a",
@@ -99,9 +102,9 @@ cures! {
     SESSION_ENDING_B "broker_b_session_ending" Note
         "Broker B's shared session ends in less than an hour"
         => "after midnight IST log in at the link, then run: bhav token b",
-    BROKER_A_OFF "broker_a_off" Degraded
+    BROKER_A_OFF "broker_a_off" Note
         "Broker A is not set up; the public provider serves alone, slower"
-        => "give BROKERA_API_KEY and BROKERA_API_SECRET, restart, then run: bhav token a",
+        => "for real-time prices: BROKERA_API_KEY, BROKERA_API_SECRET, restart, bhav token a",
     NO_MARKET_DATA "broker_a_no_market_data" Degraded
         "Broker A says that the app's plan has no market data"
         => "add market data to the app in the broker's developer console; it is asked again",
@@ -168,7 +171,7 @@ cures! {
         "The service's clock and this machine's differ by {}"
         => "is NTP running? timedatectl; BHAV_NOW must not be set in service",
     CLOCK_SET "clock_set" Note
-        "The service's clock was set by BHAV_NOW and differs from this machine's by {}"
+        "The service's clock was set (BHAV_NOW, demo), {} from this machine's"
         => "fine for a demo; never set it in service",
     UNEXPLAINED "unexplained" Degraded
         "The service says that it is {}"

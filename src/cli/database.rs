@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::operator::{print, refuse, say, settings, with_service};
+use super::operator::{in_words, print, refuse, say, settings, with_service};
 use crate::base::{Clock, ist};
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, exit};
@@ -94,7 +94,7 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
     };
     let report = match upkeep::copy_to(&config.state_dir.join(FILE_NAME), &to) {
         Ok(report) => report,
-        Err(error) => return refuse(&error.to_string(), exit_of(&error, Exit::StateDir)),
+        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
     };
     let bytes = fs::metadata(&to).map_or(0, |about| about.len());
     let ms = clock.monotonic_ms();
@@ -177,7 +177,7 @@ pub fn migrate(matches: &ArgMatches) -> ExitCode {
     let path = config.state_dir.join(FILE_NAME);
     let FileReport { version, known, pending } = match upkeep::inspect(&path) {
         Ok(report) => report,
-        Err(error) => return refuse(&error.to_string(), exit_of(&error, Exit::StateDir)),
+        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
     };
     let mut text = format!("{}: schema {version}; this program's is {known}\n", path.display());
     match pending.as_slice() {

@@ -9,20 +9,32 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
+use super::loopback::Target;
 use crate::config::Config;
 use crate::config::check::{Fault, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::env_file;
 use crate::config::load::{Environment, Loaded, load};
+use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
+use crate::store::FILE_NAME;
+use crate::store::upkeep::UpkeepError;
 
 /// Where the package keeps the unit's settings and its state.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";
 const STATE_DIR: &str = "/var/lib/bhav";
+/// Where the unit's credentials lie (systemd.exec(5), `LoadCredential=`).
+const CREDENTIAL_STORE: &str = "/etc/credstore";
 
 /// `command` with the flags that say which service is meant.
 pub fn with_service(command: Command) -> Command {
     with_env_file(with_flags(command, Scope::Operator))
+}
+
+/// The same for a command that asks the running service: it may be told where.
+pub fn with_running_service(command: Command) -> Command {
+    let url = Arg::new("url").long("url").value_name("URL");
+    with_service(command.arg(url.help("Ask here instead of where the settings say it listens")))
 }
 
 /// `command` with the flag that names the unit's settings.
@@ -55,7 +67,9 @@ pub fn loaded(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
         Exit::Usage
     };
     let env = env.map_err(told)?;
-    Ok(load(&typed(matches), &env).map_err(told)?)
+    let mut loaded = load(&typed(matches), &env).map_err(told)?;
+    read_credential_store(Path::new(CREDENTIAL_STORE), &mut loaded);
+    Ok(loaded)
 }
 
 /// The same for a command about the service's state directory.
@@ -74,6 +88,17 @@ pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
     Ok(config)
 }
 
+/// The same for a command [`with_running_service`], and where that is to be asked.
+///
+/// # Errors
+/// As [`loaded`]; an address that nobody can be asked at is told too.
+pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
+    let config = settings(matches)?;
+    let url = matches.get_one::<String>("url").map(String::as_str);
+    let target = Target::of(url, &config.http.listen).map_err(|why| refuse(&why, Exit::Usage))?;
+    Ok((config, target))
+}
+
 /// To standard output. A reader that went away (`| head`) is no fault.
 pub fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
@@ -86,6 +111,18 @@ pub fn print(text: &str) -> ExitCode {
 /// To standard error, before the log runs. Nobody is left to tell when that fails.
 pub fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// A failure with the service's database, told so that the next step shows.
+pub fn in_words(error: &UpkeepError) -> String {
+    match error {
+        UpkeepError::File { path, source }
+            if source.kind() == io::ErrorKind::NotFound && path.ends_with(FILE_NAME) =>
+        {
+            format!("there is no {}; say with --state-dir which service is meant", path.display())
+        }
+        error => error.to_string(),
+    }
 }
 
 /// Tells why a command does nothing.

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::login;
 use super::loopback::{Answer, Target};
-use super::operator::{plain, print, refuse, say, settings, with_service};
+use super::operator::{plain, print, refuse, say, service, with_running_service};
 use crate::base::{Broker, ist};
 use crate::ops::{Exit, exit};
 
@@ -35,13 +35,11 @@ script, write it to standard input: --code shows it to every user of this machin
 pub fn command() -> Command {
     let broker = Arg::new("broker").value_name("BROKER").required(true).value_parser(["a", "b"]);
     let code = Arg::new("code").long("code").value_name("CODE");
-    let url = Arg::new("url").long("url").value_name("URL");
-    with_service(
+    with_running_service(
         Command::new("token")
             .about("Log in at a broker and give the running service its token of the day")
             .arg(broker.help("Whose token"))
             .arg(code.help("The code; other users of the machine can see it"))
-            .arg(url.help("Ask here instead of where the settings say it listens"))
             .after_help(format!("{NOTES}\n\n{}", exit::HELP)),
     )
 }
@@ -69,14 +67,9 @@ struct Outcome {
 
 /// Asks for the code and has it exchanged.
 pub fn run(matches: &ArgMatches) -> ExitCode {
-    let config = match settings(matches) {
-        Ok(config) => config,
+    let (config, target) = match service(matches) {
+        Ok(meant) => meant,
         Err(code) => return code,
-    };
-    let url = matches.get_one::<String>("url").map(String::as_str);
-    let target = match Target::of(url, &config.http.listen) {
-        Ok(target) => target,
-        Err(why) => return refuse(&why, Exit::Usage),
     };
     let letter = matches.get_one::<String>("broker").map_or("a", String::as_str);
     let broker = Broker::parse(letter).unwrap_or(Broker::A);

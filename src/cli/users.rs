@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use jiff::Timestamp;
 
-use super::operator::{plain, print, refuse, say, settings, with_service};
+use super::operator::{in_words, plain, print, refuse, say, settings, with_service};
 use crate::auth::{TOKEN_LIFE_S, normalised};
 use crate::base::{Clock, ist};
 use crate::config::Config;
@@ -46,7 +46,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(with_service(
-            Command::new("list").about("All users: id, e-mail, times, stored rows"),
+            Command::new("list").about("All users: id, e-mail, times, what is stored"),
         ))
         .subcommand(one("disable", "No login any more, and no token there is"))
         .subcommand(one("enable", "Logins again"))
@@ -72,14 +72,14 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
             UpkeepError::Open(_) | UpkeepError::Older { .. } => Exit::Usage,
             _ => Exit::StateDir,
         };
-        refuse(&error.to_string(), exit)
+        refuse(&in_words(&error), exit)
     })
 }
 
 fn list(people: &People) -> Result<ExitCode, UpkeepError> {
     let mut text = format!(
-        "{:>8}  {:<17}  {:<17}  {:>8}  {:<8}  e-mail\n",
-        "id", "created (IST)", "last sync", "rows", "state"
+        "{:>8}  {:<17}  {:<17}  {:>8}  {:>11}  {:<8}  e-mail\n",
+        "id", "created (IST)", "last sync", "rows", "journal KiB", "state"
     );
     let mut after = AccountId(0);
     loop {
@@ -101,10 +101,12 @@ fn line(text: &mut String, person: &Person) {
     let synced = person.synced_ms.map_or_else(|| "never".to_owned(), minute);
     let _ = writeln!(
         text,
-        "{:>8}  {:<17}  {synced:<17}  {:>8}  {state:<8}  {}",
+        "{:>8}  {:<17}  {synced:<17}  {:>8}  {:>11}  {state:<8}  {}",
         person.id.0,
         minute(person.created_ms),
         person.rows,
+        // A short note is not nothing.
+        (person.journal_bytes + 1_023) / 1_024,
         plain(&person.email)
     );
 }

@@ -1,6 +1,7 @@
 //! Judges settings that are each readable: relations between them, files they name, and dangers.
 //!
-//! Also the words in which faults and the effective settings are shown. Main thread, at start.
+//! Also the words in which faults and the effective settings are shown. Main thread, at start and
+//! at each reload.
 
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;

@@ -77,7 +77,7 @@ fn value_name(unit: &'static str) -> &'static str {
         "bytes" => "BYTES",
         "url" => "URL",
         "path" => "PATH",
-        "ip:port" | "ip:port or unix:path" => "ADDR",
+        "ip:port" | "ip:port or unix:path" | "ip:port, unix:path or off" => "ADDR",
         "true or false" => "BOOL",
         "ISO 8601 instant" => "INSTANT",
         "text" => "TEXT",

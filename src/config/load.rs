@@ -1,8 +1,8 @@
 //! From flags and environment to one judged [`Config`].
 //!
-//! Runs once on the main thread. A flag wins over its variable, a variable over the default; a
-//! variable that is set but empty counts as not set. Every fault is collected before any is
-//! reported.
+//! Runs on the main thread, at start and at each reload. A flag wins over its variable, a variable
+//! over the default; a variable that is set but empty counts as not set. Every fault is collected
+//! before any is reported.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,9 +1,9 @@
 //! Row 1: every setting, as one typed value.
 //!
-//! Read once on the main thread before anything starts; modules receive their own part by
-//! reference. The defaults stand here and nowhere else. `table` names each setting and its range,
-//! `load` reads flags and environment, `secrets` the credentials, `check` judges the whole, `cli`
-//! makes the flags. Must never log: the log is started from what is read here.
+//! Read on the main thread before anything starts, and again at each reload; modules receive their
+//! own part by reference. The defaults stand here and nowhere else. `table` names each setting and
+//! its range, `load` reads flags and environment, `secrets` the credentials, `check` judges the
+//! whole, `cli` makes the flags. Must never log: the log is started from what is read here.
 
 pub mod check;
 pub mod cli;
@@ -13,6 +13,9 @@ pub mod secrets;
 pub mod table;
 pub mod template;
 pub mod value;
+mod words;
+
+pub use words::{LogFormat, Registration};
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -294,7 +297,7 @@ impl Default for StoreSettings {
     }
 }
 
-/// Files that replace or add to the embedded market data.
+/// Files that replace or add to the embedded market data, and what is made of it.
 #[derive(Debug, Clone, Default)]
 pub struct MarketSettings {
     /// Operator's calendar entries, which win over the embedded ones (`BHAV_CALENDAR_FILE`).
@@ -303,6 +306,8 @@ pub struct MarketSettings {
     pub indices_file: Option<PathBuf>,
     /// Replaces the embedded list of shares that signals are made of (`BHAV_UNIVERSE_FILE`).
     pub universe_file: Option<PathBuf>,
+    /// Candles that are not finished give signals too, marked as such.
+    pub signals_provisional: bool,
 }
 
 /// The evening's revaluation of stored portfolios.
@@ -328,6 +333,8 @@ pub struct AuthSettings {
     pub jwt_secret: Option<SecretString>,
     /// Keys that verify but sign no more, separated by commas.
     pub jwt_previous_secrets: Option<SecretString>,
+    /// Who may make an account.
+    pub registration: Registration,
     /// Per account and per client address; 0 switches the limit off.
     pub login_attempts_per_minute: u32,
     /// Memory of one password hash. The default is the floor that OWASP gives for two passes.
@@ -344,6 +351,7 @@ impl Default for AuthSettings {
         Self {
             jwt_secret: None,
             jwt_previous_secrets: None,
+            registration: Registration::Open,
             login_attempts_per_minute: 10,
             argon2_memory_kib: 19_456,
             argon2_passes: 2,
@@ -380,11 +388,4 @@ impl Default for LogSettings {
     fn default() -> Self {
         Self { filter: "info".into(), format: LogFormat::Logfmt }
     }
-}
-
-/// One line an event, in which form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    Logfmt,
-    Json,
 }

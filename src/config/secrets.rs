@@ -2,9 +2,11 @@
 //!
 //! Each is looked for, and the first place that has it wins:
 //! 1. the variable of its name, or the file that `<NAME>_FILE` names (both at once is a fault);
-//! 2. `$CREDENTIALS_DIRECTORY/<NAME>`, also in lower case, which systemd's `LoadCredential=` fills.
+//! 2. `$CREDENTIALS_DIRECTORY/<NAME>`, also in lower case, which systemd's `LoadCredential=` fills;
+//! 3. for commands beside the service alone: where the unit's `LoadCredential=` takes it from.
 //!
-//! Runs once on the main thread; what it reads passes only through memory that is wiped.
+//! Runs on the main thread, at start and at each reload; what it reads passes only through memory
+//! that is wiped.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -99,6 +101,19 @@ pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>)
         }
         *(secret.slot)(&mut loaded.config) = Some(text);
         loaded.origins.insert(secret.name, origin);
+    }
+}
+
+/// Fills what is still missing from where the unit's `LoadCredential=` takes it, for commands
+/// beside the service. What is not there, or not for our eyes, stays missing.
+pub fn read_credential_store(store: &Path, loaded: &mut Loaded) {
+    for secret in SECRETS {
+        let slot = (secret.slot)(&mut loaded.config);
+        let path = store.join(format!("bhav.{}", secret.name.to_ascii_lowercase()));
+        if let (None, Ok(text)) = (&slot, read_file(secret.name, &path)) {
+            *slot = Some(text);
+            loaded.origins.insert(secret.name, Origin::Credential(path));
+        }
     }
 }
 
@@ -234,6 +249,18 @@ mod tests {
         assert!(loaded.config.broker_b.api_secret.is_none(), "empty is not set");
         assert_eq!(loaded.origins["BROKERA_API_KEY"], Origin::File(file));
         assert_eq!(loaded.origins["BROKERB_API_KEY"], Origin::Environment);
+    }
+
+    #[test]
+    fn what_the_unit_loads_is_found_by_commands_and_comes_last() {
+        let store = directory_with("bhav.brokera_api_key", b"stored\n");
+        std::fs::write(store.path().join("bhav.brokerb_api_key"), "stored").unwrap();
+        let mut loaded = load_env(&[("BROKERB_API_KEY", "given")]).unwrap();
+        read_credential_store(store.path(), &mut loaded);
+        let text = |slot: &Option<SecretString>| slot.as_ref().unwrap().expose_secret().to_owned();
+        assert_eq!(text(&loaded.config.broker_a.api_key), "stored");
+        assert_eq!(text(&loaded.config.broker_b.api_key), "given");
+        assert!(loaded.config.broker_a.api_secret.is_none());
     }
 
     #[test]

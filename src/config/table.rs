@@ -305,12 +305,23 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Market "BHAV_UNIVERSE_FILE", market.universe_file = path_if_any, "path",
         "The shares that signals are made of, in place of the built-in NIFTY 50",
         "EXCHANGE:TICKER a line, at most 500."),
+    setting!(Market "BHAV_SIGNALS_PROVISIONAL", market.signals_provisional = switch,
+        "true or false",
+        "Signals of the running day's candles too, before the official close",
+        "Until then such a pattern can appear and vanish, and the closing auction moves prices \
+         once more. Each is marked provisional, kept in a record of its own, and gone when the \
+         date's complete list comes. Costs a call for each share every five minutes."),
     setting!(Close "BHAV_CLOSE_PAGE_USERS", close.page_users = number(1, 10_000), "users",
         "Users revalued in one transaction after the close",
         "Memory: their holdings, for a moment."),
     setting!(Close "BHAV_CLOSE_SYMBOLS_MAX", close.symbols_max = number(1, 100_000), "symbols",
         "Held symbols whose closing price one evening asks for",
         "Holdings beyond it keep their last known price and are counted as carried."),
+    setting!(Accounts "BHAV_REGISTRATION", auth.registration = registration, "open or closed",
+        "Whether anybody who reaches the service may make an account",
+        "An open one lets strangers fill the disk, slowly: an account keeps up to 8 MiB of journal \
+         text. Accounts there are go on either way. To add one on a closed instance, open it, \
+         reload, register, close it, reload."),
     setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
         auth.login_attempts_per_minute = number(0, 10_000), "attempts",
         "Login attempts per account and per client address; 0 is no limit",

@@ -1,7 +1,7 @@
 //! How the text of one setting becomes a value, and back.
 //!
-//! Pure functions for the main thread at start. A refusal never repeats the value: the caller shows
-//! it, masked where it must be.
+//! Pure functions for the main thread. A refusal never repeats the value: the caller shows it,
+//! masked where it must be.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::{LISTEN_OFF, LogFormat};
+use super::{LISTEN_OFF, LogFormat, Registration};
 
 /// Why a text is no value of its setting, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,6 +206,15 @@ pub fn log_format(text: &str) -> Result<LogFormat, Refused> {
     }
 }
 
+/// `open` or `closed`.
+pub fn registration(text: &str) -> Result<Registration, Refused> {
+    match text {
+        "open" => Ok(Registration::Open),
+        "closed" => Ok(Registration::Closed),
+        _ => refused("is neither open nor closed", "give open or closed"),
+    }
+}
+
 /// The text that [`super::load`] would read back to the same value.
 pub trait Show {
     fn show(&self) -> String;
@@ -239,6 +248,15 @@ impl Show for Option<PathBuf> {
 impl Show for Option<Timestamp> {
     fn show(&self) -> String {
         self.map(|at| at.to_string()).unwrap_or_default()
+    }
+}
+
+impl Show for Registration {
+    fn show(&self) -> String {
+        match self {
+            Registration::Open => "open".into(),
+            Registration::Closed => "closed".into(),
+        }
     }
 }
 

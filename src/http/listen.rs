@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const BACKLOG: i32 = 4096;
 pub enum ListenError {
     #[error("{0:?} is not an address such as 127.0.0.1:8080 or unix:/run/bhav.sock")]
     BadAddress(String),
-    #[error("{address} is in use, perhaps by another instance")]
+    #[error("{address} is in use, perhaps by another instance; port 0 takes a free one")]
     InUse { address: String },
     #[error("{address} exists and is not a socket")]
     NotASocket { address: String },
@@ -49,15 +49,18 @@ pub enum Socket {
 }
 
 impl Listener {
-    /// The socket systemd passed (`LISTEN_FDS`), else one bound to `address`.
+    /// The socket among what systemd `passed`, else one bound to `address`.
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn open(address: &str) -> Result<Self, ListenError> {
-        if let Some(listener) = Self::inherited().map_err(ListenError::Inherited)? {
-            return Ok(listener);
+    pub fn open(address: &str, passed: Vec<OwnedFd>) -> Result<Self, ListenError> {
+        let sockets = passed.into_iter().map(RawSocket::from);
+        let kinds = sockets.filter_map(|socket| socket.r#type().ok().map(|kind| (socket, kind)));
+        let sockets: Vec<_> = kinds.collect();
+        if sockets.is_empty() {
+            return Self::bind(address);
         }
-        Self::bind(address)
+        Self::inherited(sockets).map_err(ListenError::Inherited)
     }
 
     /// One bound to `address`, whatever systemd passed.
@@ -71,20 +74,19 @@ impl Listener {
         }
     }
 
-    fn inherited() -> io::Result<Option<Self>> {
-        let mut passed = listenfd::ListenFd::from_env();
-        if passed.len() == 0 {
-            return Ok(None);
+    /// The first stream socket is the one.
+    fn inherited(sockets: Vec<(RawSocket, Type)>) -> io::Result<Self> {
+        for (socket, _) in sockets.into_iter().filter(|(_, kind)| *kind == Type::STREAM) {
+            let address = socket.local_addr()?;
+            socket.set_nonblocking(true)?;
+            if address.is_ipv4() || address.is_ipv6() {
+                return Ok(Self::Tcp(socket.into()));
+            }
+            if address.is_unix() {
+                return Ok(Self::Unix(OwnedFd::from(socket).into(), None));
+            }
         }
-        // The first socket is the one; which kind it is shows in which of the two conversions
-        // works.
-        if let Ok(Some(tcp)) = passed.take_tcp_listener(0) {
-            tcp.set_nonblocking(true)?;
-            return Ok(Some(Self::Tcp(tcp)));
-        }
-        let unix = passed.take_unix_listener(0)?.ok_or(io::ErrorKind::NotFound)?;
-        unix.set_nonblocking(true)?;
-        Ok(Some(Self::Unix(unix, None)))
+        Err(io::ErrorKind::NotFound.into())
     }
 
     fn bind_tcp(address: &str) -> Result<Self, ListenError> {

@@ -1,9 +1,9 @@
 //! Row 3: HTTP/1.1 on may. The edge of the product.
 //!
 //! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived, `unread`
-//! bounds what nobody reads; `head`, `chunked`, `direct`, `reply`, `owned`, `prepared`, `problem`,
-//! `date`, `negotiate` and `coding` are pure. Everything runs on edge workers except the sweeper
-//! (`slots`), an OS thread that owns deadlines.
+//! bounds what nobody reads; `head`, `chunked`, `direct`, `reply`, `owned`, `prepared`, `variants`,
+//! `problem`, `date`, `negotiate` and `coding` are pure. Everything runs on edge workers except the
+//! sweeper (`slots`), an OS thread that owns deadlines.
 //!
 //! This layer knows no route. It calls upward through [`Serve`] alone. It never blocks: the only
 //! waits are may's, and no buffer set, lock or cache view is held over one except by a handler that
@@ -30,6 +30,7 @@ mod slots;
 pub mod stats;
 mod turn;
 pub mod unread;
+pub mod variants;
 
 /// What only the fuzzer reaches from outside.
 #[doc(hidden)]
@@ -44,6 +45,7 @@ pub use problem::Problem;
 pub use reply::Reply;
 pub use request::{Method, Peer, Request};
 pub use server::Server;
+pub use variants::{Manner, Variants};
 
 /// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
 pub trait Serve: Send + Sync + 'static {

@@ -2,6 +2,7 @@
 //!
 //! Pure. Made by handlers on the edge, or on a lane for them; written and freed by the connection.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use zeroize::Zeroize;
@@ -16,6 +17,8 @@ pub const LARGE_BYTES: usize = 256 * 1024;
 pub struct OwnedBody {
     memory: Memory,
     is_secret: bool,
+    /// Let go with the body.
+    _held: Option<Box<dyn Any + Send + Sync>>,
 }
 
 #[derive(Debug)]
@@ -25,6 +28,13 @@ enum Memory {
 }
 
 impl OwnedBody {
+    /// A body with what is to be dropped when it is freed, written or not: a place that is taken
+    /// for as long as the body takes memory.
+    pub fn holding(bytes: Vec<u8>, held: impl Any + Send + Sync) -> Self {
+        let memory = Memory::Own(bytes);
+        Self { memory, is_secret: false, _held: Some(Box::new(held)) }
+    }
+
     /// The whole body.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
@@ -42,13 +52,13 @@ impl OwnedBody {
 
 impl From<Vec<u8>> for OwnedBody {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { memory: Memory::Own(bytes), is_secret: false }
+        Self { memory: Memory::Own(bytes), is_secret: false, _held: None }
     }
 }
 
 impl From<Arc<[u8]>> for OwnedBody {
     fn from(bytes: Arc<[u8]>) -> Self {
-        Self { memory: Memory::Shared(bytes), is_secret: false }
+        Self { memory: Memory::Shared(bytes), is_secret: false, _held: None }
     }
 }
 

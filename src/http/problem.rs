@@ -80,6 +80,11 @@ impl Problem {
         Self::new(503, code, detail).with("Retry-After", retry_after_s.to_string())
     }
 
+    /// A fault of our own, of which only the log says more.
+    pub fn internal() -> Self {
+        Self::new(500, "internal_error", "The service failed; the log has the cause.")
+    }
+
     /// The stable code of a fault of the HTTP layer itself.
     pub(super) fn of_status(status: u16, detail: &'static str) -> Self {
         let code = match status {
@@ -88,7 +93,6 @@ impl Problem {
             414 => "target_too_long",
             417 => "expectation_failed",
             431 => "head_too_large",
-            500 => "internal_error",
             501 => "method_not_implemented",
             503 => "overloaded",
             505 => "http_version_not_supported",

@@ -65,7 +65,7 @@ fn started() -> Server<Careless> {
     };
     let spec = LaneSpec { name: "careless", threads: 1, queue_max: 4 };
     let service = Careless { lane: Lane::start(&spec, &clock).unwrap() };
-    let listener = Listener::open(&settings.listen).unwrap();
+    let listener = Listener::bind(&settings.listen).unwrap();
     Server::start(listener, &settings, &clock, service).unwrap()
 }
 

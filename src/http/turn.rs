@@ -272,7 +272,7 @@ impl<S: Serve> Exchange<'_, S> {
             reply.status = 0;
             reply.extra_lines = None;
             reply.close();
-            let problem = Problem::of_status(500, "The request could not be answered.");
+            let problem = Problem::internal();
             let id = reply.problem(&problem);
             tracing::error!(request_id = id, "handler panicked or sent nothing");
         }

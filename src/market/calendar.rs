@@ -1,9 +1,9 @@
 //! The trading calendar as data: dated hours, holidays, special sessions, with source and
 //! confidence.
 //!
-//! Built on the main thread at start, from the embedded file and an operator's, and never changed
-//! after; any thread may read it. Must never guess: a date of a year without a list of holidays is
-//! not a trading date.
+//! Built on the main thread, at start and at each reload, from the embedded file and an operator's;
+//! one that is built never changes; any thread may read it. Must never guess: a date of a year
+//! without a list of holidays is not a trading date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, Weekday};
 
 use super::calendar_file::parse;
-use super::entries::read_file;
+use super::entries::operators;
 pub use super::entries::{DataError, DaySpan, Fault};
 use super::phase::{MarketStatus, Timeline};
 
@@ -132,8 +132,7 @@ impl MarketCalendar {
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
     pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
-        let Some(path) = operator_file else { return Ok(Self::embedded()) };
-        Self::with_operator_text(&read_file(path)?, &path.display().to_string())
+        operators(operator_file, Self::embedded, Self::with_operator_text)
     }
 
     /// As [`load`](Self::load), from text; `origin` names it in faults.

@@ -1,7 +1,6 @@
 //! Reads the text of a calendar file into a [`Book`].
 //!
-//! Runs on the main thread at start. Must never stop at the first fault: an operator gets all of
-//! them.
+//! Runs on the main thread. Must never stop at the first fault: an operator gets all of them.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Reads the TOML data files of this layer: every fault with its line, none of them fatal to the
-//! rest.
+//! Reads the operator's data files of this layer, most of them TOML: every fault with its line,
+//! none of them fatal to the rest.
 //!
-//! Runs on the main thread at start. Must never touch anything but the text it is given and the
-//! file it is told to read.
+//! Runs on the main thread. Must never touch anything but the text it is given and the file it is
+//! told to read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -62,8 +62,21 @@ impl fmt::Display for Listing<'_> {
     }
 }
 
+/// What the operator's file says, or what is `embedded` where there is none. `parse` takes the text
+/// and the name that it has in faults.
+pub(super) fn operators<T>(
+    file: Option<&Path>,
+    embedded: fn() -> T,
+    parse: fn(&str, &str) -> Result<T, DataError>,
+) -> Result<T, DataError> {
+    match file {
+        None => Ok(embedded()),
+        Some(path) => parse(&read_file(path)?, &path.display().to_string()),
+    }
+}
+
 /// Reads an operator's file, up to [`DATA_FILE_BYTES_MAX`].
-pub(super) fn read_file(path: &Path) -> Result<String, DataError> {
+fn read_file(path: &Path) -> Result<String, DataError> {
     let unreadable = |cause| DataError::Unreadable { path: path.into(), cause };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut text = String::new();

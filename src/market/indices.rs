@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::entries::DataError;
-use super::entries::{Faults, Row, document, read_file};
+use super::entries::{Faults, Row, document, operators};
 use crate::base::Symbol;
 
 /// Most indices in a list: what one batch of the public provider carries.
@@ -52,10 +52,7 @@ impl IndexList {
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
     pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
-        match operator_file {
-            None => Ok(Self::embedded()),
-            Some(path) => Self::parse(&read_file(path)?, &path.display().to_string()),
-        }
+        operators(operator_file, Self::embedded, Self::parse)
     }
 
     /// Reads a list from text; `origin` names it in faults.

@@ -18,6 +18,6 @@ pub use calendar::{DataError, MarketCalendar};
 pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use phase::{MarketStatus, Phase, SessionKind};
-pub use publish::{Published, PublishedJson};
+pub use publish::PublishedJson;
 pub use snapshot::{PEER_LAG_MS_MAX, QuoteMap, Snapshot, SnapshotInputs, no_signals};
 pub use universe::Universe;

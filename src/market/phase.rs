@@ -1,8 +1,8 @@
 //! What the market is doing at an instant.
 //!
-//! The calendar is unrolled once, at start, into a list of the instants at which something changes;
-//! a question is a binary search in it. Any thread may ask. Must never read a clock itself: callers
-//! bring the instant.
+//! The calendar is unrolled once, when it is built, into a list of the instants at which something
+//! changes; a question is a binary search in it. Any thread may ask. Must never read a clock
+//! itself: callers bring the instant.
 
 use std::collections::BTreeSet;
 

@@ -10,121 +10,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
-use crate::http::Prepared;
-use crate::http::coding::{brotli, content_tag, gzip};
 use crate::http::date::imf_fixdate;
-use crate::http::negotiate::{Coding, none_match_hits, preferred_coding};
+use crate::http::{Manner, Variants};
 
-/// One coding of the body, with its two answers.
-#[derive(Debug)]
-struct Variant {
-    /// With its quotes.
-    etag: String,
-    full: Prepared,
-    not_modified: Prepared,
-}
-
-impl Variant {
-    fn new(coding: Coding, etag: String, body: &[u8], date: &str) -> Self {
-        let encoding = match coding {
-            Coding::Br => Some(("Content-Encoding", "br")),
-            Coding::Gzip => Some(("Content-Encoding", "gzip")),
-            Coding::Identity => None,
-        };
-        let common = [
-            ("Date", date),
-            ("ETag", &etag),
-            ("Cache-Control", "public, no-cache"),
-            ("Vary", "Accept-Encoding"),
-        ];
-        let mut headers = common.to_vec();
-        headers.push(("Content-Type", "application/json"));
-        headers.extend(encoding);
-        let full = Prepared::new(200, &headers, body);
-        let not_modified = Prepared::new(304, &common, b"");
-        Self { full, not_modified, etag }
-    }
-
-    fn redated(&self, coding: Coding, date: &str) -> Self {
-        Self::new(coding, self.etag.clone(), self.full.body(), date)
-    }
-}
-
-/// One state of a document in every form in which it can be asked for.
-#[derive(Debug)]
-pub struct Published {
-    br: Variant,
-    gzip: Variant,
-    identity: Variant,
-    date: [u8; 29],
-}
-
-impl Published {
-    fn new(json: &[u8], date: [u8; 29]) -> Self {
-        let hash = content_tag(json);
-        let shown = date_text(&date);
-        let variant = |coding, suffix: &str, body: &[u8]| {
-            Variant::new(coding, format!("\"{hash}{suffix}\""), body, shown)
-        };
-        Self {
-            br: variant(Coding::Br, "-br", &brotli(json)),
-            gzip: variant(Coding::Gzip, "-gz", &gzip(json)),
-            identity: variant(Coding::Identity, "", json),
-            date,
-        }
-    }
-
-    fn redated(&self, date: [u8; 29]) -> Self {
-        let shown = date_text(&date);
-        Self {
-            br: self.br.redated(Coding::Br, shown),
-            gzip: self.gzip.redated(Coding::Gzip, shown),
-            identity: self.identity.redated(Coding::Identity, shown),
-            date,
-        }
-    }
-
-    /// The answer to a GET or (without its body) HEAD with these header values: the variant that
-    /// the client prefers, or 304 if it names that variant's tag. Never blocks or allocates.
-    ///
-    /// A header that came on several lines is passed joined with commas.
-    pub fn select(
-        &self,
-        accept_encoding: Option<&[u8]>,
-        if_none_match: Option<&[u8]>,
-    ) -> &Prepared {
-        let variant = self.variant(preferred_coding(accept_encoding));
-        match if_none_match {
-            Some(list) if none_match_hits(list, variant.etag.as_bytes()) => &variant.not_modified,
-            _ => &variant.full,
-        }
-    }
-
-    /// The tag of a variant, with its quotes.
-    pub fn etag(&self, coding: Coding) -> &str {
-        &self.variant(coding).etag
-    }
-
-    /// The JSON as it was published.
-    pub fn json(&self) -> &[u8] {
-        self.identity.full.body()
-    }
-
-    fn variant(&self, coding: Coding) -> &Variant {
-        match coding {
-            Coding::Br => &self.br,
-            Coding::Gzip => &self.gzip,
-            Coding::Identity => &self.identity,
-        }
-    }
-}
+/// Whoever may see it may keep it, and asks each time whether it still stands.
+const MANNER: Manner = Manner {
+    cache_control: "public, no-cache",
+    vary: "Accept-Encoding",
+    // Asked for again and again: each byte counts.
+    compressed_from_bytes: 0,
+};
 
 /// The slot that publishers write and the edge reads.
 #[derive(Debug, Default)]
 pub struct PublishedJson {
-    current: ArcSwapOption<Published>,
-    /// Orders publishers among themselves; readers never take it.
-    publishing: Mutex<()>,
+    current: ArcSwapOption<Variants>,
+    /// The `Date` of what is current. Orders publishers among themselves; readers never take it.
+    publishing: Mutex<[u8; 29]>,
     changes: AtomicU64,
 }
 
@@ -138,34 +40,36 @@ impl PublishedJson {
     /// for a few milliseconds at most: an OS thread's work, not the edge's.
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
     pub fn publish(&self, json: Vec<u8>, now_ms: i64) {
-        let _turn = self.publishing.lock();
+        let mut dated = self.publishing.lock();
         if self.current.load().as_ref().is_some_and(|current| current.json() == json) {
-            return self.redate(now_ms);
+            return self.redate(&mut dated, now_ms);
         }
-        self.current.store(Some(Arc::new(Published::new(&json, imf_fixdate(now_ms)))));
+        *dated = imf_fixdate(now_ms);
+        let made = Variants::new(&json, &MANNER, Some(date_text(&dated)));
+        self.current.store(Some(Arc::new(made)));
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Puts the current second into the `Date` of every response; called each second. Cheap within
     /// the same second and before the first publication.
     pub fn refresh_date(&self, now_ms: i64) {
-        let _turn = self.publishing.lock();
-        self.redate(now_ms);
+        self.redate(&mut self.publishing.lock(), now_ms);
     }
 
-    fn redate(&self, now_ms: i64) {
+    fn redate(&self, dated: &mut [u8; 29], now_ms: i64) {
         let date = imf_fixdate(now_ms);
         let current = self.current.load();
         if let Some(current) = current.as_ref()
-            && current.date != date
+            && *dated != date
         {
-            self.current.store(Some(Arc::new(current.redated(date))));
+            *dated = date;
+            self.current.store(Some(Arc::new(current.redated(&MANNER, date_text(&date)))));
         }
     }
 
     /// What is published now; `None` before the first time. The guard must not be held over a point
     /// where a coroutine yields: copy the bytes out, drop it, then write.
-    pub fn load(&self) -> Guard<Option<Arc<Published>>> {
+    pub fn load(&self) -> Guard<Option<Arc<Variants>>> {
         self.current.load()
     }
 
@@ -181,10 +85,10 @@ fn date_text(date: &[u8; 29]) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use super::*;
+    use crate::http::Prepared;
     use crate::http::coding::ETAG_HASH_BYTES;
+    use crate::http::negotiate::Coding;
 
     const NOW_MS: i64 = 784_111_777_000;
     const BODY: &[u8] = br#"{"index1_price":24321.88,"signals":[],"sectors":[]}"#;
@@ -197,20 +101,6 @@ mod tests {
 
     fn headers(prepared: &Prepared) -> String {
         String::from_utf8(prepared.headers().to_vec()).unwrap()
-    }
-
-    fn decoded(coding: Coding, body: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        match coding {
-            Coding::Br => {
-                brotli::BrotliDecompress(&mut &body[..], &mut out).unwrap();
-            }
-            Coding::Gzip => {
-                flate2::read::GzDecoder::new(body).read_to_end(&mut out).unwrap();
-            }
-            Coding::Identity => out.extend_from_slice(body),
-        }
-        out
     }
 
     #[test]
@@ -238,40 +128,6 @@ mod tests {
             )
         );
         assert_eq!(prepared.body(), BODY);
-    }
-
-    #[test]
-    fn every_variant_decodes_and_has_its_304() {
-        let json: Vec<u8> = BODY.repeat(30);
-        let slot = published(&json);
-        let guard = slot.load();
-        let current = guard.as_ref().unwrap();
-        let variants = [(Coding::Br, "br"), (Coding::Gzip, "gzip"), (Coding::Identity, "identity")];
-        for (coding, accept) in variants {
-            let full = current.select(Some(accept.as_bytes()), Some(b"\"other\""));
-            assert_eq!(decoded(coding, full.body()), json, "{accept}");
-            let encoding = format!("Content-Encoding: {accept}\r\n");
-            assert_eq!(headers(full).contains(&encoding), coding != Coding::Identity);
-            assert_eq!(full.body().len() < json.len(), coding != Coding::Identity);
-
-            let etag = current.etag(coding).to_owned();
-            assert!(headers(full).contains(&format!("ETag: {etag}\r\n")));
-            let unchanged = current.select(Some(accept.as_bytes()), Some(etag.as_bytes()));
-            assert_eq!(unchanged.status_line(), b"HTTP/1.1 304 Not Modified\r\n");
-            assert_eq!(
-                headers(unchanged),
-                format!(
-                    "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: {etag}\r\n\
-                     Cache-Control: public, no-cache\r\nVary: Accept-Encoding\r\n\r\n"
-                )
-            );
-            assert!(unchanged.body().is_empty());
-            // Another variant's tag does not count.
-            for (other, other_accept) in variants {
-                let hit = current.select(Some(other_accept.as_bytes()), Some(etag.as_bytes()));
-                assert_eq!(hit.body().is_empty(), other == coding, "{accept} {other_accept}");
-            }
-        }
     }
 
     #[test]
@@ -310,7 +166,7 @@ mod tests {
     }
 
     impl PublishedJson {
-        fn load_full(&self) -> Arc<Published> {
+        fn load_full(&self) -> Arc<Variants> {
             self.current.load_full().unwrap()
         }
     }

@@ -1,12 +1,12 @@
 //! Which shares have their daily candles kept and searched for signals.
 //!
-//! Read on the main thread at start and never changed after; any thread may read it. Must stay
-//! small: every symbol costs calls of slow upstreams each day.
+//! Read on the main thread, at start and at each reload; a list never changes. Any thread may read
+//! it. Must stay small: every symbol costs calls of slow upstreams each day.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::entries::{DataError, Faults, read_file};
+use super::entries::{DataError, Faults, operators};
 use crate::base::Symbol;
 
 /// Most symbols. At the public provider's pace of four calls a minute this many take two hours.
@@ -35,10 +35,7 @@ impl Universe {
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
     pub fn load(operator_file: Option<&Path>) -> Result<Self, DataError> {
-        match operator_file {
-            None => Ok(Self::embedded()),
-            Some(path) => Self::parse(&read_file(path)?, &path.display().to_string()),
-        }
+        operators(operator_file, Self::embedded, Self::parse)
     }
 
     /// Reads a list from text: `EXCHANGE:TICKER` a line, or CSV with that in its first column, `#`

@@ -2,6 +2,8 @@
 //!
 //! One datagram each; call from start-up, warmers and shutdown, never per request.
 
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -47,6 +49,30 @@ pub fn extend_timeout(by: Duration) {
     send(&[NotifyState::ExtendTimeoutUsec(usec)]);
 }
 
+/// Whether anybody listens.
+pub fn supervised() -> bool {
+    std::env::var_os("NOTIFY_SOCKET").is_some()
+}
+
+/// Has systemd keep `file` for the next process of this unit, under a name that must stand for
+/// nothing yet. Whether it does is not known: the unit may allow none.
+///
+/// # Errors
+/// When it cannot be told.
+pub fn keep(name: &str, file: BorrowedFd<'_>) -> io::Result<()> {
+    // Only what says that it ended is dropped when it ends; a file in memory never says so.
+    let states = [NotifyState::FdStore, NotifyState::FdName(name), NotifyState::Custom("FDPOLL=0")];
+    sd_notify::notify_with_fds(&states, &[file])
+}
+
+/// Has systemd close what it keeps under that name.
+///
+/// # Errors
+/// When it cannot be told.
+pub fn forget(name: &str) -> io::Result<()> {
+    sd_notify::notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)])
+}
+
 fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify systemd");
@@ -55,6 +81,7 @@ fn send(states: &[NotifyState<'_>]) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
     use std::process::Command;
 
@@ -69,6 +96,10 @@ mod tests {
             super::watchdog();
             super::reloading();
             super::extend_timeout(super::Duration::from_secs(60));
+            assert!(super::supervised());
+            let file = crate::ops::memory_file::sealed("test", b"kept").unwrap();
+            super::forget("some-token").unwrap();
+            super::keep("some-token", file.as_fd()).unwrap();
             super::stopping();
             return;
         }
@@ -91,6 +122,8 @@ mod tests {
             "WATCHDOG=1\n",
             "RELOADING=1\nMONOTONIC_USEC=<N>\nSTATUS=reloading\n",
             "EXTEND_TIMEOUT_USEC=60000000\n",
+            "FDSTOREREMOVE=1\nFDNAME=some-token\n",
+            "FDSTORE=1\nFDNAME=some-token\nFDPOLL=0\n",
             "STOPPING=1\nSTATUS=draining\n",
         ] {
             let length = socket.recv(&mut bytes).unwrap();

@@ -81,7 +81,9 @@ impl Universe {
         &self.dates
     }
 
-    /// What was known of `key` at the close of the date with index `date`.
+    /// What was known of `key` at the close of the date with index `date`; or, with the index
+    /// after the last, what is known during the session that follows: its own close, which decides
+    /// about the signals of five sessions before, is left out.
     pub fn weigh(&self, key: Key, date: usize) -> Weight {
         self.record.weigh(key, date)
     }

@@ -196,7 +196,7 @@ pub fn suspected(candles: &[Candle]) -> Vec<Suspected> {
 }
 
 /// The split after which a share that closed at `close` opens near `open`.
-fn simple_ratio(open: i64, close: i64) -> Option<(i64, i64)> {
+pub fn simple_ratio(open: i64, close: i64) -> Option<(i64, i64)> {
     let splits = SPLITS.into_iter().flat_map(|(new, old)| [(new, old), (old, new)]);
     // How far off it is, in a ten-thousandth of the expected price.
     let off = |(new, old): (i64, i64)| {

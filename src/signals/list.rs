@@ -1,13 +1,17 @@
 //! The list of a date's signals as clients see it. Pure.
 //!
-//! Made from the ledger, so that what is shown is what is on record. Shares and probabilities are
-//! binary floats here: they are statistics, no prices.
+//! Made from the ledger, so that what is shown is what is on record. Signals of a candle that is
+//! not finished may stand among those of the last date, each marked and with its own date. Shares
+//! and probabilities are binary floats here: they are statistics, no prices.
 
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 
 use super::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
-use crate::base::Symbol;
+use crate::base::{Symbol, ist};
 
 /// Most signals in the snapshot.
 pub const TOP_MAX: usize = 10;
@@ -25,14 +29,25 @@ pub struct ListedSignal {
     pub hit_rate: Option<f64>,
     pub base_rate: f64,
     pub simulated: bool,
+    /// Its candle is not finished.
+    pub provisional: bool,
 }
 
 /// All signals of one date, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalList {
-    /// The date of the candles.
+    /// The date of the candles that are finished.
     pub as_of: Date,
     pub signals: Vec<ListedSignal>,
+    /// When the provisional ones among them were looked for; `None` where there are none.
+    pub look: Option<Look>,
+}
+
+/// A look at the candles of a session that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    pub date: Date,
+    pub at: Timestamp,
 }
 
 #[derive(Serialize)]
@@ -48,11 +63,17 @@ struct Row<'a> {
     base_rate: f64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     simulated: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    provisional: bool,
 }
 
 #[derive(Serialize)]
 struct Document<'a> {
     as_of: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional_as_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional_at: Option<String>,
     horizon_sessions: usize,
     count: usize,
     signals: Vec<Row<'a>>,
@@ -61,6 +82,29 @@ struct Document<'a> {
 }
 
 impl SignalList {
+    /// Signals of finished candles, already in their order.
+    pub fn complete(as_of: Date, signals: Vec<ListedSignal>) -> Self {
+        Self { as_of, signals, look: None }
+    }
+
+    /// The same with `found` in a running candle, in place of what was found before: ranked
+    /// together, of equals the complete one first.
+    pub fn with_provisional(&self, look: Look, found: Vec<ListedSignal>) -> Self {
+        let mut list = self.without_provisional();
+        if !found.is_empty() {
+            list.signals.extend(found);
+            list.signals.sort_by(rank);
+            list.look = Some(look);
+        }
+        list
+    }
+
+    /// Those of finished candles alone.
+    pub fn without_provisional(&self) -> Self {
+        let complete = self.signals.iter().filter(|signal| !signal.provisional);
+        Self::complete(self.as_of, complete.cloned().collect())
+    }
+
     /// The array of the snapshot: the best signal of each symbol, at most [`TOP_MAX`].
     pub fn top_json(&self) -> String {
         let mut top: Vec<&ListedSignal> = Vec::with_capacity(TOP_MAX);
@@ -80,8 +124,11 @@ impl SignalList {
     pub fn write_json(&self, out: &mut Vec<u8>, keep: impl Fn(&ListedSignal) -> bool) {
         let kept = self.signals.iter().filter(|signal| keep(signal));
         let signals: Vec<Row<'_>> = kept.map(|signal| self.row(signal)).collect();
+        let look = self.look.filter(|_| signals.iter().any(|row| row.provisional));
         let document = Document {
             as_of: self.as_of.to_string(),
+            provisional_as_of: look.map(|look| look.date.to_string()),
+            provisional_at: look.map(|look| ist::iso(look.at)),
             horizon_sessions: HORIZON_SESSIONS,
             count: signals.len(),
             signals,
@@ -92,19 +139,32 @@ impl SignalList {
     }
 
     fn row<'a>(&self, signal: &'a ListedSignal) -> Row<'a> {
+        let of_look = self.look.filter(|_| signal.provisional);
         Row {
             symbol: signal.symbol.as_str(),
             pattern: &signal.pattern,
             direction: signal.direction.as_str(),
             confidence: four_places(signal.confidence),
-            as_of: self.as_of.to_string(),
+            as_of: of_look.map_or(self.as_of, |look| look.date).to_string(),
             horizon_sessions: HORIZON_SESSIONS,
             samples: signal.samples,
             hit_rate: signal.hit_rate.map(four_places),
             base_rate: four_places(signal.base_rate),
             simulated: signal.simulated,
+            provisional: signal.provisional,
         }
     }
+}
+
+/// As [`evaluate::rank`](super::evaluate::rank) has it.
+pub fn rank(one: &ListedSignal, other: &ListedSignal) -> Ordering {
+    other
+        .confidence
+        .total_cmp(&one.confidence)
+        .then_with(|| other.samples.cmp(&one.samples))
+        .then_with(|| one.pattern.cmp(&other.pattern))
+        .then_with(|| one.symbol.cmp(&other.symbol))
+        .then_with(|| one.provisional.cmp(&other.provisional))
 }
 
 /// More digits would pretend to more than is known.
@@ -114,6 +174,8 @@ pub fn four_places(share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use sonic_rs::JsonValueTrait;
+
     use super::*;
 
     fn list(symbols: &[&str]) -> SignalList {
@@ -126,8 +188,66 @@ mod tests {
             hit_rate: (rank > 0).then_some(0.57),
             base_rate: 0.539_16,
             simulated: rank == 0,
+            provisional: false,
         });
-        SignalList { as_of: Date::constant(2026, 11, 20), signals: signals.collect() }
+        SignalList::complete(Date::constant(2026, 11, 20), signals.collect())
+    }
+
+    fn look() -> Look {
+        let at = "2026-11-23T11:05:07.4+05:30".parse().unwrap();
+        Look { date: Date::constant(2026, 11, 23), at }
+    }
+
+    fn provisional(symbol: &str, pattern: &str, confidence: f64) -> ListedSignal {
+        let complete = list(&[symbol]).signals.remove(0);
+        let pattern = pattern.to_owned();
+        ListedSignal { pattern, confidence, provisional: true, simulated: false, ..complete }
+    }
+
+    #[test]
+    fn provisional_ones_are_ranked_among_the_others_marked_and_dated() {
+        let complete = list(&["NSE:A", "NSE:B"]);
+        // Equal to the first but for its candle; above all; below all.
+        let found = vec![
+            provisional("NSE:A", "pattern_0", 0.541_781),
+            provisional("NSE:C", "pattern_9", 0.55),
+            provisional("NSE:B", "pattern_9", 0.44),
+        ];
+        let combined = complete.with_provisional(look(), found);
+        let order: Vec<_> =
+            combined.signals.iter().map(|s| (s.symbol.as_str(), s.provisional)).collect();
+        let (shown, done) = (true, false);
+        assert_eq!(
+            order,
+            [
+                ("NSE:C", shown),
+                ("NSE:A", done),
+                ("NSE:A", shown),
+                ("NSE:B", done),
+                ("NSE:B", shown)
+            ]
+        );
+        let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&combined.top_json()).unwrap();
+        let of = |at: usize, name: &str| top[at].get(name).map(ToString::to_string);
+        assert_eq!(top.len(), 3, "one a symbol");
+        assert_eq!(of(0, "as_of").unwrap(), "\"2026-11-23\"");
+        assert_eq!(of(0, "provisional").unwrap(), "true");
+        assert_eq!(of(1, "as_of").unwrap(), "\"2026-11-20\"");
+        assert_eq!(of(1, "provisional"), None);
+        let text = |keep: fn(&ListedSignal) -> bool| {
+            let mut out = Vec::new();
+            combined.write_json(&mut out, keep);
+            String::from_utf8(out).unwrap()
+        };
+        let told = "\"as_of\":\"2026-11-20\",\"provisional_as_of\":\"2026-11-23\",\
+            \"provisional_at\":\"2026-11-23T11:05:07+05:30\",\"horizon_sessions\":5,\"count\":5";
+        assert!(text(|_| true).contains(told), "{}", text(|_| true));
+        assert!(!text(|signal| !signal.provisional).contains("provisional"));
+        // A later look takes the place of an earlier one; none leaves what there was.
+        let later = combined.with_provisional(look(), vec![provisional("NSE:D", "p", 0.5)]);
+        assert_eq!(later.signals.iter().filter(|signal| signal.provisional).count(), 1);
+        assert_eq!(combined.without_provisional(), complete);
+        assert_eq!(combined.with_provisional(look(), Vec::new()), complete);
     }
 
     #[test]
@@ -135,10 +255,7 @@ mod tests {
         let names: Vec<String> = (0..14).map(|n| format!("NSE:S{}", n / 2 + 4 * (n % 2))).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&list(&names).top_json()).unwrap();
-        let shown: Vec<&str> = top
-            .iter()
-            .map(|row| sonic_rs::JsonValueTrait::as_str(&row["symbol"]).unwrap())
-            .collect();
+        let shown: Vec<&str> = top.iter().map(|row| row["symbol"].as_str().unwrap()).collect();
         let mut once = shown.clone();
         once.sort_unstable();
         once.dedup();

@@ -1,8 +1,8 @@
 //! Row 4: candlestick signals and what they are worth. Pure.
 //!
 //! `history` judges candles, `patterns` finds signals in them, `record` keeps count of how they
-//! did, date by date, and gives each its confidence, `list` and `reliability` are what clients see,
-//! `evaluate` walks forward over years of candles
+//! did, date by date, and gives each its confidence, `running` looks at a day that is not over,
+//! `list` and `reliability` are what clients see, `evaluate` walks forward over years of candles
 //! with nothing known but the past. All of it computes; nothing here reads a file, a clock or a
 //! store. Run by warm lanes and by the `signals evaluate` command.
 
@@ -10,10 +10,13 @@ pub mod evaluate;
 pub mod history;
 pub mod list;
 pub mod patterns;
+pub mod provisional_record;
 pub mod record;
 pub mod reliability;
+pub mod running;
 
-pub use list::{ListedSignal, SignalList};
+pub use list::{ListedSignal, Look, SignalList};
+pub use provisional_record::Fate;
 pub use reliability::Reliability;
 
 /// Sessions after which a signal is judged, in the symbol's own sessions.
@@ -23,6 +26,11 @@ pub const HORIZON_SESSIONS: usize = 5;
 pub const MEANING: &str = "Share of similar past signals (last two years, this universe) followed \
     by a move in this direction five sessions later, shrunk towards the market average. 0.50 means \
     a coin.";
+
+/// What a provisional signal is.
+pub const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, where a \
+    pattern can appear and vanish; kept as first shown. Confirmed are those that the finished \
+    candle has too, vanished those that it has not.";
 
 /// What nobody may read into it.
 pub const DISCLAIMER: &str = "Information, not investment advice. Not proven better than a coin, \

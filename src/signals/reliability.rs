@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::evaluate::{BIN_EDGES, Bin, Judged, Scores};
 use super::list::four_places;
+use super::provisional_record::{Part, ProvisionalRecord};
 use super::{DISCLAIMER, HORIZON_SESSIONS, MEANING};
 
 /// What a coin scores: one half, squared.
@@ -27,6 +28,8 @@ struct Kind {
 pub struct Reliability {
     real: Kind,
     simulated: Kind,
+    /// Of candles that were not finished.
+    pub provisional: ProvisionalRecord,
 }
 
 #[derive(Serialize)]
@@ -44,17 +47,26 @@ struct Document<'a> {
     reliability: Vec<Row<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     simulated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional: Option<Part>,
     meaning: &'static str,
     disclaimer: &'static str,
 }
 
 /// Mean squared error: lower is better.
 #[derive(Serialize)]
-struct Brier {
+pub(super) struct Brier {
     confidence: Option<f64>,
     coin: f64,
     /// Of saying the market's own drift and nothing else.
     base_rate: Option<f64>,
+}
+
+impl Brier {
+    pub(super) fn of(said: &Scores, base: &Scores) -> Self {
+        let scored = |brier: f64| (said.signals > 0).then(|| (brier * 1e6).round() / 1e6);
+        Self { confidence: scored(said.brier()), coin: COIN_BRIER, base_rate: scored(base.brier()) }
+    }
 }
 
 #[derive(Serialize)]
@@ -87,7 +99,6 @@ impl Reliability {
             if simulated { &self.simulated } else { &self.real };
         let judged = said.signals;
         let if_any = |share: f64| (judged > 0).then(|| four_places(share));
-        let scored = |brier: f64| (judged > 0).then(|| (brier * 1e6).round() / 1e6);
         let document = Document {
             since: since.map(|date| date.to_string()),
             as_of: as_of.map(|date| date.to_string()),
@@ -97,13 +108,10 @@ impl Reliability {
             pending: published - judged,
             hit_rate: if_any(said.hit_rate()),
             mean_confidence: if_any(said.mean_confidence()),
-            brier: Brier {
-                confidence: scored(said.brier()),
-                coin: COIN_BRIER,
-                base_rate: scored(base.brier()),
-            },
+            brier: Brier::of(said, base),
             reliability: said.bins.iter().enumerate().map(|(at, bin)| row(at, bin)).collect(),
             simulated,
+            provisional: self.provisional.part(),
             meaning: MEANING,
             disclaimer: DISCLAIMER,
         };

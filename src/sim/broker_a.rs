@@ -98,7 +98,7 @@ fn login(call: &Call<'_>) -> Option<Login> {
     if !call.world.settings.broker_a.knows(api_key) {
         return None;
     }
-    call.world.broker_a.lock().user_of(access_token, call.now).cloned()
+    call.world.broker_a.lock().user_of(api_key, access_token, call.now).cloned()
 }
 
 /// `POST` exchanges a request token, `DELETE` ends an access token.
@@ -126,7 +126,8 @@ fn session(call: &Call<'_>) -> Answer {
             if checksum != checksum_of(&api_key, &request_token, &app.api_secret) {
                 return error(403, "TokenException", "Invalid `checksum`.");
             }
-            let redeemed = call.world.broker_a.lock().redeem(&request_token, call.now);
+            let redeemed =
+                call.world.broker_a.lock().redeem(&request_token, api_key.clone(), call.now);
             let Some((access_token, login)) = redeemed else {
                 return error(403, "TokenException", "Token is invalid or has expired.");
             };
@@ -134,8 +135,8 @@ fn session(call: &Call<'_>) -> Answer {
         }
         "DELETE" => {
             let query = call.request.query_pairs();
-            let ended = value(&query, "api_key") == app.api_key
-                && call.world.broker_a.lock().log_out(&value(&query, "access_token"));
+            let (api_key, token) = (value(&query, "api_key"), value(&query, "access_token"));
+            let ended = call.world.broker_a.lock().log_out(&api_key, &token);
             if !ended {
                 return error(403, "TokenException", "Incorrect `api_key` or `access_token`.");
             }

@@ -164,6 +164,31 @@ fn a_login_takes_the_right_checksum_once_and_kills_the_token_before() {
 }
 
 #[test]
+fn a_login_at_another_app_leaves_the_token_alone_and_serves_that_app_only() {
+    let (sim, _) = sim();
+    let log_in = |api_key: &str| {
+        let issued = send(sim.addr(), "POST", "/sim/control/broker_a/request_token", "", "");
+        let issued = issued.unwrap().json();
+        let code = issued["request_token"].as_str().unwrap();
+        let checksum = checksum_of(api_key, code, "simsecreta");
+        let body = format!("api_key={api_key}&request_token={code}&checksum={checksum}");
+        let opened = send(sim.addr(), "POST", "/a/session/token", FORM, &body).unwrap().json();
+        assert_eq!(opened["data"]["user_id"].as_str(), Some("SA0001"));
+        opened["data"]["access_token"].as_str().unwrap().to_owned()
+    };
+    let status = |api_key: &str, token: &str| {
+        let headers = format!("X-Kite-Version: 3\r\nAuthorization: token {api_key}:{token}\r\n");
+        get(&sim, "/a/user/profile", &headers).status
+    };
+    let other = log_in("simkeya-1");
+    assert_eq!((status("simkeya", "simtokena"), status("simkeya-1", &other)), (200, 200));
+    assert_eq!((status("simkeya-1", "simtokena"), status("simkeya", &other)), (403, 403));
+    let newer = log_in("simkeya-1");
+    assert_eq!((status("simkeya-1", &other), status("simkeya-1", &newer)), (403, 200));
+    assert_eq!(status("simkeya", "simtokena"), 200);
+}
+
+#[test]
 fn the_token_dies_at_six_in_the_morning() {
     let (sim, clock) = sim();
     let status = || get(&sim, "/a/user/profile", BROKER_A).status;

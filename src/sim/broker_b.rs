@@ -104,7 +104,7 @@ fn customer_details(call: &Call<'_>) -> Answer {
     if !call.world.settings.broker_b.knows(&body.app_key) {
         return error(500, "Public Key does not exist.");
     }
-    let redeemed = call.world.broker_b.lock().redeem(&body.session_token, call.now);
+    let redeemed = call.world.broker_b.lock().redeem(&body.session_token, body.app_key, call.now);
     let Some((session_token, login)) = redeemed else {
         return error(500, "Invalid session.");
     };
@@ -167,7 +167,7 @@ fn signed(call: &Call<'_>) -> Result<Login, Box<Answer>> {
         let text = "Invalid length for a Base-64 char array or string.";
         return Err(Box::new(bare_error(401, 5, text)));
     }
-    let login = call.world.broker_b.lock().user_of(token, call.now).cloned();
+    let login = call.world.broker_b.lock().user_of(header("x-appkey"), token, call.now).cloned();
     login.ok_or_else(|| Box::new(error(500, "Resource not available.")))
 }
 

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::faults::FaultOrder;
 use super::json::{Json, map};
 use super::message::Request;
+use super::sessions::Login;
 use super::splits::SplitOrder;
 use super::world::{Answer, World};
 use crate::base::ist;
@@ -22,6 +23,7 @@ const NAME_BYTES_MAX: usize = 128;
 struct TokenBody {
     access_token: String,
     user_id: Option<String>,
+    api_key: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -102,9 +104,14 @@ fn named(what: &str, text: String) -> Result<String, String> {
 
 fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
     let token = named("access_token", given.access_token)?;
-    let usual = world.settings.broker_a.user_id.clone();
-    let user_id = given.user_id.map_or(Ok(usual), |user_id| named("user_id", user_id))?;
-    let login = world.broker_a.lock().log_in(token, user_id, world.clock.now());
+    let usual = &world.settings.broker_a;
+    let or_usual = |what, given: Option<String>, usual: &str| {
+        given.map_or_else(|| Ok(usual.to_owned()), |text| named(what, text))
+    };
+    let user_id = or_usual("user_id", given.user_id, &usual.user_id)?;
+    let api_key = or_usual("api_key", given.api_key, &usual.api_key)?;
+    let login = Login { user_id, api_key, at: world.clock.now() };
+    let login = world.broker_a.lock().log_in(token, login);
     Ok(map([("user_id", login.user_id.into()), ("login_time", ist::iso(login.at).into())]))
 }
 

@@ -182,11 +182,6 @@ impl Sim {
         format!("http://{}/b", self.addr())
     }
 
-    /// Broker B's security master.
-    pub fn broker_b_master_url(&self) -> String {
-        format!("http://{}/b-master/SecurityMaster.zip", self.addr())
-    }
-
     /// Root of the public provider.
     pub fn public_url(&self) -> String {
         format!("http://{}/p", self.addr())

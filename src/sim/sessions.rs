@@ -20,6 +20,9 @@ const REQUEST_TOKEN_LIFE: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Debug, Clone)]
 pub(super) struct Login {
     pub(super) user_id: String,
+    /// The app that the user logged in to; empty in a one-time value, of which no document says
+    /// that it is bound to an app.
+    pub(super) api_key: String,
     pub(super) at: Timestamp,
 }
 
@@ -64,7 +67,7 @@ impl BrokerASessions {
         let mut access_tokens = HashMap::new();
         if !settings.broker_a.access_token.is_empty() {
             let user_id = settings.broker_a.user_id.clone();
-            let login = Login { user_id, at: now };
+            let login = Login { user_id, api_key: settings.broker_a.api_key.clone(), at: now };
             access_tokens.insert(settings.broker_a.access_token.clone(), login);
         }
         let seed = settings.seed;
@@ -75,14 +78,16 @@ impl BrokerASessions {
     pub(super) fn issue_request_token(&mut self, user_id: String, now: Timestamp) -> String {
         self.issued += 1;
         let token = opaque(self.seed, "request token", self.issued);
-        keep(&mut self.request_tokens, token.clone(), Login { user_id, at: now });
+        let login = Login { user_id, api_key: String::new(), at: now };
+        keep(&mut self.request_tokens, token.clone(), login);
         token
     }
 
-    /// Uses up a request token; `None` if it is unknown, used or too old.
+    /// Uses up a request token for an app; `None` if it is unknown, used or too old.
     pub(super) fn redeem(
         &mut self,
         request_token: &str,
+        api_key: String,
         now: Timestamp,
     ) -> Option<(String, Login)> {
         let login = self.request_tokens.remove(request_token)?;
@@ -91,21 +96,24 @@ impl BrokerASessions {
         }
         self.issued += 1;
         let token = opaque(self.seed, "access token", self.issued);
-        let login = self.log_in(token.clone(), login.user_id, now);
+        let login = self.log_in(token.clone(), Login { api_key, at: now, ..login });
         Some((token, login))
     }
 
-    /// Makes `token` the user's one valid token.
-    pub(super) fn log_in(&mut self, token: String, user_id: String, now: Timestamp) -> Login {
-        self.access_tokens.retain(|_, login| login.user_id != user_id);
-        let login = Login { user_id, at: now };
+    /// Makes `token` the one valid token of the login's user and app. What the user has with other
+    /// apps stays.
+    pub(super) fn log_in(&mut self, token: String, login: Login) -> Login {
+        self.access_tokens.retain(|_, other| {
+            (&other.user_id, &other.api_key) != (&login.user_id, &login.api_key)
+        });
         keep(&mut self.access_tokens, token, login.clone());
         login
     }
 
-    /// Ends one token; `false` if it was not valid.
-    pub(super) fn log_out(&mut self, token: &str) -> bool {
-        self.access_tokens.remove(token).is_some()
+    /// Ends one token of an app; `false` if it was not valid.
+    pub(super) fn log_out(&mut self, api_key: &str, token: &str) -> bool {
+        let its_own = self.access_tokens.get(token).is_some_and(|login| login.api_key == api_key);
+        its_own && self.access_tokens.remove(token).is_some()
     }
 
     /// Ends every token.
@@ -113,9 +121,10 @@ impl BrokerASessions {
         self.access_tokens.drain().count()
     }
 
-    /// Whose token this is. It dies at the first 06:00 IST after the login.
-    pub(super) fn user_of(&self, token: &str, now: Timestamp) -> Option<&Login> {
-        self.access_tokens.get(token).filter(|login| now < next_ist_hour(login.at, 6))
+    /// Whose token of this app it is. It dies at the first 06:00 IST after the login.
+    pub(super) fn user_of(&self, api_key: &str, token: &str, now: Timestamp) -> Option<&Login> {
+        let login = self.access_tokens.get(token).filter(|login| login.api_key == api_key);
+        login.filter(|login| now < next_ist_hour(login.at, 6))
     }
 }
 
@@ -134,7 +143,7 @@ impl BrokerBSessions {
         let mut api_sessions = HashMap::new();
         if !settings.broker_b.api_session.is_empty() {
             let user_id = settings.broker_b.user_id.clone();
-            let login = Login { user_id, at: Timestamp::UNIX_EPOCH };
+            let login = Login { user_id, api_key: String::new(), at: Timestamp::UNIX_EPOCH };
             api_sessions.insert(settings.broker_b.api_session.clone(), login);
         }
         let seed = settings.seed;
@@ -146,17 +155,24 @@ impl BrokerBSessions {
         self.issued += 1;
         let key = noise::key(self.seed, "api session");
         let session = (20_000_000 + noise::pick(key, self.issued, 79_999_999)).to_string();
-        keep(&mut self.api_sessions, session.clone(), Login { user_id, at: now });
+        let login = Login { user_id, api_key: String::new(), at: now };
+        keep(&mut self.api_sessions, session.clone(), login);
         session
     }
 
-    /// Exchanges a login value for a session token; `None` if it is unknown.
-    pub(super) fn redeem(&mut self, api_session: &str, now: Timestamp) -> Option<(String, Login)> {
+    /// Exchanges a login value for a session token of an app; `None` if it is unknown. Older
+    /// sessions stay: no document says that a new one ends them.
+    pub(super) fn redeem(
+        &mut self,
+        api_session: &str,
+        api_key: String,
+        now: Timestamp,
+    ) -> Option<(String, Login)> {
         let user_id = self.api_sessions.get(api_session)?.user_id.clone();
         self.issued += 1;
         let session_key = opaque(self.seed, "session key", self.issued);
         let token = STANDARD.encode(format!("{user_id}:{}", &session_key[..8]));
-        let login = Login { user_id, at: now };
+        let login = Login { user_id, api_key, at: now };
         keep(&mut self.session_tokens, token.clone(), login.clone());
         Some((token, login))
     }
@@ -167,9 +183,11 @@ impl BrokerBSessions {
         self.session_tokens.drain().count()
     }
 
-    /// Whose session this is. It ends at midnight IST, which always comes within 24 hours.
-    pub(super) fn user_of(&self, token: &str, now: Timestamp) -> Option<&Login> {
-        self.session_tokens.get(token).filter(|login| now < next_ist_hour(login.at, 0))
+    /// Whose session of this app it is. It ends at midnight IST, which comes within
+    /// 24 hours.
+    pub(super) fn user_of(&self, api_key: &str, token: &str, now: Timestamp) -> Option<&Login> {
+        let login = self.session_tokens.get(token).filter(|login| login.api_key == api_key);
+        login.filter(|login| now < next_ist_hour(login.at, 0))
     }
 }
 

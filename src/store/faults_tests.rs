@@ -46,7 +46,7 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_is_noticed_when_it_has_room_ag
     let health = store.health();
     assert_eq!(health.state, "full");
     assert!(health.cause.contains("full") && health.refused == 1, "{health:?}");
-    assert_eq!(store.entries(id, None, 10).unwrap().len(), 1, "nothing of it was kept");
+    assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1, "nothing of it was kept");
     // A write that has nothing to change does not show that there is room.
     assert!(!store.delete_entry(id, 999).unwrap());
     assert_eq!(state(&store), "full");
@@ -79,7 +79,7 @@ fn one_write_that_finds_the_disk_full_does_not_take_the_others_with_it() {
         writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
     });
     let kept = done.iter().filter(|result| result.is_ok()).count();
-    let stored = store.entries(id, None, 100).unwrap();
+    let stored = store.entries(id, None, 100).unwrap().entries;
     assert_eq!(stored.len(), kept, "what was acknowledged is there, and nothing else");
     for entry in done.into_iter().flatten() {
         assert!(stored.contains(&entry));
@@ -200,7 +200,7 @@ fn a_file_that_was_moved_away_takes_no_writes_until_it_is_back() {
     store.add_entry(id, note(1), 1).unwrap();
     drop(store);
     let store = SqliteStore::open(&path, 1, &clock()).unwrap();
-    assert_eq!(store.entries(id, None, 10).unwrap().len(), 1);
+    assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1);
 }
 
 #[test]

@@ -32,6 +32,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0004_journal.sql"),
     include_str!("../../sql/store/0005_signals.sql"),
     include_str!("../../sql/store/0006_disabled_users.sql"),
+    include_str!("../../sql/store/0007_provisional_signals.sql"),
+    include_str!("../../sql/store/0008_journal_bytes.sql"),
 ];
 
 /// What they are called, for a person.
@@ -42,6 +44,8 @@ pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0004_journal",
     "0005_signals",
     "0006_disabled_users",
+    "0007_provisional_signals",
+    "0008_journal_bytes",
 ];
 
 /// Why a file was not opened.

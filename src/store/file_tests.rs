@@ -113,6 +113,56 @@ fn an_older_file_is_migrated_and_a_copy_of_it_kept() {
 }
 
 #[test]
+fn what_was_published_outlives_the_column_that_was_never_used() {
+    let (_dir, path) = fresh();
+    let mut connection = Connection::open(&path).unwrap();
+    migrate(&mut connection, &MIGRATIONS[..6]).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO signal_dates (date, published_ms, symbols) VALUES ('2026-11-20', 1, 1);
+             INSERT INTO signal_ledger (published_on, symbol, pattern, direction, confidence,
+                 dates, base_rate, close_e4, rank, simulated)
+             VALUES ('2026-11-20', 'NSE:A', 'hammer', 'bullish', 0.51, 1, 0.5, 7, 1, 1);
+             INSERT INTO signal_outcomes VALUES (1, '2026-11-27', 1, 2, 1);",
+        )
+        .unwrap();
+    drop(connection);
+    let connection = open_for_writing(&path, true).unwrap();
+    let kept = "SELECT l.symbol || ' ' || l.close_e4 || ' ' || l.simulated || ' ' || o.hit
+         FROM signal_ledger l JOIN signal_outcomes o ON o.ledger_id = l.id";
+    let kept: String = connection.query_row(kept, [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, "NSE:A 7 1 1");
+    assert!(connection.prepare("SELECT provisional FROM signal_ledger").is_err());
+    let error = connection.execute("UPDATE signal_ledger SET rank = 2", []).unwrap_err();
+    assert!(error.to_string().contains("never"), "{error}");
+}
+
+#[test]
+fn journals_written_before_they_were_measured_are_measured() {
+    let (_dir, path) = fresh();
+    let at = MIGRATION_NAMES.iter().position(|name| *name == "0008_journal_bytes").unwrap();
+    let mut connection = Connection::open(&path).unwrap();
+    migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO users (id, email, password_hash, created_ms, journal_entries)
+            VALUES (1, 'a', 'h', 1, 2), (2, 'b', 'h', 1, 0), (3, 'c', 'h', 1, 1);
+            INSERT INTO journal (user_id, traded_on, symbol, side, quantity, price, strategy,
+                notes, tags, created_ms, updated_ms)
+            VALUES (1, '2026-11-20', 'INFY', 'buy', '1', '1', 'é', NULL, '[]', 1, 1),
+                (1, '2026-11-20', 'TCS', 'buy', '1', '1', NULL, '₹₹', '[\"a\"]', 1, 1),
+                (3, '2026-11-20', 'X', 'buy', '1', '1', NULL, NULL, '[]', 1, 1);",
+        )
+        .unwrap();
+    drop(connection);
+    let connection = open_for_writing(&path, true).unwrap();
+    let mut bytes = connection.prepare("SELECT journal_bytes FROM users ORDER BY id").unwrap();
+    let bytes: Vec<i64> =
+        bytes.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(bytes, [4 + 2 + 2 + 3 + 6 + 5, 0, 3]);
+}
+
+#[test]
 fn a_new_file_needs_no_copy() {
     let (dir, path) = fresh();
     drop(open_for_writing(&path, true).unwrap());

@@ -15,6 +15,7 @@ mod journal;
 pub mod people;
 mod portfolios;
 mod progress;
+mod provisional_signals;
 mod readers;
 mod rows;
 mod signal_rows;
@@ -27,11 +28,12 @@ pub use error::StoreError;
 pub use file::OpenError;
 pub use rows::{
     AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
-    JournalEntry, JournalFields, NewUser, OutsideChanges, PointSource, Portfolio, Revocations,
-    Side, StoreHealth, SyncState, User, UserSecrets, Valued,
+    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, PointSource,
+    Portfolio, Revocations, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
 };
 pub use signal_rows::{
-    CandleHistory, LedgerEntry, NewHistory, PublishedSignal, SignalOutcome, SplitSuspicion,
+    CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
+    PublishedSignal, SignalOutcome, SplitSuspicion,
 };
 pub use sqlite::{FILE_NAME, SqliteStore};
 
@@ -131,13 +133,16 @@ pub trait Store: Send + Sync {
         fields: JournalFields,
         now_ms: i64,
     ) -> Result<JournalEntry, StoreError>;
-    /// A page, newest trading date first, then newest entry.
+    /// A page, newest trading date first, then newest entry. Ends before `limit` where the entries
+    /// are long.
     fn entries(
         &self,
         id: AccountId,
         after: Option<JournalCursor>,
         limit: usize,
-    ) -> Result<Vec<JournalEntry>, StoreError>;
+    ) -> Result<JournalPage, StoreError>;
+    /// How much there is in the journal, as counted at each change.
+    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError>;
     /// `None` where the user has no such entry, whoever else may.
     fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError>;
     fn replace_entry(
@@ -192,4 +197,26 @@ pub trait SignalStore: Send + Sync {
     fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError>;
     /// Writes what became of signals; the first word stands.
     fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>;
+
+    // Of unfinished candles, in a ledger apart.
+
+    /// Puts on record what is about to be shown of the running date, each signal once. How many
+    /// were new.
+    fn keep_provisional(
+        &self,
+        on: Date,
+        seen_ms: i64,
+        signals: Vec<ProvisionalSignal>,
+    ) -> Result<usize, StoreError>;
+    /// A page of that ledger after the line `after`.
+    fn provisional_ledger(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<ProvisionalEntry>, StoreError>;
+    /// Writes what became of them; the first word stands.
+    fn keep_provisional_outcomes(
+        &self,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError>;
 }

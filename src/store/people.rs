@@ -26,6 +26,8 @@ pub struct Person {
     pub synced_ms: Option<i64>,
     /// Holdings, positions, points of the trend and journal entries.
     pub rows: i64,
+    /// Text in the journal.
+    pub journal_bytes: i64,
 }
 
 /// What an operator does to a user.
@@ -122,6 +124,7 @@ fn person(row: &Row<'_>) -> Result<Person, Failure> {
         disabled_ms: row.get(3)?,
         synced_ms: row.get(4)?,
         rows: row.get(5)?,
+        journal_bytes: row.get(6)?,
     })
 }
 

@@ -221,11 +221,34 @@ pub struct JournalEntry {
     pub updated_ms: i64,
 }
 
+/// How much one user has in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalSize {
+    pub entries: usize,
+    pub text_bytes: usize,
+}
+
+/// A page of the journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JournalPage {
+    pub entries: Vec<JournalEntry>,
+    /// Whether there are entries after these.
+    pub more: bool,
+}
+
 /// Where a page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalCursor {
     pub traded_on: Date,
     pub id: i64,
+}
+
+impl JournalPage {
+    /// Where the next page goes on; `None` if this is the last.
+    pub fn next(&self) -> Option<JournalCursor> {
+        let last = self.entries.last().filter(|_| self.more)?;
+        Some(JournalCursor { traded_on: last.fields.traded_on, id: last.id })
+    }
 }
 
 /// What is known of the store without asking it.

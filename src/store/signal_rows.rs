@@ -76,3 +76,41 @@ pub struct LedgerEntry {
     pub signal: PublishedSignal,
     pub outcome: Option<SignalOutcome>,
 }
+
+/// A signal of an unfinished candle, as it was when it was first found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProvisionalSignal {
+    pub symbol: Symbol,
+    pub pattern: String,
+    /// It claims a rise; else a fall.
+    pub bullish: bool,
+    pub confidence: f64,
+    /// Dates with such a signal in the window.
+    pub dates: u32,
+    pub hit_rate: Option<f64>,
+    pub base_rate: f64,
+    /// Last price of the candle, in ten-thousandths of a rupee.
+    pub price_e4: i64,
+    pub simulated: bool,
+}
+
+/// Whether the finished candle has the pattern too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The date's complete list is not there.
+    Unknown,
+    Confirmed,
+    Vanished,
+}
+
+/// A line of the ledger of provisional signals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProvisionalEntry {
+    /// Rising, in the order of first sight.
+    pub id: i64,
+    pub on: Date,
+    pub signal: ProvisionalSignal,
+    pub first_seen_ms: i64,
+    pub completion: Completion,
+    pub outcome: Option<SignalOutcome>,
+}

@@ -10,8 +10,8 @@ use super::columns::{all, damaged, date, first, run, word};
 use super::condition::Failure;
 use super::sqlite::{PAGE_DEADLINE_MS, SqliteStore};
 use super::{
-    CandleHistory, LedgerEntry, NewHistory, PublishedSignal, SignalOutcome, SignalStore,
-    SplitSuspicion, StoreError,
+    CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
+    SignalOutcome, SignalStore, SplitSuspicion, StoreError, provisional_signals,
 };
 use crate::base::{Candle, Source, Symbol};
 
@@ -111,24 +111,46 @@ impl SignalStore for SqliteStore {
         self.read(PAGE_DEADLINE_MS, move |file| {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             all(file, LEDGER, [after, limit], |row| {
-                let outcome = match row.get::<_, Option<i64>>(15)? {
-                    Some(hit) => Some(outcome(row, hit != 0)?),
-                    None => None,
-                };
-                let entry = published(row)?;
-                Ok(LedgerEntry { id: row.get(0)?, on: date(row, 1)?, signal: entry, outcome })
+                let (signal, outcome) = (published(row)?, outcome_if_any(row)?);
+                Ok(LedgerEntry { id: row.get(0)?, on: date(row, 1)?, signal, outcome })
             })
         })
     }
 
     fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError> {
         self.write(PAGE_DEADLINE_MS, move |file| {
-            for (id, outcome) in &outcomes {
-                let SignalOutcome { judged_on, from_close_e4, to_close_e4, hit } = outcome;
-                let judged_on = judged_on.to_string();
-                run(file, KEEP_OUTCOME, params![id, judged_on, from_close_e4, to_close_e4, hit])?;
-            }
-            Ok(())
+            let keep = |(id, outcome): &_| keep_outcome(file, KEEP_OUTCOME, *id, outcome);
+            outcomes.iter().try_for_each(keep)
+        })
+    }
+
+    fn keep_provisional(
+        &self,
+        on: Date,
+        seen_ms: i64,
+        signals: Vec<ProvisionalSignal>,
+    ) -> Result<usize, StoreError> {
+        self.write(PAGE_DEADLINE_MS, move |file| {
+            provisional_signals::keep(file, on, seen_ms, &signals)
+        })
+    }
+
+    fn provisional_ledger(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<ProvisionalEntry>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |file| provisional_signals::page(file, after, limit))
+    }
+
+    fn keep_provisional_outcomes(
+        &self,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError> {
+        self.write(PAGE_DEADLINE_MS, move |file| {
+            outcomes.iter().try_for_each(|(id, outcome)| {
+                keep_outcome(file, provisional_signals::KEEP_OUTCOME, *id, outcome)
+            })
         })
     }
 }
@@ -204,7 +226,7 @@ fn publish(file: &Connection, on: Date, signal: &PublishedSignal) -> Result<(), 
         on.to_string(),
         signal.symbol.as_str(),
         signal.pattern,
-        if signal.bullish { "bullish" } else { "bearish" },
+        direction(signal.bullish),
         signal.confidence,
         signal.dates,
         signal.hit_rate,
@@ -231,16 +253,33 @@ fn published(row: &Row<'_>) -> Result<PublishedSignal, Failure> {
     })
 }
 
-fn outcome(row: &Row<'_>, hit: bool) -> Result<SignalOutcome, Failure> {
-    Ok(SignalOutcome {
+/// Both ledgers have these in the same place.
+pub(super) fn outcome_if_any(row: &Row<'_>) -> Result<Option<SignalOutcome>, Failure> {
+    let Some(hit) = row.get::<_, Option<bool>>(15)? else { return Ok(None) };
+    Ok(Some(SignalOutcome {
         judged_on: date(row, 12)?,
         from_close_e4: row.get(13)?,
         to_close_e4: row.get(14)?,
         hit,
-    })
+    }))
 }
 
-fn symbol(row: &Row<'_>, at: usize) -> Result<Symbol, Failure> {
+fn keep_outcome(
+    file: &Connection,
+    sql: &str,
+    id: i64,
+    outcome: &SignalOutcome,
+) -> Result<(), Failure> {
+    let SignalOutcome { judged_on, from_close_e4, to_close_e4, hit } = outcome;
+    let row = params![id, judged_on.to_string(), from_close_e4, to_close_e4, hit];
+    run(file, sql, row).map(drop)
+}
+
+pub(super) fn direction(bullish: bool) -> &'static str {
+    if bullish { "bullish" } else { "bearish" }
+}
+
+pub(super) fn symbol(row: &Row<'_>, at: usize) -> Result<Symbol, Failure> {
     let text = row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?;
     Symbol::parse(text).ok_or_else(|| damaged("a symbol"))
 }

@@ -110,7 +110,6 @@ fn what_was_published_cannot_be_altered_by_any_statement() {
     let file = Connection::open(dir.path().join("s")).unwrap();
     for statement in [
         "UPDATE signal_ledger SET confidence = 0.9",
-        "UPDATE signal_ledger SET provisional = 1",
         "DELETE FROM signal_ledger",
         "UPDATE signal_outcomes SET hit = 0",
         "DELETE FROM signal_outcomes",

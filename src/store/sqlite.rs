@@ -17,8 +17,9 @@ use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{
     AccountId, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, JournalCursor, JournalEntry,
-    JournalFields, NewUser, OutsideChanges, Portfolio, Revocations, Store, StoreError, StoreHealth,
-    User, UserSecrets, Valued, accounts, closes, columns, journal, portfolios,
+    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, Revocations,
+    Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts, closes, columns, journal,
+    portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
@@ -276,8 +277,12 @@ impl Store for SqliteStore {
         id: AccountId,
         after: Option<JournalCursor>,
         limit: usize,
-    ) -> Result<Vec<JournalEntry>, StoreError> {
+    ) -> Result<JournalPage, StoreError> {
         self.read(READ_DEADLINE_MS, move |file| journal::page(file, id, after, limit))
+    }
+
+    fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError> {
+        self.read(READ_DEADLINE_MS, move |file| journal::size(file, id))
     }
 
     fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError> {

@@ -7,7 +7,7 @@ use super::prices::STARVED_MS;
 use super::*;
 use crate::base::{Broker, Clock, Holding, Quote, Source, Synced};
 use crate::brokers::{Batch, FeedError};
-use crate::cache::{Answer, Answers, View};
+use crate::cache::{Answers, View};
 use crate::market::MarketCalendar;
 use crate::store::{
     Counts as Rows, DayPoint, Derived, FILE_NAME, NewUser, PointSource, SqliteStore,
@@ -101,7 +101,7 @@ fn a_page_writes_points_and_makes_old_answers_worthless() {
     let (_directory, store, users) = store_with(&[&["A"], &["A", "B"], &["B"]]);
     let answers = Arc::new(Answers::new(1 << 20));
     let view = View::Holdings { broker: None };
-    let answer = Arc::new(Answer::new(b"{}"));
+    let answer = Answers::make(b"{}");
     for user in &users {
         assert!(answers.keep(&answers.place(user.0), view, &answer, 0));
     }

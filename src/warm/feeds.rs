@@ -121,6 +121,12 @@ impl FeedSlot {
             && self.feed.readiness() == Readiness::Ready
     }
 
+    /// Whether its last round failed, and was asked for so long ago.
+    pub fn failed_before(&self, ago_ms: u64, now_mono_ms: u64) -> bool {
+        let asked = self.asked_mono_ms.unwrap_or_default();
+        self.failure.is_some() && now_mono_ms.saturating_sub(asked) >= ago_ms
+    }
+
     /// Whether a round of it is under way.
     pub fn is_asking(&self) -> bool {
         self.in_flight_since_mono_ms.is_some()

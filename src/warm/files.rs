@@ -10,6 +10,7 @@ impl Scheduler {
     /// [`follow_universe`]: Self::follow_universe
     pub fn take_files(&mut self, files: MarketFiles) {
         self.parts.calendar = files.calendar;
+        self.parts.provisional_signals = files.provisional_signals;
         if files.universe != self.parts.universe {
             self.parts.universe = files.universe;
             self.universe_changed = true;

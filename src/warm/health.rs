@@ -154,6 +154,11 @@ struct Signals {
     /// No candle of the date that is due can be had.
     failed: usize,
     signals: usize,
+    /// Those of running candles, and when these were last looked at; only where that is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisional_at: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -181,6 +186,9 @@ struct ClockReport {
     /// Only where it is too far for honest delays; negative: behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead_of_exchange_ms: Option<i64>,
+    /// Only where it was set to another time (`BHAV_NOW`, the demo).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    set: bool,
 }
 
 /// Said wherever a person reads (contract, section 1).
@@ -252,7 +260,10 @@ fn report(scheduler: &Scheduler) -> Health {
     let evening_failed = close_state == "failing" || signals_state == "failing";
     let status = match (index, broker_a.state, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
+        // Without an app at broker A the public provider is what was asked for.
+        ("ok", "ok" | "off", "ok")
+            if l2.backend != "none" && store.state == "ok" && !evening_failed =>
+        {
             "ok"
         }
         _ => "degraded",
@@ -296,9 +307,14 @@ fn report(scheduler: &Scheduler) -> Health {
         .map(|lane| lane_report(lane))
         .into(),
         log: log_report(),
-        clock: ClockReport { ahead_of_exchange_ms: clock_ahead_ms(scheduler, now_mono_ms) },
+        clock: clock(scheduler, now_mono_ms),
         disclaimer: DISCLAIMER,
     }
+}
+
+fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
+    let ahead_of_exchange_ms = clock_ahead_ms(scheduler, now_mono_ms);
+    ClockReport { ahead_of_exchange_ms, set: scheduler.parts.clock.is_set() }
 }
 
 fn cache_l2(stats: L2Stats) -> CacheL2 {
@@ -328,8 +344,17 @@ fn close(counts: Counts) -> Close {
 }
 
 fn signals(counts: SignalCounts) -> Signals {
-    let SignalCounts { as_of, symbols, silenced, failed, signals } = counts;
-    Signals { as_of: as_of.map(|date| date.to_string()), symbols, silenced, failed, signals }
+    let SignalCounts { as_of, symbols, silenced, failed, signals, provisional } = counts;
+    let looked_at = provisional.and_then(|provisional| provisional.at);
+    Signals {
+        as_of: as_of.map(|date| date.to_string()),
+        symbols,
+        silenced,
+        failed,
+        signals,
+        provisional: provisional.map(|provisional| provisional.signals),
+        provisional_at: looked_at.map(ist::iso),
+    }
 }
 
 fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {

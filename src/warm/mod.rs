@@ -87,6 +87,8 @@ pub enum Event {
 pub struct MarketFiles {
     pub calendar: Arc<MarketCalendar>,
     pub universe: Universe,
+    /// Whether running candles are looked at.
+    pub provisional_signals: bool,
 }
 
 /// The one kick in the mailbox. Dropped, heard or not, it makes room for the next: a burst of
@@ -146,6 +148,8 @@ pub struct Parts {
     pub signals_lane: Arc<Lane>,
     pub signal_store: Arc<dyn SignalStore>,
     pub universe: Universe,
+    /// Candles of a session under way are looked at for signals too.
+    pub provisional_signals: bool,
     /// Where signals and their record are shown.
     pub shelf: Shelf,
     /// Users' finished answers, of which new points make some old.
@@ -161,6 +165,7 @@ pub struct Parts {
     pub store_lane: Arc<Lane>,
     pub misses: Misses,
     pub probes: Misses,
+    pub held: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
     pub pulse: Arc<Pulse>,

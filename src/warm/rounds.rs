@@ -1,8 +1,9 @@
 //! Rounds: what one upstream call carries, how it goes out, and what its answer changes.
 //!
-//! A round carries the indices and sectors, then what requests wait for, then what clients asked
-//! for lately, up to the feed's batch size: one budget serves everybody. Runs on the scheduler's
-//! thread, but for the call itself, which is a lane's job.
+//! A round carries the indices and sectors, then what requests wait for, then some of what users
+//! hold and nobody has a price of, then what clients asked for lately, up to the feed's batch size:
+//! one budget serves everybody. Runs on the scheduler's thread, but for the call itself, which is a
+//! lane's job.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,6 +21,11 @@ use crate::market::{Index, PEER_LAG_MS_MAX};
 /// Unlisted symbols tried in one call: a small share of either feed's budget.
 const PROBES_BROKER_A: usize = 20;
 const PROBES_PUBLIC: usize = 2;
+
+/// Symbols of users' holdings in one call, of what is left after everybody who waits: whoever holds
+/// five hundred shares takes at most a quarter of the public provider's calls.
+const HELD_BROKER_A: usize = 200;
+const HELD_PUBLIC: usize = 5;
 
 /// A batch of which the sectors are no more than this part carries all of them.
 const SECTORS_PART: usize = 10;
@@ -79,22 +85,24 @@ fn compose(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64) -> Vec<Symbol> 
         .max(sectors.len().min(max / SECTORS_PART))
         .min(max - symbols.len());
     let room = max - symbols.len() - share;
-    let probes_max = match source {
-        Source::BrokerA => PROBES_BROKER_A,
-        Source::Public => PROBES_PUBLIC,
+    let (probes_max, held_max) = match source {
+        Source::BrokerA => (PROBES_BROKER_A, HELD_BROKER_A),
+        Source::Public => (PROBES_PUBLIC, HELD_PUBLIC),
     };
     let probes = parts.probes.take_pending(probes_max.min(room));
-    let misses = parts.misses.take_pending(room - probes.symbols().len());
+    let room = room - probes.symbols().len();
+    let misses = parts.misses.take_pending(room);
+    let held = parts.held.take_pending(held_max.min(room - misses.symbols().len()));
     // As many as are already in the call may come again, so ask for that many more.
     let wanted = parts.l1.wanted(now_mono_ms, parts.cache_settings.demand_ttl_ms, max * 2);
-    for taken in [&probes, &misses] {
+    for taken in [&probes, &misses, &held] {
         push_new(&mut symbols, taken.symbols(), max);
     }
     let with_share = symbols.len() + share;
     push_new(&mut symbols, &sectors, with_share);
     push_new(&mut symbols, &wanted, max);
     push_new(&mut symbols, &sectors, max);
-    slot.taken = vec![probes, misses];
+    slot.taken = vec![probes, misses, held];
     symbols
 }
 
@@ -184,6 +192,7 @@ impl Scheduler {
         if took_back || doubt.is_some() {
             self.parts.misses.settle(&brought);
             self.parts.probes.settle(&brought);
+            self.parts.held.settle(&brought);
         }
         match doubt {
             None => {

@@ -32,6 +32,10 @@ const SETTLE_MS: u64 = 5_000;
 /// long after the start.
 const FIRST_ANSWER_MS: u64 = 1_500;
 
+/// A standby that failed when it was last asked is asked again this rarely: an operator wants to
+/// know whether anything stands behind broker A, and that it does again.
+const STANDBY_RETRY_MS: u64 = 10_000;
+
 /// What a client is told at most when no feed can be asked and nothing says when one can.
 const ANSWER_IN_MS_MAX: u64 = 60_000;
 
@@ -207,6 +211,7 @@ impl Scheduler {
             }
             self.parts.misses.expire(UNWANTED_MS);
             self.parts.probes.expire(UNWANTED_MS);
+            self.parts.held.expire(UNWANTED_MS);
             let (report, vitals) = health::build(self, &imf_fixdate(now_ms));
             self.parts.health.store(Some(Arc::new(report)));
             self.parts.vitals.store(Some(Arc::new(vitals)));
@@ -262,7 +267,10 @@ impl Scheduler {
         let waits = self.somebody_waits();
         let pace = self.policy.broker_a;
         let in_turn = !self.close.asks_now(Source::BrokerA, now_mono_ms);
-        if in_turn && self.broker_a.is_due(now_mono_ms, pace, waits) {
+        // A call every second is broker A's to give; of the public provider's nobody who only holds
+        // something takes one more.
+        let wanted = waits || self.parts.held.stats().symbols > 0;
+        if in_turn && self.broker_a.is_due(now_mono_ms, pace, wanted) {
             rounds::ask(&mut self.broker_a, &self.parts, now_mono_ms, &self.events);
         }
         let first_chance = now_mono_ms.saturating_sub(self.started_mono_ms) < FIRST_ANSWER_MS
@@ -273,7 +281,7 @@ impl Scheduler {
         let broker_a_serves = (self.speaks(&self.broker_a, now_mono_ms) || first_chance)
             && !self.broker_a.falters(pace, now_mono_ms, urgent);
         if let Some(public) = &mut self.public
-            && !broker_a_serves
+            && (!broker_a_serves || public.failed_before(STANDBY_RETRY_MS, now_mono_ms))
             && !self.close.asks_now(Source::Public, now_mono_ms)
             && !self.signals.asks_now(Source::Public, now_mono_ms)
             && public.is_due(now_mono_ms, self.policy.public, waits)

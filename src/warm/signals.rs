@@ -3,32 +3,40 @@
 //! After the official close of each trading date, and at start, every symbol's missing candles are
 //! fetched, judged and stored one by one, so that a restart goes on where it was. When nothing more
 //! is to be expected, the date's signals are found, published once, and those of earlier dates are
-//! judged. State of the scheduler's thread; feeds are asked on their lanes, the store and all
+//! judged. Candles of a session under way are looked at by `provisional`, if the operator wants it.
+//! State of the scheduler's thread; feeds are asked on their lanes, the store and all
 //! computing on the lane `signals`. Must never keep a round of quotes waiting.
 
 mod due;
 mod fetch;
 mod jobs;
+mod provisional;
+mod record;
+mod shelf;
 mod tracked;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
+use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::{Event, JobReport, Parts};
 use crate::base::Source;
 use crate::brokers::broker_a::Tokens;
+use crate::market::Universe;
 use crate::market::instruments::embedded_instruments;
-use crate::market::{Universe, no_signals};
-use crate::store::{SignalStore, StoreError};
+use crate::store::{CandleHistory, SignalStore, StoreError};
 
 use due::settled_date;
 pub use fetch::Fetched;
 use fetch::{Call, counted};
-use jobs::{Arrived, RebuildOrder, Shown, Taken, Verdict};
-pub use jobs::{Done, Shelf};
+pub use jobs::Done;
+use jobs::{Arrived, RebuildOrder, Taken, Verdict};
+use provisional::Provisional;
+pub use shelf::Shelf;
+use shelf::Shown;
 use tracked::Tracked;
 
 /// After a failure of the store.
@@ -73,6 +81,8 @@ pub struct SignalsWarmer {
     /// Why the store did not do what it should; cleared by its next success.
     failure: Option<String>,
     shown: Shown,
+    /// Candles of the session under way, while the operator wants them looked at.
+    provisional: Provisional,
 }
 
 /// For health.
@@ -83,6 +93,17 @@ pub struct Counts {
     pub silenced: usize,
     pub failed: usize,
     pub signals: usize,
+    /// `None` while switched off.
+    pub provisional: Option<ProvisionalCounts>,
+}
+
+/// The same of running candles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProvisionalCounts {
+    /// Shown now.
+    pub signals: usize,
+    /// When candles of this session were last looked at.
+    pub at: Option<Timestamp>,
 }
 
 impl SignalsWarmer {
@@ -106,7 +127,8 @@ impl SignalsWarmer {
             in_flight: false,
             retry_mono_ms: 0,
             failure: None,
-            shown: Shown { as_of: None, top: no_signals(), signals: 0 },
+            shown: Shown::nothing(),
+            provisional: Provisional::new(universe.symbols().len()),
         }
     }
 
@@ -134,16 +156,19 @@ impl SignalsWarmer {
     /// Goes over to the next date. What is under way is about the old one and joins all the same.
     fn follow(&mut self, parts: &Parts, now_mono_ms: u64) {
         let due = settled_date(&parts.calendar, Source::BrokerA, parts.clock.now());
-        if due == self.target {
-            return;
+        if due != self.target {
+            self.target = due;
+            self.began_mono_ms = now_mono_ms;
+            self.tracked.iter_mut().for_each(Tracked::begin_date);
         }
-        self.target = due;
-        self.began_mono_ms = now_mono_ms;
-        self.tracked.iter_mut().for_each(Tracked::begin_date);
+        self.follow_session(parts, now_mono_ms);
     }
 
     fn use_lane(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
-        if self.in_flight || now_mono_ms < self.retry_mono_ms {
+        if self.in_flight || self.withdraws(parts, now_mono_ms, events) {
+            return;
+        }
+        if now_mono_ms < self.retry_mono_ms {
             return;
         }
         let (shelf, now_ms) = (parts.shelf.clone(), parts.clock.now_ms());
@@ -160,6 +185,8 @@ impl SignalsWarmer {
             });
             let order = RebuildOrder { date, symbols: symbols.collect(), now_ms, shelf };
             self.submit(parts, events, move |store| jobs::rebuild(store, &order));
+        } else {
+            self.look(parts, now_mono_ms, events);
         }
     }
 
@@ -197,38 +224,60 @@ impl SignalsWarmer {
             failed => {
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
                 let failure = failure.unwrap_or_else(|| "the job was lost".to_owned());
-                if self.failure.as_ref() != Some(&failure) {
-                    tracing::warn!(failure, "signals cannot be kept; trying again");
-                }
-                self.failure = Some(failure);
-                self.retry_mono_ms = now_mono_ms + RETRY_MS;
+                self.retry_later(failure, now_mono_ms);
                 // What was to be stored is lost, and asked for again.
                 self.loaded = false;
                 return;
             }
         };
-        self.failure = None;
-        match done {
-            Done::Loaded(histories, shown) => {
-                self.loaded = true;
-                self.shown = shown;
-                let mut held: Vec<_> = histories;
-                for tracked in &mut self.tracked {
-                    let at = held.iter().position(|held| held.symbol == tracked.symbol);
-                    tracked.history = at.map(|at| held.swap_remove(at));
-                    // Calls under way go on; what a failed job carried is gone.
-                    tracked.in_flight = false;
-                }
-                for call in [&self.broker_a, &self.public] {
-                    if let Some(at) = call.symbol() {
-                        self.tracked[at].in_flight = true;
-                    }
-                }
-                self.arrived.iter().for_each(|arrived| self.tracked[arrived.at].in_flight = true);
-            }
-            Done::Taken(taken) => self.taken(taken, now_mono_ms),
-            Done::Rebuilt(shown) => self.shown = shown,
+        match &done {
+            Done::Refused(refused) => self.retry_later(refused.error.to_string(), now_mono_ms),
+            // The store was not asked.
+            Done::Withdrawn(_) => {}
+            _ => self.failure = None,
         }
+        match done {
+            Done::Loaded(histories, shown) => self.hold(histories, shown),
+            Done::Taken(taken) => self.taken(taken, now_mono_ms),
+            Done::Prepared(prepared) if Some(prepared.settled) == self.target => {
+                self.provisional.prepare(prepared);
+            }
+            // Another date has come due meanwhile.
+            Done::Prepared(_) => {}
+            Done::Rebuilt(shown) | Done::Found(shown) | Done::Withdrawn(shown) => {
+                self.shown = shown;
+            }
+            Done::Refused(refused) => {
+                self.shown = refused.shown;
+                self.provisional.set_to_look(true);
+            }
+        }
+    }
+
+    fn retry_later(&mut self, failure: String, now_mono_ms: u64) {
+        if self.failure.as_ref() != Some(&failure) {
+            tracing::warn!(failure, "signals cannot be kept; trying again");
+        }
+        self.failure = Some(failure);
+        self.retry_mono_ms = now_mono_ms + RETRY_MS;
+    }
+
+    fn hold(&mut self, mut histories: Vec<CandleHistory>, shown: Shown) {
+        self.loaded = true;
+        self.shown = shown;
+        self.provisional.unprepare();
+        for tracked in &mut self.tracked {
+            let at = histories.iter().position(|held| held.symbol == tracked.symbol);
+            tracked.history = at.map(|at| histories.swap_remove(at));
+            // Calls under way go on; what a failed job carried is gone.
+            tracked.in_flight = false;
+        }
+        for call in [&self.broker_a, &self.public] {
+            if let Some(at) = call.symbol() {
+                self.tracked[at].in_flight = true;
+            }
+        }
+        self.arrived.iter().for_each(|arrived| self.tracked[arrived.at].in_flight = true);
     }
 
     fn taken(&mut self, taken: Taken, now_mono_ms: u64) {
@@ -237,6 +286,7 @@ impl SignalsWarmer {
         tracked.in_flight = false;
         match verdict {
             Verdict::Stored { held, gap } => {
+                self.provisional.unprepare();
                 if let Some(date) = self.target {
                     tracked.stored(held, date, gap, now_mono_ms);
                 }
@@ -264,6 +314,10 @@ impl SignalsWarmer {
             silenced: counted(&self.tracked, Tracked::is_silenced),
             failed: counted(&self.tracked, |tracked| tracked.given_up),
             signals: self.shown.signals,
+            provisional: self.provisional.is_on().then(|| ProvisionalCounts {
+                signals: self.shown.provisional.map_or(0, |shown| shown.signals),
+                at: self.provisional.looked_at,
+            }),
         }
     }
 

@@ -70,7 +70,7 @@ fn a_store_that_fails_is_told_and_read_again() {
     warmer.loaded = true;
     warmer.ended(Some(Err(StoreError::Busy)), 0);
     assert_eq!((warmer.state(0), warmer.loaded), ("failing", false));
-    let shown = Shown { as_of: Some(DATE), top: no_signals(), signals: 0 };
+    let shown = Shown { as_of: Some(DATE), ..Shown::nothing() };
     warmer.tracked[0].in_flight = true;
     warmer.ended(Some(Ok(Done::Loaded(vec![history(&warmer, 0)], shown))), RETRY_MS);
     assert_eq!((warmer.state(RETRY_MS), warmer.loaded), ("ok", true));

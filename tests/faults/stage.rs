@@ -11,6 +11,8 @@ use bhav::sim::{self, Sim, SimSettings};
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
+use crate::service::support::UNIVERSE;
+
 /// A Friday in the middle of trading.
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 
@@ -67,6 +69,7 @@ impl Stage {
         let sim = sim::start(settings, clock.clone()).unwrap();
         let state_dir = tempfile::tempdir().unwrap();
         let mut config = Config { state_dir: state_dir.path().to_owned(), ..Config::default() };
+        config.market.universe_file = Some(UNIVERSE.into());
         config.http.listen = "127.0.0.1:0".into();
         config.admin.listen = "off".into();
         config.broker_a.url = sim.broker_a_url();

@@ -1,5 +1,10 @@
 //! Who gets in: caps, addresses, proxies, sockets.
 
+use std::fs::File;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
 use bhav::config::HttpSettings;
@@ -88,25 +93,48 @@ fn a_unix_socket_serves_and_is_removed_at_the_end() {
             wire.ask("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").body.len(),
             3_000_000
         );
-        assert!(matches!(Listener::open(&listen), Err(ListenError::InUse { .. })));
+        assert!(matches!(Listener::bind(&listen), Err(ListenError::InUse { .. })));
         wire.finish().closes();
         assert_eq!(harness.drain(), 0);
     }
     assert!(!path.exists(), "the process may exit as soon as the drain is over");
     // One that a killed instance left behind is replaced.
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(UnixListener::bind(&path).unwrap());
     let harness = Harness::with(&unix);
     assert_eq!(harness.connect().ask(GET).status, 200);
 }
 
 #[test]
+fn the_socket_of_a_supervisor_is_found_by_its_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("edge.sock");
+    let file = || OwnedFd::from(File::open(folder.path()).unwrap());
+    let datagram = || OwnedFd::from(UnixDatagram::unbound().unwrap());
+    let unix = UnixListener::bind(&path).unwrap();
+    let listener = Listener::open("nowhere", vec![file(), datagram(), unix.into()]).unwrap();
+    assert_eq!(listener.address(), format!("unix:{}", path.display()));
+    drop(listener);
+    assert!(path.exists(), "it is the supervisor's");
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap().to_string();
+    let listener = Listener::open("nowhere", vec![datagram(), tcp.into(), file()]).unwrap();
+    assert_eq!(listener.address(), address);
+    let blocked = listener.accept().unwrap_err();
+    assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
+    // Who passes a socket meant it to be used; a file is none.
+    let none = Listener::open("127.0.0.1:0", vec![file(), datagram()]);
+    assert!(matches!(none, Err(ListenError::Inherited(_))));
+    assert!(matches!(Listener::open("nowhere", vec![file()]), Err(ListenError::BadAddress(_))));
+}
+
+#[test]
 fn a_second_instance_on_the_same_port_is_told_so() {
     let harness = Harness::start();
-    match Listener::open(&harness.address) {
+    match Listener::bind(&harness.address) {
         Err(ListenError::InUse { address }) => assert_eq!(address, harness.address),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(Listener::open("nowhere"), Err(ListenError::BadAddress(_))));
+    assert!(matches!(Listener::bind("nowhere"), Err(ListenError::BadAddress(_))));
     assert_eq!(harness.connect().ask(GET).status, 200);
 }
 

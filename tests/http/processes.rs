@@ -11,7 +11,8 @@ use bhav::config::HttpSettings;
 
 use crate::support::harness::settings;
 use crate::support::process::{
-    CpuMeter, alone, alone_with_few_descriptors, alone_with_socket, descriptors, resident_kib,
+    CpuMeter, alone, alone_with_few_descriptors, alone_with_socket, alone_with_socket_of_nobody,
+    descriptors, resident_kib,
 };
 use crate::support::{Harness, Wire, eventually};
 
@@ -147,6 +148,16 @@ fn a_socket_from_systemd_wins_over_the_address() {
         let harness = Harness::with(&unused);
         assert_ne!(harness.address, unused.listen);
         assert_eq!(harness.connect().ask(GET).status, 200);
+    });
+}
+
+#[test]
+fn a_socket_of_a_simpler_supervisor_is_used_too() {
+    let test = "http::processes::a_socket_of_a_simpler_supervisor_is_used_too";
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    alone_with_socket_of_nobody(test, tcp.into(), || {
+        let unused = HttpSettings { listen: "127.0.0.1:1".into(), ..settings() };
+        assert_eq!(Harness::with(&unused).connect().ask(GET).status, 200);
     });
 }
 

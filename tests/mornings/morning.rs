@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use crate::commands::{Ran, bhav, expect_screen, run, state_flag};
-use crate::service::process::Program;
+use crate::service::process::{Program, few_candles};
 use crate::service::support::{Client, PRICES, SNAPSHOT, Scene, until};
 
 /// What is shown as broker A's and fresh is at most this old: its limit, its whole seconds, and the
@@ -43,14 +43,16 @@ impl Morning {
         self.arranged(bhav(&self.flags(listen).each_ref().map(String::as_str)))
     }
 
-    pub fn flags(&self, listen: &str) -> [String; 12] {
+    pub fn flags(&self, listen: &str) -> [String; 13] {
+        let [state, broker_a, public, now] = self.scene.flags(&self.state);
         [
             "serve".to_owned(),
             format!("--listen={listen}"),
-            state_flag(&self.state),
-            format!("--brokera-url={}", self.scene.sim.broker_a_url()),
-            format!("--public-url={}", self.scene.sim.public_url()),
-            format!("--now={}", self.scene.clock.now()),
+            state,
+            broker_a,
+            public,
+            now,
+            few_candles(),
             "--brokera-quote-interval-ms=1000".to_owned(),
             "--public-batch-interval-ms=1000".to_owned(),
             "--upstream-breaker-open-ms=200".to_owned(),

@@ -100,7 +100,8 @@ fn every_fault_of_a_registration_is_told_at_once() {
     }
     for common in ["password", "Password123", "qwertyuiop", "India@123"] {
         let body = format!(r#"{{"email":"a@b","password":"{common}"}}"#);
-        service.post(REGISTER, "", &body).expect_problem(400, "password_too_common");
+        let problem = service.post(REGISTER, "", &body).expect_problem(400, "password_too_common");
+        assert_eq!(problem["errors"][0]["field"], "password");
     }
     // Characters are counted, not bytes, and none is changed.
     let widest: String = ('\u{900}'..).take(256).collect();
@@ -228,7 +229,8 @@ fn a_new_password_ends_older_tokens_and_not_the_new_one() {
     wrong.expect_problem(401, "invalid_credentials");
     assert_eq!(wrong.header("www-authenticate"), Some("Bearer"));
     change(&old, PASSWORD, "short").expect_problem(400, "validation_failed");
-    change(&old, PASSWORD, "password1").expect_problem(400, "password_too_common");
+    let common = change(&old, PASSWORD, "password1").expect_problem(400, "password_too_common");
+    assert_eq!(common["errors"][0]["field"], "new_password");
     assert!(accepted(&service, &old));
     let changed = change(&old, PASSWORD, "battery staple");
     assert_eq!(changed.status, 200, "{}", changed.text());

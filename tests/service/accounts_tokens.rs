@@ -51,7 +51,6 @@ fn the_header_wins_and_what_is_malformed_is_refused() {
     for bad in [
         format!("{}{}{same_site}", bearer("bad"), cookie(&good)),
         format!("{}{}", bearer(&good), bearer(&good)),
-        format!("Authorization: Basic {good}\r\n{}{same_site}", cookie(&good)),
         format!("Authorization: {good}\r\n"),
         "Authorization: Bearer\r\n".to_owned(),
         "Authorization: Bearer \r\n".to_owned(),
@@ -66,6 +65,14 @@ fn the_header_wins_and_what_is_malformed_is_refused() {
         let answer = ask(&service, &bad);
         answer.expect_problem(401, "token_invalid");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
+    }
+    // No token was sent, and the cookie does not stand in for what was.
+    for none in
+        [String::new(), format!("Authorization: Basic {good}\r\n{}{same_site}", cookie(&good))]
+    {
+        let answer = ask(&service, &none);
+        answer.expect_problem(401, "token_missing");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
     service.0.stop();
 }

@@ -294,7 +294,7 @@ fn a_symbol_without_a_close_is_waited_for_and_then_carried() {
     let unknown = holding("NSE:NOSUCH", "2", Some("5"), "7");
     let users = seed(&scene, vec![vec![infy("1").remove(0), unknown]]);
     let service = scene.start();
-    await_finish(&scene, &service, 20_000);
+    await_finish(&scene, &service, 60_000);
     let waited_ms =
         scene.clock.now_ms() - EVENING.parse::<jiff::Timestamp>().unwrap().as_millisecond();
     assert!(waited_ms >= 3 * 3_600_000, "{waited_ms}");

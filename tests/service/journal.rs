@@ -1,8 +1,11 @@
 //! The trade journal over the wire: exact numbers, pages, and users who cannot see each other.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use super::support::{Answer, Client, Scene, Service, TRADING, bearer, members, raw};
+use super::support::{Answer, Client, Scene, Service, TRADING, bearer, members, raw, until};
 
 const JOURNAL: &str = "/api/journal";
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":10,
@@ -252,5 +255,74 @@ fn entries_outlive_a_restart_and_end_with_the_account() {
     let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);
     assert_eq!(erased.status, 200, "{}", erased.text());
     assert_eq!(asha.get(JOURNAL).status, 401);
+    service.0.stop();
+}
+
+/// Entries with the longest note, each character of which is four bytes.
+const LONG: usize = 16_000;
+
+impl User {
+    /// Fills the journal with long entries; how many it takes.
+    fn fill(&mut self) -> usize {
+        let note = "😀".repeat(LONG / 4);
+        let body = ENTRY.replace("}", &format!(",\"notes\":\"{note}\"}}"));
+        for count in 0.. {
+            let answer = self.send("POST", JOURNAL, &body);
+            if answer.status != 201 {
+                let json = answer.expect_problem(409, "limit_reached");
+                assert!(json["detail"].as_str().unwrap().contains("8388608 bytes of journal text"));
+                return count;
+            }
+        }
+        unreachable!("the journal is bounded")
+    }
+}
+
+#[test]
+fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let mut asha = User::new(&service, "a@mail.example");
+    let mut binod = User::new(&service, "b@mail.example");
+    let entries = asha.fill();
+    assert_eq!(entries, 8 * 1024 * 1024 / (LONG + "NSE:M&M[]".len()));
+    binod.write("2026-11-20", "INFY");
+
+    let (mut seen, mut cursor) = asha.page("limit=200");
+    while let Some(next) = cursor {
+        assert!(seen.len() % 16 == 0, "each page has what 256 KiB take");
+        let (page, after) = asha.page(&format!("limit=200&cursor={next}"));
+        seen.extend(page);
+        cursor = after;
+    }
+    assert_eq!(seen.len(), entries);
+
+    const EXPORT: &str = "/api/portfolio/export";
+    let whole = asha.get(EXPORT);
+    assert_eq!(whole.status, 200);
+    assert_eq!(whole.json()["journal"].as_array().unwrap().len(), entries);
+    let head = asha.client.send("HEAD", EXPORT, &asha.headers);
+    assert_eq!((head.status, head.header("content-length")), (200, whole.header("content-length")));
+
+    // Begun and not read on: more than the sockets between take.
+    let mut reader = TcpStream::connect(service.0.address()).unwrap();
+    let request = format!("GET {EXPORT} HTTP/1.1\r\nHost: bhav\r\n{}\r\n", asha.headers);
+    reader.write_all(request.as_bytes()).unwrap();
+    reader.read_exact(&mut [0; 1]).unwrap();
+    for method in ["GET", "HEAD"] {
+        let answer = asha.client.send(method, EXPORT, &asha.headers);
+        assert_eq!((answer.status, answer.header("retry-after")), (409, Some("5")), "{method}");
+    }
+    asha.get(EXPORT).expect_problem(409, "export_in_progress");
+    assert_eq!(asha.get(&format!("{JOURNAL}?limit=1")).status, 200);
+    assert_eq!(binod.get(EXPORT).status, 200, "others have theirs");
+    let exports = &service.0.server().shared().service.state().portfolio.exports;
+    assert_eq!((exports.underway(), exports.refused()), (1, 3));
+    drop(reader);
+    until("the place of who went away", || (exports.underway() == 0).then_some(()));
+    assert_eq!(asha.get(EXPORT).body.len(), whole.body.len());
+
+    let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);
+    assert_eq!(erased.json()["deleted"]["journal_entries"].as_u64(), Some(entries as u64));
     service.0.stop();
 }

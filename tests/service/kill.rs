@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fastrand::Rng;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use super::process::{Program, bhav};
+use super::process::{Program, serve};
 use super::support::{Client, Scene, TRADING, bearer};
 
 const ROUNDS: u64 = 32;
@@ -104,19 +104,7 @@ fn entry(note: &str) -> String {
 }
 
 fn start(scene: &Scene) -> Program {
-    Program::of(
-        bhav(&[
-            "serve",
-            "--admin-listen=off",
-            "--listen=127.0.0.1:0",
-            &format!("--state-dir={}", scene.state.path().display()),
-            &format!("--brokera-url={}", scene.sim.broker_a_url()),
-            &format!("--public-url={}", scene.sim.public_url()),
-            &format!("--now={TRADING}"),
-            "--login-attempts-per-minute=0",
-        ])
-        .stderr(std::process::Stdio::null()),
-    )
+    Program::of(serve(scene, scene.state.path()).arg("--login-attempts-per-minute=0"))
 }
 
 impl Writer {

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::support::{
-    Answer, Client, Scene, Service, TRADING, bearer, number, raw, shortest, until,
+    Answer, Client, Scene, Service, TRADING, bearer, members, number, raw, shortest, until,
 };
 
 pub const HOLDINGS: &str = "/api/portfolio/holdings";
@@ -75,12 +75,12 @@ impl User {
     }
 }
 
-fn decimal(row: &Value, name: &str) -> Decimal {
+pub fn decimal(row: &Value, name: &str) -> Decimal {
     written(&row[name]).parse().unwrap()
 }
 
 /// A number as it was written: two places pass through the reader's floats unharmed.
-fn written(value: &Value) -> String {
+pub fn written(value: &Value) -> String {
     assert!(value.is_number());
     sonic_rs::to_string(value).unwrap()
 }
@@ -96,8 +96,9 @@ fn before_a_sync_there_is_nothing_and_nobody_else_sees_it() {
     assert_eq!(
         holdings.text(),
         "{\"holdings\":[],\"summary\":{\"total_invested\":0,\"total_current_value\":0,\
-         \"total_pnl\":0,\"total_pnl_pct\":0,\"without_cost\":0,\"without_price\":0,\
-         \"value_without_cost\":0,\"synced_at\":null,\"merged\":[]}}"
+         \"total_pnl\":0,\"total_pnl_pct\":0,\"day_pnl\":0,\"without_cost\":0,\
+         \"without_price\":0,\"without_close\":0,\"value_without_cost\":0,\
+         \"synced_at\":null,\"merged\":[]}}"
     );
     assert_eq!(user.get(POSITIONS).text(), "{\"positions\":[]}");
     let pnl = user.get(PNL).json();
@@ -146,6 +147,9 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     }
     let text = answer.text();
     assert_eq!(json["summary"]["without_cost"].as_u64(), Some(without_cost));
+    let no_close = holdings.iter().filter(|row| row["close_price"].is_null()).count() as u64;
+    assert!(no_close > 0, "broker B names no closes");
+    assert_eq!(json["summary"]["without_close"].as_u64(), Some(no_close));
     assert_eq!(raw(text, "total_invested"), shortest(invested));
     assert_eq!(raw(text, "total_current_value"), shortest(value));
     assert_eq!(raw(text, "total_pnl"), shortest(value - invested));
@@ -170,6 +174,11 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     assert_eq!(trend["trend"][0]["source"].as_str(), Some("sync"));
     assert_eq!(number(pnl.text(), "total_pnl"), number(text, "total_pnl"));
     assert_eq!(decimal(&trend["trend"][0], "total_pnl"), number(text, "total_pnl"));
+    // The same totals, with the same word on what they leave out.
+    assert_eq!(members(&trend["summary"]), members(&json["summary"])[..10]);
+    for name in members(&trend["summary"]) {
+        assert_eq!(trend["summary"][&name], json["summary"][&name], "{name}");
+    }
 }
 
 #[test]
@@ -182,6 +191,14 @@ fn positions_are_filtered_and_closed_ones_hidden() {
     assert_eq!(count("?type=net"), 2);
     assert_eq!(count("?type=day"), 2);
     assert_eq!(count(""), 4);
+    // What was sold again is gained or lost for good, whatever field the broker has it in.
+    let json = user.get(&format!("{POSITIONS}?type=net&include_closed=true")).json();
+    for row in rows(&json, "positions") {
+        let (pnl, none) = (decimal(row, "pnl"), Decimal::ZERO);
+        let closed = decimal(row, "quantity").is_zero();
+        let expected = if closed { (pnl, none) } else { (none, pnl) };
+        assert_eq!((decimal(row, "realised"), decimal(row, "unrealised")), expected);
+    }
 }
 
 #[test]
@@ -199,6 +216,8 @@ fn queries_that_mean_nothing_are_refused() {
     ] {
         let problem = user.get(target).expect_problem(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"].as_str(), Some(field), "{target}");
+        let message = problem["errors"][0]["message"].as_str().unwrap();
+        assert_eq!(message.starts_with("Give it once"), target.contains("a&b"), "{message}");
     }
     let answer = user.service.post("/api/portfolio/sync", &user.auth, r#"{"api_key":""}"#);
     let problem = answer.expect_problem(400, "validation_failed");
@@ -303,30 +322,4 @@ fn deletion_is_counted_and_everything_can_be_exported_before() {
     for (name, count) in [("syncs", 0), ("holdings", 0), ("positions", 0), ("journal", 1)] {
         assert_eq!(rows(&json, name).len(), count, "{name}");
     }
-}
-
-#[test]
-fn live_prices_take_the_place_of_older_ones_and_say_so() {
-    let user = User::new();
-    user.synced("a");
-    let stored = user.get(HOLDINGS).json();
-    let names: Vec<String> = rows(&stored, "holdings")
-        .iter()
-        .map(|row| format!("NSE:{}", row["tradingsymbol"].as_str().unwrap()).replace('&', "%26"))
-        .collect();
-    user.service.await_instruments();
-    let first = &names[0];
-    let live = until("a quote younger than the sync", || {
-        assert_eq!(user.service.prices(first).status, 200);
-        let live = user.get(&format!("{HOLDINGS}?live=true"));
-        assert_eq!(live.header("cache-control"), Some("no-store"));
-        let json = live.json();
-        rows(&json, "holdings")[0]["source"].is_str().then_some(json)
-    });
-    let row = &live["holdings"][0];
-    assert_eq!(row["source"].as_str(), Some("broker_a"));
-    assert!(row["stale"].is_boolean());
-    let pnl =
-        decimal(row, "quantity") * (decimal(row, "last_price") - decimal(row, "average_price"));
-    assert_eq!(written(&row["pnl"]), shortest(pnl));
 }

@@ -18,6 +18,22 @@ fn ready_when(service: &Service, status: &str) -> Answer {
     until(status, || Some(admin.get("/readyz")).filter(|answer| answer.json()["status"] == status))
 }
 
+/// Feeds that failed in the same moment come back one by one: broker A speaks, so nobody needs the
+/// other, and still it is seen that it answers again.
+#[test]
+fn a_standby_that_failed_is_asked_until_it_answers() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a", r#"{"kind":"refuse","count":6}"#);
+    scene.fault("public", r#"{"kind":"refuse"}"#);
+    let service = scene.start_with(&scene.watched());
+    service.fresh_snapshot();
+    let mut admin = service.admin();
+    until("broker A alone", || (missing(&admin.get("/readyz")) == ["public"]).then_some(()));
+    scene.control("DELETE", "faults", "");
+    ready_when(&service, "ok");
+    service.0.stop();
+}
+
 #[test]
 fn ready_once_there_is_something_to_serve() {
     let scene = Scene::at(TRADING);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::support::{Client, SNAPSHOT, Scene, TRADING, until};
+use super::support::{Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
 
 /// A running `bhav`, killed when dropped.
 pub struct Program {
@@ -23,6 +23,18 @@ pub fn bhav(args: &[&str]) -> Command {
     // Many programs at once on one machine: the operator's listener has one default port.
     command.env_clear().env("BHAV_ADMIN_LISTEN", "off").args(args).stdin(Stdio::null());
     command
+}
+
+/// `bhav serve` in the scene's world, on a free port.
+pub fn serve(scene: &Scene, state: &Path) -> Command {
+    let mut command = bhav(&["serve", "--listen=127.0.0.1:0", &few_candles()]);
+    command.args(scene.flags(state)).stderr(Stdio::null());
+    command
+}
+
+/// The flag that spares a program the candles of fifty shares.
+pub fn few_candles() -> String {
+    format!("--universe-file={UNIVERSE}")
 }
 
 impl Program {
@@ -89,6 +101,7 @@ pub fn demo(state: &Path) -> Program {
         "--listen=127.0.0.1:0",
         &format!("--state-dir={}", state.display()),
         &format!("--now={TRADING}"),
+        &few_candles(),
     ])
 }
 
@@ -123,15 +136,7 @@ fn demo_says_what_to_try_and_it_works() {
 fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
     let scene = Scene::at(TRADING);
     scene.refuse_all();
-    let mut command = bhav(&[
-        "serve",
-        "--admin-listen=off",
-        "--listen=127.0.0.1:0",
-        &format!("--state-dir={}", scene.state.path().display()),
-        &format!("--brokera-url={}", scene.sim.broker_a_url()),
-        &format!("--public-url={}", scene.sim.public_url()),
-        &format!("--now={TRADING}"),
-    ]);
+    let mut command = serve(&scene, scene.state.path());
     let mut program = Program::of(command.stderr(Stdio::piped()));
     let mut client = Client::connect(&program.address);
     client

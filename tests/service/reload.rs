@@ -10,7 +10,7 @@ use sonic_rs::{JsonValueTrait, Value};
 
 use super::process::{Program, bhav};
 use super::supervised::Ear;
-use super::support::{Answer, Client, SNAPSHOT, Scene, TRADING, until};
+use super::support::{Answer, Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
 
 const ONE: &str = "the first key of thirty-two bytes or more";
 const TWO: &str = "the second key of thirty-two bytes or more";
@@ -34,16 +34,9 @@ impl Subject {
         }
         write(&scene, "bhav.env", &in_place(&scene, lines));
         let log = File::create(scene.state.path().join("log")).unwrap();
-        let mut command = bhav(&[
-            "serve",
-            "--listen=127.0.0.1:0",
-            "--admin-listen=127.0.0.1:0",
-            &format!("--state-dir={}", scene.state.path().display()),
-            &format!("--brokera-url={}", scene.sim.broker_a_url()),
-            &format!("--public-url={}", scene.sim.public_url()),
-            &format!("--now={TRADING}"),
-        ]);
+        let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
         command
+            .args(scene.flags(scene.state.path()))
             .env("BHAV_ENV_FILE", scene.state.path().join("bhav.env"))
             .env("NOTIFY_SOCKET", scene.state.path().join("notify"))
             .stderr(Stdio::from(log));
@@ -116,7 +109,12 @@ fn write(scene: &Scene, name: &str, text: &str) {
 
 /// `@name` stands for the path of a file beside the others.
 fn in_place(scene: &Scene, lines: &str) -> String {
-    lines.replace('@', &format!("{}/", scene.state.path().display()))
+    let lines = lines.replace('@', &format!("{}/", scene.state.path().display()));
+    if lines.contains("BHAV_UNIVERSE_FILE") {
+        return lines;
+    }
+    // Not by a flag, which would rule out the tests' own.
+    format!("{lines}BHAV_UNIVERSE_FILE={UNIVERSE}\n")
 }
 
 fn token_of(answer: &Answer) -> String {
@@ -136,6 +134,27 @@ fn signing_keys_change_and_earlier_ones_last_while_they_are_given() {
     subject.reload("JWT_SECRET_FILE=@two\n");
     assert_eq!((subject.me(&first), subject.me(&second)), (401, 200));
     assert!(subject.logged("message=reloaded").contains("JWT_PREVIOUS_SECRETS"));
+}
+
+#[test]
+fn registration_is_closed_and_opened_while_accounts_go_on() {
+    let mut subject = Subject::start(&[], "BHAV_REGISTRATION=closed\n");
+    let register = |subject: &mut Subject, who: &str| {
+        let body = format!(r#"{{"email":"{who}@mail.example","password":"nine green parrots"}}"#);
+        subject.client.send_json("POST", "/api/auth/register", "", &body)
+    };
+    register(&mut subject, "a").expect_problem(403, "registration_closed");
+    subject.reload("BHAV_REGISTRATION=open\n");
+    let token = token_of(&register(&mut subject, "a"));
+    subject.reload("BHAV_REGISTRATION=closed\n");
+    register(&mut subject, "a").expect_problem(403, "registration_closed");
+    register(&mut subject, "b").expect_problem(403, "registration_closed");
+    assert_eq!(subject.me(&token), 200);
+    let body = r#"{"email":"a@mail.example","password":"nine green parrots"}"#;
+    assert_eq!(subject.client.send_json("POST", "/api/auth/login", "", body).status, 200);
+    subject.reload("BHAV_REGISTRATION=maybe\n");
+    assert!(subject.logged("reload refused").contains("BHAV_REGISTRATION"));
+    register(&mut subject, "b").expect_problem(403, "registration_closed");
 }
 
 #[test]
@@ -238,4 +257,30 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     subject.until_market("the built-in calendar", |market| market["phase"] == "open");
     subject.program.terminate();
     assert_eq!(subject.program.exit().code(), Some(0));
+}
+
+#[test]
+fn signals_of_running_candles_come_and_go_with_their_switch() {
+    let universe = "BHAV_UNIVERSE_FILE=@universe\nBROKERA_API_KEY_FILE=@key\n\
+        BROKERA_ACCESS_TOKEN_FILE=@token\n";
+    let on = format!("{universe}BHAV_SIGNALS_PROVISIONAL=true\n");
+    let shares = "NSE:INFY\nNSE:TCS\nNSE:ITC\nNSE:SBIN\nNSE:LT\nNSE:WIPRO\n";
+    let files = [("universe", shares), ("key", "simkeya"), ("token", "simtokena")];
+    let mut subject = Subject::start(&files, &on);
+    let list = "/api/signals?provisional=true";
+    until("some of them", || {
+        let answer = subject.client.get(list);
+        (answer.status == 200 && answer.json()["count"].as_u64() > Some(0)).then_some(())
+    });
+    subject.reload_well(universe);
+    assert!(subject.logged("message=reloaded").contains("BHAV_SIGNALS_PROVISIONAL"));
+    until("none of them", || {
+        let answer = subject.client.get(list);
+        (answer.json()["count"].as_u64() == Some(0)).then_some(())
+    });
+    assert!(!subject.client.get("/api/signals").text().contains("provisional"));
+    subject.reload_well(&on);
+    until("some of them again", || {
+        (subject.client.get(list).json()["count"].as_u64() > Some(0)).then_some(())
+    });
 }

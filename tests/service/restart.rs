@@ -1,6 +1,6 @@
 //! Stopping and starting again while both feeds are dead: what was known is served, marked stale.
 
-use super::process::{Program, demo};
+use super::process::{Program, demo, serve};
 use super::support::{Client, PRICES, SNAPSHOT, Scene, TRADING, number, until};
 
 #[test]
@@ -74,15 +74,7 @@ fn after_a_kill_the_state_directory_serves() {
 
     scene.refuse_all();
     let state = scene.state.path().join("demo");
-    let second = Program::start(&[
-        "serve",
-        "--admin-listen=off",
-        "--listen=127.0.0.1:0",
-        &format!("--state-dir={}", state.display()),
-        &format!("--brokera-url={}", scene.sim.broker_a_url()),
-        &format!("--public-url={}", scene.sim.public_url()),
-        &format!("--now={TRADING}"),
-    ]);
+    let second = Program::of(&mut serve(&scene, &state));
     let mut client = Client::connect(&second.address);
     let snapshot = client.get(SNAPSHOT);
     assert_eq!(snapshot.status, 200, "{}", snapshot.text());

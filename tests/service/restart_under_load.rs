@@ -16,6 +16,7 @@ use bhav::base::Clock;
 use crossbeam_channel::{bounded, tick};
 use socket2::{Domain, Socket, Type};
 
+use super::process::few_candles;
 use super::support::{Scene, TRADING, until};
 
 /// Modest, so that a busy machine keeps up; half of it on new connections.
@@ -56,10 +57,8 @@ impl Held {
         let child = Command::new("sh")
             .args(["-c", activated, env!("CARGO_BIN_EXE_bhav"), "serve"])
             .arg("--admin-listen=127.0.0.1:0")
-            .arg(format!("--state-dir={}", scene.state.path().display()))
-            .arg(format!("--brokera-url={}", scene.sim.broker_a_url()))
-            .arg(format!("--public-url={}", scene.sim.public_url()))
-            .arg(format!("--now={TRADING}"))
+            .arg(few_candles())
+            .args(scene.flags(scene.state.path()))
             .env_clear()
             .env("BROKERA_API_KEY", "simkeya")
             .env("BROKERA_ACCESS_TOKEN", "simtokena")

@@ -13,14 +13,16 @@ use bhav::sim::SimSettings;
 use bhav::store::FILE_NAME;
 use sonic_rs::JsonValueTrait;
 
-use super::process::{Program, bhav};
+use super::process::{Program, bhav, few_candles};
 use super::secrets_passwords::passwords;
 use super::secrets_paths::{self as paths, A, B};
 use super::support::{Client, Scene, TRADING, bearer};
 use crate::support::canaries::{Canaries, Found};
 
-/// One sync and one body may take this long, so that the slow paths end soon.
+/// One sync, one call and one body may take so long, so that the slow paths end soon.
 const BUDGET_MS: &str = "--sync-timeout-ms=1500";
+const CALL_MS: &str = "--upstream-total-timeout-ms=2000";
+const READ_MS: &str = "--upstream-read-timeout-ms=2000";
 const BODY_MS: &str = "--http-body-timeout-ms=1500";
 /// What is under way when the last answer came has ended by then.
 const SETTLE_MS: u64 = 5_000;
@@ -82,17 +84,19 @@ impl World {
             |path: &str| url.map_or(format!("http://{}{path}", scene.sim.addr()), Into::into);
         let mut command = bhav(&[
             "serve",
-            "--admin-listen=off",
             "--listen=127.0.0.1:0",
             &format!("--state-dir={}", scene.state.path().display()),
             &format!("--brokera-url={}", broker("/a")),
             &format!("--brokerb-url={}", broker("/b")),
             &format!("--public-url={}", scene.sim.public_url()),
             &format!("--now={TRADING}"),
+            &few_candles(),
             "--brokera-lane-threads=1",
             "--upstream-breaker-failures=1000",
             "--login-attempts-per-minute=0",
             BUDGET_MS,
+            CALL_MS,
+            READ_MS,
             BODY_MS,
         ]);
         command

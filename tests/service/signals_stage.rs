@@ -49,8 +49,17 @@ impl Stage {
 
     /// Moves the clock to the evening of `date` and logs in at broker A, as each day needs.
     pub fn go_to(&self, date: Date) {
-        let by_ms = evening(date).as_millisecond() - self.scene.clock.now_ms();
-        assert!(by_ms > 0, "back to {date}");
+        self.go_to_instant(evening(date));
+    }
+
+    /// The same, into its session.
+    pub fn go_into(&self, date: Date, (hour, minute): (i8, i8)) {
+        self.go_to_instant(ist::instant(date.at(hour, minute, 0, 0)));
+    }
+
+    fn go_to_instant(&self, at: jiff::Timestamp) {
+        let by_ms = at.as_millisecond() - self.scene.clock.now_ms();
+        assert!(by_ms > 0, "back to {at}");
         self.scene.clock.advance_ms(by_ms);
         let login = r#"{"access_token":"simtokena"}"#;
         assert_eq!(self.scene.control("POST", "broker_a/token", login).status, 200);
@@ -66,6 +75,13 @@ impl Stage {
 
     pub fn start(&self) -> Service {
         Service(App::start(&self.config(), &self.scene.clock).unwrap())
+    }
+
+    /// With signals of running candles.
+    pub fn start_provisional(&self) -> Service {
+        let mut config = self.config();
+        config.market.signals_provisional = true;
+        self.scene.start_with(&config)
     }
 
     /// Until the signals of `date` are shown.

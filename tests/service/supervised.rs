@@ -2,14 +2,14 @@
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use bhav::app::Stuck;
 use bhav::base::Clock;
 use bhav::rt::edge;
 use bhav::sim::SimSettings;
 
-use super::process::{Program, bhav};
+use super::process::{Program, serve};
 use super::support::{Scene, TRADING, until};
 
 /// Hears what systemd would.
@@ -36,21 +36,13 @@ impl Ear {
 }
 
 /// `bhav serve` against the scene's upstreams, with systemd's variables.
-pub fn serve(scene: &Scene) -> Command {
-    let mut command = bhav(&[
-        "serve",
-        "--listen=127.0.0.1:0",
-        "--admin-listen=127.0.0.1:0",
-        &format!("--state-dir={}", scene.state.path().display()),
-        &format!("--brokera-url={}", scene.sim.broker_a_url()),
-        &format!("--public-url={}", scene.sim.public_url()),
-        &format!("--now={TRADING}"),
-    ]);
+pub fn supervised(scene: &Scene) -> Command {
+    let mut command = serve(scene, scene.state.path());
     command
+        .arg("--admin-listen=127.0.0.1:0")
         .env("BROKERA_API_KEY", "simkeya")
         .env("BROKERA_ACCESS_TOKEN", "simtokena")
-        .env("NOTIFY_SOCKET", scene.state.path().join("notify"))
-        .stderr(Stdio::null());
+        .env("NOTIFY_SOCKET", scene.state.path().join("notify"));
     command
 }
 
@@ -58,7 +50,7 @@ pub fn serve(scene: &Scene) -> Command {
 fn ready_is_said_with_data_and_pings_follow_until_the_end() {
     let scene = Scene::at(TRADING);
     let ear = Ear::at(&scene.state.path().join("notify"));
-    let mut program = Program::of(serve(&scene).env("WATCHDOG_USEC", "300000"));
+    let mut program = Program::of(supervised(&scene).env("WATCHDOG_USEC", "300000"));
     let ready = ear.until("readiness", |heard| heard.contains("READY=1"));
     assert!(ready.contains("market open, prices of broker_a"), "{ready}");
     assert!(ready.contains("broker A token until 21 Nov 06:00 IST"), "{ready}");
@@ -79,7 +71,7 @@ fn without_any_feed_it_is_ready_all_the_same_after_a_bounded_wait() {
     scene.refuse_all();
     let ear = Ear::at(&scene.state.path().join("notify"));
     let clock = Clock::system();
-    let _program = Program::of(&mut serve(&scene));
+    let _program = Program::of(&mut supervised(&scene));
     let ready = ear.until("readiness", |heard| heard.contains("READY=1"));
     assert!(ready.contains("no prices yet"), "{ready}");
     assert!(clock.monotonic_ms() >= 10_000, "after {} ms", clock.monotonic_ms());
@@ -106,7 +98,7 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
     old.pragma_update(None, "user_version", 1).unwrap();
     drop(old);
     let ear = Ear::at(&scene.state.path().join("notify"));
-    let mut program = Program::of(&mut serve(&scene));
+    let mut program = Program::of(&mut supervised(&scene));
     let said = said_until_ready(&ear);
     let asked = |said: &[String]| {
         said.iter().filter(|heard| *heard == "EXTEND_TIMEOUT_USEC=60000000\n").count()
@@ -117,7 +109,7 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
     program.terminate();
     ear.until("word of the end", |heard| heard.contains("STOPPING=1"));
     assert_eq!(program.exit().code(), Some(0));
-    let _again = Program::of(&mut serve(&scene));
+    let _again = Program::of(&mut supervised(&scene));
     assert_eq!(asked(&said_until_ready(&ear)), 0, "the file has the present schema now");
 }
 

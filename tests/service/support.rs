@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::Duration;
 
 use bhav::app::App;
@@ -18,6 +19,8 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 pub const TRADING: &str = "2026-11-20T11:00:00+05:30";
 pub const SNAPSHOT: &str = "/api/index/snapshot";
 pub const PRICES: &str = "/api/portfolio/live-prices?symbols=";
+/// A few shares in place of the fifty whose candles each start would fetch.
+pub const UNIVERSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/universe.txt");
 /// Far more than anything takes; only a failure lasts this long.
 const PATIENCE_MS: u64 = 20_000;
 /// Between two looks at a condition.
@@ -54,6 +57,7 @@ impl Scene {
         // A test that ends with a connection open need not wait for what it might still bring.
         config.http.drain_timeout_ms = 100;
         config.state_dir = self.state.path().into();
+        config.market.universe_file = Some(UNIVERSE.into());
         config.broker_a.url = self.sim.broker_a_url();
         config.broker_a.api_key = Some("simkeya".into());
         config.broker_a.access_token = Some("simtokena".into());
@@ -84,6 +88,16 @@ impl Scene {
         config.broker_b.api_key = Some("sim+key=b&1".into());
         config.broker_b.api_secret = Some("simsecretb".into());
         config
+    }
+
+    /// The same world as flags of a program that keeps its state in `state`.
+    pub fn flags(&self, state: &Path) -> [String; 4] {
+        [
+            format!("--state-dir={}", state.display()),
+            format!("--brokera-url={}", self.sim.broker_a_url()),
+            format!("--public-url={}", self.sim.public_url()),
+            format!("--now={}", self.clock.now()),
+        ]
     }
 
     /// A one-time code of broker A's login page.

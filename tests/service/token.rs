@@ -13,15 +13,29 @@ fn status(service: &Service) -> Value {
 #[test]
 fn never_set() {
     let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    let service = scene.start_with(&config);
+    let service = scene.start_with(&scene.config_without_tokens());
     let json = status(&service);
     assert_eq!(members(&json), ["initialized", "valid", "token_type"]);
     assert!(json["initialized"] == false && json["valid"] == false && json["token_type"].is_str());
     // The public provider alone serves, and health says why.
     service.snapshot_where("public", |json| json["market"]["source"] == "public");
     assert_eq!(service.health()["feeds"]["broker_a"]["state"], "no_token");
+    service.0.stop();
+}
+
+/// Who has no app at broker A asked for the public provider alone: that is nothing to mend.
+#[test]
+fn without_an_app() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    (config.broker_a.access_token, config.broker_a.api_key) = (None, None);
+    let service = scene.start_with(&config);
+    service.snapshot_where("public", |json| json["market"]["source"] == "public");
+    until("all to be well", || {
+        let health = service.health();
+        assert_eq!(health["feeds"]["broker_a"]["state"], "off");
+        (health["status"] == "ok").then_some(())
+    });
     service.0.stop();
 }
 

@@ -6,6 +6,7 @@ use bhav::base::Clock;
 use bhav::config::HttpSettings;
 use bhav::http::shared::Shared;
 use bhav::http::{Listener, Server};
+use bhav::ops::Inherited;
 
 use super::probe::{Handle, Probe};
 use super::wire::Wire;
@@ -45,7 +46,7 @@ impl Harness {
         EDGE.call_once(|| bhav::rt::edge::configure(2));
         let clock = Clock::system();
         let (service, probe) = Probe::new(&clock);
-        let listener = Listener::open(&settings.listen).unwrap();
+        let listener = Listener::open(&settings.listen, Inherited::take().rest()).unwrap();
         let server = Server::start(listener, settings, &clock, service).unwrap();
         Self { address: server.address().to_owned(), server: Some(server), probe }
     }

@@ -29,6 +29,12 @@ pub fn alone_with_socket(test: &str, socket: OwnedFd, body: impl FnOnce()) {
     run(test, socket.into(), activated, body);
 }
 
+/// As [`alone_with_socket`], by a supervisor that does not say for which process it is.
+#[track_caller]
+pub fn alone_with_socket_of_nobody(test: &str, socket: OwnedFd, body: impl FnOnce()) {
+    run(test, socket.into(), "LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null", body);
+}
+
 #[track_caller]
 fn run(test: &str, stdin: Stdio, script: &str, body: impl FnOnce()) {
     if std::env::var_os(MARK).is_some() {

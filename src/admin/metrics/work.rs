@@ -44,6 +44,7 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
         "Writes that one commit carried; their number is the number of commits.",
     )
     .histogram(&[], bounds, &store.writer.sizes, store.writer.committed as f64);
+    exports(text, watched);
     caches(text, watched);
 }
 
@@ -76,6 +77,20 @@ fn write_lanes(text: &mut Exposition, lanes: &[(&str, LaneStats)]) {
         let bounds = WAIT_BOUNDS_MS.iter().map(|bound_ms| seconds(*bound_ms));
         waits.histogram(&[("lane", lane)], bounds, &stats.waits, seconds(stats.wait_ms_total));
     }
+}
+
+fn exports(text: &mut Exposition, watched: &Watched) {
+    let exports = &watched.edge.service.state().portfolio.exports;
+    text.gauge(
+        "bhav_exports_underway",
+        "Users' exports that are being made or written to their clients.",
+        exports.underway(),
+    );
+    text.counter(
+        "bhav_exports_refused_total",
+        "Exports refused because the user's last one or too many long ones were under way.",
+        exports.refused(),
+    );
 }
 
 fn caches(text: &mut Exposition, watched: &Watched) {
@@ -126,7 +141,11 @@ fn caches(text: &mut Exposition, watched: &Watched) {
 /// Requests that wait for quotes which are not cached.
 fn misses(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
-    let boards = [("listed", state.misses.stats()), ("unlisted", state.probes.stats())];
+    let boards = [
+        ("listed", state.misses.stats()),
+        ("unlisted", state.probes.stats()),
+        ("held", state.held.stats()),
+    ];
     let help = "Requests that wait for quotes which are not cached.";
     let mut waiting = text.family(Kind::Gauge, "bhav_quote_waiting_requests", help);
     for (symbols, stats) in &boards {
@@ -137,5 +156,10 @@ fn misses(text: &mut Exposition, watched: &Watched) {
     for (symbols, stats) in &boards {
         failed.sample(&[("symbols", symbols), ("reason", "refused")], stats.refused);
         failed.sample(&[("symbols", symbols), ("reason", "timed_out")], stats.timed_out);
+    }
+    let help = "Symbols given up because nobody waited for them any longer, or for lack of room.";
+    let mut expired = text.family(Kind::Counter, "bhav_quote_symbols_expired_total", help);
+    for (symbols, stats) in &boards {
+        expired.sample(&[("symbols", symbols)], stats.expired);
     }
 }

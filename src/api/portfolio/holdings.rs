@@ -1,12 +1,11 @@
 //! `GET /api/portfolio/holdings`: what is owned, row by row, in total, and across brokers.
 
-use std::sync::Arc;
-
-use super::{MAKE_DEADLINE_MS, Syncs, Unmade, answer, iso, on_lane, parameter, switch};
+use super::live::{Live, Prices};
+use super::{MAKE_DEADLINE_MS, Syncs, Unmade, answer, iso, on_lane, parameter, switch, totals};
 use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
-use crate::base::{Broker, Clock, Holding, Quote};
-use crate::cache::{L1, View};
+use crate::base::{Broker, Holding};
+use crate::cache::View;
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
 use crate::portfolio::{Merged, Valued, merged, summary, valuation};
@@ -21,38 +20,17 @@ pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
             written(&store.portfolio(id)?, broker, &[])
         });
     }
-    let (l1, clock) = (Arc::clone(&state.l1), state.clock.clone());
+    let prices = Prices::of(state);
     let id = call.caller().id;
     let body = on_lane(state, MAKE_DEADLINE_MS, move |store| {
         let mut portfolio = store.portfolio(id)?;
-        let prices = revalued(&mut portfolio.holdings, &l1, &clock);
-        written(&portfolio, broker, &prices)
+        let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
+        let live = prices.revalue(&mut portfolio.holdings, shown);
+        written(&portfolio, broker, &live)
     })?;
     reply.body().extend_from_slice(&body);
     reply.send(200, JSON, &[("Cache-Control", "no-store")]);
     Ok(())
-}
-
-/// A price that took the place of the broker's.
-struct Live {
-    quote: Quote,
-    stale: bool,
-}
-
-/// Puts fresher prices into the rows; one entry a row, `None` where its own price stands.
-fn revalued(holdings: &mut [Holding], l1: &L1, clock: &Clock) -> Vec<Option<Live>> {
-    let now_mono_ms = clock.monotonic_ms();
-    let live = holdings.iter_mut().map(|row| {
-        let (quote, stale) = l1.asked(row.symbol()?.as_str(), now_mono_ms)?;
-        if row.last_price.is_some() && quote.as_of.as_millisecond() <= row.as_of_ms {
-            return None;
-        }
-        row.last_price = Some(quote.last_price);
-        row.close_price = quote.previous_close.or(row.close_price);
-        row.as_of_ms = quote.as_of.as_millisecond();
-        Some(Live { quote, stale })
-    });
-    live.collect()
 }
 
 fn written(
@@ -78,14 +56,7 @@ fn written(
             write_object(out, |object| holding(object, row, live, &syncs));
         });
         object.object("summary", |object| {
-            object.money("total_invested", summary.total_invested);
-            object.money("total_current_value", summary.total_current_value);
-            object.money("total_pnl", summary.total_pnl);
-            object.money("total_pnl_pct", summary.total_pnl_pct);
-            object.count("without_cost", summary.without_cost as usize);
-            object.count("without_price", summary.without_price as usize);
-            object.money("value_without_cost", summary.value_without_cost);
-            object.text_or_null("synced_at", syncs.latest.as_deref());
+            totals(object, &summary, &syncs);
             object.list("merged", &merged, |out, merged| {
                 write_object(out, |object| instrument(object, merged));
             });

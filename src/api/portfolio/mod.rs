@@ -6,7 +6,9 @@
 
 mod delete;
 mod export;
+mod exports;
 mod holdings;
+mod live;
 mod pnl;
 mod positions;
 mod refused;
@@ -22,17 +24,19 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-use super::query::{Decoded, values};
+use super::json::Object;
+use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
-use crate::cache::{Answer, Answers, View};
+use crate::cache::{Answers, View};
 use crate::http::{Problem, Reply};
-use crate::portfolio::{Overflow, Securities};
+use crate::portfolio::{Overflow, Securities, Summary};
 use crate::rt::{Lane, LaneError};
 use crate::store::{AccountId, Portfolio, Store, StoreError};
 
 pub use delete::delete;
 pub use export::export;
+pub use exports::Exports;
 pub use holdings::holdings;
 pub use pnl::pnl;
 pub use positions::positions;
@@ -48,6 +52,9 @@ pub struct Desk {
     securities: ArcSwap<Securities>,
     /// Makes answers that are not kept.
     pub lane: Arc<Lane>,
+    /// Makes exports.
+    pub export_lane: Arc<Lane>,
+    pub exports: Arc<Exports>,
     pub turns: Turns,
     /// One user's sync at a broker, waiting for its lane included.
     pub sync_deadline_ms: u64,
@@ -62,6 +69,7 @@ impl Desk {
         answers: Arc<Answers>,
         securities: Securities,
         lane: Arc<Lane>,
+        export_lane: Arc<Lane>,
         sync_deadline_ms: u64,
         own_key: Option<&SecretString>,
     ) -> Self {
@@ -69,6 +77,8 @@ impl Desk {
             answers,
             securities: ArcSwap::from_pointee(securities),
             lane,
+            export_lane,
+            exports: Arc::default(),
             turns: Turns::new(clock.clone()),
             sync_deadline_ms,
             own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
@@ -105,6 +115,16 @@ fn hashed(key: &SecretString) -> [u8; 32] {
 enum Unmade {
     Store(StoreError),
     Overflow(Overflow),
+    /// Enough long exports are under way.
+    Crowded,
+    /// Longer than a document may be.
+    TooLong,
+}
+
+impl From<exports::Crowded> for Unmade {
+    fn from(exports::Crowded: exports::Crowded) -> Self {
+        Self::Crowded
+    }
 }
 
 impl From<StoreError> for Unmade {
@@ -123,7 +143,9 @@ impl From<Unmade> for Problem {
     fn from(unmade: Unmade) -> Self {
         match unmade {
             Unmade::Store(error) => error.into(),
-            Unmade::Overflow(error) => refused::internal().because(error),
+            Unmade::Overflow(error) => Problem::internal().because(error),
+            Unmade::Crowded => refused::export_busy(),
+            Unmade::TooLong => refused::export_too_long(),
         }
     }
 }
@@ -147,7 +169,7 @@ fn answer(
             on_lane(state, MAKE_DEADLINE_MS, move |store| {
                 // Before the first read: what changes from here on makes the place worthless.
                 let place = answers.place(id.0);
-                let answer = Arc::new(Answer::new(&make(store, id)?));
+                let answer = Answers::make(&make(store, id)?);
                 answers.keep(&place, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?
@@ -164,13 +186,23 @@ fn on_lane<T: Send + 'static>(
     deadline_ms: u64,
     work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
 ) -> Result<T, Problem> {
+    on(&state.portfolio.lane, state, deadline_ms, work)
+}
+
+/// The same on another lane.
+fn on<T: Send + 'static>(
+    lane: &Lane,
+    state: &State,
+    deadline_ms: u64,
+    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+) -> Result<T, Problem> {
     let store = Arc::clone(&state.store);
-    let submitted = state.portfolio.lane.submit(deadline_ms, move || work(&*store));
+    let submitted = lane.submit(deadline_ms, move || work(&*store));
     let ticket = submitted.map_err(|_| refused::portfolio_busy())?;
     match ticket.wait() {
         Ok(made) => Ok(made?),
         Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
-        Err(error @ LaneError::Panicked) => Err(refused::internal().because(error)),
+        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
 }
 
@@ -199,6 +231,20 @@ impl Syncs {
     }
 }
 
+/// The members of a summary: the totals, and beside them how many holdings are left out of which.
+fn totals(object: &mut Object<'_>, summary: &Summary, syncs: &Syncs) {
+    object.money("total_invested", summary.total_invested);
+    object.money("total_current_value", summary.total_current_value);
+    object.money("total_pnl", summary.total_pnl);
+    object.money("total_pnl_pct", summary.total_pnl_pct);
+    object.money("day_pnl", summary.day_pnl);
+    object.count("without_cost", summary.without_cost as usize);
+    object.count("without_price", summary.without_price as usize);
+    object.count("without_close", summary.without_close as usize);
+    object.money("value_without_cost", summary.value_without_cost);
+    object.text_or_null("synced_at", syncs.latest.as_deref());
+}
+
 /// A time as the API writes it.
 fn iso(ms: i64) -> String {
     ist::iso(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
@@ -211,17 +257,8 @@ fn parameter<T>(
     expected: &'static str,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
-    let query = call.request.query().unwrap_or_default();
-    let mut given = values(query, name.as_bytes());
-    let Some(raw) = given.next() else { return Ok(None) };
-    let bytes: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let value = text.and_then(|text| read(&text)).filter(|_| given.next().is_none());
-    let invalid = || {
-        Problem::new(400, "validation_failed", "A query parameter is not valid.")
-            .field(name, expected)
-    };
-    value.map(Some).ok_or_else(invalid)
+    let Some(text) = one(call.request.query().unwrap_or_default(), name)? else { return Ok(None) };
+    read(&text).map(Some).ok_or_else(|| invalid(name, expected))
 }
 
 fn switch(text: &str) -> Option<bool> {

@@ -3,13 +3,13 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use super::{Syncs, Unmade, answer, parameter};
+use super::{Syncs, Unmade, answer, parameter, totals};
 use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
 use crate::base::ist;
 use crate::cache::View;
 use crate::http::{Problem, Reply};
-use crate::portfolio::{Summary, summary, valuation};
+use crate::portfolio::{summary, valuation};
 use crate::store::{AccountId, DayPoint, Store};
 
 const DAYS_DEFAULT: u16 = 30;
@@ -50,15 +50,6 @@ fn written(store: &dyn Store, id: AccountId, days: u16, today: Date) -> Result<V
         });
     });
     Ok(out)
-}
-
-fn totals(object: &mut Object<'_>, summary: &Summary, syncs: &Syncs) {
-    object.money("total_invested", summary.total_invested);
-    object.money("total_current_value", summary.total_current_value);
-    object.money("total_pnl", summary.total_pnl);
-    object.money("total_pnl_pct", summary.total_pnl_pct);
-    object.money("day_pnl", summary.day_pnl);
-    object.text_or_null("synced_at", syncs.latest.as_deref());
 }
 
 fn trend_point(object: &mut Object<'_>, point: &DayPoint) {

@@ -72,15 +72,28 @@ pub fn in_progress() -> Problem {
     Problem::new(409, "sync_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
+/// The user's last export is not finished.
+pub fn export_in_progress() -> Problem {
+    let detail = "Another export of yours is under way, or not read to its end yet.";
+    Problem::new(409, "export_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
+}
+
+/// Enough long journals are being exported.
+pub fn export_busy() -> Problem {
+    let detail = "Too many long exports are under way.";
+    Problem::unavailable("export_busy", detail, BUSY_RETRY_S)
+}
+
+/// Of a journal written before its text was bounded.
+pub fn export_too_long() -> Problem {
+    let detail = "The journal is too long for one document; read it by pages from /api/journal.";
+    Problem::new(409, "export_too_long", detail)
+}
+
 /// The lane that makes answers is full or slow.
 pub fn portfolio_busy() -> Problem {
     let detail = "Too many portfolios are being read.";
     Problem::unavailable("portfolio_busy", detail, 1)
-}
-
-/// A fault of our own; the cause is logged where it is seen.
-pub fn internal() -> Problem {
-    Problem::new(500, "internal_error", "The request could not be answered.")
 }
 
 fn unauthorized(code: &'static str, detail: String) -> Problem {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::refused::{in_progress, internal, of_sync, sync_busy, timed_out};
+use super::refused::{in_progress, of_sync, sync_busy, timed_out};
 use super::{iso, report};
 use crate::api::body::Fields;
 use crate::api::json::write_object;
@@ -118,7 +118,7 @@ fn fetched(state: &State, broker: Broker, credentials: Credentials) -> Result<Sy
         Ok(synced) => synced.map_err(|error| of_sync(broker, error)),
         Err(LaneError::Late) => Err(timed_out(broker)),
         Err(LaneError::Closed) => Err(sync_busy()),
-        Err(error @ LaneError::Panicked) => Err(internal().because(error)),
+        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
 }
 

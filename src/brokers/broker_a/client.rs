@@ -132,6 +132,12 @@ impl BrokerA {
         ]
     }
 
+    /// Whether the settings have what it takes to log in.
+    pub fn has_app(&self) -> bool {
+        let keys = self.keys.load();
+        keys.api_key.is_some() && keys.api_secret.is_some()
+    }
+
     /// Counts of users' syncs.
     pub fn sync_counts(&self) -> SyncCounts {
         self.portfolios.counts()
@@ -185,7 +191,7 @@ impl BrokerA {
         let now = self.clock.now();
         // A login time by which a fresh token were expired already is somebody's wrong clock.
         let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);
-        self.token.set(login.access_token, key.clone(), login_at);
+        self.token.activate(login.access_token, key.clone(), login_at);
         tracing::info!("broker A token activated");
         Ok(self.token.status(now))
     }

@@ -276,29 +276,60 @@ struct WirePosition {
     #[serde(default)]
     pnl: Number,
     #[serde(default)]
-    realised: Number,
+    buy_quantity: Number,
     #[serde(default)]
-    unrealised: Number,
+    sell_quantity: Number,
+}
+
+impl WirePosition {
+    /// The realised and the unrealised part of `pnl`, each where the row tells it. The broker's own
+    /// fields of these names do not: it leaves the gain of a closed position in `unrealised`.
+    fn split(&self, quantity: Decimal, multiplier: Decimal) -> (Option<Decimal>, Option<Decimal>) {
+        let pnl = self.pnl.0;
+        if quantity.is_zero() {
+            return (pnl, Some(Decimal::ZERO));
+        }
+        let (Some(bought), Some(sold)) = (self.buy_quantity.0, self.sell_quantity.0) else {
+            return (None, None);
+        };
+        if bought.checked_sub(sold) != Some(quantity) {
+            return (None, None);
+        }
+        if bought.is_zero() || sold.is_zero() {
+            return (Some(Decimal::ZERO), pnl);
+        }
+        // Partly closed: the average price is that of the quantity that is left.
+        let unrealised = || {
+            let gain = self.last_price.price()?.checked_sub(self.average_price.price()?)?;
+            gain.checked_mul(quantity)?.checked_mul(multiplier)
+        };
+        let unrealised = unrealised();
+        let realised = pnl.zip(unrealised).and_then(|(pnl, open)| pnl.checked_sub(open));
+        (realised, unrealised)
+    }
 }
 
 fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
     if ![&row.tradingsymbol, &row.exchange, &row.product].into_iter().all(|text| named(text)) {
         return None;
     }
+    let quantity = row.quantity.0?;
+    let multiplier = row.multiplier.price().unwrap_or(Decimal::ONE);
+    let (realised, unrealised) = row.split(quantity, multiplier);
     Some(Position {
         broker: Broker::A,
         kind,
         exchange: row.exchange,
         tradingsymbol: row.tradingsymbol,
         product: row.product,
-        quantity: row.quantity.0?,
-        multiplier: row.multiplier.price().unwrap_or(Decimal::ONE),
+        quantity,
+        multiplier,
         average_price: row.average_price.price(),
         last_price: row.last_price.price(),
         close_price: row.close_price.price(),
         pnl: row.pnl.0,
-        realised: row.realised.0,
-        unrealised: row.unrealised.0,
+        realised,
+        unrealised,
         unresolved: false,
     })
 }

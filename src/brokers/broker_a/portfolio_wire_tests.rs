@@ -93,6 +93,45 @@ fn the_official_positions_with_closed_rows_and_both_lists() {
     assert_eq!(lead.unwrap().close_price, None);
     let pnl: Decimal = of(PositionKind::Net).filter_map(|row| row.pnl).sum();
     assert_eq!(pnl, number("799"));
+    // The samples have all of it in `unrealised`.
+    let split = |row: &Position| (row.realised.unwrap(), row.unrealised.unwrap());
+    assert_eq!(split(gold), (number("801"), Decimal::ZERO));
+    // One bought back of four sold at 23,340: 23,340 - 23,388, and 3 x (23,340 - 23,355).
+    assert_eq!(split(short), (number("-48"), number("-45")));
+    for row in &rows {
+        let (realised, unrealised) = split(row);
+        assert_eq!(Some(realised + unrealised), row.pnl, "{}", row.tradingsymbol);
+        assert!(unrealised.is_zero() || !row.quantity.is_zero());
+    }
+}
+
+#[test]
+fn a_gain_is_split_only_where_the_row_tells_how() {
+    let split = |members: &str| {
+        let body = format!(
+            r#"{{"status":"success","data":{{"day":[],"net":[{{"tradingsymbol":"X",
+            "exchange":"NSE","product":"MIS","realised":1,"unrealised":2,{members}}}]}}}}"#
+        );
+        let row = positions(&reply(200, body.as_bytes())).unwrap().remove(0);
+        (row.realised, row.unrealised)
+    };
+    let some = |text| Some(number(text));
+    for (members, expected) in [
+        (r#""quantity":0,"pnl":-2.5"#, (some("-2.5"), some("0"))),
+        (r#""quantity":0"#, (None, some("0"))),
+        (r#""quantity":4,"pnl":7"#, (None, None)),
+        (r#""quantity":4,"pnl":7,"buy_quantity":4,"sell_quantity":0"#, (some("0"), some("7"))),
+        (r#""quantity":-4,"pnl":7,"buy_quantity":0,"sell_quantity":4"#, (some("0"), some("7"))),
+        (r#""quantity":4,"pnl":7,"buy_quantity":9,"sell_quantity":4"#, (None, None)),
+        (r#""quantity":4,"pnl":7,"buy_quantity":5,"sell_quantity":1"#, (None, None)),
+        (
+            r#""quantity":4,"pnl":7,"buy_quantity":5,"sell_quantity":1,"multiplier":10,
+            "average_price":100,"last_price":100.25"#,
+            (some("-3"), some("10")),
+        ),
+    ] {
+        assert_eq!(split(members), expected, "{members}");
+    }
 }
 
 #[test]

@@ -89,6 +89,11 @@ impl BrokerB {
         self.session.status(self.clock.now())
     }
 
+    /// The server's own session.
+    pub fn session(&self) -> &SharedToken {
+        &self.session
+    }
+
     /// Every class of calls, for metrics.
     pub fn readings(&self) -> Vec<ClassReading> {
         vec![self.errands.reading()]
@@ -115,7 +120,7 @@ impl BrokerB {
         let errand = self.errands.begin(key, 1)?;
         let (session, _) = self.exchange(&errand, key, api_session)?;
         let now = self.clock.now();
-        self.session.set(session, key.clone(), now);
+        self.session.activate(session, key.clone(), now);
         tracing::info!("broker B session activated");
         Ok(self.session.status(now))
     }

@@ -148,7 +148,7 @@ fn position(row: &PositionRow) -> Result<Position, SyncError> {
         close_price: None,
         pnl,
         realised: None,
-        unrealised: pnl,
+        unrealised: if quantity.is_zero() { Some(Decimal::ZERO) } else { pnl },
         unresolved: !derivative,
     })
 }

@@ -9,6 +9,18 @@ use crate::base::{Quote, Symbol};
 /// the two counts before the symbol's shared text.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<Symbol>() + 2 * size_of::<usize>();
 
+/// What the cache knows of a symbol, as a copy that may be kept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Peek {
+    Known {
+        quote: Quote,
+        stale: bool,
+    },
+    /// Looked up lately and known to no source.
+    Unknown,
+    Missing,
+}
+
 pub(super) struct Entry {
     pub(super) state: State,
     /// Second, counted from 1, in which a client last asked; 0: never.

@@ -184,7 +184,14 @@ fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     let health = &said.health;
     let mut found: Vec<Trouble> = time_apart(&health.clock).into_iter().collect();
     let clock_explains = !found.is_empty();
-    let feeds = feeds(&health.feeds.broker_a, &health.feeds.public);
+    let mut feeds = feeds(&health.feeds.broker_a, &health.feeds.public);
+    if tokens.iter().any(|token| token.broker == "a" && token.state == "valid") {
+        // Given since health was made, a second ago at most.
+        let old = ["broker_a_token_missing", "broker_a_token_dead"];
+        for trouble in feeds.iter_mut().filter(|trouble| old.contains(&trouble.name)) {
+            *trouble = cures::TOKEN_TAKEN_A.told("");
+        }
+    }
     found.extend(feeds.into_iter().filter(|trouble| {
         // Their cures would send the operator the wrong way.
         let silent = ["feeds_dead", "broker_a_fails", "public_fails"];
@@ -217,7 +224,7 @@ fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
     }
     found.extend(health.lanes.iter().filter_map(lane));
     found.extend(log(&health.log));
-    found.extend(clock(said, config));
+    found.extend(clock(said));
     let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
     if health.status != "ok" && !explained {
         let row = cures::UNEXPLAINED.told(&plain(&health.status));
@@ -303,12 +310,13 @@ fn time_apart(clock: &Clock) -> Option<Trouble> {
     Some(cures::TIME_APART.told(&seen))
 }
 
-fn clock(said: &Said, config: &Config) -> Option<Trouble> {
+fn clock(said: &Said) -> Option<Trouble> {
     let off_s = said.service_now?.duration_since(said.here_now).as_secs();
     if off_s.abs() <= CLOCK_OFF_MAX_S {
         return None;
     }
-    let row = if config.now.is_some() { &cures::CLOCK_SET } else { &cures::CLOCK_OFF };
+    let set = said.health.clock.set;
+    let row = if set { &cures::CLOCK_SET } else { &cures::CLOCK_OFF };
     let sign = if off_s < 0 { "-" } else { "+" };
     Some(row.told(&format!("{sign}{}", span(off_s.unsigned_abs()))))
 }

@@ -55,7 +55,7 @@ public    standby
 token a   valid; 19 h 0 min left, until 2026-11-21 06:00 IST
 token b   none
 store     ok; 3 writes, 0 refused
-warmers   index ok, quotes ok, instruments ok, persist ok, close ok, signals ok
+warmers   ok: index, quotes, instruments, persist, close, signals
 caches    27 quotes, 98 % hits; 0 users, no hits; level 2 sqlite, 0 errors
 ";
     let text = screen(&facts, Colours::Off);
@@ -76,10 +76,10 @@ fn each_word_of_health_has_its_trouble() {
         degraded.replace("{\"state\":\"standby\"}", &format!("{{\"state\":\"{state}\"}}"))
     };
     for (health, expected) in [
-        (broker_a("no_token"), "broker_a_token_missing"),
-        (broker_a("token_dead"), "broker_a_token_dead"),
+        // As the default's token is valid, the feed has not noticed yet.
+        (broker_a("no_token"), "broker_a_new_token"),
+        (broker_a("token_dead"), "broker_a_new_token"),
         (broker_a("no_permission"), "broker_a_no_market_data"),
-        (broker_a("off"), "broker_a_off"),
         (broker_a("open"), "broker_a_fails"),
         (broker_a("hanging"), "broker_a_fails"),
         (broker_a("mute"), "broker_a_fails"),
@@ -102,7 +102,15 @@ fn each_word_of_health_has_its_trouble() {
         let facts = facts(said(&health));
         assert_eq!((facts.status, names(&facts)), ("degraded", vec![expected]), "{health}");
     }
+    for (state, expected) in
+        [("no_token", "broker_a_token_missing"), ("token_dead", "broker_a_token_dead")]
+    {
+        let mut said = said(&broker_a(state));
+        said.token_a = Token { initialized: state == "token_dead", valid: false, expires_at: None };
+        assert_eq!(names(&facts(said)), [expected]);
+    }
     for (health, expected) in [
+        (broker_a("off"), "broker_a_off"),
         (public("failing"), "public_fails"),
         (
             degraded.replace("\"instruments\":\"ok\"", "\"instruments\":\"failing\""),
@@ -123,7 +131,9 @@ fn two_dead_feeds_are_one_story_told_first() {
         .replace("\"status\":\"ok\"", "\"status\":\"down\"")
         .replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"token_dead\"}")
         .replace("{\"state\":\"standby\"}", "{\"state\":\"failing\",\"failure\":\"no route\"}");
-    let facts = facts(said(&health));
+    let mut said = said(&health);
+    said.token_a.valid = false;
+    let facts = facts(said);
     assert_eq!(facts.status, "down");
     assert_eq!(names(&facts), ["feeds_dead", "broker_a_token_dead", "public_fails"]);
     let link = "https://kite.zerodha.com/connect/login?v=3&api_key=keya";
@@ -160,9 +170,10 @@ fn a_clock_that_is_off_is_told_unless_it_was_set() {
     }
     let mut said = said(OK);
     said.here_now = now() - jiff::SignedDuration::from_hours(2);
-    let facts = facts_with(said, &Config { now: Some(now()), ..Config::default() });
+    said.health.clock.set = true;
+    let facts = facts(said);
     assert_eq!((facts.status, names(&facts)), ("ok", vec!["clock_set"]));
-    assert!(facts.troubles[0].cause.ends_with("by +2 h 0 min"), "{}", facts.troubles[0].cause);
+    assert!(facts.troubles[0].cause.contains("+2 h 0 min"), "{}", facts.troubles[0].cause);
 }
 
 #[test]

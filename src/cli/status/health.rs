@@ -115,6 +115,7 @@ pub struct Log {
 #[serde(default)]
 pub struct Clock {
     pub ahead_of_exchange_ms: Option<i64>,
+    pub set: bool,
 }
 
 /// `GET /brokera/status`, `GET /brokerb/status`.

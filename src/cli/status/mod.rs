@@ -19,7 +19,7 @@ use self::health::Health;
 use self::screen::{Colours, screen};
 use super::cures::{self, Severity, Trouble};
 use super::loopback::{Answer, Target};
-use super::operator::{plain, print, refuse, settings, with_service};
+use super::operator::{plain, print, refuse, service, with_running_service};
 use crate::base::Clock;
 use crate::config::Config;
 use crate::market::MarketCalendar;
@@ -30,12 +30,10 @@ const TIMEOUT: Duration = Duration::from_millis(3_000);
 
 /// Its part of the command line.
 pub fn command() -> Command {
-    let url = Arg::new("url").long("url").value_name("URL");
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
-    with_service(
+    with_running_service(
         Command::new("status")
             .about("How the running service is, what is wrong, and what to do")
-            .arg(url.help("Ask here instead of where the settings say it listens"))
             .arg(json.help("Write one JSON document"))
             .after_help(format!(
                 "0 is ok, 1 degraded (something needs you), 2 down or not reachable.\n\n{}",
@@ -46,14 +44,9 @@ pub fn command() -> Command {
 
 /// Asks, prints, and says by the exit code how it is.
 pub fn run(matches: &ArgMatches) -> ExitCode {
-    let config = match settings(matches) {
-        Ok(config) => config,
+    let (config, target) = match service(matches) {
+        Ok(meant) => meant,
         Err(code) => return code,
-    };
-    let url = matches.get_one::<String>("url").map(String::as_str);
-    let target = match Target::of(url, &config.http.listen) {
-        Ok(target) => target,
-        Err(why) => return refuse(&why, Exit::Usage),
     };
     let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
         Ok(calendar) => calendar,

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::facts::{Facts, Service, TokenFacts};
-use super::health::Feed;
+use super::health::{Feed, Warmers};
 use crate::cli::cures::{Severity, Trouble};
 use crate::cli::operator::span;
 
@@ -66,19 +66,7 @@ fn rows(service: &Service) -> Vec<String> {
         "store",
         &format!("{}; {} writes, {} refused", store.state, store.writes, store.refused),
     ));
-    let warmers = &service.warmers;
-    lines.push(row(
-        "warmers",
-        &format!(
-            "index {}, quotes {}, instruments {}, persist {}, close {}, signals {}",
-            warmers.index,
-            warmers.quotes,
-            warmers.instruments,
-            warmers.persist,
-            warmers.close,
-            warmers.signals
-        ),
-    ));
+    lines.push(row("warmers", &warmers(&service.warmers)));
     let caches = &service.caches;
     lines.push(row(
         "caches",
@@ -100,6 +88,27 @@ fn rows(service: &Service) -> Vec<String> {
         lines.push(row("lanes", &lanes.collect::<Vec<_>>().join("; ")));
     }
     lines
+}
+
+/// By state, those that are well last: `paused: close; ok: index, quotes`.
+fn warmers(warmers: &Warmers) -> String {
+    let Warmers { index, quotes, instruments, persist, close, signals } = warmers;
+    let all = [
+        ("index", index),
+        ("quotes", quotes),
+        ("instruments", instruments),
+        ("persist", persist),
+        ("close", close),
+        ("signals", signals),
+    ];
+    let mut states: Vec<&str> = all.iter().map(|(_, state)| state.as_str()).collect();
+    states.sort_by_key(|state| (*state == "ok", *state));
+    states.dedup();
+    let in_state = |state: &str| {
+        let names = all.iter().filter(|(_, is)| *is == state).map(|(name, _)| *name);
+        format!("{state}: {}", names.collect::<Vec<_>>().join(", "))
+    };
+    states.into_iter().map(in_state).collect::<Vec<_>>().join("; ")
 }
 
 fn market(service: &Service) -> String {

@@ -60,6 +60,7 @@ pub(super) fn feed_state(scheduler: &Scheduler, slot: &FeedSlot, now_mono_ms: u6
         Readiness::Off => return "off",
         Readiness::NoPermission => return "no_permission",
         Readiness::NoToken if status.initialized => return "token_dead",
+        Readiness::NoToken if !scheduler.parts.broker_a.has_app() => return "off",
         Readiness::NoToken => return "no_token",
         Readiness::Open(_) => return "open",
         _ if is_broker_a && status.no_permission => return "no_permission",

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::base::{Source, ist};
-use crate::market::MarketCalendar;
+use crate::market::{MarketCalendar, Phase};
 use crate::warm::close::margin;
 
 /// Sessions kept: the window of confidence (504), its horizon, what the functions look back at, and
@@ -22,6 +22,15 @@ pub fn settled_date(calendar: &MarketCalendar, source: Source, now: Timestamp) -
         Some(close) if now.duration_since(close) >= margin(source) => Some(today),
         _ => calendar.previous_trading_date(today),
     }
+}
+
+/// The date whose candle is running, or has run and not settled: today, once continuous trading can
+/// have begun. `None` on days without a session and before it.
+pub fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
+    let today = ist::zoned(now).date();
+    let has_opened = calendar.opens(today)? <= now;
+    let trades = calendar.status(now).phase != Phase::PreOpen;
+    (has_opened && trades).then_some(today)
 }
 
 /// The first session of a whole history that ends at `to`.
@@ -72,6 +81,25 @@ mod tests {
             (a, "2027-02-01T12:00:00+05:30", None),
         ] {
             assert_eq!(settled(source, now).as_deref(), expected, "{source:?} {now}");
+        }
+    }
+
+    #[test]
+    fn a_candle_runs_from_continuous_trading_on() {
+        for (now, expected) in [
+            ("2026-11-20T08:59:59+05:30", None),
+            ("2026-11-20T09:14:59+05:30", None),
+            ("2026-11-20T09:15:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T15:20:00+05:30", Some("2026-11-20")),
+            ("2026-11-20T15:36:00+05:30", Some("2026-11-20")),
+            // A Sunday evening's special session, a holiday, and a year without a list.
+            ("2026-11-08T12:00:00+05:30", None),
+            ("2026-11-08T18:30:00+05:30", Some("2026-11-08")),
+            ("2026-11-24T12:00:00+05:30", None),
+            ("2027-02-01T12:00:00+05:30", None),
+        ] {
+            let date = running_date(&MarketCalendar::embedded(), now.parse().unwrap());
+            assert_eq!(date.map(|date| date.to_string()).as_deref(), expected, "{now}");
         }
     }
 

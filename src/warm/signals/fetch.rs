@@ -46,11 +46,25 @@ pub(super) struct Call {
 }
 
 /// What the call under way is about.
-struct Asked {
-    at: usize,
-    whole: bool,
-    from: Date,
-    to: Date,
+pub(super) struct Asked {
+    pub(super) at: usize,
+    pub(super) purpose: Purpose,
+    pub(super) from: Date,
+    pub(super) to: Date,
+}
+
+impl Asked {
+    fn is_running(&self) -> bool {
+        self.purpose == Purpose::Running
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To be stored; all of the history, or what follows.
+    Stored { whole: bool },
+    /// A day that is not over, for a look.
+    Running,
 }
 
 impl Call {
@@ -62,9 +76,13 @@ impl Call {
         self.asked.is_some()
     }
 
-    /// The symbol of the call under way, by its place.
+    /// The symbol whose stored candles the call under way is about, by its place.
     pub(super) fn symbol(&self) -> Option<usize> {
-        self.asked.as_ref().map(|asked| asked.at)
+        self.asked.as_ref().filter(|asked| !asked.is_running()).map(|asked| asked.at)
+    }
+
+    pub(super) fn asks_running(&self) -> bool {
+        self.asked.as_ref().is_some_and(Asked::is_running)
     }
 }
 
@@ -91,7 +109,18 @@ impl SignalsWarmer {
         if ready(source, usual) != Availability::Ready {
             return;
         }
-        let Some(at) = self.next_symbol(source, date, usual, now_mono_ms) else { return };
+        let asked = match self.next_symbol(source, date, usual, now_mono_ms) {
+            Some(at) => self.missing(parts, source, at, date),
+            None => match self.next_running(parts, source, date, now_mono_ms) {
+                Some(asked) => asked,
+                None => return,
+            },
+        };
+        self.send(parts, source, asked, now_mono_ms, events);
+    }
+
+    /// The call for what is missing of a symbol up to `date`.
+    fn missing(&mut self, parts: &Parts, source: Source, at: usize, date: Date) -> Asked {
         let tracked = &mut self.tracked[at];
         tracked.in_flight = true;
         let whole = tracked.wants_whole(date, source);
@@ -99,10 +128,22 @@ impl SignalsWarmer {
             Some(last) if !whole => overlap_from(&parts.calendar, last),
             _ => window_from(&parts.calendar, date),
         };
-        let symbol = tracked.symbol.clone();
+        Asked { at, purpose: Purpose::Stored { whole }, from, to: date }
+    }
+
+    fn send(
+        &mut self,
+        parts: &Parts,
+        source: Source,
+        asked: Asked,
+        now_mono_ms: u64,
+        events: &Sender<Event>,
+    ) {
+        let symbol = self.tracked[asked.at].symbol.clone();
         let token = self.tokens.of(&symbol);
+        let (from, to) = (asked.from, asked.to);
         let call = self.call_mut(source);
-        call.asked = Some(Asked { at, whole, from, to: date });
+        call.asked = Some(asked);
         call.asked_mono_ms = Some(now_mono_ms);
         let as_event: fn(Option<_>) -> Event = match source {
             Source::BrokerA => |outcome| candles_event(Source::BrokerA, outcome),
@@ -119,11 +160,9 @@ impl SignalsWarmer {
         let _ = lane.submit(deadline_ms, move || {
             report.outcome = match (source, token, public) {
                 (Source::BrokerA, Some(token), _) => {
-                    Some(broker_a.daily_candles(token, from, date).map(Some))
+                    Some(broker_a.daily_candles(token, from, to).map(Some))
                 }
-                (Source::Public, _, Some(public)) => {
-                    Some(public.daily_candles(&symbol, from, date))
-                }
+                (Source::Public, _, Some(public)) => Some(public.daily_candles(&symbol, from, to)),
                 _ => Some(Ok(None)),
             };
             drop(report);
@@ -181,7 +220,10 @@ impl SignalsWarmer {
     pub fn take(&mut self, fetched: Fetched, now_mono_ms: u64) {
         let source = fetched.source;
         let call = self.call_mut(source);
-        let Some(Asked { at, whole, from, to }) = call.asked.take() else { return };
+        let Some(Asked { at, purpose, from, to }) = call.asked.take() else { return };
+        let Purpose::Stored { whole } = purpose else {
+            return self.take_running(at, to, fetched, now_mono_ms);
+        };
         let failure = match fetched.outcome {
             Some(Ok(Some(read))) => {
                 call.failure = None;
@@ -214,11 +256,8 @@ impl SignalsWarmer {
     }
 
     fn failed(&mut self, source: Source, at: usize, error: Option<&FeedError>, now_mono_ms: u64) {
-        let text = error.map_or("the call was lost".to_owned(), ToString::to_string);
-        let (tracked, call) = match source {
-            Source::BrokerA => (&mut self.tracked[at], &mut self.broker_a),
-            Source::Public => (&mut self.tracked[at], &mut self.public),
-        };
+        let text = text_of(error);
+        let tracked = &mut self.tracked[at];
         match error {
             // Pace, circuit or token: asked again when it is ready.
             Some(FeedError::NotReady(_)) => return,
@@ -234,10 +273,16 @@ impl SignalsWarmer {
             ) => {}
             _ => tracked.failed(source, false, now_mono_ms),
         }
+        self.rest(source, at, text, now_mono_ms);
+    }
+
+    /// After a call that failed as such its feed has a rest.
+    pub(super) fn rest(&mut self, source: Source, at: usize, text: String, now_mono_ms: u64) {
+        let symbol = self.tracked[at].symbol.clone();
+        let call = self.call_mut(source);
         call.rests_until_mono_ms = now_mono_ms + FAILED_RETRY_MS;
         if call.failure.as_ref() != Some(&text) {
-            let symbol = tracked.symbol.as_str();
-            tracing::warn!(source = source.as_str(), symbol, error = %text, "no candles");
+            tracing::warn!(source = source.as_str(), %symbol, error = %text, "no candles");
         }
         call.failure = Some(text);
     }
@@ -251,7 +296,11 @@ impl SignalsWarmer {
     /// Milliseconds until broker A's pace lets the next call out, while there are some to make.
     pub fn wait_ms(&self, parts: &Parts) -> u64 {
         let Some(date) = self.target else { return u64::MAX };
-        if self.broker_a.is_asking() || self.tracked.iter().all(|t| t.is_settled(date)) {
+        let nothing_left = || {
+            let settled = self.tracked.iter().all(|tracked| tracked.is_settled(date));
+            settled && self.provisional.next(Source::BrokerA).is_none()
+        };
+        if self.broker_a.is_asking() || nothing_left() {
             return u64::MAX;
         }
         match parts.broker_a.candles_readiness() {
@@ -267,12 +316,16 @@ impl SignalsWarmer {
         }
     }
 
-    fn call_mut(&mut self, source: Source) -> &mut Call {
+    pub(super) fn call_mut(&mut self, source: Source) -> &mut Call {
         match source {
             Source::BrokerA => &mut self.broker_a,
             Source::Public => &mut self.public,
         }
     }
+}
+
+pub(super) fn text_of(error: Option<&FeedError>) -> String {
+    error.map_or("the call was lost".to_owned(), ToString::to_string)
 }
 
 fn ready(source: Source, sources: Sources) -> Availability {
@@ -282,7 +335,7 @@ fn ready(source: Source, sources: Sources) -> Availability {
     }
 }
 
-fn of_readiness(readiness: Readiness) -> Availability {
+pub(super) fn of_readiness(readiness: Readiness) -> Availability {
     match readiness {
         Readiness::Ready => Availability::Ready,
         Readiness::Paced(_) => Availability::Soon,

@@ -2,51 +2,39 @@
 //! `signals`, which block and compute. Nothing of them outlives the job but what it returns.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use jiff::civil::Date;
 
 use super::due::window_from;
+use super::provisional::jobs::{Prepared, Refused};
+use super::record::{Closes, walk};
+use super::shelf::{Shelf, Shown, show};
 use crate::base::{Candle, Source, Symbol};
 use crate::brokers::DailyCandles;
-use crate::market::{MarketCalendar, PublishedJson};
-use crate::signals::evaluate::{History, Judged, Universe};
+use crate::market::MarketCalendar;
+use crate::signals::Direction;
+use crate::signals::evaluate::{History, Universe};
 use crate::signals::history::{Conflict, Suspected, Window, check, merge};
-use crate::signals::patterns::Key;
-use crate::signals::{Direction, HORIZON_SESSIONS, ListedSignal, Reliability, SignalList};
 use crate::store::{
-    CandleHistory, LedgerEntry, NewHistory, PublishedSignal, SignalOutcome, SignalStore,
-    SplitSuspicion, StoreError,
+    CandleHistory, NewHistory, PublishedSignal, SignalStore, SplitSuspicion, StoreError,
 };
 
 /// Sessions that a whole history may lack: the public provider leaves out about one in 600.
 const HOLES_MAX: usize = 6;
-/// Lines of the ledger read at a time.
-const LEDGER_PAGE: usize = 2_000;
 
 /// How a job ended well.
 pub enum Done {
     Loaded(Vec<CandleHistory>, Shown),
     Taken(Taken),
     Rebuilt(Shown),
-}
-
-/// What clients see now.
-pub struct Shown {
-    /// `None` before the first published date.
-    pub as_of: Option<Date>,
-    /// The snapshot's array.
-    pub top: Arc<str>,
-    pub signals: usize,
-}
-
-/// Where finished documents go.
-#[derive(Clone)]
-pub struct Shelf {
-    pub signals: Arc<PublishedJson>,
-    pub record: Arc<PublishedJson>,
-    pub list: Arc<ArcSwapOption<SignalList>>,
+    /// Running candles can be looked at.
+    Prepared(Prepared),
+    /// With what was found in them.
+    Found(Shown),
+    /// What was found could not be put on record, so it is not shown.
+    Refused(Refused),
+    /// Nothing provisional is shown any more.
+    Withdrawn(Shown),
 }
 
 /// Candles that a source sent, to be judged and stored.
@@ -203,7 +191,7 @@ pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Done, St
     if store.publish_signals(order.date, order.now_ms, symbols, signals)? {
         tracing::info!(date = %order.date, signals = count, symbols, "signals published");
     }
-    let candles: HashMap<&str, &[Candle]> =
+    let candles: Closes<'_> =
         histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
     let record = walk(store, &candles)?;
     Ok(Done::Rebuilt(show(store, &order.shelf, &record, order.now_ms)?))
@@ -241,90 +229,4 @@ fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
             })
         })
         .collect()
-}
-
-/// Reads the whole ledger page by page, writes the outcomes that `candles` tell now, and counts.
-fn walk(
-    store: &dyn SignalStore,
-    candles: &HashMap<&str, &[Candle]>,
-) -> Result<Reliability, StoreError> {
-    let mut record = Reliability::default();
-    let mut after = 0;
-    loop {
-        let page = store.ledger(after, LEDGER_PAGE)?;
-        let mut outcomes = Vec::new();
-        for mut entry in page.iter().cloned() {
-            if entry.outcome.is_none() {
-                let of_symbol = candles.get(entry.signal.symbol.as_str());
-                entry.outcome = of_symbol.and_then(|candles| outcome(&entry, candles));
-                outcomes.extend(entry.outcome.map(|outcome| (entry.id, outcome)));
-            }
-            record.count(entry.on, entry.signal.simulated, judged(&entry).as_ref());
-        }
-        if !outcomes.is_empty() {
-            store.keep_outcomes(outcomes)?;
-        }
-        match page.last() {
-            Some(last) if page.len() == LEDGER_PAGE => after = last.id,
-            _ => return Ok(record),
-        }
-    }
-}
-
-/// What became of a signal, once five more sessions of its symbol are there. Both closes are taken
-/// from the history as it stands: after a split the ledger's own close is in other shares.
-fn outcome(entry: &LedgerEntry, candles: &[Candle]) -> Option<SignalOutcome> {
-    let at = candles.binary_search_by_key(&entry.on, |candle| candle.date).ok()?;
-    let (from, to) = (candles[at], candles.get(at + HORIZON_SESSIONS)?);
-    let hit = direction(entry).is_hit(from.close_e4, to.close_e4);
-    let (from_close_e4, to_close_e4) = (from.close_e4, to.close_e4);
-    Some(SignalOutcome { judged_on: to.date, from_close_e4, to_close_e4, hit })
-}
-
-fn direction(entry: &LedgerEntry) -> Direction {
-    if entry.signal.bullish { Direction::Bullish } else { Direction::Bearish }
-}
-
-/// `None` while it is pending, and for a pattern that this program does not know any more.
-fn judged(entry: &LedgerEntry) -> Option<Judged> {
-    let PublishedSignal { confidence, base_rate, .. } = entry.signal;
-    let key = Key::from_name(&entry.signal.pattern)?;
-    let hit = entry.outcome?.hit;
-    Some(Judged { date: entry.on, key, confidence, base_rate, hit })
-}
-
-/// Puts the last published list and the record on the shelf. Compresses, so it belongs on a lane.
-fn show(
-    store: &dyn SignalStore,
-    shelf: &Shelf,
-    record: &Reliability,
-    now_ms: i64,
-) -> Result<Shown, StoreError> {
-    let as_of = store.signal_dates()?.map(|(_, last)| last);
-    shelf.record.publish(record.to_json(as_of), now_ms);
-    let Some(as_of) = as_of else {
-        return Ok(Shown { as_of: None, top: crate::market::no_signals(), signals: 0 });
-    };
-    let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
-    let list = SignalList { as_of, signals };
-    let mut body = Vec::new();
-    list.write_json(&mut body, |_| true);
-    shelf.signals.publish(body, now_ms);
-    let shown =
-        Shown { as_of: Some(as_of), top: list.top_json().into(), signals: list.signals.len() };
-    shelf.list.store(Some(Arc::new(list)));
-    Ok(shown)
-}
-
-fn listed(signal: PublishedSignal) -> ListedSignal {
-    ListedSignal {
-        symbol: signal.symbol,
-        pattern: signal.pattern,
-        direction: if signal.bullish { Direction::Bullish } else { Direction::Bearish },
-        confidence: signal.confidence,
-        samples: signal.dates,
-        hit_rate: signal.hit_rate,
-        base_rate: signal.base_rate,
-        simulated: signal.simulated,
-    }
 }

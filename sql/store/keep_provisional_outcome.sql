@@ -1,0 +1,3 @@
+INSERT INTO provisional_outcomes (provisional_id, judged_on, from_close_e4, to_close_e4, hit)
+VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (provisional_id) DO NOTHING

@@ -1,0 +1,126 @@
+//! Who has an export under way: one per user, and few large ones at once.
+//!
+//! Places are taken on the edge and weighed on the lane; the lock is held for a look-up. A place
+//! goes with the document and is given back where that is freed, once written or not: a client that
+//! reads slowly keeps its own place, and no second document.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::ops::Counter;
+
+/// Documents with more journal text than this count as large. What nearly everybody has is less, so
+/// that somebody who holds all large places keeps few others waiting.
+const LARGE_BYTES: usize = 256 * 1024;
+/// Large documents made or unsent at once, of some ten MiB each: what they may take of memory.
+const LARGE_AT_ONCE_MAX: usize = 4;
+
+/// The user's last export is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Underway;
+
+/// Too many large ones are not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowded;
+
+/// The places.
+#[derive(Default)]
+pub struct Exports {
+    /// Whether each is a large one.
+    users: Mutex<HashMap<i64, bool>>,
+    refused: Counter,
+}
+
+/// One user's place; dropping it gives it back.
+pub struct Place {
+    exports: Arc<Exports>,
+    user: i64,
+}
+
+impl Exports {
+    /// Takes the user's place.
+    ///
+    /// # Errors
+    /// [`Underway`].
+    pub fn begin(self: &Arc<Self>, user: i64) -> Result<Place, Underway> {
+        let mut users = self.users.lock();
+        if users.contains_key(&user) {
+            self.refused.increment();
+            return Err(Underway);
+        }
+        users.insert(user, false);
+        Ok(Place { exports: Arc::clone(self), user })
+    }
+
+    /// Exports refused since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.value()
+    }
+
+    /// Documents that are being made or written now.
+    pub fn underway(&self) -> usize {
+        self.users.lock().len()
+    }
+}
+
+impl Place {
+    /// Says how much journal text the document will have.
+    ///
+    /// # Errors
+    /// [`Crowded`] where that is much, and there are enough of those.
+    pub fn weigh(&self, journal_bytes: usize) -> Result<(), Crowded> {
+        if journal_bytes <= LARGE_BYTES {
+            return Ok(());
+        }
+        let mut users = self.exports.users.lock();
+        if users.values().filter(|large| **large).count() >= LARGE_AT_ONCE_MAX {
+            self.exports.refused.increment();
+            return Err(Crowded);
+        }
+        users.insert(self.user, true);
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.exports.users.lock().remove(&self.user);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_user_has_one_place() {
+        let exports = Arc::new(Exports::default());
+        let first = exports.begin(1).unwrap();
+        assert_eq!(exports.begin(1).err(), Some(Underway));
+        let other = exports.begin(2).unwrap();
+        assert_eq!((exports.underway(), exports.refused()), (2, 1));
+        drop(first);
+        let again = exports.begin(1).unwrap();
+        drop((other, again));
+        assert_eq!(exports.underway(), 0);
+    }
+
+    #[test]
+    fn large_ones_leave_room_for_small_ones() {
+        let exports = Arc::new(Exports::default());
+        let place = |user: i64| exports.begin(user).unwrap();
+        let mut large: Vec<Place> = (0..LARGE_AT_ONCE_MAX as i64).map(place).collect();
+        for place in &large {
+            place.weigh(LARGE_BYTES + 1).unwrap();
+        }
+        let last = place(99);
+        assert_eq!(last.weigh(LARGE_BYTES + 1), Err(Crowded));
+        assert_eq!((last.weigh(LARGE_BYTES), exports.refused()), (Ok(()), 1));
+        drop(large.pop());
+        assert_eq!(last.weigh(LARGE_BYTES + 1), Ok(()));
+        drop((large, last));
+        assert_eq!(exports.underway(), 0);
+    }
+}

@@ -1,0 +1,186 @@
+//! Tokens of the day over a restart: what a login gave is kept by the supervisor, in memory, for
+//! the next process of the unit. It never touches a disk. Without a supervisor nothing is kept.
+//!
+//! Main thread. A look each round compares what is kept with what is in force, so an activation
+//! never waits for it, and one that cannot be kept is still one.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Weak};
+
+use secrecy::SecretString;
+
+use crate::api::State;
+use crate::base::Broker;
+use crate::brokers::SharedToken;
+use crate::brokers::kept::{DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, TooLong, Unreadable};
+use crate::brokers::token::{Origin, Outdated, Token};
+use crate::config::Config;
+use crate::ops::{Inherited, memory_file, notify};
+
+/// What the supervisor calls a broker's token.
+fn name(broker: Broker) -> &'static str {
+    match broker {
+        Broker::A => "broker-a-token",
+        Broker::B => "broker-b-token",
+    }
+}
+
+fn shared(state: &State, broker: Broker) -> &SharedToken {
+    match broker {
+        Broker::A => &state.broker_a_token,
+        Broker::B => state.broker_b.session(),
+    }
+}
+
+/// What the supervisor has of a broker.
+#[derive(Debug)]
+enum Stored {
+    Nothing,
+    /// What the process before had it keep.
+    OfBefore,
+    /// This one, or nothing because that failed, which was told.
+    Of(Weak<Token>),
+}
+
+/// What the settings say about a broker's token now.
+struct InForce<'a> {
+    api_key: Option<&'a SecretString>,
+    token: Option<Fingerprint>,
+}
+
+impl<'a> InForce<'a> {
+    fn of(config: &'a Config, broker: Broker) -> Self {
+        match broker {
+            Broker::A => Self {
+                api_key: config.broker_a.api_key.as_ref(),
+                token: config.broker_a.access_token.as_ref().map(Fingerprint::of),
+            },
+            Broker::B => Self { api_key: config.broker_b.api_key.as_ref(), token: None },
+        }
+    }
+}
+
+/// Why a token that was kept is not used. Holds nothing of it.
+#[derive(Debug, thiserror::Error)]
+enum NotTaken {
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Unreadable(#[from] Unreadable),
+    #[error("it is of another broker")]
+    OtherBroker,
+    #[error("{0}")]
+    Outdated(#[from] Outdated),
+}
+
+/// Why a token is not kept.
+#[derive(Debug, thiserror::Error)]
+enum NotKept {
+    #[error("{0}")]
+    TooLong(#[from] TooLong),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// The tokens that the process before left, not looked into yet.
+pub struct Left([(Broker, Option<OwnedFd>); 2]);
+
+impl Left {
+    /// Takes them out of what was passed.
+    pub fn claim(inherited: &mut Inherited) -> Self {
+        Self(Broker::ALL.map(|broker| (broker, inherited.claim(name(broker)))))
+    }
+}
+
+/// Keeps tokens for the next process.
+#[derive(Debug)]
+pub struct Handover {
+    slots: [(Broker, Stored); 2],
+    supervised: bool,
+    /// Of broker A, the only one whose token the settings can have.
+    settings_token: Option<Fingerprint>,
+}
+
+impl Handover {
+    /// Puts in force what was left, as far as the settings allow. Before anything asks for a token.
+    pub fn take_over(left: Left, config: &Config, state: &State) -> Self {
+        let slots = left.0.map(|(broker, file)| {
+            let Some(file) = file else { return (broker, Stored::Nothing) };
+            match taken_over(broker, file, config, state) {
+                Ok(()) => {
+                    tracing::info!(broker = broker.name(), "token kept over the restart");
+                }
+                Err(reason) => {
+                    tracing::warn!(broker = broker.name(), %reason, "kept token not used");
+                }
+            }
+            (broker, Stored::OfBefore)
+        });
+        let settings_token = InForce::of(config, Broker::A).token;
+        Self { slots, supervised: notify::supervised(), settings_token }
+    }
+
+    /// Settings that were put in force while running.
+    pub fn note_settings(&mut self, config: &Config) {
+        self.settings_token = InForce::of(config, Broker::A).token;
+    }
+
+    /// Has the supervisor keep what is in force now, and drop what is not any more.
+    ///
+    /// What the process before left is kept anew: pages belong to the memory group of the process
+    /// that wrote them, and only that of the running one is known to stay out of swap.
+    pub fn go(&mut self, state: &State) {
+        if !self.supervised {
+            return;
+        }
+        let now = state.clock.now();
+        for (broker, stored) in &mut self.slots {
+            let token = shared(state, *broker).valid(now);
+            let token = token.filter(|token| token.origin() == Origin::Login);
+            let same = match (&token, &stored) {
+                (Some(token), Stored::Of(kept)) => kept.as_ptr() == Arc::as_ptr(token),
+                (None, Stored::Nothing) => true,
+                _ => false,
+            };
+            if same {
+                continue;
+            }
+            if !matches!(stored, Stored::Nothing)
+                && let Err(error) = notify::forget(name(*broker))
+            {
+                tracing::warn!(%error, broker = broker.name(), "old token stays kept");
+            }
+            *stored = token.as_ref().map_or(Stored::Nothing, |token| {
+                if let Err(error) = keep(*broker, token, self.settings_token) {
+                    tracing::warn!(%error, broker = broker.name(), "token not kept for a restart");
+                }
+                Stored::Of(Arc::downgrade(token))
+            });
+        }
+    }
+}
+
+fn taken_over(
+    broker: Broker,
+    file: OwnedFd,
+    config: &Config,
+    state: &State,
+) -> Result<(), NotTaken> {
+    let document = memory_file::read(file, DOCUMENT_BYTES_MAX)?;
+    let kept = KeptToken::decode(&document)?;
+    if kept.broker != broker {
+        return Err(NotTaken::OtherBroker);
+    }
+    let InForce { api_key, token } = InForce::of(config, broker);
+    shared(state, broker).take_over(kept, state.clock.now(), api_key, token)?;
+    Ok(())
+}
+
+fn keep(broker: Broker, token: &Token, settings: Option<Fingerprint>) -> Result<(), NotKept> {
+    let settings_token = settings.filter(|_| broker == Broker::A);
+    let document = token.to_keep(broker, settings_token).encode()?;
+    let file = memory_file::sealed(name(broker), &document)?;
+    notify::keep(name(broker), file.as_fd())?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! What each variant is, when one that a client has is not sent again, and what a date changes.
+
+use std::io::Read;
+
+use super::*;
+
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const MANNER: Manner =
+    Manner { cache_control: "no-cache", vary: "Accept-Encoding", compressed_from_bytes: 1_000 };
+const CODINGS: [(Coding, &str); 3] =
+    [(Coding::Br, "br"), (Coding::Gzip, "gzip"), (Coding::Identity, "identity")];
+
+fn body() -> Vec<u8> {
+    br#"{"index1_price":24321.88,"signals":[],"sectors":[]}"#.repeat(30)
+}
+
+fn headers(prepared: &Prepared) -> &str {
+    std::str::from_utf8(prepared.headers()).unwrap()
+}
+
+fn decoded(coding: Coding, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    match coding {
+        Coding::Br => {
+            ::brotli::BrotliDecompress(&mut &body[..], &mut out).unwrap();
+        }
+        Coding::Gzip => {
+            flate2::read::GzDecoder::new(body).read_to_end(&mut out).unwrap();
+        }
+        Coding::Identity => out.extend_from_slice(body),
+    }
+    out
+}
+
+#[test]
+fn every_variant_decodes_and_has_its_304() {
+    let json = body();
+    let current = Variants::new(&json, &MANNER, Some(DATE));
+    for (coding, accept) in CODINGS {
+        let full = current.select(Some(accept.as_bytes()), Some(b"\"other\""));
+        assert_eq!(decoded(coding, full.body()), json, "{accept}");
+        let encoding = format!("Content-Encoding: {accept}\r\n");
+        assert_eq!(headers(full).contains(&encoding), coding != Coding::Identity);
+        assert_eq!(full.body().len() < json.len(), coding != Coding::Identity);
+
+        let etag = current.etag(coding).to_owned();
+        assert!(headers(full).contains(&format!("ETag: {etag}\r\n")));
+        let unchanged = current.select(Some(accept.as_bytes()), Some(etag.as_bytes()));
+        assert_eq!(unchanged.status_line(), b"HTTP/1.1 304 Not Modified\r\n");
+        assert_eq!(
+            headers(unchanged),
+            format!(
+                "Date: {DATE}\r\nETag: {etag}\r\n\
+                 Cache-Control: no-cache\r\nVary: Accept-Encoding\r\n\r\n"
+            )
+        );
+        assert!(unchanged.body().is_empty());
+        // Another variant's tag does not count.
+        for (other, other_accept) in CODINGS {
+            let hit = current.select(Some(other_accept.as_bytes()), Some(etag.as_bytes()));
+            assert_eq!(hit.body().is_empty(), other == coding, "{accept} {other_accept}");
+        }
+    }
+}
+
+#[test]
+fn a_small_body_is_not_compressed() {
+    let small = Variants::new(b"{}", &MANNER, None);
+    for (coding, accept) in CODINGS {
+        let answer = small.select(Some(accept.as_bytes()), None);
+        assert_eq!(answer.body(), b"{}");
+        assert!(!headers(answer).contains("Content-Encoding") && !headers(answer).contains("Date"));
+        assert_eq!(small.etag(coding), small.etag(Coding::Identity));
+    }
+    assert!(small.bytes() < Variants::new(&body(), &MANNER, None).bytes());
+}
+
+#[test]
+fn another_date_changes_nothing_else() {
+    let json = body();
+    let old = Variants::new(&json, &MANNER, Some(DATE));
+    let later = DATE.replace("37", "38");
+    let new = old.redated(&MANNER, &later);
+    for (_, accept) in CODINGS {
+        for tags in [None, Some(&b"*"[..])] {
+            let of = |variants: &Variants| {
+                let answer = variants.select(Some(accept.as_bytes()), tags);
+                (headers(answer).to_owned(), answer.body().to_vec())
+            };
+            let (before, after) = (of(&old), of(&new));
+            assert_eq!((before.0.replace(DATE, &later), before.1), after);
+        }
+    }
+    assert_eq!(old.bytes(), new.bytes());
+}

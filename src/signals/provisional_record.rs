@@ -1,0 +1,161 @@
+//! How signals of unfinished candles did: what became of them at the official close, and five
+//! sessions later. Pure sums, never mixed with those of complete signals.
+
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::PROVISIONAL_MEANING;
+use super::evaluate::{Judged, Scores};
+use super::list::four_places;
+use super::reliability::Brier;
+
+/// What the finished candle said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The date's complete list is still to come.
+    Pending,
+    Confirmed,
+    Vanished,
+    /// It never came: candles could not be had until the next date was due.
+    Unlisted,
+}
+
+/// Counts of one kind of them, real or simulated.
+#[derive(Debug, Clone, Default)]
+struct Kind {
+    published: u64,
+    confirmed: u64,
+    vanished: u64,
+    unlisted: u64,
+    since: Option<Date>,
+    said: Scores,
+    base: Scores,
+}
+
+/// Sums over their ledger, to be fed line by line.
+#[derive(Debug, Clone, Default)]
+pub struct ProvisionalRecord {
+    real: Kind,
+    simulated: Kind,
+}
+
+/// Part of the record's document.
+#[derive(Serialize)]
+pub(super) struct Part {
+    /// First date with one.
+    since: Option<String>,
+    published: u64,
+    confirmed: u64,
+    vanished: u64,
+    pending: u64,
+    unlisted: u64,
+    judged: u64,
+    hits: u64,
+    hit_rate: Option<f64>,
+    mean_confidence: Option<f64>,
+    brier: Brier,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
+    meaning: &'static str,
+}
+
+impl ProvisionalRecord {
+    /// Counts one that was shown.
+    pub fn count(&mut self, on: Date, simulated: bool, fate: Fate, judged: Option<&Judged>) {
+        let kind = if simulated { &mut self.simulated } else { &mut self.real };
+        kind.published += 1;
+        kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
+        match fate {
+            Fate::Pending => {}
+            Fate::Confirmed => kind.confirmed += 1,
+            Fate::Vanished => kind.vanished += 1,
+            Fate::Unlisted => kind.unlisted += 1,
+        }
+        if let Some(judged) = judged {
+            kind.said.count(judged, judged.confidence);
+            kind.base.count(judged, judged.base_rate);
+        }
+    }
+
+    /// `None` where none was ever shown. Simulated ones only where there are no others.
+    pub(super) fn part(&self) -> Option<Part> {
+        let simulated = self.real.published == 0;
+        let kind = if simulated { &self.simulated } else { &self.real };
+        let Kind { published, confirmed, vanished, unlisted, since, said, base } = kind;
+        let judged = said.signals;
+        let if_any = |share: f64| (judged > 0).then(|| four_places(share));
+        (*published > 0).then(|| Part {
+            since: since.map(|date| date.to_string()),
+            published: *published,
+            confirmed: *confirmed,
+            vanished: *vanished,
+            pending: published - confirmed - vanished - unlisted,
+            unlisted: *unlisted,
+            judged,
+            hits: said.hits,
+            hit_rate: if_any(said.hit_rate()),
+            mean_confidence: if_any(said.mean_confidence()),
+            brier: Brier::of(said, base),
+            simulated,
+            meaning: PROVISIONAL_MEANING,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sonic_rs::{JsonValueTrait, Value};
+
+    use super::*;
+    use crate::signals::Reliability;
+    use crate::signals::patterns::Key;
+
+    const DAY: Date = Date::constant(2026, 11, 20);
+
+    fn judged(confidence: f64, hit: bool) -> Judged {
+        let key = Key::from_name("bullish_engulfing").unwrap();
+        Judged { date: DAY, key, confidence, base_rate: 0.5, hit }
+    }
+
+    fn json(record: &Reliability) -> Value {
+        sonic_rs::from_slice(&record.to_json(Some(DAY))).unwrap()
+    }
+
+    #[test]
+    fn it_is_told_apart_and_only_where_there_is_something_to_tell() {
+        let mut record = Reliability::default();
+        record.count(DAY, false, Some(&judged(0.54, true)));
+        assert!(json(&record).get("provisional").is_none());
+        let without = json(&record);
+        let all = &mut record.provisional;
+        all.count(DAY, false, Fate::Confirmed, Some(&judged(0.54, false)));
+        all.count(DAY.yesterday().unwrap(), false, Fate::Vanished, Some(&judged(0.54, true)));
+        all.count(DAY, false, Fate::Vanished, None);
+        all.count(DAY, false, Fate::Unlisted, None);
+        all.count(DAY, false, Fate::Pending, None);
+        all.count(DAY, true, Fate::Confirmed, Some(&judged(0.9, true)));
+        let with = json(&record);
+        let part = &with["provisional"];
+        let count = |name: &str| part[name].as_u64().unwrap();
+        assert_eq!((count("published"), count("confirmed"), count("vanished")), (5, 1, 2));
+        assert_eq!((count("pending"), count("unlisted")), (1, 1));
+        assert_eq!((count("judged"), count("hits")), (2, 1));
+        assert_eq!(part["hit_rate"].as_f64(), Some(0.5));
+        assert_eq!(part["brier"]["confidence"].as_f64(), Some(0.2516));
+        assert_eq!(part["since"], "2026-11-19");
+        assert!(part.get("simulated").is_none());
+        for name in ["published", "judged", "pending", "hit_rate", "brier", "reliability", "since"]
+        {
+            assert_eq!(with[name], without[name], "{name} of complete signals is their own");
+        }
+    }
+
+    #[test]
+    fn simulated_ones_stand_in_until_there_are_others_and_say_so() {
+        let mut record = Reliability::default();
+        record.provisional.count(DAY, true, Fate::Pending, None);
+        assert_eq!(json(&record)["provisional"]["simulated"], true);
+        assert!(json(&record)["provisional"]["hit_rate"].is_null());
+        assert_eq!(json(&record)["published"].as_u64(), Some(0));
+    }
+}

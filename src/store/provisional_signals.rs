@@ -1,0 +1,79 @@
+//! The ledger of signals of unfinished candles. Runs on the store's threads, inside a transaction.
+//!
+//! Apart from the ledger of complete signals, and as append-only as that one.
+
+use jiff::civil::Date;
+use rusqlite::{Connection, params};
+
+use super::columns::{all, date, run};
+use super::condition::Failure;
+use super::signals::{direction, outcome_if_any, symbol};
+use super::{Completion, ProvisionalEntry, ProvisionalSignal};
+
+const KEEP: &str = include_str!("../../sql/store/keep_provisional_signal.sql");
+const LEDGER: &str = include_str!("../../sql/store/provisional_ledger.sql");
+pub(super) const KEEP_OUTCOME: &str = include_str!("../../sql/store/keep_provisional_outcome.sql");
+
+pub(super) fn keep(
+    file: &Connection,
+    on: Date,
+    seen_ms: i64,
+    signals: &[ProvisionalSignal],
+) -> Result<usize, Failure> {
+    let mut new = 0;
+    for signal in signals {
+        let row = params![
+            on.to_string(),
+            signal.symbol.as_str(),
+            signal.pattern,
+            direction(signal.bullish),
+            signal.confidence,
+            signal.dates,
+            signal.hit_rate,
+            signal.base_rate,
+            signal.price_e4,
+            seen_ms,
+            signal.simulated,
+        ];
+        new += run(file, KEEP, row)?;
+    }
+    Ok(new)
+}
+
+pub(super) fn page(
+    file: &Connection,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<ProvisionalEntry>, Failure> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    all(file, LEDGER, [after, limit], |row| {
+        let completion = match (row.get(16)?, row.get(17)?) {
+            (false, _) => Completion::Unknown,
+            (true, false) => Completion::Vanished,
+            (true, true) => Completion::Confirmed,
+        };
+        let signal = ProvisionalSignal {
+            symbol: symbol(row, 2)?,
+            pattern: row.get(3)?,
+            bullish: row.get::<_, String>(4)? == direction(true),
+            confidence: row.get(5)?,
+            dates: row.get(6)?,
+            hit_rate: row.get(7)?,
+            base_rate: row.get(8)?,
+            price_e4: row.get(9)?,
+            simulated: row.get(11)?,
+        };
+        Ok(ProvisionalEntry {
+            id: row.get(0)?,
+            on: date(row, 1)?,
+            signal,
+            first_seen_ms: row.get(10)?,
+            completion,
+            outcome: outcome_if_any(row)?,
+        })
+    })
+}
+
+#[cfg(test)]
+#[path = "provisional_signals_tests.rs"]
+mod tests;

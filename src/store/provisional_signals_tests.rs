@@ -1,0 +1,105 @@
+//! What was shown of a running day: once, for good, and beside what the finished one said.
+
+use jiff::civil::{Date, date};
+use rusqlite::Connection;
+
+use super::*;
+use crate::base::{Clock, Symbol};
+use crate::store::{PublishedSignal, SignalOutcome, SignalStore, SqliteStore};
+
+const DAY: Date = date(2026, 11, 20);
+
+fn fresh() -> (tempfile::TempDir, SqliteStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&dir.path().join("s"), 1, &Clock::system()).unwrap();
+    (dir, store)
+}
+
+fn signal(pattern: &str) -> ProvisionalSignal {
+    ProvisionalSignal {
+        symbol: Symbol::parse("NSE:M&M").unwrap(),
+        pattern: pattern.to_owned(),
+        bullish: pattern.starts_with("bullish"),
+        confidence: 0.512_345_678_901,
+        dates: 3,
+        hit_rate: None,
+        base_rate: 0.53,
+        price_e4: 15_000_000,
+        simulated: true,
+    }
+}
+
+fn complete(pattern: &str) -> PublishedSignal {
+    let ProvisionalSignal { symbol, pattern, bullish, .. } = signal(pattern);
+    PublishedSignal {
+        symbol,
+        pattern,
+        bullish,
+        confidence: 0.5,
+        dates: 1,
+        hit_rate: None,
+        base_rate: 0.5,
+        close_e4: 1,
+        rank: 1,
+        simulated: true,
+    }
+}
+
+#[test]
+fn each_is_kept_once_as_it_was_first_seen() {
+    let (_dir, store) = fresh();
+    let (one, other) = (signal("bullish_belt_hold"), signal("bearish_harami"));
+    assert_eq!(store.keep_provisional(DAY, 7, vec![one.clone()]).unwrap(), 1);
+    let again = ProvisionalSignal { price_e4: 1, confidence: 0.9, ..one.clone() };
+    assert_eq!(store.keep_provisional(DAY, 8, vec![again, other.clone()]).unwrap(), 1);
+    let tomorrow = DAY.tomorrow().unwrap();
+    assert_eq!(store.keep_provisional(tomorrow, 9, vec![one.clone()]).unwrap(), 1);
+    let page = store.provisional_ledger(0, 2).unwrap();
+    let rest = store.provisional_ledger(page[1].id, 10).unwrap();
+    let seen: Vec<_> = page.iter().chain(&rest).map(|e| (e.on, e.first_seen_ms)).collect();
+    assert_eq!(seen, [(DAY, 7), (DAY, 8), (tomorrow, 9)]);
+    assert_eq!((&page[0].signal, &page[1].signal, &rest[0].signal), (&one, &other, &one));
+    assert!(store.ledger(0, 10).unwrap().is_empty(), "nothing of it is a complete signal");
+    assert_eq!(store.signal_dates().unwrap(), None);
+}
+
+#[test]
+fn the_complete_list_of_the_date_says_what_they_were() {
+    let (_dir, store) = fresh();
+    let signals = vec![signal("bullish_belt_hold"), signal("bearish_harami")];
+    store.keep_provisional(DAY, 7, signals.clone()).unwrap();
+    store.keep_provisional(DAY.tomorrow().unwrap(), 7, signals).unwrap();
+    let completions = || {
+        let entries = store.provisional_ledger(0, 10).unwrap();
+        entries.into_iter().map(|entry| entry.completion).collect::<Vec<_>>()
+    };
+    assert_eq!(completions(), [Completion::Unknown; 4]);
+    let list = vec![complete("bullish_belt_hold")];
+    assert!(store.publish_signals(DAY, 1, 1, list).unwrap());
+    let (confirmed, vanished) = (Completion::Confirmed, Completion::Vanished);
+    assert_eq!(completions(), [confirmed, vanished, Completion::Unknown, Completion::Unknown]);
+}
+
+#[test]
+fn the_first_outcome_stands_and_nothing_can_be_altered() {
+    let (dir, store) = fresh();
+    store.keep_provisional(DAY, 7, vec![signal("bullish_belt_hold")]).unwrap();
+    let hit = SignalOutcome { judged_on: DAY, from_close_e4: 1, to_close_e4: 2, hit: true };
+    store.keep_provisional_outcomes(vec![(1, hit)]).unwrap();
+    let miss = SignalOutcome { hit: false, ..hit };
+    store.keep_provisional_outcomes(vec![(1, miss)]).unwrap();
+    let before = store.provisional_ledger(0, 10).unwrap();
+    assert_eq!(before[0].outcome, Some(hit));
+    assert!(store.keep_provisional_outcomes(vec![(99, hit)]).is_err(), "of one never shown");
+    let file = Connection::open(dir.path().join("s")).unwrap();
+    for statement in [
+        "UPDATE provisional_signals SET confidence = 0.9",
+        "DELETE FROM provisional_signals",
+        "UPDATE provisional_outcomes SET hit = 0",
+        "DELETE FROM provisional_outcomes",
+    ] {
+        let error = file.execute(statement, []).unwrap_err().to_string();
+        assert!(error.contains("never"), "{statement}: {error}");
+    }
+    assert_eq!(store.provisional_ledger(0, 10).unwrap(), before);
+}

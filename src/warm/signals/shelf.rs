@@ -1,0 +1,100 @@
+//! Where finished documents go, and what of them the snapshot takes. Compresses, so it runs in jobs
+//! of the lane `signals`.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use jiff::civil::Date;
+
+use crate::market::{PublishedJson, no_signals};
+use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
+use crate::store::{PublishedSignal, SignalStore, StoreError};
+
+/// Where finished documents go.
+#[derive(Clone)]
+pub struct Shelf {
+    pub signals: Arc<PublishedJson>,
+    pub record: Arc<PublishedJson>,
+    pub list: Arc<ArcSwapOption<SignalList>>,
+}
+
+/// What clients see now.
+pub struct Shown {
+    /// `None` before the first published date.
+    pub as_of: Option<Date>,
+    /// The snapshot's array.
+    pub top: Arc<str>,
+    /// Of finished candles.
+    pub signals: usize,
+    /// `None` where no provisional signal is shown.
+    pub provisional: Option<ShownProvisional>,
+}
+
+/// What of it comes from running candles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShownProvisional {
+    pub look: Look,
+    pub signals: usize,
+    /// The oldest of the candles is too old from then on.
+    pub until_mono_ms: u64,
+}
+
+impl Shown {
+    /// Before anything was published.
+    pub fn nothing() -> Self {
+        Self { as_of: None, top: no_signals(), signals: 0, provisional: None }
+    }
+}
+
+/// Puts the last published list and the record on the shelf.
+pub fn show(
+    store: &dyn SignalStore,
+    shelf: &Shelf,
+    record: &Reliability,
+    now_ms: i64,
+) -> Result<Shown, StoreError> {
+    let as_of = store.signal_dates()?.map(|(_, last)| last);
+    shelf.record.publish(record.to_json(as_of), now_ms);
+    let Some(as_of) = as_of else { return Ok(Shown::nothing()) };
+    let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
+    Ok(shelf.put(SignalList::complete(as_of, signals), None, now_ms))
+}
+
+impl Shelf {
+    /// The list of the last published date, without what is provisional.
+    pub fn complete(&self) -> Option<SignalList> {
+        self.list.load().as_ref().map(|list| list.without_provisional())
+    }
+
+    /// Shows `list`, the provisional ones of which stand for `until_mono_ms`.
+    pub fn put(&self, list: SignalList, until_mono_ms: Option<u64>, now_ms: i64) -> Shown {
+        let mut body = Vec::new();
+        list.write_json(&mut body, |_| true);
+        self.signals.publish(body, now_ms);
+        let provisional = list.signals.iter().filter(|signal| signal.provisional).count();
+        let shown = Shown {
+            as_of: Some(list.as_of),
+            top: list.top_json().into(),
+            signals: list.signals.len() - provisional,
+            provisional: list.look.zip(until_mono_ms).map(|(look, until_mono_ms)| {
+                ShownProvisional { look, signals: provisional, until_mono_ms }
+            }),
+        };
+        self.list.store(Some(Arc::new(list)));
+        shown
+    }
+}
+
+fn listed(signal: PublishedSignal) -> ListedSignal {
+    ListedSignal {
+        symbol: signal.symbol,
+        pattern: signal.pattern,
+        direction: if signal.bullish { Direction::Bullish } else { Direction::Bearish },
+        confidence: signal.confidence,
+        samples: signal.dates,
+        hit_rate: signal.hit_rate,
+        base_rate: signal.base_rate,
+        simulated: signal.simulated,
+        provisional: false,
+    }
+}
