@@ -187,8 +187,9 @@ pub const SETTINGS: &[Setting] = &[
         ""),
     setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
         http.unread_output_timeout_ms = number(100, 600_000), "ms",
-        "How long answers may stay unread before the connection is closed",
-        ""),
+        "How long a client may take for each 64 KiB of its answers",
+        "A connection that reads less is cut off, and the log says so; one that reads on is \
+         not, however long the whole takes."),
     setting!(Http "BHAV_HTTP_DRAIN_TIMEOUT_MS", http.drain_timeout_ms = number(100, 600_000), "ms",
         "How long open requests may take to finish after SIGTERM",
         "Keep it below systemd's TimeoutStopSec."),

@@ -16,7 +16,10 @@ pub struct HttpStats {
     pub address_refusals: Counter,
     pub idle_closed: Counter,
     pub read_timeouts: Counter,
+    /// Clients that took too little of their answers in time.
     pub write_timeouts: Counter,
+    /// Answers cut off because all together held too much and this one was the slowest.
+    pub unread_cuts: Counter,
     pub handler_panics: Counter,
     pub client_errors: Counter,
     pub server_errors: Counter,
@@ -39,6 +42,7 @@ impl HttpStats {
             idle_closed: Counter::new(),
             read_timeouts: Counter::new(),
             write_timeouts: Counter::new(),
+            unread_cuts: Counter::new(),
             handler_panics: Counter::new(),
             client_errors: Counter::new(),
             server_errors: Counter::new(),

@@ -108,7 +108,7 @@ fn chunked(world: &World, side: &Side, user: &str) {
     let body = order.json(side);
     let (first, second) = body.split_at(body.len() / 2);
     let text = format!(
-        "POST {} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{user}\
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{user}\
          Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
         side.sync,
         first.len(),
@@ -136,7 +136,7 @@ fn in_pieces(world: &World, side: &Side, user: &str) {
 
 fn head(target: &str, user: &str, length: usize, more: &str) -> String {
     format!(
-        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+        "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n{user}{more}\r\n"
     )
 }

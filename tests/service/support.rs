@@ -248,7 +248,7 @@ impl Client {
 
     /// `headers` are whole lines.
     pub fn send(&mut self, method: &str, target: &str, headers: &str) -> Answer {
-        let text = format!("{method} {target} HTTP/1.1\r\nHost: bhav\r\n{headers}\r\n");
+        let text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         self.exchange(&text, method != "HEAD")
     }
 
@@ -256,7 +256,7 @@ impl Client {
     pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();
         let text = format!(
-            "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {length}\r\n{headers}\r\n{body}"
         );
         self.exchange(&text, true)

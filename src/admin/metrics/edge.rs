@@ -102,11 +102,13 @@ fn connections(text: &mut Exposition, watched: &Watched) {
     let mut closed = text.family(
         Kind::Counter,
         "bhav_http_connections_timed_out_total",
-        "Connections closed because the client was idle, sent too slowly or did not read.",
+        "Connections closed because the client was idle, sent too slowly, read too slowly, or \
+         was the slowest reader while all unread output together was too much.",
     );
     closed.sample(&[("reason", "idle")], stats.idle_closed.value());
     closed.sample(&[("reason", "read")], stats.read_timeouts.value());
     closed.sample(&[("reason", "write")], stats.write_timeouts.value());
-    let unread = edge.unread_output_bytes.load(std::sync::atomic::Ordering::Relaxed);
+    closed.sample(&[("reason", "crowded")], stats.unread_cuts.value());
+    let unread = edge.unread.bytes();
     text.gauge("bhav_http_unread_output_bytes", "Output that slow clients have not read.", unread);
 }
