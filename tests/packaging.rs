@@ -98,3 +98,18 @@ fn scripts_are_sound_shell() {
         assert!(read(&format!("packaging/{script}")).contains("set -e"), "{script}");
     }
 }
+
+/// So that the names of its files are those that `--keep` counts, and no shell removes others.
+#[test]
+fn the_backup_unit_leaves_names_and_removal_to_the_program() {
+    let unit = read("systemd/bhav-backup.service");
+    let run: Vec<&str> = unit.lines().filter(|line| line.starts_with("Exec")).collect();
+    let [run] = run[..] else { panic!("{run:?}") };
+    let line = run.strip_prefix("ExecStart=/usr/bin/").unwrap().split_whitespace();
+    let matches = bhav::cli::command().try_get_matches_from(line).unwrap();
+    let (name, given) = matches.subcommand().unwrap();
+    assert_eq!(name, "backup");
+    assert_eq!(given.get_one::<u32>("keep"), Some(&30));
+    let to: &std::path::PathBuf = given.get_one("to").unwrap();
+    assert!(unit.contains(&format!("ReadWritePaths={}\n", to.display())), "{unit}");
+}

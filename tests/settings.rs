@@ -119,6 +119,55 @@ fn the_market_files_are_read_as_well() {
 }
 
 #[test]
+fn files_are_told_of_together_with_settings_and_the_master_is_read() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "root:x:0:0:root:/home:/bin/sh\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    let bad = [
+        ("BHAV_CALENDAR_FILE", path),
+        ("BHAV_UNIVERSE_FILE", path),
+        ("BHAV_BROKERB_MASTER_FILE", path),
+        ("BHAV_MAX_CONNECTIONS", "0"),
+    ];
+    let ran = check_with(&bad, &["--indices-file", path]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""));
+    let master = format!("BHAV_BROKERB_MASTER_FILE={path} (environment) cannot be used: ");
+    let indices = format!("BHAV_INDICES_FILE={path} (flag) cannot be used: ");
+    expect_in(
+        &ran.err,
+        &["5 settings are wrong", "BHAV_CALENDAR_FILE=", "BHAV_UNIVERSE_FILE=", &master, &indices],
+    );
+    // The service itself does without the master, but tells all when it does not start.
+    let ran = run(bhav(&["serve"]).envs(bad));
+    assert_eq!(ran.code, Some(64));
+    expect_in(&ran.err, &["4 settings are wrong"]);
+}
+
+#[test]
+fn a_fault_of_a_secret_names_its_variable_and_where_that_stands() {
+    let directory = tempfile::tempdir().unwrap();
+    let (env_file, key) = (directory.path().join("bhav.env"), directory.path().join("key"));
+    std::fs::write(&key, "short").unwrap();
+    let (env_file, key) = (env_file.to_str().unwrap(), key.to_str().unwrap());
+    let lines = format!(
+        "# Keys\nBROKERA_API_KEY_FILE={key}-not-there\nJWT_SECRET_FILE={key}\n\
+         BROKERB_API_KEY=s3cr3t\u{7}\n"
+    );
+    std::fs::write(env_file, lines).unwrap();
+    let ran = check_with(&[], &["--env-file", env_file]);
+    assert_eq!(ran.code, Some(64));
+    expect_in(
+        &ran.err,
+        &[
+            &format!("BROKERA_API_KEY_FILE={key}-not-there ({env_file} line 2) cannot be read: "),
+            &format!("JWT_SECRET_FILE={key} ({env_file} line 3) has a key shorter"),
+            &format!("BROKERB_API_KEY=*** ({env_file} line 4) has spaces"),
+        ],
+    );
+    assert!(!ran.err.contains("s3cr3t"), "{}", ran.err);
+}
+
+#[test]
 fn a_value_that_is_not_text_is_a_fault() {
     let ran = run(bhav(&["config", "check"]).env("BHAV_LOG", OsStr::from_bytes(b"in\xfffo")));
     assert_eq!(ran.code, Some(64));

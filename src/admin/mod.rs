@@ -26,8 +26,12 @@ use crate::http::{Listener, Method, Problem, Reply, Request, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
 use crate::warm::Vitals;
 
-/// One scraper or two, a supervisor's probe, a person with curl.
-const CONNECTIONS_MAX: usize = 16;
+/// One scraper or two, a supervisor's probe, a person with curl; the rest is for whoever leaves
+/// connections open. `app` reserves descriptors for them.
+const CONNECTIONS_MAX: usize = 64;
+/// Shorter than the time between two scrapes: keeping a connection for the next one saves nothing
+/// here, and who holds many must not blind a probe for long.
+const IDLE_TIMEOUT_MS: u64 = 5_000;
 /// Nothing here has a body, and nobody on this machine needs long for a head.
 const BODY_BYTES_MAX: usize = 0;
 const HEAD_TIMEOUT_MS: u64 = 5_000;
@@ -84,6 +88,7 @@ impl Admin {
             connections_per_address_max: 0,
             body_bytes_max: BODY_BYTES_MAX,
             head_timeout_ms: HEAD_TIMEOUT_MS,
+            idle_timeout_ms: IDLE_TIMEOUT_MS,
             drain_timeout_ms: DRAIN_TIMEOUT_MS,
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),

@@ -265,7 +265,7 @@ fn of_sync(error: SyncError) -> Problem {
         SyncError::KeyRefused(_) | SyncError::NotPermitted(_) | SyncError::AddressRefused(_) => {
             not_permitted()
         }
-        SyncError::RateLimited(wait) => rate_limited(*wait),
+        SyncError::RateLimited(wait) | SyncError::KeySpent(wait) => rate_limited(*wait),
         SyncError::TimedOut => timed_out(),
         SyncError::Unavailable { retry_after, .. } => unavailable(*retry_after),
         SyncError::Malformed(_) => nonsense(),

@@ -29,9 +29,10 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
-use crate::cache::{L1, Misses};
+use crate::cache::{L1, Misses, Probes};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
 use crate::market::{InstrumentList, PublishedJson};
+use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
 use crate::store::Store;
@@ -42,6 +43,9 @@ pub use journal::Cursors;
 pub use openapi::Document;
 pub use portfolio::Desk;
 pub use routes::{ROUTES, Route};
+
+/// Bytes of a path that a line of the log shows; our longest route is a third of it.
+const LOGGED_PATH_BYTES_MAX: usize = 160;
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
@@ -57,7 +61,7 @@ pub struct State {
     /// Requests that wait for listed symbols, and for well-formed ones that the embedded list
     /// lacks.
     pub misses: Misses,
-    pub probes: Misses,
+    pub probes: Probes,
     /// Symbols that users hold, fetched in passing; nobody waits for them.
     pub held: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
@@ -75,6 +79,8 @@ pub struct State {
     pub miss_wait_ms: u64,
     pub cors: ArcSwap<Cors>,
     pub portfolio: Desk,
+    /// What the log gets to see of refusals.
+    pub refusal_lines: RefusalLines,
     /// Of the journal's pages.
     pub cursors: Cursors,
     /// The description of all this.
@@ -174,6 +180,25 @@ impl Api {
         }
     }
 
+    /// Sends a refusal and logs it once, with the id that the client sees; in a flood without a
+    /// line.
+    fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
+        let request_id = reply.problem(problem);
+        let (status, code) = (problem.status, problem.code);
+        let State { refusal_lines, clock, .. } = &self.state;
+        if !refusal_lines.admit(status, code, clock.monotonic_ms()) {
+            return;
+        }
+        let method = request.method().as_str();
+        let path = shown(request.path());
+        let cause = problem.cause.as_deref();
+        if status >= 500 {
+            tracing::warn!(request_id, method, path, status, code, cause, "request failed");
+        } else {
+            tracing::info!(request_id, method, path, status, code, cause, "request refused");
+        }
+    }
+
     /// The caller of a route that needs one.
     fn admitted(&self, route: &Route, request: &Request<'_>) -> Result<Option<Caller>, Problem> {
         if route.access != Access::User {
@@ -219,22 +244,18 @@ impl Serve for Api {
             reply.also(lines);
         }
         if let Err(problem) = self.dispatch(request, reply) {
-            refuse(&problem, request, reply);
+            self.refuse(&problem, request, reply);
         }
     }
 }
 
-/// Sends a refusal and logs it once, with the id that the client sees.
-fn refuse(problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
-    let request_id = reply.problem(problem);
-    let method = request.method().as_str();
-    let path = String::from_utf8_lossy(request.path());
-    let (status, code) = (problem.status, problem.code);
-    let cause = problem.cause.as_deref();
-    if status >= 500 {
-        tracing::warn!(request_id, method, %path, status, code, cause, "request failed");
-    } else {
-        tracing::info!(request_id, method, %path, status, code, cause, "request refused");
+/// The path as the log shows it.
+fn shown(path: &[u8]) -> String {
+    match path.split_at_checked(LOGGED_PATH_BYTES_MAX) {
+        Some((start, rest)) if !rest.is_empty() => {
+            format!("{}... ({} bytes)", String::from_utf8_lossy(start), path.len())
+        }
+        _ => String::from_utf8_lossy(path).into_owned(),
     }
 }
 
@@ -267,4 +288,17 @@ fn allowed_methods(path: &[u8]) -> String {
     allowed.sort_unstable();
     allowed.dedup();
     allowed.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_long_path_is_cut_in_the_log() {
+        assert_eq!(shown(b"/api/journal/7"), "/api/journal/7");
+        let path = [b"/".as_slice(), &[0xC3, 0xA4].repeat(4_000)].concat();
+        let shown = shown(&path);
+        assert!(shown.len() < 200 && shown.ends_with("... (8001 bytes)"), "{shown}");
+    }
 }

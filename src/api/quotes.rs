@@ -5,15 +5,18 @@
 //! what is there.
 
 use std::hash::BuildHasher;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
 use super::query::{Decoded, values};
 use super::{Call, State};
+use crate::auth::throttle::network;
 use crate::base::Symbol;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
-use crate::cache::{Hit, Misses};
+use crate::cache::Hit;
+use crate::cache::misses::Wait;
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
 use crate::market::Origin;
@@ -34,7 +37,8 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
         finish(&first, reply);
         return Ok(());
     }
-    let unsettled = fetch(state, &first.missing);
+    let client = call.request.client_address().map(network);
+    let unsettled = fetch(state, client, &first.missing);
     let second = join(state, query, reply.body())?;
     if second.quotes == 0 && !second.missing.is_empty() && unsettled {
         return Err(unavailable(state.answer_in_ms.load(Ordering::Relaxed)));
@@ -99,7 +103,7 @@ fn join(state: &State, query: &[u8], body: &mut Vec<u8>) -> Result<Pass, Problem
 }
 
 /// Asks for `missing` and parks; true when some of them were not settled in time.
-fn fetch(state: &State, missing: &[Symbol]) -> bool {
+fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
     let list = state.instruments.load_full();
     let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) =
         missing.iter().cloned().partition(|symbol| list.contains(symbol.as_str()));
@@ -112,12 +116,21 @@ fn fetch(state: &State, missing: &[Symbol]) -> bool {
     let answering = state.answer_in_ms.load(Ordering::Relaxed) == 0;
     let wait_ms = if answering { state.miss_wait_ms } else { 0 };
     let started_ms = state.clock.monotonic_ms();
-    let mut settled = true;
-    for (symbols, waiting) in [(listed, &state.misses), (probed, &state.probes)] {
+    let left_ms = || {
         let spent_ms = state.clock.monotonic_ms().saturating_sub(started_ms);
-        settled &= park(waiting, &symbols, wait_ms.saturating_sub(spent_ms));
-    }
-    !settled
+        wait_ms.saturating_sub(spent_ms)
+    };
+    let settled = listed.is_empty()
+        || match state.misses.join(&listed) {
+            Ok(wait) => park(wait, left_ms()),
+            Err(busy) => {
+                tracing::debug!(%busy, "request not kept waiting");
+                false
+            }
+        };
+    let tried = probed.is_empty()
+        || state.probes.join(client, &probed).is_some_and(|wait| park(wait, left_ms()));
+    !(settled && tried)
 }
 
 /// Nothing is cached and nothing came; the symbols are noted for the next call that goes out.
@@ -133,18 +146,8 @@ fn unavailable(answer_in_ms: u64) -> Problem {
     Problem::unavailable("quotes_unavailable", detail, retry_after_s)
 }
 
-fn park(waiting: &Misses, symbols: &[Symbol], wait_ms: u64) -> bool {
-    if symbols.is_empty() {
-        return true;
-    }
-    match waiting.join(symbols) {
-        Ok(wait) if wait_ms == 0 => wait.is_settled(),
-        Ok(wait) => wait.until(wait_ms),
-        Err(busy) => {
-            tracing::debug!(%busy, "request not kept waiting");
-            false
-        }
-    }
+fn park(wait: Wait, wait_ms: u64) -> bool {
+    if wait_ms == 0 { wait.is_settled() } else { wait.until(wait_ms) }
 }
 
 /// Calls `visit` with each symbol of the query, well-formed, in order.

@@ -14,10 +14,11 @@ use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
-use crate::cache::{Answers, L1, Misses, SecondLevel, SqliteL2};
+use crate::cache::{Answers, L1, Misses, Probes, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
+use crate::ops::RefusalLines;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
@@ -32,8 +33,6 @@ const FEED_THREADS: usize = 3;
 /// Users' syncs that may wait per broker: what eight threads get through in twice a usual sync's
 /// time, so that who waits still has time left to be served.
 const SYNC_QUEUE_MAX: usize = 64;
-/// How long a user's sync may wait for a thread before its own time begins.
-const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 /// Threads that make users' answers, and answers that may wait: each takes some milliseconds.
 const PORTFOLIO_THREADS: usize = 2;
 const PORTFOLIO_QUEUE_MAX: usize = 512;
@@ -41,8 +40,6 @@ const PORTFOLIO_QUEUE_MAX: usize = 512;
 const EXPORT_QUEUE_MAX: usize = 32;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
-/// Unlisted symbols being tried, and requests waiting for them, at once.
-const PROBES_MAX: usize = 64;
 /// Held symbols to be fetched in passing at once: one of broker A's batches. The oldest make room.
 const HELD_MAX: usize = 500;
 /// Steps of the evening's revaluation: one at a time.
@@ -95,7 +92,6 @@ fn parts(
         BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
     let public = public(config, clock, &indices)?;
     let mailbox = Mailbox::new();
-    let probe_limits = Limits { waiters_max: PROBES_MAX, symbols_max: PROBES_MAX };
     let held_limits = Limits { waiters_max: PORTFOLIO_QUEUE_MAX, symbols_max: HELD_MAX };
     let parts = Parts {
         clock: clock.clone(),
@@ -128,11 +124,13 @@ fn parts(
         crypto_lane: Arc::clone(auth.lane()),
         store_lane: lane("store-probe", 1, 1)?,
         misses: Misses::new(Limits::from(&config.cache), clock.clone(), mailbox.kick()),
-        probes: Misses::new(probe_limits, clock.clone(), mailbox.kick()),
+        probes: Probes::new(clock.clone(), mailbox.kick()),
         held: Misses::new(held_limits, clock.clone(), mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
+        reloads: Arc::default(),
+        state_dir: config.state_dir.clone(),
         health: Arc::new(ArcSwapOption::empty()),
         vitals: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
@@ -189,6 +187,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
         portfolio: desk(config, parts)?,
+        refusal_lines: RefusalLines::default(),
         cursors: Cursors::default(),
         document: Document::new(),
     })
@@ -207,7 +206,7 @@ fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
         })),
         Arc::new(Lane::start(&spec, &parts.clock)?),
         Arc::new(Lane::start_lowered(&exports, &parts.clock)?),
-        config.upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
+        &config.upstream,
         config.broker_a.api_key.as_ref(),
     ))
 }
@@ -257,9 +256,8 @@ pub(super) struct NoMaster {
 /// [`NoMaster`].
 pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
     let Some(path) = &config.broker_b.master_file else { return Ok(Vec::new()) };
-    let unusable = |cause: String| NoMaster { path: path.display().to_string(), cause };
-    let file = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
-    let master = master::parse(&file).map_err(|error| unusable(error.to_string()))?;
+    let master = master::load(path)
+        .map_err(|error| NoMaster { path: path.display().to_string(), cause: error.to_string() })?;
     let (rows, skipped) = (master.rows.len(), master.skipped);
     tracing::info!(rows, skipped, "security master read");
     let listed = master.rows.into_iter().map(|row| Listed {

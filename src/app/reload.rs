@@ -41,6 +41,7 @@ pub const LIVE: &[&str] = &[
     "BHAV_SIGNALS_PROVISIONAL",
     "BHAV_REGISTRATION",
     "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
+    "BHAV_SYNC_ATTEMPTS_PER_MINUTE",
     "BHAV_LOG",
 ];
 
@@ -80,8 +81,12 @@ impl<'a> Reloader<'a> {
     pub fn reload(&mut self) {
         tracing::info!("reloading");
         match self.prepare() {
-            Ok(prepared) => self.adopt(prepared),
+            Ok(prepared) => {
+                self.adopt(prepared);
+                self.app.reloads().taken();
+            }
             Err(refused) => {
+                self.app.reloads().refused(self.app.clock().now());
                 tracing::error!(%refused, "reload refused; what was in force stays");
             }
         }
@@ -118,6 +123,7 @@ impl<'a> Reloader<'a> {
         state.auth.adopt(auth);
         state.administration.set_secrets(&new);
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
+        state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
         let provisional_signals = new.market.signals_provisional;

@@ -24,7 +24,7 @@ use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, Inherited};
 use crate::rt::edge;
 use crate::store::OpenError;
-use crate::warm::{Pulse, Warmers};
+use crate::warm::{Pulse, Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -81,6 +81,7 @@ pub struct App {
     admin: Option<Server<Admin>>,
     warmers: Warmers,
     pulse: Arc<Pulse>,
+    reloads: Arc<Reloads>,
     /// Of the main thread alone.
     handover: Mutex<Handover>,
     /// Held while the service runs; the system lets go of it with the process.
@@ -103,7 +104,7 @@ impl App {
         let state_lock = lock_state_dir(&config.state_dir)?;
         let Assembled { state, parts, mailbox, backstage } = assemble(config, clock)?;
         let handover = Mutex::new(Handover::take_over(left, config, &state));
-        let pulse = Arc::clone(&parts.pulse);
+        let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
         let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
@@ -114,7 +115,8 @@ impl App {
         });
         match started {
             Ok((server, admin)) => {
-                Ok(Self { server, admin, warmers, pulse, handover, _state_lock: state_lock })
+                let _state_lock = state_lock;
+                Ok(Self { server, admin, warmers, pulse, reloads, handover, _state_lock })
             }
             Err(error) => {
                 warmers.stop();
@@ -145,6 +147,11 @@ impl App {
 
     pub(super) fn warmers(&self) -> &Warmers {
         &self.warmers
+    }
+
+    /// Where it is noted what became of a reload.
+    pub(super) fn reloads(&self) -> &Reloads {
+        &self.reloads
     }
 
     /// Tokens that the next process gets, and what they depend on.

@@ -66,7 +66,8 @@ impl Auth {
         if !self.registration_open.load(Ordering::Relaxed) {
             return Err(AccountError::Closed);
         }
-        self.throttle.admit(&[Key::Address(client), Key::Account(&email)])?;
+        // Not the account's attempts: anybody can name any e-mail, and no password is tried.
+        self.throttle.admit(&[Key::Address(client)])?;
         refuse_common(&password)?;
         // Spares the hash; the insert decides.
         if self.store.user_by_email(&email)?.is_some() {
@@ -75,6 +76,7 @@ impl Auth {
         let password_hash = self.passwords.hash(password)?;
         let created_ms = self.clock.now_ms();
         let user = self.store.create_user(NewUser { email, name, password_hash, created_ms })?;
+        self.remember(&user.email, client);
         self.session(user, 0)
     }
 
@@ -89,13 +91,19 @@ impl Auth {
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<Session, AccountError> {
-        self.throttle.admit(&[Key::Address(client), Key::Account(email)])?;
+        let own = match client {
+            Some(address) if self.familiar.knows(email, address) => Key::Familiar(email, address),
+            _ => Key::Account(email),
+        };
+        self.throttle.admit(&[Key::Address(client), own])?;
         let found = self.store.user_by_email(email)?;
         let secrets = self.proven(found, password).inspect_err(|error| {
             if matches!(error, AccountError::WrongPassword) {
                 self.wrong_passwords.increment();
             }
         })?;
+        self.throttle.forgive(own);
+        self.remember(email, client);
         self.settle_doubt(&secrets)?;
         let session = self.session(secrets.user, secrets.token_epoch)?;
         self.logins.increment();
@@ -161,10 +169,19 @@ impl Auth {
         }
         let erased = erased?;
         self.revoked.erased(id, forget_ms, now_ms);
+        self.familiar.forget(&secrets.user.email);
         Ok(erased)
     }
 
-    /// The caller with what is stored of them, once their password has been proven again.
+    /// Whoever is at `client` knew the password.
+    fn remember(&self, email: &str, client: Option<IpAddr>) {
+        if let Some(address) = client {
+            self.familiar.remember(email, address);
+        }
+    }
+
+    /// The caller with what is stored of them, once their password has been proven again. Attempts
+    /// with a token have a count of their own, which nobody without one can use up.
     fn proven_caller(
         &self,
         caller: &Caller,
@@ -172,8 +189,12 @@ impl Auth {
         client: Option<IpAddr>,
     ) -> Result<UserSecrets, AccountError> {
         let found = self.store.user_by_id(caller.id)?.ok_or(StoreError::NoSuchUser)?;
-        self.throttle.admit(&[Key::Address(client), Key::Account(&found.user.email)])?;
-        self.proven(Some(found), password)
+        let own = Key::User(caller.id.0);
+        self.throttle.admit(&[Key::Address(client), own])?;
+        let secrets = self.proven(Some(found), password)?;
+        self.throttle.forgive(own);
+        self.remember(&secrets.user.email, client);
+        Ok(secrets)
     }
 
     /// Checks the password, with the same work where there is no account, and renews a hash that is
@@ -191,7 +212,6 @@ impl Auth {
         if secrets.disabled {
             return Err(AccountError::Disabled);
         }
-        self.throttle.forgive(Key::Account(&secrets.user.email));
         if let Some(better) = checked.better_hash {
             let id = secrets.user.id;
             match self.store.replace_hash(id, &secrets.password_hash, &better) {

@@ -8,6 +8,7 @@
 mod accounts;
 mod common;
 mod email;
+mod familiar;
 mod hs256;
 mod keys;
 mod passwords;
@@ -28,6 +29,7 @@ pub use keys::KeyError;
 pub use passwords::CryptoError;
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
 
+use familiar::Familiar;
 use passwords::Passwords;
 use revoked::Revoked;
 use throttle::Throttle;
@@ -93,6 +95,7 @@ pub struct Auth {
     state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
+    familiar: Familiar,
     registration_open: AtomicBool,
     revoked: Revoked,
     /// What is revoked has been loaded.
@@ -130,6 +133,7 @@ impl Auth {
             state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
+            familiar: Familiar::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revoked::default(),
             ready: AtomicBool::new(false),

@@ -1,4 +1,5 @@
-//! How often passwords may be tried: per account, known or not, and per client address.
+//! How often passwords may be tried: per account, known or not, and per client address; and what
+//! else users may try so many times a minute.
 //!
 //! Runs on the edge, before anything is hashed. One lock, held for a look-up. Each key has a bucket
 //! that refills steadily (GCRA): as many attempts at once as are allowed a minute, then one each
@@ -31,8 +32,12 @@ const IPV6_PREFIX_BITS: u32 = 64;
 pub enum Key<'a> {
     /// A normalised e-mail, whether somebody has it or not.
     Account(&'a str),
+    /// The same, tried from where it was logged in to before: strangers cannot use this up.
+    Familiar(&'a str, IpAddr),
     /// Nothing is known of a client behind a Unix socket that says nothing; all those share one.
     Address(Option<IpAddr>),
+    /// The number of an account whose token was shown.
+    User(i64),
 }
 
 /// Too many attempts; the next may be made after this.
@@ -131,6 +136,7 @@ impl Throttle {
     fn hash(&self, key: &Key<'_>) -> u64 {
         self.hasher.hash_one(match key {
             Key::Address(Some(address)) => Key::Address(Some(network(*address))),
+            Key::Familiar(account, address) => Key::Familiar(account, network(*address)),
             other => *other,
         })
     }
@@ -162,8 +168,8 @@ fn make_room(full_at_ms: &mut HashMap<u64, u64>, now_ms: u64, keys_max: usize) {
     });
 }
 
-/// The address itself, or its /64 for IPv6.
-fn network(address: IpAddr) -> IpAddr {
+/// What counts as one client: the address itself, or its /64 for IPv6.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let mask = u128::MAX << (128 - IPV6_PREFIX_BITS);

@@ -3,6 +3,9 @@
 //! One per broker and process, asked on upstream lanes; its lock is held for a few instructions and
 //! never over I/O. Keys are known by a fingerprint alone, made with a key of this process, so that
 //! neither a key nor a hash that could be looked up stays in memory.
+//!
+//! An API key is no secret: it stands in the address of the login page. So once somebody has synced
+//! with it, all others together may use half of its calls at most.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -19,6 +22,9 @@ use crate::base::{Clock, ist};
 /// forgotten, so that nobody can lock others out by inventing keys.
 pub const KEYS_MAX: usize = 4_096;
 
+/// Users remembered as a key's own: those of a family's app. Of more, the latest.
+const OWNERS_MAX: usize = 4;
+
 /// A broker's limits for one key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
@@ -32,6 +38,25 @@ pub(super) struct Rates {
 /// What stands for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint(u64);
+
+/// Calls that were taken, to be given back if they are not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    key: Fingerprint,
+    at_ms: u64,
+    calls: usize,
+}
+
+impl Slots {
+    /// One of them has been used.
+    pub(super) fn use_one(&mut self) {
+        self.calls = self.calls.saturating_sub(1);
+    }
+
+    pub(super) fn left(self) -> usize {
+        self.calls
+    }
+}
 
 /// The usage of all keys of one broker.
 pub(super) struct KeyedLimiter {
@@ -48,6 +73,8 @@ struct Usage {
     calls_ms: VecDeque<u64>,
     day: Date,
     day_calls: usize,
+    /// Users who synced with it, latest last.
+    owners: Vec<i64>,
     /// The broker asked to be left alone until then.
     blocked_until_ms: u64,
     used_ms: u64,
@@ -70,11 +97,21 @@ impl KeyedLimiter {
         Fingerprint(self.seed.hash_one(key.expose_secret()))
     }
 
-    /// Takes the slots for `calls` calls, all or none.
+    /// What stands for one user's use of `key`.
+    pub(super) fn pair(&self, key: &SecretString, user: i64) -> Fingerprint {
+        Fingerprint(self.seed.hash_one((key.expose_secret(), user)))
+    }
+
+    /// Takes the slots for `calls` calls of `user`, all or none.
     ///
     /// # Errors
     /// How long until they may be had.
-    pub(super) fn take(&self, key: Fingerprint, calls: usize) -> Result<(), Duration> {
+    pub(super) fn take(
+        &self,
+        key: Fingerprint,
+        user: i64,
+        calls: usize,
+    ) -> Result<Slots, Duration> {
         let now_ms = self.clock.monotonic_ms();
         let now = self.clock.now();
         let today = ist::zoned(now).date();
@@ -93,10 +130,12 @@ impl KeyedLimiter {
         if usage.blocked_until_ms > now_ms {
             return Err(Duration::from_millis(usage.blocked_until_ms - now_ms));
         }
-        if usage.day_calls + calls > self.rates.day_calls_max {
+        let stranger = !usage.owners.is_empty() && !usage.owners.contains(&user);
+        let share = |max: usize| if stranger { max / 2 } else { max };
+        if usage.day_calls + calls > share(self.rates.day_calls_max) {
             return Err(ist::until_midnight(now));
         }
-        let over = (usage.calls_ms.len() + calls).saturating_sub(self.rates.calls_max);
+        let over = (usage.calls_ms.len() + calls).saturating_sub(share(self.rates.calls_max));
         if over > 0 {
             let last = usage.calls_ms.get(over - 1).copied().unwrap_or(now_ms);
             let wait_ms = (last + self.rates.window_ms).saturating_sub(now_ms);
@@ -104,7 +143,29 @@ impl KeyedLimiter {
         }
         usage.day_calls += calls;
         usage.calls_ms.extend(std::iter::repeat_n(now_ms, calls));
-        Ok(())
+        Ok(Slots { key, at_ms: now_ms, calls })
+    }
+
+    /// What is left of `slots` was not used.
+    pub(super) fn give_back(&self, slots: Slots) {
+        let mut keys = self.keys.lock();
+        let Some(usage) = keys.get_mut(&slots.key) else { return };
+        let first = usage.calls_ms.partition_point(|at| *at < slots.at_ms);
+        let same = usage.calls_ms.partition_point(|at| *at <= slots.at_ms) - first;
+        usage.calls_ms.drain(first..first + same.min(slots.calls));
+        usage.day_calls = usage.day_calls.saturating_sub(slots.calls);
+    }
+
+    /// `user` has synced with `key`, which only its owner can.
+    pub(super) fn owned_by(&self, key: Fingerprint, user: i64) {
+        let mut keys = self.keys.lock();
+        let Some(usage) = keys.get_mut(&key) else { return };
+        if usage.owners.last() != Some(&user) {
+            usage.owners.retain(|owner| *owner != user);
+            usage.owners.push(user);
+            let surplus = usage.owners.len().saturating_sub(OWNERS_MAX);
+            usage.owners.drain(..surplus);
+        }
     }
 
     /// Lets nothing out for `key` for `length`, as its broker asked.
@@ -115,6 +176,13 @@ impl KeyedLimiter {
         let usage = self.usage(&mut keys, key, now_ms, today);
         let until_ms = now_ms.saturating_add(length.as_millis() as u64);
         usage.blocked_until_ms = usage.blocked_until_ms.max(until_ms);
+    }
+
+    /// How long [`block`](Self::block) still holds for `key`, if it does.
+    pub(super) fn blocked(&self, key: Fingerprint) -> Option<Duration> {
+        let until_ms = self.keys.lock().get(&key).map_or(0, |usage| usage.blocked_until_ms);
+        let wait_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+        (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
     /// Keys forgotten for lack of room, since the start.
@@ -141,6 +209,7 @@ impl KeyedLimiter {
             calls_ms: VecDeque::new(),
             day: today,
             day_calls: 0,
+            owners: Vec::new(),
             blocked_until_ms: 0,
             used_ms: now_ms,
         })
@@ -153,6 +222,8 @@ mod tests {
 
     const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: 25 };
 
+    const ANY: i64 = 7;
+
     fn limiter(keys_max: usize) -> (Clock, KeyedLimiter) {
         // 23:59:00 IST.
         let clock = Clock::manual("2026-11-20T18:29:00Z".parse().unwrap());
@@ -163,16 +234,16 @@ mod tests {
     fn no_window_sees_more_than_the_limit_and_each_key_has_its_own() {
         let (clock, limiter) = limiter(KEYS_MAX);
         let (one, two) = (limiter.fingerprint(&"one".into()), limiter.fingerprint(&"two".into()));
-        limiter.take(one, 4).unwrap();
+        limiter.take(one, ANY, 4).unwrap();
         clock.advance_ms(400);
-        limiter.take(one, 4).unwrap();
-        assert_eq!(limiter.take(one, 3), Err(Duration::from_millis(600)));
-        limiter.take(one, 2).unwrap();
-        assert_eq!(limiter.take(one, 5), Err(Duration::from_millis(1_000)));
-        limiter.take(two, 10).unwrap();
+        limiter.take(one, ANY, 4).unwrap();
+        assert_eq!(limiter.take(one, ANY, 3), Err(Duration::from_millis(600)));
+        limiter.take(one, ANY, 2).unwrap();
+        assert_eq!(limiter.take(one, ANY, 5), Err(Duration::from_millis(1_000)));
+        limiter.take(two, ANY, 10).unwrap();
         clock.advance_ms(600);
-        limiter.take(one, 4).unwrap();
-        assert!(limiter.take(one, 1).is_err());
+        limiter.take(one, ANY, 4).unwrap();
+        assert!(limiter.take(one, ANY, 1).is_err());
     }
 
     #[test]
@@ -180,12 +251,12 @@ mod tests {
         let (clock, limiter) = limiter(KEYS_MAX);
         let key = limiter.fingerprint(&"key".into());
         for _ in 0..5 {
-            limiter.take(key, 5).unwrap();
+            limiter.take(key, ANY, 5).unwrap();
             clock.advance_ms(1_000);
         }
-        assert_eq!(limiter.take(key, 1), Err(Duration::from_secs(55)));
+        assert_eq!(limiter.take(key, ANY, 1), Err(Duration::from_secs(55)));
         clock.advance_ms(55_000);
-        limiter.take(key, 1).unwrap();
+        limiter.take(key, ANY, 1).unwrap();
     }
 
     #[test]
@@ -194,9 +265,9 @@ mod tests {
         let key = limiter.fingerprint(&"key".into());
         limiter.block(key, Duration::from_secs(60));
         limiter.block(key, Duration::from_secs(1));
-        assert_eq!(limiter.take(key, 1), Err(Duration::from_secs(60)));
+        assert_eq!(limiter.take(key, ANY, 1), Err(Duration::from_secs(60)));
         clock.advance_ms(60_000);
-        limiter.take(key, 1).unwrap();
+        limiter.take(key, ANY, 1).unwrap();
     }
 
     #[test]
@@ -204,16 +275,16 @@ mod tests {
         let (clock, limiter) = limiter(3);
         let named = |n: usize| limiter.fingerprint(&format!("key {n}").as_str().into());
         for n in 0..3 {
-            limiter.take(named(n), 10).unwrap();
+            limiter.take(named(n), ANY, 10).unwrap();
             clock.advance_ms(1);
         }
-        assert!(limiter.take(named(0), 1).is_err(), "remembered, and used just now");
+        assert!(limiter.take(named(0), ANY, 1).is_err(), "remembered, and used just now");
         clock.advance_ms(1);
-        limiter.take(named(3), 10).unwrap();
+        limiter.take(named(3), ANY, 10).unwrap();
         assert_eq!(limiter.forgotten(), 1);
         assert_eq!(limiter.keys.lock().len(), 3);
-        assert!(limiter.take(named(0), 1).is_err(), "still remembered");
-        limiter.take(named(1), 1).expect("forgotten, so it starts anew");
+        assert!(limiter.take(named(0), ANY, 1).is_err(), "still remembered");
+        limiter.take(named(1), ANY, 1).expect("forgotten, so it starts anew");
     }
 
     #[test]
@@ -224,5 +295,48 @@ mod tests {
         assert_eq!(first.fingerprint(&key), first.fingerprint(&key));
         assert_ne!(first.fingerprint(&key), first.fingerprint(&"other".into()));
         assert_ne!(first.fingerprint(&key), second.fingerprint(&key));
+    }
+
+    #[test]
+    fn calls_that_were_not_made_are_given_back_in_their_place() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint(&"key".into());
+        let mut early = limiter.take(key, ANY, 5).unwrap();
+        clock.advance_ms(500);
+        limiter.take(key, ANY, 5).unwrap();
+        early.use_one();
+        limiter.give_back(early);
+        clock.advance_ms(500);
+        assert_eq!(limiter.take(key, ANY, 6), Err(Duration::from_millis(500)));
+        limiter.take(key, ANY, 5).unwrap();
+        clock.advance_ms(1_000);
+        limiter.take(key, ANY, 10).unwrap();
+        assert!(limiter.take(key, ANY, 1).is_err(), "21 of the day's 25 are used, ten just now");
+    }
+
+    #[test]
+    fn strangers_have_half_of_a_key_whose_owner_is_known() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint(&"key".into());
+        let (owner, stranger) = (1, 2);
+        limiter.take(key, stranger, 10).unwrap();
+        limiter.owned_by(key, owner);
+        clock.advance_ms(1_000);
+        assert!(limiter.take(key, stranger, 5).is_err(), "half of the day is used");
+        limiter.take(key, owner, 5).unwrap();
+        limiter.take(key, owner, 5).unwrap();
+        let (clock, limiter) = (clock, KeyedLimiter::new(limiter.clock.clone(), RATES, KEYS_MAX));
+        limiter.take(key, owner, 1).unwrap();
+        limiter.owned_by(key, owner);
+        for _ in 0..4 {
+            limiter.take(key, stranger, 1).unwrap();
+        }
+        assert_eq!(limiter.take(key, 3, 1), Err(Duration::from_secs(1)));
+        limiter.take(key, owner, 5).unwrap();
+        for other in 10..10 + OWNERS_MAX as i64 {
+            limiter.owned_by(key, other);
+        }
+        clock.advance_ms(1_000);
+        assert!(limiter.take(key, owner, 6).is_err(), "only the latest are remembered");
     }
 }

@@ -21,6 +21,7 @@ mod number;
 pub mod plausible;
 pub mod portfolio;
 pub mod public;
+mod rest;
 mod route;
 mod signing;
 #[cfg(test)]

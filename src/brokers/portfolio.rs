@@ -12,6 +12,8 @@ use secrecy::{ExposeSecret, SecretString};
 /// serialised.
 #[derive(Debug)]
 pub struct Credentials {
+    /// The number of the account that syncs: what it causes is not charged to others.
+    pub user: i64,
     pub api_key: SecretString,
     pub api_secret: SecretString,
     /// Broker A's `request_token`, broker B's `api_session`.
@@ -56,6 +58,9 @@ pub enum SyncError {
     AddressRefused(String),
     #[error("the broker wants to be left alone for {} s", .0.as_secs())]
     RateLimited(Duration),
+    /// The broker names a limit that it documents as the API key's own.
+    #[error("the API key has no calls left for {} s", .0.as_secs())]
+    KeySpent(Duration),
     #[error("the broker did not answer in time")]
     TimedOut,
     /// Unreachable, an error of its own, or its circuit is open.
@@ -87,7 +92,7 @@ impl SyncError {
             Self::KeyRefused(_) => SyncErrorKind::KeyRefused,
             Self::NotPermitted(_) => SyncErrorKind::NotPermitted,
             Self::AddressRefused(_) => SyncErrorKind::AddressRefused,
-            Self::RateLimited(_) => SyncErrorKind::RateLimited,
+            Self::RateLimited(_) | Self::KeySpent(_) => SyncErrorKind::RateLimited,
             Self::TimedOut => SyncErrorKind::TimedOut,
             Self::Unavailable { .. } => SyncErrorKind::Unavailable,
             Self::Malformed(_) => SyncErrorKind::Malformed,

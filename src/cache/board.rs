@@ -119,6 +119,22 @@ impl Board {
         Ok(Joined { waiter, slots, fresh: fresh > 0 })
     }
 
+    /// Makes symbols pending outside the queue; true if one was not.
+    pub(super) fn note(&mut self, symbols: &[Symbol], now_mono_ms: u64) -> bool {
+        let mut fresh = false;
+        for symbol in symbols {
+            if !self.slots.contains_key(symbol) {
+                let ticket = self.number();
+                self.slots.insert(symbol.clone(), Slot::new(ticket));
+                fresh = true;
+            }
+            if let Some(slot) = self.slots.get_mut(symbol) {
+                slot.asked_mono_ms = now_mono_ms;
+            }
+        }
+        fresh
+    }
+
     /// Makes room for `fresh` more symbols, dropping the oldest pending ones that nobody waits for
     /// and that are not among those being `asked` for.
     fn make_room(

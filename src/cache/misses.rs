@@ -6,6 +6,7 @@
 //! scheduler on a lane thread. The lock is held for short walks over memory; nobody is woken,
 //! parked or dropped under it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -118,6 +119,33 @@ impl Misses {
             }
         }
         Taken { misses: self.clone(), batch, symbols }
+    }
+
+    /// What is pending or in flight now; true stands for in flight.
+    pub(super) fn held(&self) -> HashMap<Symbol, bool> {
+        let board = self.0.board.lock();
+        board.slots.iter().map(|(symbol, slot)| (symbol.clone(), slot.batch.is_some())).collect()
+    }
+
+    /// Makes symbols pending without anybody waiting for them, whatever the bounds: the caller
+    /// keeps them. They are only taken by name.
+    pub(super) fn note(&self, symbols: &[Symbol]) {
+        let now_mono_ms = self.0.clock.monotonic_ms();
+        if self.0.board.lock().note(symbols, now_mono_ms) {
+            (self.0.kick)();
+        }
+    }
+
+    /// Takes those of `symbols` that are pending for one upstream call.
+    pub(super) fn take_these(&self, symbols: &[Symbol]) -> Taken {
+        let mut board = self.0.board.lock();
+        let batch = board.number();
+        let mut taken = symbols.to_vec();
+        taken.retain(|symbol| {
+            let slot = board.slots.get_mut(symbol).filter(|slot| slot.batch.is_none());
+            slot.map(|slot| slot.batch = Some(batch)).is_some()
+        });
+        Taken { misses: self.clone(), batch, symbols: taken }
     }
 
     /// Says that nothing more is to come for these symbols, whether pending or in flight: their

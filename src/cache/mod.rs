@@ -1,7 +1,8 @@
 //! Row 4: the two levels of the cache and the meeting point of everybody who misses.
 //!
 //! [`l1`] is memory and is read on the edge; [`misses`] lets requests wait there for symbols that
-//! are not cached yet; [`l2`] survives a restart and is only touched by lane threads and at start.
+//! are not cached yet, and [`probes`] for those that may not exist; [`l2`] survives a restart and
+//! is only touched by lane threads and at start.
 //! [`answers`] holds users' finished answers until they change.
 //! None of them calls an upstream: they hold what the warmers bring.
 
@@ -12,6 +13,7 @@ mod freshness;
 pub mod l1;
 pub mod l2;
 pub mod misses;
+pub mod probes;
 mod quote_json;
 pub mod sqlite_l2;
 
@@ -19,4 +21,5 @@ pub use answers::{Answers, View};
 pub use l1::{Hit, L1, Peek};
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};
+pub use probes::Probes;
 pub use sqlite_l2::SqliteL2;

@@ -74,6 +74,12 @@ cures! {
     NO_ROOM "no_answer_in_time" Down
         "The service runs, but takes no further connection or hangs: {}"
         => "all taken? raise BHAV_MAX_CONNECTIONS; else it hangs: systemctl restart bhav",
+    ALL_TAKEN "connections_all_taken" Down
+        "The service is alive, but takes no further connection: {}"
+        => "raise BHAV_MAX_CONNECTIONS and LimitNOFILE (docs: Every connection is taken)",
+    HANGS "hangs" Down
+        "The service runs, but hangs: {}"
+        => "the watchdog restarts it; if not: systemctl restart bhav; journalctl -u bhav",
     NOT_OURS "not_ours" Down
         "Another program answers at {}"
         => "check BHAV_LISTEN or give --url; find it: ss -ltnp",
@@ -111,6 +117,9 @@ cures! {
     RATE_LIMITED "provider_rate_limited" Degraded
         "A provider refuses for too many requests: {}"
         => "is the key used elsewhere too? else raise BHAV_BROKERA_QUOTE_INTERVAL_MS",
+    BROKER_A_MUTE "broker_a_mute" Degraded
+        "Broker A answers, but its prices stand still while the market trades"
+        => "it is asked on by itself; if it lasts: the broker's status page, then its support",
     BROKER_A_FAILS "broker_a_fails" Degraded
         "Broker A does not give prices: {}"
         => "it is tried again by itself; if it lasts, see the broker's status page and the log",
@@ -132,7 +141,7 @@ cures! {
         => "make the state directory writable for the service (owner, mount); it is noticed",
     STORE_CORRUPT "store_corrupt" Degraded
         "The database is damaged; prices are served, accounts are not"
-        => "systemctl stop bhav; bhav restore BACKUP; systemctl start bhav; then check the disk",
+        => "systemctl stop bhav.socket bhav.service; bhav restore BACKUP; start; check the disk",
     STORE_BUSY "store_busy" Degraded
         "Another program holds the database"
         => "find it (fuser on bhav.sqlite) and end it, or wait for its backup to finish",
@@ -149,6 +158,21 @@ cures! {
     CALENDAR_UNKNOWN "calendar_unknown" Degraded
         "No list of trading holidays for this year: the market counts as closed"
         => "give the exchange's list as BHAV_CALENDAR_FILE, or install a newer version",
+    CALENDAR_ENDS "calendar_ends" Note
+        "The list of trading holidays ends on {}; after it the market counts as closed"
+        => "give the exchange's next list as BHAV_CALENDAR_FILE, or install a newer version",
+    RELOAD_REFUSED "reload_refused" Degraded
+        "A reload was refused at {}: what was changed since is not in force"
+        => "bhav config check names what is wrong; then: systemctl reload bhav",
+    BACKUP_FAILED "backup_failed" Note
+        "The last backup failed; the last good one: {}"
+        => "journalctl -u bhav-backup says why; then: systemctl start bhav-backup",
+    BACKUP_OLD "backup_old" Note
+        "The last good backup was made {}"
+        => "systemctl list-timers bhav-backup.timer; one now: systemctl start bhav-backup",
+    BACKUP_NONE "backup_none" Note
+        "No backup has been made yet"
+        => "one each evening: systemctl enable --now bhav-backup.timer; now: start bhav-backup",
     INSTRUMENTS_FAIL "instruments_fail" Note
         "The day's list of instruments could not be fetched; the last one serves"
         => "it is tried again by itself",

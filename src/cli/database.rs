@@ -9,12 +9,14 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::operator::{in_words, print, refuse, say, settings, with_service};
+use super::operator::{
+    STOP, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
+};
 use crate::base::{Clock, ist};
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, exit};
 use crate::store::upkeep::{self, FileReport, UpkeepError};
-use crate::store::{FILE_NAME, OpenError};
+use crate::store::{FILE_NAME, backups};
 
 /// The signing key, in the state directory.
 const KEY_FILE: &str = "jwt.key";
@@ -25,10 +27,11 @@ everything the database holds: keep it as safe. It does not hold the signing key
 which people log in again. An existing file is never overwritten.";
 
 const RESTORE_NOTES: &str = "\
-Stop the service first. The database that stands there is kept beside, as
-bhav.sqlite.before-restore-TIME; delete it in time. Tokens that were revoked since the backup are
-good again until they expire, at most 7 days: --rotate-key ends every login instead (where the key
-is given as JWT_SECRET, change that).";
+Stop the service first, and its socket unit, which would start it: systemctl stop bhav.socket
+bhav.service. Start both again behind it, the socket only if you use it. The database that stands
+there is kept beside, as bhav.sqlite.before-restore-TIME; delete it in time. Tokens that were
+revoked since the backup are good again until they expire, at most 7 days: --rotate-key ends every
+login instead (where the key is given as JWT_SECRET, change that).";
 
 /// `backup`'s part of the command line.
 pub fn backup_command() -> Command {
@@ -92,7 +95,10 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
         Some(directory) => directory.join(backup_name(&stamp(&clock))),
         None => given.clone(),
     };
-    let report = match upkeep::copy_to(&config.state_dir.join(FILE_NAME), &to) {
+    let database = config.state_dir.join(FILE_NAME);
+    let copied = upkeep::copy_to(&database, &to);
+    remember(&config.state_dir, &database, &clock, &copied);
+    let report = match copied {
         Ok(report) => report,
         Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
     };
@@ -117,6 +123,21 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
     }
 }
 
+/// For `bhav status` and the metrics. A backup that was not asked for rightly is no attempt.
+fn remember(
+    state_dir: &Path,
+    database: &Path,
+    clock: &Clock,
+    copied: &Result<FileReport, UpkeepError>,
+) {
+    if matches!(copied, Err(UpkeepError::Exists(_))) || !database.exists() {
+        return;
+    }
+    if let Err(error) = backups::note(state_dir, clock.now_ms(), copied.is_ok()) {
+        say(&format!("bhav: bhav status will not know of it: {error}\n"));
+    }
+}
+
 /// `bhav restore`.
 pub fn restore(matches: &ArgMatches) -> ExitCode {
     let config = match settings(matches) {
@@ -129,8 +150,8 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     let _lock = match state_lock::take(state) {
         Ok(StateLock::Held(lock)) => lock,
         Ok(StateLock::InUse) => {
-            let why = "the service runs on this state directory: systemctl stop bhav";
-            return refuse(why, Exit::Unavailable);
+            let why = format!("the service runs on this state directory: {STOP}");
+            return refuse(&why, Exit::Unavailable);
         }
         Err(error) => {
             return refuse(&format!("{}: {error}", state.display()), Exit::StateDir);
@@ -138,7 +159,7 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     };
     // Before anybody is asked anything.
     if let Err(error) = upkeep::verify(from) {
-        return refuse(&error.to_string(), exit_of(&error, Exit::Data));
+        return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::Data));
     }
     let path = state.join(FILE_NAME);
     if !matches.get_flag("yes") && !confirmed(from, &path) {
@@ -147,7 +168,7 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     let stamp = stamp(&Clock::system());
     let restored = match upkeep::restore(from, &path, &stamp) {
         Ok(restored) => restored,
-        Err(error) => return refuse(&error.to_string(), exit_of(&error, Exit::StateDir)),
+        Err(error) => return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::StateDir)),
     };
     let version = restored.report.version;
     let mut text = format!("{} holds {} now, schema {version}\n", path.display(), from.display());
@@ -198,10 +219,12 @@ pub fn migrate(matches: &ArgMatches) -> ExitCode {
 /// A file that is not ours or newer is for the operator to decide, wherever it stands.
 fn exit_of(error: &UpkeepError, otherwise: Exit) -> Exit {
     match error {
-        UpkeepError::Open(OpenError::Newer { .. } | OpenError::Foreign { .. }) => Exit::Usage,
+        UpkeepError::Newer { .. } | UpkeepError::Foreign(_) => Exit::Usage,
         UpkeepError::Damaged { .. } => Exit::Data,
         UpkeepError::Exists(_) | UpkeepError::Older { .. } => Exit::Usage,
-        UpkeepError::Open(_)
+        UpkeepError::NoSpace(_) => Exit::StateDir,
+        UpkeepError::Copy { .. }
+        | UpkeepError::Database { .. }
         | UpkeepError::File { .. }
         | UpkeepError::Sqlite(_)
         | UpkeepError::Store(_) => otherwise,

@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fs, io};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use super::operator::{print, refuse};
 use crate::ops::Exit;
@@ -41,10 +43,49 @@ pub fn completions(matches: &ArgMatches, mut program: Command) -> ExitCode {
     print(&String::from_utf8_lossy(&text))
 }
 
+/// One page of the program and of each command below it.
+fn write_pages(mut program: Command, folder: &Path) -> io::Result<()> {
+    program = program.disable_help_subcommand(true);
+    program.build();
+    let mut left = vec![program];
+    while let Some(command) = left.pop() {
+        left.extend(command.get_subcommands().filter(|below| !below.is_hide_set()).cloned());
+        let page = Man::new(command);
+        let mut text = Vec::new();
+        page.render(&mut text)?;
+        let text = with_lines_kept(&String::from_utf8_lossy(&text));
+        fs::write(folder.join(page.get_filename()), text)?;
+    }
+    Ok(())
+}
+
+/// Examples and exit codes are set line by line, as in the help; roff would run them together.
+fn with_lines_kept(page: &str) -> String {
+    let mut text = String::with_capacity(page.len() + 16);
+    let mut kept = false;
+    for line in page.lines() {
+        if line.starts_with(".SH") {
+            if kept {
+                text.push_str(".fi\n");
+            }
+            kept = line == ".SH EXTRA";
+            text.push_str(line);
+            text.push_str(if kept { "\n.nf\n" } else { "\n" });
+        } else {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    if kept {
+        text.push_str(".fi\n");
+    }
+    text
+}
+
 /// `bhav man`.
 pub fn man(matches: &ArgMatches, program: Command) -> ExitCode {
     let folder = matches.get_one::<PathBuf>("folder").map_or(Path::new("."), PathBuf::as_path);
-    match clap_mangen::generate_to(program, folder) {
+    match write_pages(program, folder) {
         Ok(()) => Exit::Ok.into(),
         Err(error) => refuse(&format!("{}: {error}", folder.display()), Exit::StateDir),
     }

@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use socket2::{Domain, SockAddr, Socket, Type};
 use ureq::Agent;
 use ureq::http::HeaderValue;
 use zeroize::Zeroizing;
@@ -105,9 +105,11 @@ impl Target {
         match self {
             Self::Http(url) => over_http(&format!("{url}{path}"), json, timeout),
             Self::Unix(socket) => {
-                let stream = UnixStream::connect(socket)?;
-                stream.set_read_timeout(Some(timeout))?;
+                let stream = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                // Before connecting, which waits as well where the backlog is full.
                 stream.set_write_timeout(Some(timeout))?;
+                stream.set_read_timeout(Some(timeout))?;
+                stream.connect(&SockAddr::unix(socket)?)?;
                 over_stream(stream, path, json)
             }
         }
@@ -126,7 +128,10 @@ fn over_http(url: &str, json: Option<&[u8]>, timeout: Duration) -> io::Result<An
         None => agent.get(url).call(),
         Some(json) => agent.post(url).content_type("application/json").send(json),
     };
-    let mut response = sent.map_err(ureq::Error::into_io)?;
+    let mut response = sent.map_err(|error| match error {
+        ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, error),
+        other => other.into_io(),
+    })?;
     let date = response.headers().get("date").and_then(|value: &HeaderValue| value.to_str().ok());
     let mut answer =
         Answer { status: response.status().as_u16(), date: date.and_then(http_date), body: vec![] };

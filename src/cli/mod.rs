@@ -8,6 +8,7 @@ mod database;
 mod documents;
 mod login;
 mod loopback;
+mod named_files;
 mod operator;
 mod status;
 mod token;
@@ -20,13 +21,12 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use self::operator::{loaded, print, say, with_env_file};
+use self::operator::{checked, print, say, shown, with_env_file};
 use crate::config::check::{Fault, effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
-use crate::market::{DataError, IndexList, MarketCalendar, Universe};
 use crate::ops::{Exit, exit, log, panic, version};
 
 /// Longest wait for the last log lines at the end.
@@ -107,20 +107,14 @@ fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
 }
 
 fn check(matches: &ArgMatches) -> ExitCode {
-    match loaded(matches) {
-        Ok(loaded) => match market_files(&loaded.config) {
-            Ok(()) => print(&effective(&loaded)),
-            Err(error) => {
-                say(&format!("bhav: {error}\n"));
-                Exit::Usage.into()
-            }
-        },
+    match checked(matches) {
+        Ok(loaded) => print(&effective(&loaded)),
         Err(code) => code,
     }
 }
 
 fn show(matches: &ArgMatches) -> ExitCode {
-    match loaded(matches) {
+    match shown(matches) {
         Ok(loaded) => print(&effective(&loaded)),
         Err(code) => code,
     }
@@ -132,14 +126,6 @@ fn evaluate(matches: &ArgMatches, run: fn(&Path, bool, Option<&Path>) -> ExitCod
     run(folder, matches.get_flag("json"), plot)
 }
 
-/// Reads the operator's market files as `serve` would.
-fn market_files(config: &Config) -> Result<(), DataError> {
-    MarketCalendar::load(config.market.calendar_file.as_deref())?;
-    IndexList::load(config.market.indices_file.as_deref())?;
-    Universe::load(config.market.universe_file.as_deref())?;
-    Ok(())
-}
-
 fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
     read(&typed(matches)).map_err(|faults| {
         say(&format!("bhav: {}", report(&faults)));
@@ -147,9 +133,13 @@ fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
     })
 }
 
-/// What flags, environment and files say now.
+/// What flags, environment and files say now. Where something is wrong, all that is.
 fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
-    load(flags, &Environment::of_process().with_file()?)
+    let env = Environment::of_process().with_file()?;
+    load(flags, &env).map_err(|mut faults| {
+        faults.extend(named_files::faults(flags, &env, &faults));
+        faults
+    })
 }
 
 const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";

@@ -3,6 +3,7 @@
 //!
 //! Main thread of a command. Nothing here prints a secret.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,11 +11,12 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::loopback::Target;
+use super::named_files;
 use crate::config::Config;
 use crate::config::check::{Fault, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::env_file;
-use crate::config::load::{Environment, Loaded, load};
+use crate::config::load::{Environment, Flags, Loaded, Origin, load};
 use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
 use crate::store::FILE_NAME;
@@ -22,7 +24,7 @@ use crate::store::upkeep::UpkeepError;
 
 /// Where the package keeps the unit's settings and its state.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";
-const STATE_DIR: &str = "/var/lib/bhav";
+pub const STATE_DIR: &str = "/var/lib/bhav";
 /// Where the unit's credentials lie (systemd.exec(5), `LoadCredential=`).
 const CREDENTIAL_STORE: &str = "/etc/credstore";
 
@@ -47,51 +49,102 @@ pub fn with_env_file(command: Command) -> Command {
     command.arg(env_file)
 }
 
-/// The settings of the service that is meant: flags, the environment, then the unit's own file.
+/// What is said of the service that is meant: flags, the environment, then the unit's own file.
+struct Sources {
+    flags: Flags,
+    env: Environment,
+    /// What could not be read.
+    missing: Option<String>,
+}
+
+impl Sources {
+    fn of(matches: &ArgMatches) -> Result<Self, Vec<Fault>> {
+        let env = Environment::of_process();
+        let given = matches.get_one::<PathBuf>("env-file");
+        let (env, missing) = match given {
+            Some(file) => (env.with_file_at(file)?, None),
+            None if env.path(env_file::NAME).is_some() => (env.with_file()?, None),
+            None => with_package_file(env, Path::new(ENV_FILE))?,
+        };
+        Ok(Self { flags: typed(matches), env, missing })
+    }
+
+    fn load(&self) -> Result<Loaded, Vec<Fault>> {
+        let mut loaded = load(&self.flags, &self.env)?;
+        read_credential_store(Path::new(CREDENTIAL_STORE), &mut loaded);
+        loaded.warnings.extend(self.missing.clone());
+        take_package_state(&mut loaded, Path::new(STATE_DIR));
+        Ok(loaded)
+    }
+}
+
+/// Without the package there is no such file; where it is not for our eyes, the environment may do,
+/// but that is told.
+fn with_package_file(
+    env: Environment,
+    file: &Path,
+) -> Result<(Environment, Option<String>), Vec<Fault>> {
+    match File::open(file) {
+        Ok(_) => Ok((env.with_file_at(file)?, None)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((env, None)),
+        Err(error) => {
+            let missing = format!(
+                "{} cannot be read: {error}; the service may have other settings than these",
+                file.display()
+            );
+            Ok((env, Some(missing)))
+        }
+    }
+}
+
+/// Where nothing names a state directory: of a service started by hand here, else the package's.
+fn take_package_state(loaded: &mut Loaded, package: &Path) {
+    const NAME: &str = "BHAV_STATE_DIR";
+    if !loaded.origins.contains_key(NAME) && !loaded.config.state_dir.exists() && package.exists() {
+        loaded.config.state_dir = package.to_owned();
+        loaded.origins.insert(NAME, Origin::Unit);
+    }
+}
+
+fn told(faults: &[Fault]) -> ExitCode {
+    say(&format!("bhav: {}", report(faults)));
+    Exit::Usage.into()
+}
+
+/// The settings of the service that is meant, for a person to look at.
 ///
 /// # Errors
 /// The exit code; the reason has been told.
-pub fn loaded(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
-    let env = Environment::of_process();
-    let given = matches.get_one::<PathBuf>("env-file");
-    let package = Path::new(ENV_FILE);
-    let env = match given {
-        Some(file) => env.with_file_at(file),
-        None if env.path(env_file::NAME).is_some() => env.with_file(),
-        // Without the package, or not for our eyes: the environment may do.
-        None if std::fs::File::open(package).is_err() => Ok(env),
-        None => env.with_file_at(package),
-    };
-    let told = |faults: Vec<Fault>| {
-        say(&format!("bhav: {}", report(&faults)));
-        Exit::Usage
-    };
-    let env = env.map_err(told)?;
-    let mut loaded = load(&typed(matches), &env).map_err(told)?;
-    read_credential_store(Path::new(CREDENTIAL_STORE), &mut loaded);
-    Ok(loaded)
+pub fn shown(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
+    Sources::of(matches).and_then(|sources| sources.load()).map_err(|faults| told(&faults))
 }
 
-/// The same for a command about the service's state directory.
+/// The same, and the files that they name are read as the service would.
 ///
 /// # Errors
-/// As [`loaded`].
+/// The exit code; everything that is wrong has been told.
+pub fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
+    let sources = Sources::of(matches).map_err(|faults| told(&faults))?;
+    let (loaded, mut faults) = match sources.load() {
+        Ok(loaded) => (Some(loaded), Vec::new()),
+        Err(faults) => (None, faults),
+    };
+    faults.extend(named_files::faults(&sources.flags, &sources.env, &faults));
+    loaded.filter(|_| faults.is_empty()).ok_or_else(|| told(&faults))
+}
+
+/// The settings for a command about the service's state directory.
+///
+/// # Errors
+/// The exit code; the reason has been told.
 pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
-    let Loaded { mut config, origins, .. } = loaded(matches)?;
-    // Where nothing names it: of a service started by hand here, else the package's.
-    if !origins.contains_key("BHAV_STATE_DIR") && !config.state_dir.exists() {
-        let package = PathBuf::from(STATE_DIR);
-        if package.exists() {
-            config.state_dir = package;
-        }
-    }
-    Ok(config)
+    shown(matches).map(|loaded| loaded.config)
 }
 
 /// The same for a command [`with_running_service`], and where that is to be asked.
 ///
 /// # Errors
-/// As [`loaded`]; an address that nobody can be asked at is told too.
+/// As [`settings`]; an address that nobody can be asked at is told too.
 pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
     let config = settings(matches)?;
     let url = matches.get_one::<String>("url").map(String::as_str);
@@ -113,14 +166,54 @@ pub fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
+/// What stops the service and keeps its socket from starting it again, where that unit is used.
+pub const STOP: &str = "systemctl stop bhav.socket bhav.service";
+
 /// A failure with the service's database, told so that the next step shows.
 pub fn in_words(error: &UpkeepError) -> String {
-    match error {
+    let cure = match error {
         UpkeepError::File { path, source }
             if source.kind() == io::ErrorKind::NotFound && path.ends_with(FILE_NAME) =>
         {
-            format!("there is no {}; say with --state-dir which service is meant", path.display())
+            let path = path.display();
+            return format!("there is no {path}; say with --state-dir which service is meant");
         }
+        UpkeepError::Foreign(_) => {
+            "say with --state-dir which service is meant; if it is this one, the file's beginning \
+             is damaged: bhav restore BACKUP"
+                .to_owned()
+        }
+        UpkeepError::Newer { path, known, .. } => {
+            let mut cure = "run the newer program again".to_owned();
+            let copy = format!("{}.before-v{}", path.display(), known + 1);
+            if Path::new(&copy).exists() {
+                cure.push_str(&format!(
+                    ", or stop the service and put {copy} in its place (it lacks what was written \
+                     since)"
+                ));
+            }
+            cure
+        }
+        UpkeepError::Damaged { .. } => {
+            format!("{STOP}; bhav restore BACKUP (the newest good one); start; check the disk")
+        }
+        UpkeepError::NoSpace(_) => "free some, or name another place".to_owned(),
+        _ => return error.to_string(),
+    };
+    format!("{error}; {cure}")
+}
+
+/// The same with a backup that was to be put back.
+pub fn in_words_of_backup(error: &UpkeepError) -> String {
+    match error {
+        UpkeepError::Foreign(path) => {
+            format!("{} is not a backup of bhav: name another file", path.display())
+        }
+        UpkeepError::Newer { .. } => {
+            format!("{error}: install the newer program that made it, or name an older backup")
+        }
+        UpkeepError::Damaged { .. } => format!("{error}; name an older backup"),
+        UpkeepError::NoSpace(_) => format!("{error}; free some. Nothing was changed"),
         error => error.to_string(),
     }
 }
@@ -150,6 +243,37 @@ pub fn span(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::check::effective;
+
+    #[test]
+    fn a_file_of_the_package_that_cannot_be_read_is_told_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("bhav.env");
+        let told = |file: &Path| with_package_file(Environment::default(), file).unwrap().1;
+        assert_eq!(told(&file), None, "there is no package");
+        std::fs::write(&file, "BHAV_EDGE_THREADS=3\n").unwrap();
+        assert_eq!(told(&file), None);
+        // For whoever runs the tests as root, to whom no file is closed.
+        let closed = told(&file.join("below-a-file")).unwrap();
+        assert!(closed.contains("below-a-file cannot be read: "), "{closed}");
+    }
+
+    #[test]
+    fn the_units_state_directory_is_told_where_nothing_names_another() {
+        let package = tempfile::tempdir().unwrap();
+        let state = |pairs: &[(&str, &str)], package: &Path| {
+            let env = Environment::from_pairs(pairs.iter().copied());
+            let mut loaded = load(&Flags::new(), &env).unwrap();
+            take_package_state(&mut loaded, package);
+            (loaded.config.state_dir.clone(), effective(&loaded))
+        };
+        let (dir, text) = state(&[], package.path());
+        assert_eq!(dir, package.path());
+        let line = format!("BHAV_STATE_DIR={}  # the installed unit\n", dir.display());
+        assert!(text.contains(&line), "{text}");
+        assert_eq!(state(&[("BHAV_STATE_DIR", "mine")], package.path()).0, Path::new("mine"));
+        assert_eq!(state(&[], &package.path().join("none")).0, Config::default().state_dir);
+    }
 
     #[test]
     fn spans_read_like_a_person_says_them() {

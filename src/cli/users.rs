@@ -69,7 +69,9 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     });
     done.unwrap_or_else(|error| {
         let exit = match &error {
-            UpkeepError::Open(_) | UpkeepError::Older { .. } => Exit::Usage,
+            UpkeepError::Foreign(_) | UpkeepError::Newer { .. } | UpkeepError::Older { .. } => {
+                Exit::Usage
+            }
             _ => Exit::StateDir,
         };
         refuse(&in_words(&error), exit)

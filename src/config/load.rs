@@ -115,6 +115,8 @@ pub enum Origin {
     EnvFile(PathBuf, usize),
     /// `$STATE_DIRECTORY`, which systemd sets.
     StateDirectory,
+    /// What the package's unit will set, as a command beside it knows.
+    Unit,
     /// The file that `<NAME>_FILE` names.
     File(PathBuf),
     /// A file in `$CREDENTIALS_DIRECTORY`.
@@ -130,6 +132,7 @@ impl Origin {
             Self::Environment => "environment",
             Self::EnvFile(..) => "settings file",
             Self::StateDirectory => "$STATE_DIRECTORY",
+            Self::Unit => "the installed unit",
             Self::File(_) => "file",
             Self::Credential(_) => "credential",
         }

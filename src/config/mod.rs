@@ -220,6 +220,8 @@ pub struct UpstreamSettings {
     pub total_timeout_ms: u64,
     /// All calls of one user's sync together.
     pub sync_timeout_ms: u64,
+    /// Of one user, at both brokers together; 0 switches the limit off.
+    pub sync_attempts_per_minute: u32,
     pub response_bytes_max: u64,
     /// The daily instruments file is larger than any other answer.
     pub instruments_bytes_max: u64,
@@ -239,6 +241,7 @@ impl Default for UpstreamSettings {
             read_timeout_ms: 5_000,
             total_timeout_ms: 7_000,
             sync_timeout_ms: 15_000,
+            sync_attempts_per_minute: 10,
             response_bytes_max: 4 * 1024 * 1024,
             instruments_bytes_max: 32 * 1024 * 1024,
             redirects_max: 2,

@@ -97,7 +97,7 @@ pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>)
         };
         let (text, origin) = found;
         if let Some(fault) = weak_key(secret.name, text.expose_secret()) {
-            faults.push(fault);
+            faults.push(blamed(fault, secret.name, &origin, env));
         }
         *(secret.slot)(&mut loaded.config) = Some(text);
         loaded.origins.insert(secret.name, origin);
@@ -138,25 +138,44 @@ type Found = Option<(SecretString, Origin)>;
 fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Found, Fault> {
     let file_name = format!("{name}_FILE");
     match (env.text(name), env.path(&file_name)) {
-        (Some(_), Some(_)) => Err(Fault::of_secret(
-            name,
-            format!("and {file_name} are both set"),
-            "keep the file and unset the variable",
-        )),
+        (Some(_), Some(_)) => {
+            let problem = format!("and {file_name} ({}) are both set", env.origin(&file_name));
+            let fault = Fault::of_secret(name, problem, "keep the file and unset the variable");
+            Err(blamed(fault, name, &env.origin(name), env))
+        }
         (Some(Err(NotText)), None) => Err(Fault::not_text(name)),
         (Some(Ok(text)), None) => {
-            let text = usable(name, text)?;
-            Ok(Some((text, env.origin(name))))
+            let origin = env.origin(name);
+            let text = usable(name, text).map_err(|fault| blamed(fault, name, &origin, env))?;
+            Ok(Some((text, origin)))
         }
         (None, Some(path)) => {
-            let text = read_file(name, &path)?;
+            let origin = Origin::File(path.clone());
+            let text = read_file(name, &path).map_err(|fault| blamed(fault, name, &origin, env))?;
             warn_if_open(name, &path, warnings);
-            Ok(Some((text, Origin::File(path))))
+            Ok(Some((text, origin)))
         }
-        (None, None) => match credential(name, env) {
-            Some(path) => Ok(Some((read_file(name, &path)?, Origin::Credential(path)))),
-            None => Ok(None),
-        },
+        (None, None) => {
+            let Some(path) = credential(name, env) else { return Ok(None) };
+            let origin = Origin::Credential(path.clone());
+            let text = read_file(name, &path).map_err(|fault| blamed(fault, name, &origin, env))?;
+            Ok(Some((text, origin)))
+        }
+    }
+}
+
+/// The fault with what an operator has to change: of a secret in a file, the variable that names it
+/// and where that stands.
+fn blamed(fault: Fault, name: &str, origin: &Origin, env: &Environment) -> Fault {
+    let Origin::File(path) = origin else {
+        return Fault { origin: Some(origin.to_string()), ..fault };
+    };
+    let variable = format!("{name}_FILE");
+    Fault {
+        value: Some(path.display().to_string()),
+        origin: Some(env.origin(&variable).to_string()),
+        name: variable,
+        ..fault
     }
 }
 
@@ -172,7 +191,7 @@ fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
     let unreadable = |why: io::Error| {
         Fault::of_secret(
             name,
-            format!("cannot be read from {}: {why}", path.display()),
+            format!("cannot be read: {why}"),
             "name a readable file that holds the secret and nothing else",
         )
     };

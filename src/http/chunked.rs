@@ -20,7 +20,7 @@ enum State {
     #[default]
     SizeStart,
     Size(u64),
-    /// Blanks after the size: an extension or the line's end follows.
+    /// Blanks after the size: an extension must follow, since nothing else allows them.
     SizeBlank(u64),
     Extension(u64),
     SizeLf(u64),
@@ -28,7 +28,8 @@ enum State {
     DataCr,
     DataLf,
     TrailerStart,
-    Trailer,
+    TrailerName,
+    TrailerValue,
     TrailerLf,
     LastLf,
     Done,
@@ -77,7 +78,7 @@ impl Chunked {
         }
         Ok(match (self.state, byte) {
             (State::SizeStart, _) => State::Size(hex(byte)?),
-            (State::Size(size) | State::SizeBlank(size), b'\r') => State::SizeLf(size),
+            (State::Size(size), b'\r') => State::SizeLf(size),
             (State::Size(size) | State::SizeBlank(size), b';') => State::Extension(size),
             (State::Size(size) | State::SizeBlank(size), b' ' | b'\t') => State::SizeBlank(size),
             (State::Size(size), _) => {
@@ -103,12 +104,15 @@ impl Chunked {
                 State::SizeStart
             }
             (State::TrailerStart, b'\r') => State::LastLf,
-            (State::TrailerStart | State::Trailer, b'\n' | 0) => return Err(ChunkFault::Malformed),
-            (State::TrailerStart, b' ' | b'\t') => return Err(ChunkFault::Malformed),
-            (State::Trailer, b'\r') => State::TrailerLf,
-            (State::TrailerStart | State::Trailer, _) => {
+            (State::TrailerStart | State::TrailerName, _) if is_of_token(byte) => {
                 self.trailer_bytes += 1;
-                State::Trailer
+                State::TrailerName
+            }
+            (State::TrailerName, b':') => State::TrailerValue,
+            (State::TrailerValue, b'\r') => State::TrailerLf,
+            (State::TrailerValue, _) if byte != b'\n' && byte != 0 => {
+                self.trailer_bytes += 1;
+                State::TrailerValue
             }
             (State::TrailerLf, b'\n') => {
                 self.line_bytes = 0;
@@ -118,6 +122,11 @@ impl Chunked {
             _ => return Err(ChunkFault::Malformed),
         })
     }
+}
+
+/// A character of a field's name (RFC 9110 5.6.2).
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn hex(byte: u8) -> Result<u64, ChunkFault> {
@@ -158,6 +167,11 @@ mod tests {
             b"4\r\nWikiX\r\n",
             b"0\r\n folded\r\n\r\n",
             b"4;\n",
+            b"2 \r\n",
+            b"0\r\nno colon\r\n",
+            b"0\r\nname\r\n",
+            b"0\r\nname : x\r\n",
+            b"0\r\n: x\r\n",
         ] {
             assert_eq!(decode_in(&[wire], 100), Err(ChunkFault::Malformed), "{wire:?}");
         }

@@ -26,9 +26,6 @@ const READABLE: usize = 0x1;
 const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
 pub(super) const WOKEN: usize = 0x8000_0000;
 
-/// Turns without a wait before a connection lets its neighbours' descriptors be polled.
-const TURNS_MAX: u32 = 8;
-
 /// After our last byte we read on for this long and this much, so that a reset caused by unread
 /// input does not destroy the answer before the client has read it.
 const LINGER_MS: u64 = 1_000;
@@ -114,19 +111,14 @@ impl<S: Serve> Connection<S> {
     /// Serves the connection to its end.
     pub fn run(mut self) {
         let mut need_input = true;
-        let mut turns = 0;
         loop {
             if need_input && !self.readable {
-                turns = 0;
                 if let Event::Expired = self.wait() {
                     return self.expire();
                 }
             } else {
-                turns += 1;
-                if turns >= TURNS_MAX {
-                    turns = 0;
-                    self.breathe();
-                }
+                // A client that sent more than one turn handles waits for its neighbours.
+                self.breathe();
             }
             let Some(turn) = self.turn(need_input) else { return };
             match turn {

@@ -4,7 +4,12 @@
 //! to tell the body's length, known codings) is decided here, because a proxy in front may read an
 //! ambiguous head differently and a request could then be smuggled past it.
 
+use zeroize::Zeroizing;
+
+use self::version::Newer;
 use super::request::Method;
+
+mod version;
 
 /// Most headers that can be configured; the parser's table has room for them.
 pub const HEADERS_MAX: usize = 128;
@@ -136,7 +141,7 @@ impl HeadFault {
             Self::HeadTooLarge => "The request head is too large.",
             Self::UnknownMethod => "This method is not implemented.",
             Self::BadExpectation => "The only supported expectation is 100-continue.",
-            Self::Version => "Only HTTP/1.0 and HTTP/1.1 are spoken here.",
+            Self::Version => "Only HTTP/1 is spoken here.",
         }
     }
 }
@@ -156,6 +161,22 @@ impl Head {
     pub fn parse(&mut self, input: &[u8], headers_max: usize, head_bytes_max: usize) -> Parsed {
         let head_bytes_max = head_bytes_max.min(HEAD_BYTES_MAX);
         let window = &input[..input.len().min(head_bytes_max)];
+        let is_full = input.len() >= head_bytes_max;
+        self.parse_window(window, headers_max, is_full).unwrap_or_else(|Newer { digit_at }| {
+            // A body may stand behind the head, so the copy is wiped.
+            let mut known = Zeroizing::new(window.to_vec());
+            known[digit_at] = b'1';
+            let parsed = self.parse_window(&known, headers_max, is_full);
+            parsed.unwrap_or(Parsed::Fault(HeadFault::Malformed))
+        })
+    }
+
+    fn parse_window(
+        &mut self,
+        window: &[u8],
+        headers_max: usize,
+        is_full: bool,
+    ) -> Result<Parsed, Newer> {
         self.bytes = 0;
         let mut table = self.table.take();
         let lines = &mut table.spare_capacity_mut()[..headers_max.min(HEADERS_MAX)];
@@ -168,11 +189,15 @@ impl Head {
                     Err(fault) => Parsed::Fault(fault),
                 }
             }
-            Ok(httparse::Status::Partial) => partial(window, input.len() > head_bytes_max - 1),
+            Ok(httparse::Status::Partial) => partial(window, is_full),
             Err(httparse::Error::TooManyHeaders) => Parsed::Fault(HeadFault::TooManyHeaders),
-            Err(httparse::Error::Version) => match version_fault(window) {
-                Some(fault) => Parsed::Fault(fault),
-                None => partial(window, input.len() > head_bytes_max - 1),
+            Err(httparse::Error::Version) => match version::other(window) {
+                Ok(Some(fault)) => Parsed::Fault(fault),
+                Ok(None) => partial(window, is_full),
+                Err(newer) => {
+                    self.table.give_back(table);
+                    return Err(newer);
+                }
             },
             Err(_) => Parsed::Fault(HeadFault::Malformed),
         };
@@ -183,7 +208,7 @@ impl Head {
             self.method = Method::parse(token.as_bytes()).unwrap_or_default();
         }
         self.table.give_back(table);
-        parsed
+        Ok(parsed)
     }
 
     fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
@@ -330,26 +355,6 @@ fn partial(window: &[u8], full: bool) -> Parsed {
         None if window.len() > TARGET_BYTES_MAX + 64 => Parsed::Fault(HeadFault::TargetTooLong),
         _ if full => Parsed::Fault(HeadFault::HeadTooLarge),
         _ => Parsed::Partial,
-    }
-}
-
-/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another well-formed version is 505, anything else 400.
-/// `None` while the line may still become the former, so that packet borders decide nothing.
-fn version_fault(window: &[u8]) -> Option<HeadFault> {
-    const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
-    let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
-    let version = window[start..].splitn(3, |byte| *byte == b' ').nth(2)?;
-    let fits = |(byte, shape): (&u8, &u8)| match shape {
-        b'0' => byte.is_ascii_digit(),
-        _ => byte == shape,
-    };
-    let known = version.iter().zip(SHAPE).take_while(|pair| fits(*pair)).count();
-    match version.get(known) {
-        _ if known == SHAPE.len() => Some(HeadFault::Version),
-        // A line may end in a line feed alone.
-        Some(b'\n') if known == SHAPE.len() - 2 => Some(HeadFault::Version),
-        Some(_) => Some(HeadFault::Malformed),
-        None => None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Row 3: HTTP/1.1 on may. The edge of the product.
 //!
-//! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived; `head`,
-//! `chunked`, `reply`, `owned`, `prepared`, `variants`, `problem`, `date`, `negotiate` and `coding`
-//! are pure. Everything runs on edge workers except the sweeper (`slots`), an OS thread that owns
-//! deadlines.
+//! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived, `unread`
+//! bounds what nobody reads; `head`, `chunked`, `direct`, `reply`, `owned`, `prepared`, `variants`,
+//! `problem`, `date`, `negotiate` and `coding` are pure. Everything runs on edge workers except the
+//! sweeper (`slots`), an OS thread that owns deadlines.
 //!
 //! This layer knows no route. It calls upward through [`Serve`] alone. It never blocks: the only
 //! waits are may's, and no buffer set, lock or cache view is held over one except by a handler that
@@ -13,6 +13,7 @@ mod chunked;
 pub mod coding;
 mod conn;
 pub mod date;
+mod direct;
 pub mod head;
 pub mod listen;
 pub mod negotiate;
@@ -28,6 +29,7 @@ pub mod shared;
 mod slots;
 pub mod stats;
 mod turn;
+pub mod unread;
 pub mod variants;
 
 /// What only the fuzzer reaches from outside.

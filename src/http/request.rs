@@ -151,15 +151,28 @@ impl<'a> Request<'a> {
         believed
     }
 
-    /// Whether a program on this machine calls, and for itself: over loopback, not as a proxy nor
-    /// through one, and not as a browser for some page. Nothing is said of the Unix socket, where
-    /// proxies sit.
+    /// Whether a program on this machine calls, and for itself: over loopback and under a name of
+    /// loopback, not as a proxy nor through one, and not as a browser for some page. Nothing is
+    /// said of the Unix socket, where proxies sit.
     pub fn is_direct_local(&self) -> bool {
-        let Peer::Ip(address) = self.peer else { return false };
-        let told = ["forwarded", "x-forwarded-for", "x-real-ip", "via", "origin", "sec-fetch-site"];
-        address.to_canonical().is_loopback()
-            && !self.trusted_proxies.contains(&address)
-            && told.iter().all(|name| self.header(name).is_none())
+        super::direct::is_direct_local(self, self.trusted_proxies)
+    }
+
+    /// The names of all headers, as sent.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        self.head.headers.iter().map(move |(name, _)| name.of(bytes))
+    }
+
+    /// Whether it is HTTP/1.0.
+    pub(super) fn is_http_1_0(&self) -> bool {
+        self.head.http_1_0
+    }
+
+    /// Whether the target is a path, as clients send it to the server itself.
+    pub(super) fn is_origin_form(&self) -> bool {
+        let mut parts = self.bytes.split(|byte| *byte == b' ');
+        parts.nth(1).is_some_and(|target| target.starts_with(b"/"))
     }
 
     fn part(&self, span: Option<Span>) -> Option<&'a [u8]> {
@@ -216,35 +229,5 @@ mod tests {
         assert_eq!(said(proxy, "[2001:db8::1]:443").as_deref(), Some("2001:db8::1"));
         assert_eq!(said(Peer::Unix, "198.51.100.1:77").as_deref(), Some("198.51.100.1"));
         assert_eq!(client(Peer::Unix, &[], "nobody"), None);
-    }
-
-    #[test]
-    fn a_direct_local_client_is_no_proxy_and_no_page() {
-        let direct = |peer: &str, trusted: &[&str], line: &str| {
-            let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{line}\r\n");
-            let mut head = Head::default();
-            head.parse(text.as_bytes(), 100, 16_384);
-            let trusted: Vec<IpAddr> = trusted.iter().map(|t| t.parse().unwrap()).collect();
-            let peer = peer.parse().map_or(Peer::Unix, Peer::Ip);
-            Request::new(text.as_bytes(), &head, b"", peer, &trusted).is_direct_local()
-        };
-        for peer in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1"] {
-            assert!(direct(peer, &["10.0.0.1"], ""), "{peer}");
-        }
-        for peer in ["10.0.0.1", "2001:db8::1", "a Unix socket"] {
-            assert!(!direct(peer, &[], ""), "{peer}");
-        }
-        assert!(!direct("127.0.0.1", &["127.0.0.1"], ""));
-        for line in [
-            "X-Forwarded-For: 127.0.0.1",
-            "x-forwarded-for:",
-            "Forwarded: for=127.0.0.1",
-            "X-Real-IP: 127.0.0.1",
-            "Via: 1.1 proxy",
-            "Origin: http://127.0.0.1:8080",
-            "Sec-Fetch-Site: same-origin",
-        ] {
-            assert!(!direct("127.0.0.1", &[], &format!("{line}\r\n")), "{line}");
-        }
     }
 }

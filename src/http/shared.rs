@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -13,10 +13,8 @@ use super::Serve;
 use super::request::Peer;
 use super::slots::Slots;
 use super::stats::HttpStats;
+use super::unread::Unread;
 use crate::config::HttpSettings;
-
-/// Output waiting for slow readers, all connections together: past it the slowest lose.
-pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What all connections of a server share.
 pub struct Shared<S> {
@@ -26,7 +24,8 @@ pub struct Shared<S> {
     generation: AtomicU64,
     pub slots: Arc<Slots>,
     pub stats: HttpStats,
-    pub unread_output_bytes: AtomicUsize,
+    /// Output that waits for slow readers.
+    pub unread: Unread,
     per_address: Mutex<HashMap<IpAddr, usize>>,
     pub(super) draining: AtomicBool,
     /// The drain is over; whoever still waits for a slot gets none.
@@ -42,7 +41,7 @@ impl<S: Serve> Shared<S> {
             settings: ArcSwap::from_pointee(settings.clone()),
             generation: AtomicU64::new(0),
             slots,
-            unread_output_bytes: AtomicUsize::new(0),
+            unread: Unread::default(),
             per_address: Mutex::new(HashMap::new()),
             draining: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -88,27 +87,6 @@ impl<S> Shared<S> {
 
     pub(super) fn draining(&self) -> &AtomicBool {
         &self.draining
-    }
-}
-
-/// A share of the output that waits for slow clients, summed over all connections.
-pub struct UnreadOutput<S> {
-    shared: Arc<Shared<S>>,
-    bytes: usize,
-}
-
-impl<S> UnreadOutput<S> {
-    /// `None` when everybody together holds too much.
-    pub fn hold(shared: &Arc<Shared<S>>, bytes: usize) -> Option<Self> {
-        let total = shared.unread_output_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let held = Self { shared: Arc::clone(shared), bytes };
-        (total <= UNREAD_OUTPUT_TOTAL_BYTES_MAX).then_some(held)
-    }
-}
-
-impl<S> Drop for UnreadOutput<S> {
-    fn drop(&mut self) {
-        self.shared.unread_output_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

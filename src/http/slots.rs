@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use super::date::imf_fixdate;
 use crate::base::Clock;
+use crate::ops::Counter;
 use crate::rt::edge::Parker;
 
 /// No deadline: a handler is at work, or the slot is free.
@@ -54,6 +55,7 @@ pub struct Slots {
     is_waiting: AtomicBool,
     breathe: Sender<WaitIoWaker>,
     breathers: Receiver<WaitIoWaker>,
+    breaths: Counter,
     /// The accept loop, while accepting fails.
     paused: Mutex<Option<WaitIoWaker>>,
     stop: AtomicBool,
@@ -81,6 +83,7 @@ impl Slots {
             is_waiting: AtomicBool::new(false),
             breathe,
             breathers,
+            breaths: Counter::new(),
             paused: Mutex::new(None),
             stop: AtomicBool::new(false),
         }
@@ -163,7 +166,13 @@ impl Slots {
     /// Asks the sweeper to wake this coroutine from outside, which puts it behind the next poll of
     /// its worker's descriptors. False when too many ask.
     pub fn breathe(&self, waker: WaitIoWaker) -> bool {
+        self.breaths.increment();
         self.breathe.try_send(waker).is_ok()
+    }
+
+    /// How often coroutines asked for that.
+    pub fn breaths(&self) -> u64 {
+        self.breaths.value()
     }
 
     /// Wakes `waker` at the next walk over the table, once.
@@ -262,6 +271,11 @@ impl SlotGuard {
     pub fn count_requests(&self, answered: u64) {
         let requests = &self.slot().requests;
         requests.store(requests.load(Ordering::Relaxed) + answered, Ordering::Relaxed);
+    }
+
+    /// Its number in the table.
+    pub fn index(&self) -> u32 {
+        self.index
     }
 
     fn slot(&self) -> &Slot {

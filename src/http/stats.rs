@@ -1,7 +1,7 @@
 //! Counters of the HTTP layer, read for health and metrics.
 
 use crate::ops::durations::DurationCounts;
-use crate::ops::{Counter, Durations, Sharded};
+use crate::ops::{Counter, Durations, RefusalLines, Sharded};
 
 /// Classes of status codes that answers have: 2xx to 5xx.
 pub const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
@@ -16,10 +16,15 @@ pub struct HttpStats {
     pub address_refusals: Counter,
     pub idle_closed: Counter,
     pub read_timeouts: Counter,
+    /// Clients that took too little of their answers in time.
     pub write_timeouts: Counter,
+    /// Answers cut off because all together held too much and this one was the slowest.
+    pub unread_cuts: Counter,
     pub handler_panics: Counter,
     pub client_errors: Counter,
     pub server_errors: Counter,
+    /// Of requests that were refused before a handler saw them.
+    pub refusal_lines: RefusalLines,
     /// Requests that a handler began to answer, or that were refused before.
     begun: Sharded,
     /// From the whole request to its whole answer in the buffer, by kind, then by class.
@@ -37,9 +42,11 @@ impl HttpStats {
             idle_closed: Counter::new(),
             read_timeouts: Counter::new(),
             write_timeouts: Counter::new(),
+            unread_cuts: Counter::new(),
             handler_panics: Counter::new(),
             client_errors: Counter::new(),
             server_errors: Counter::new(),
+            refusal_lines: RefusalLines::default(),
             begun: Sharded::new(),
             durations: Durations::new((kinds + 1) * STATUS_CLASSES.len()),
         }

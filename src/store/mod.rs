@@ -6,6 +6,7 @@
 //! room for one.
 
 mod accounts;
+pub mod backups;
 mod closes;
 mod columns;
 mod condition;
@@ -24,6 +25,7 @@ mod sqlite;
 pub mod upkeep;
 mod writer;
 
+pub use backups::BackupRecord;
 pub use error::StoreError;
 pub use file::OpenError;
 pub use rows::{

@@ -58,6 +58,10 @@ impl People {
             return Err(UpkeepError::Older { path: path.to_owned(), found: report.version });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Self::opened(path, flags).map_err(UpkeepError::database(path))
+    }
+
+    fn opened(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(file::BUSY_TIMEOUT)?;
         connection.pragma_update(None, "synchronous", "full")?;

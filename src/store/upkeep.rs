@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::StoreError;
 use super::condition::Failure;
@@ -25,19 +25,29 @@ pub struct FileReport {
     pub pending: Vec<&'static str>,
 }
 
-/// Why a file cannot be used, copied or put back.
+/// Why a file cannot be used, copied or put back. Each names the file; the cure depends on what the
+/// file is to the command, which knows.
 #[derive(Debug, thiserror::Error)]
 pub enum UpkeepError {
-    #[error("{0}")]
-    Open(#[from] OpenError),
+    #[error("{0} is not a database of this program")]
+    Foreign(PathBuf),
+    #[error("{path} has schema version {found} and this program knows {known}")]
+    Newer { path: PathBuf, found: i64, known: i64 },
     #[error("{path} is damaged: {found}")]
     Damaged { path: PathBuf, found: String },
+    #[error("there is no space left for {0}")]
+    NoSpace(PathBuf),
+    #[error("{from} cannot be copied to {to}: {source}")]
+    Copy { from: PathBuf, to: PathBuf, source: rusqlite::Error },
     #[error("{path} has schema version {found}: start the service once, which migrates it")]
     Older { path: PathBuf, found: i64 },
     #[error("{0} exists already; it is not overwritten")]
     Exists(PathBuf),
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}")]
+    Database { path: PathBuf, source: rusqlite::Error },
+    /// Of a database that was opened before.
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
@@ -54,9 +64,45 @@ impl From<Failure> for UpkeepError {
 }
 
 impl UpkeepError {
-    fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// What the system says of the file at `path`.
+    pub(super) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::File { path, source }
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace(path),
+            _ => Self::File { path, source },
+        }
+    }
+
+    /// What SQLite says of the file at `path`.
+    pub(super) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        move |source| {
+            let path = path.clone();
+            match source.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase) => Self::Foreign(path),
+                Some(ErrorCode::DatabaseCorrupt) => {
+                    Self::Damaged { path, found: source.to_string() }
+                }
+                Some(ErrorCode::DiskFull) => Self::NoSpace(path),
+                _ => Self::Database { path, source },
+            }
+        }
+    }
+
+    /// What was said of a copy that is not published, said of the file it is a copy of.
+    fn said_of(self, copy: &Path, path: &Path) -> Self {
+        let own = |told: PathBuf| if told == copy { path.to_owned() } else { told };
+        match self {
+            Self::Foreign(told) => Self::Foreign(own(told)),
+            Self::Newer { path: told, found, known } => {
+                Self::Newer { path: own(told), found, known }
+            }
+            Self::Damaged { path: told, found } => Self::Damaged { path: own(told), found },
+            Self::NoSpace(told) => Self::NoSpace(own(told)),
+            Self::Database { path: told, source } => Self::Database { path: own(told), source },
+            Self::File { path: told, source } => Self::File { path: own(told), source },
+            other => other,
+        }
     }
 }
 
@@ -77,17 +123,30 @@ pub fn verify(path: &Path) -> Result<FileReport, UpkeepError> {
     let connection = open(path)?;
     let report = report(&connection, path)?;
     let damaged = |found: String| UpkeepError::Damaged { path: path.to_owned(), found };
-    let whole: String = connection.pragma_query_value(None, "integrity_check", |row| row.get(0))?;
+    let whole: String = connection
+        .pragma_query_value(None, "integrity_check", |row| row.get(0))
+        .map_err(UpkeepError::database(path))?;
     if whole != "ok" {
-        return Err(damaged(whole));
+        return Err(damaged(one_line(&whole)));
     }
+    match dangling(&connection).map_err(UpkeepError::database(path))? {
+        Some(table) => Err(damaged(format!("a row of {table} belongs to nobody"))),
+        None => Ok(report),
+    }
+}
+
+/// The table of a row that refers to one which is not there.
+fn dangling(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let mut dangling = connection.prepare("PRAGMA foreign_key_check")?;
     let mut rows = dangling.query([])?;
-    if let Some(row) = rows.next()? {
-        let table: String = row.get(0)?;
-        return Err(damaged(format!("a row of {table} belongs to nobody")));
-    }
-    Ok(report)
+    rows.next()?.map(|row| row.get(0)).transpose()
+}
+
+/// The first of what an integrity check found; the rest says the same of other pages.
+fn one_line(found: &str) -> String {
+    let mut lines = found.lines().map(str::trim).filter(|line| !line.is_empty());
+    let worst = lines.clone().find(|line| !line.starts_with("***"));
+    worst.or_else(|| lines.next()).unwrap_or("unknown").to_owned()
 }
 
 /// Copies the database of `from`, in use or not, to the new file `to`: checked, private, on disk.
@@ -97,7 +156,7 @@ pub fn verify(path: &Path) -> Result<FileReport, UpkeepError> {
 pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
-    let copied = copy_unfinished(from, &unfinished)
+    let copied = copy_unfinished(from, &unfinished, to)
         .and_then(|report| publish(&unfinished, to).map(|()| report));
     if copied.is_err() {
         // Whatever it holds, nobody was told of it.
@@ -106,16 +165,24 @@ pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     copied
 }
 
-fn copy_unfinished(from: &Path, unfinished: &Path) -> Result<FileReport, UpkeepError> {
+/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it.
+fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     let connection = open(from)?;
     report(&connection, from)?;
-    make_private(unfinished)?;
-    connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
+    make_private(unfinished).map_err(|error| error.said_of(unfinished, to))?;
+    connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(|source| {
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => UpkeepError::NoSpace(to.to_owned()),
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                UpkeepError::database(from)(source)
+            }
+            _ => UpkeepError::Copy { from: from.to_owned(), to: to.to_owned(), source },
+        }
+    })?;
     drop(connection);
-    let report = verify(unfinished)?;
-    File::open(unfinished)
-        .and_then(|file| file.sync_all())
-        .map_err(UpkeepError::file(unfinished))?;
+    // What a whole copy has wrong, it has from there.
+    let report = verify(unfinished).map_err(|error| error.said_of(unfinished, from))?;
+    File::open(unfinished).and_then(|file| file.sync_all()).map_err(UpkeepError::file(to))?;
     Ok(report)
 }
 
@@ -134,11 +201,11 @@ pub struct Restored {
 /// [`UpkeepError`]; then the database that stood there stands there still, or is under that name.
 pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, UpkeepError> {
     let unfinished = beside(path, ".restoring");
-    let copied = copy_unfinished(backup, &unfinished);
+    let copied = copy_unfinished(backup, &unfinished, path);
     let report = copied
         .and_then(|report| match report.version {
             // An empty file opens as an empty database.
-            0 => Err(OpenError::Foreign { path: backup.display().to_string() }.into()),
+            0 => Err(UpkeepError::Foreign(backup.to_owned())),
             _ => Ok(report),
         })
         .and_then(|report| owned_like_its_directory(&unfinished).map(|()| report))
@@ -153,7 +220,7 @@ pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, Upke
 }
 
 /// The service's own, also where root puts it back.
-fn owned_like_its_directory(path: &Path) -> Result<(), UpkeepError> {
+pub(super) fn owned_like_its_directory(path: &Path) -> Result<(), UpkeepError> {
     let directory = fs::metadata(parent(path)).map_err(UpkeepError::file(path))?;
     let own = fs::metadata(path).map_err(UpkeepError::file(path))?;
     if own.uid() == directory.uid() {
@@ -193,23 +260,29 @@ fn fold_log(path: &Path) -> rusqlite::Result<()> {
 /// Reads; where the log has to be read too, SQLite makes its shared memory beside it.
 fn open(path: &Path) -> Result<Connection, UpkeepError> {
     // SQLite would only say that it cannot.
-    File::open(path).map_err(UpkeepError::file(path))?;
+    let about = File::open(path).and_then(|file| file.metadata());
+    if !about.map_err(UpkeepError::file(path))?.is_file() {
+        return Err(UpkeepError::file(path)(io::Error::other("it is not a file")));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(file::BUSY_TIMEOUT)?;
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(UpkeepError::database(path))?;
+    connection.busy_timeout(file::BUSY_TIMEOUT).map_err(UpkeepError::database(path))?;
     Ok(connection)
 }
 
 fn report(connection: &Connection, path: &Path) -> Result<FileReport, UpkeepError> {
-    let not_a_database = |error: OpenError| match error {
-        OpenError::Sqlite(inner)
-            if inner.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
-        {
-            OpenError::Foreign { path: path.display().to_string() }
+    let version = file::version(connection, path).map_err(|error| match error {
+        OpenError::Newer { found, known, .. } => {
+            UpkeepError::Newer { path: path.to_owned(), found, known }
         }
-        other => other,
-    };
-    let version = file::version(connection, path).map_err(not_a_database)?;
+        OpenError::Sqlite(source) => UpkeepError::database(path)(source),
+        OpenError::System(source) => UpkeepError::file(path)(source),
+        // A file that has been read was not too new for an old SQLite.
+        OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
+            UpkeepError::Foreign(path.to_owned())
+        }
+    })?;
     let names = file::MIGRATION_NAMES.iter().copied();
     Ok(FileReport {
         version,
@@ -218,7 +291,7 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport, UpkeepErro
     })
 }
 
-fn make_private(path: &Path) -> Result<(), UpkeepError> {
+pub(super) fn make_private(path: &Path) -> Result<(), UpkeepError> {
     // Left by a command that was ended in between; nobody was told of it.
     let _ = fs::remove_file(path);
     // Made first, so that it is private from the beginning; SQLite takes an empty file.

@@ -1,11 +1,17 @@
 //! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was
 //! seen then, so asking never blocks on a broken part.
 
+mod duties;
 mod states;
 
 use serde::Serialize;
 
+use self::duties::{
+    BackupReport, LogReport, ReloadReport, backup, calendar_ends, calendar_until, log_report,
+    reload,
+};
 use self::states::{clock_ahead_ms, feed_state, index_state, instruments_state, quotes_state};
+use super::Parts;
 use super::close::Counts;
 use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
@@ -16,7 +22,7 @@ use crate::base::{Source, ist};
 use crate::cache::answers::AnswersStats;
 use crate::cache::l2::L2Stats;
 use crate::http::Prepared;
-use crate::ops::{log, version};
+use crate::ops::version;
 use crate::rt::{Lane, LaneStats};
 
 #[derive(Serialize)]
@@ -37,6 +43,10 @@ struct Health {
     lanes: Vec<LaneReport>,
     log: LogReport,
     clock: ClockReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup: Option<BackupReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reload: Option<ReloadReport>,
     disclaimer: &'static str,
 }
 
@@ -126,6 +136,9 @@ struct Feed {
 struct Market {
     phase: &'static str,
     calendar_known: bool,
+    /// The last date of which it is known whether the market trades.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calendar_until: Option<String>,
     as_of_ist: Option<String>,
     instruments: usize,
     instruments_origin: &'static str,
@@ -173,13 +186,6 @@ struct LaneReport {
     wait_ms_max: u64,
 }
 
-/// What the log lost since the start.
-#[derive(Serialize)]
-struct LogReport {
-    lines_dropped: u64,
-    writes_failed: u64,
-}
-
 /// This machine's clock against the exchange's.
 #[derive(Serialize)]
 struct ClockReport {
@@ -224,6 +230,9 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         status: report.status,
         phase: scheduler.status().phase,
         calendar_known: report.market.calendar_known,
+        calendar_ends: calendar_ends(scheduler),
+        backup: scheduler.store_probe.last_backup(),
+        reload_refused: report.reload.is_some(),
         snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotVitals {
             as_of: held.market.as_of,
             stale: held.market.stale,
@@ -295,19 +304,11 @@ fn report(scheduler: &Scheduler) -> Health {
         feeds: Feeds { broker_a, public },
         close: close(scheduler.close.counts),
         signals: signals(scheduler.signals.counts()),
-        lanes: [
-            &parts.broker_a_lane,
-            &parts.public_lane,
-            &parts.cache_lane,
-            &parts.store_lane,
-            &parts.close_lane,
-            &parts.signals_lane,
-            &parts.crypto_lane,
-        ]
-        .map(|lane| lane_report(lane))
-        .into(),
+        lanes: lanes(parts),
         log: log_report(),
         clock: clock(scheduler, now_mono_ms),
+        backup: backup(scheduler),
+        reload: reload(scheduler),
         disclaimer: DISCLAIMER,
     }
 }
@@ -322,15 +323,12 @@ fn cache_l2(stats: L2Stats) -> CacheL2 {
     CacheL2 { backend, hits, misses, errors }
 }
 
-fn log_report() -> LogReport {
-    LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
-}
-
 fn market(scheduler: &Scheduler) -> Market {
     let instruments = scheduler.parts.instruments.load();
     Market {
         phase: scheduler.status().phase.as_str(),
         calendar_known: scheduler.status().calendar_known,
+        calendar_until: calendar_until(scheduler).map(|date| date.to_string()),
         as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
         instruments: instruments.len(),
         instruments_origin: instruments.origin().as_str(),
@@ -369,6 +367,19 @@ fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Fee
         failures: slot.failures,
         failure: slot.failure.clone(),
     }
+}
+
+fn lanes(parts: &Parts) -> Vec<LaneReport> {
+    let lanes = [
+        &parts.broker_a_lane,
+        &parts.public_lane,
+        &parts.cache_lane,
+        &parts.store_lane,
+        &parts.close_lane,
+        &parts.signals_lane,
+        &parts.crypto_lane,
+    ];
+    lanes.map(|lane| lane_report(lane)).into()
 }
 
 fn lane_report(lane: &Lane) -> LaneReport {

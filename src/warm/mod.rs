@@ -15,6 +15,7 @@ mod instruments;
 mod persist;
 mod policy;
 mod pulse;
+mod reloads;
 mod rounds;
 mod scheduler;
 mod signals;
@@ -24,6 +25,7 @@ mod vitals;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -36,7 +38,7 @@ use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
-use crate::cache::{Answers, L1, Misses, SecondLevel};
+use crate::cache::{Answers, L1, Misses, Probes, SecondLevel};
 use crate::config::{CacheSettings, CloseSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
@@ -50,6 +52,7 @@ pub use tally::Runs;
 pub use vitals::{FeedVitals, SnapshotVitals, Vitals, WARMER_STATES, WarmerVitals};
 
 pub use pulse::{Pulse, Serving};
+pub use reloads::Reloads;
 
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
 /// together, and the end one: there are never so many.
@@ -164,11 +167,14 @@ pub struct Parts {
     /// For the store's probe alone, which may hang with the disk.
     pub store_lane: Arc<Lane>,
     pub misses: Misses,
-    pub probes: Misses,
+    pub probes: Probes,
     pub held: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
     pub pulse: Arc<Pulse>,
+    pub reloads: Arc<Reloads>,
+    /// Where commands note what became of the last backup.
+    pub state_dir: PathBuf,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub vitals: Arc<ArcSwapOption<Vitals>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds

@@ -18,7 +18,8 @@ use crate::brokers::{Batch, FeedError};
 use crate::cache::Taken;
 use crate::market::{Index, PEER_LAG_MS_MAX};
 
-/// Unlisted symbols tried in one call: a small share of either feed's budget.
+/// Unlisted symbols tried in one call, chosen fairly among clients: a small share of either feed's
+/// budget.
 const PROBES_BROKER_A: usize = 20;
 const PROBES_PUBLIC: usize = 2;
 

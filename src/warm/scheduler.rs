@@ -52,7 +52,7 @@ pub struct Scheduler {
     pub close: CloseWarmer,
     pub signals: SignalsWarmer,
     pub unstored: Unstored,
-    store_probe: StoreProbe,
+    pub store_probe: StoreProbe,
     pub tally: Tally,
     status: MarketStatus,
     /// Monotonic time of the last phase change; the limits in force lag behind it a little.

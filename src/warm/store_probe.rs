@@ -1,12 +1,15 @@
 //! Looks after the store: has it probed now and then, so that a disk that works again is noticed
-//! though nobody writes, and so is what an operator's command changed in it. On the scheduler's
-//! thread; the probe itself runs on a lane.
+//! though nobody writes, and so is what an operator's command changed in it or noted of a backup.
+//! On the scheduler's thread; the probe itself runs on a lane.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use crossbeam_channel::Sender;
 
 use super::{Event, JobReport, Parts};
+use crate::store::{BackupRecord, backups};
 
 /// Between two probes, which is how long a file that works again, or a user who was disabled, may
 /// go unnoticed.
@@ -20,6 +23,8 @@ const PROBE_DEADLINE_MS: u64 = 10_000;
 pub struct StoreProbe {
     in_flight: bool,
     probed_mono_ms: Option<u64>,
+    /// As the last probe read it.
+    backup: Arc<ArcSwapOption<BackupRecord>>,
 }
 
 impl StoreProbe {
@@ -34,9 +39,11 @@ impl StoreProbe {
         let as_event = |_: Option<()>| Event::StoreProbed;
         let report = JobReport { events: events.clone(), outcome: None, as_event };
         let (store, auth) = (Arc::clone(&parts.store), Arc::clone(&parts.auth));
+        let (state_dir, backup) = (parts.state_dir.clone(), Arc::clone(&self.backup));
         let submitted = parts.store_lane.submit(PROBE_DEADLINE_MS, move || {
             store.probe();
             auth.notice_outside_changes();
+            look(&state_dir, &backup);
             drop(report);
         });
         if let Err(refused) = submitted {
@@ -44,8 +51,21 @@ impl StoreProbe {
         }
     }
 
+    /// What became of the last backup; `None` where none was ever tried.
+    pub fn last_backup(&self) -> Option<BackupRecord> {
+        self.backup.load().as_deref().copied()
+    }
+
     /// A probe ended, or was lost; the store itself knows what it saw.
     pub fn ended(&mut self) {
         self.in_flight = false;
+    }
+}
+
+fn look(state_dir: &Path, backup: &ArcSwapOption<BackupRecord>) {
+    match backups::read(state_dir) {
+        Ok(found) => backup.store(found.map(Arc::new)),
+        // What was seen before is still true of then.
+        Err(error) => tracing::debug!(%error, "no word of the last backup"),
     }
 }

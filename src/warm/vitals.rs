@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::tally::Runs;
 use crate::base::Source;
 use crate::market::Phase;
+use crate::store::BackupRecord;
 
 /// Every state that a warmer can be in.
 pub const WARMER_STATES: [&str; 5] = ["ok", "starting", "stale", "failing", "paused"];
@@ -21,6 +22,12 @@ pub struct Vitals {
     pub status: &'static str,
     pub phase: Phase,
     pub calendar_known: bool,
+    /// When the years end of which the calendar lists the holidays; `None` if today is in none.
+    pub calendar_ends: Option<Timestamp>,
+    /// `None` where none was ever tried.
+    pub backup: Option<BackupRecord>,
+    /// Whether the last reload was refused.
+    pub reload_refused: bool,
     /// What is published; `None` before the first.
     pub snapshot: Option<SnapshotVitals>,
     pub feeds: [FeedVitals; 2],

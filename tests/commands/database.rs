@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use bhav::store::FILE_NAME;
 
-use super::{Ran, bhav, run, state_flag};
-use crate::service::support::{Scene, Service, TRADING, bearer};
+use super::{Ran, bhav, expect_screen, run, state_flag};
+use crate::service::scrape::{BACKED_UP, Scrape};
+use crate::service::support::{Scene, Service, TRADING, bearer, until};
 
 const PASSWORD: &str = "nine green parrots";
 
@@ -201,19 +202,26 @@ fn what_is_no_good_backup_is_refused_and_the_database_stays() {
             .unwrap();
     });
     let missing = out.path().join("missing");
+    let folder = out.path().join("folder");
+    fs::create_dir(&folder).unwrap();
     let before = names(scene.state.path());
     for (path, code, why) in [
-        (&newer, 64, "version 99"),
-        (&foreign, 64, "not a database of this program"),
-        (&garbage, 64, "not a database of this program"),
-        (&empty, 64, "not a database of this program"),
-        (&cut, 65, ""),
-        (&orphan, 65, "a row of syncs belongs to nobody"),
+        (&newer, 64, "version 99 and this program knows"),
+        (&newer, 64, "or name an older backup"),
+        (&foreign, 64, "is not a backup of bhav: name another file"),
+        (&garbage, 64, "is not a backup of bhav"),
+        (&empty, 64, "is not a backup of bhav"),
+        (&cut, 65, "is damaged: database disk image is malformed; name an older backup"),
+        (&orphan, 65, "a row of syncs belongs to nobody; name an older backup"),
         (&missing, 65, "No such file"),
+        (&folder, 65, "it is not a file"),
     ] {
         let ran = command("restore", scene.state.path(), &[text(path), "--yes"]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{path:?}: {}", ran.err);
-        assert!(ran.err.contains(why), "{path:?}: {}", ran.err);
+        assert!(ran.err.contains(why) && ran.err.contains(text(path)), "{path:?}: {}", ran.err);
+        for other in ["BHAV_STATE_DIR", ".before-v", ".restoring"] {
+            assert!(!ran.err.contains(other), "{path:?}: {}", ran.err);
+        }
     }
     assert_eq!(names(scene.state.path()), before);
     let service = scene.start();
@@ -243,4 +251,69 @@ fn what_a_start_would_migrate_is_told_on_open_and_closed_files() {
         assert!(ran.out.contains(part), "{part} is not in {}", ran.out);
     }
     assert_eq!(command("migrate", old.path(), &[]).code, Some(64));
+}
+
+#[test]
+fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
+    let out = tempfile::tempdir().unwrap();
+    let to = out.path().join("copy.sqlite");
+    let spoilt = |spoil: &dyn Fn(&Path)| {
+        let scene = stopped_with("asha@example.com");
+        let database = scene.state.path().join(FILE_NAME);
+        // All of it in the one file.
+        let connection = rusqlite::Connection::open(&database).unwrap();
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        drop(connection);
+        spoil(&database);
+        let ran = command("backup", scene.state.path(), &[text(&to)]);
+        assert!(ran.err.contains(text(&database)), "{}", ran.err);
+        assert!(names(out.path()).is_empty(), "{}", ran.err);
+        ran
+    };
+    let damaged = spoilt(&|path| {
+        let bytes = fs::read(path).unwrap();
+        fs::write(path, &bytes[..bytes.len() - 3 * 4096]).unwrap();
+    });
+    assert_eq!(damaged.code, Some(65), "{}", damaged.err);
+    let cure = "systemctl stop bhav.socket bhav.service; bhav restore BACKUP";
+    assert!(damaged.err.contains(cure), "{}", damaged.err);
+    let foreign = spoilt(&|path| fs::write(path, "garbage ".repeat(999)).unwrap());
+    assert_eq!(foreign.code, Some(64), "{}", foreign.err);
+    assert!(foreign.err.contains("--state-dir"), "{}", foreign.err);
+    let newer = |path: &Path| {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+    };
+    let alone = spoilt(&newer);
+    assert_eq!(alone.code, Some(64), "{}", alone.err);
+    assert!(alone.err.contains("run the newer program again"), "{}", alone.err);
+    assert!(!alone.err.contains(".before-v"), "there is none: {}", alone.err);
+}
+
+#[test]
+fn status_and_metrics_know_of_the_last_backup() {
+    let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
+    let service = scene.start_with(&scene.watched());
+    let url = format!("--url=http://{}", service.0.address());
+    let status = |what: &str, holds: &dyn Fn(&str) -> bool| {
+        until(what, || {
+            let ran = run(&mut bhav(&["status", &url, &state_flag(scene.state.path())]));
+            expect_screen(&ran.out);
+            holds(&ran.out).then_some(ran.out)
+        })
+    };
+    status("no word of backups", &|screen| !screen.contains("backup"));
+    let backup = |to: &Path| command("backup", scene.state.path(), &[text(to)]);
+    assert_eq!(backup(&out.path().join("one")).code, Some(0));
+    let record = scene.state.path().join("last-backup.json");
+    assert_eq!(mode(&record), 0o600);
+    status("a backup", &|screen| screen.contains("\nbackup    ") && screen.contains(" old, of "));
+    Scrape::until(&service, "its time", |scrape| scrape.find(BACKED_UP).is_some());
+    assert_eq!(backup(&out.path().join("one")).code, Some(64), "it exists already");
+    assert_eq!(Scrape::of(&service).value("bhav_backup_failed"), 0.0);
+    assert_eq!(backup(&out.path().join("no/where")).code, Some(74));
+    let screen = status("its failure", &|screen| screen.contains("; the last attempt failed"));
+    assert!(screen.contains("- The last backup failed; the last good one: "), "{screen}");
+    assert_eq!(Scrape::of(&service).value("bhav_backup_failed"), 1.0);
+    service.0.stop();
 }

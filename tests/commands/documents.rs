@@ -62,6 +62,11 @@ fn manual_pages_name_every_command_flag_and_setting() {
         assert!(demo.contains(&format!("[env: {}]", setting.name)), "{}", setting.name);
     }
     assert!(page("bhav").contains("not investment advice"));
+    // Each example on a line of its own.
+    let extra = page("bhav").split(".SH EXTRA\n.nf\n").nth(1).unwrap().to_owned();
+    let (extra, rest) = extra.split_once("\n.fi\n").unwrap();
+    assert!(extra.lines().any(|line| line.trim_start().starts_with("bhav demo  ")), "{extra}");
+    assert!(rest.contains(".SH VERSION"), "{rest}");
     assert!(page("bhav-status").contains("1 degraded"));
     let missing = folder.path().join("missing");
     let ran = run(&mut bhav(&["man", missing.to_str().unwrap()]));

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 
+use socket2::{Domain, SockAddr, Socket, Type};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::{Ran, bhav, expect_screen, run, state_flag};
@@ -191,4 +193,54 @@ fn the_units_own_settings_are_found_in_its_file() {
     let ran = run(&mut bhav(&["status", "--env-file", file.to_str().unwrap()]));
     assert_eq!(ran.code, Some(2));
     assert!(ran.out.contains("(unix:nowhere)"), "{}", ran.out);
+}
+
+/// The kernel keeps the caller waiting, and nobody takes the call; what the operator's listener
+/// says decides, whoever asks.
+#[test]
+fn silence_is_never_taken_for_a_service_that_is_not_there() {
+    let crowded = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = crowded.local_addr().unwrap().to_string();
+    // As for a user who may not look at the lock: nothing is known of an instance.
+    let state = tempfile::tempdir().unwrap();
+    let asked = |admin: &str| {
+        let ran = run(bhav(&["status", "--json", &state_flag(state.path())])
+            .env("BHAV_LISTEN", &listen)
+            .env("BHAV_ADMIN_LISTEN", admin));
+        assert_eq!(ran.code, Some(2), "{}", ran.out);
+        names(&json(&ran))
+    };
+    assert_eq!(asked("off"), ["unreachable"]);
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&scene.watched());
+    let admin = service.0.admin().unwrap().address().to_owned();
+    assert_eq!(asked(&admin), ["connections_all_taken"]);
+    service.0.stop();
+    let hanging = TcpListener::bind("127.0.0.1:0").unwrap();
+    let admin = hanging.local_addr().unwrap().to_string();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = hanging.accept().unwrap();
+            let answer = "HTTP/1.1 503 x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+            stream.write_all(answer.as_bytes()).unwrap();
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        });
+        assert_eq!(asked(&admin), ["hangs"]);
+    });
+}
+
+/// A full backlog keeps even `connect` waiting on a Unix socket.
+#[test]
+fn a_unix_socket_that_nobody_serves_ends_the_wait_too() {
+    let state = tempfile::tempdir().unwrap();
+    let path = state.path().join("s");
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    socket.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+    socket.listen(0).unwrap();
+    // The kernel takes one more than the backlog.
+    let _first = UnixStream::connect(&path).unwrap();
+    let listen = format!("--listen=unix:{}", path.display());
+    let ran = run(bhav(&["status", "--json", &listen, &state_flag(state.path())])
+        .env("BHAV_ADMIN_LISTEN", "off"));
+    assert_eq!((ran.code, names(&json(&ran))), (Some(2), vec!["unreachable".to_owned()]));
 }

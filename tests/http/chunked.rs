@@ -20,6 +20,7 @@ fn chunks_are_joined_and_the_next_request_follows() {
         ("4;a=b;c=\"d;e\"\r\nWiki\r\n0;last\r\n\r\n", "Wiki"),
         ("4 ; a=b\r\nWiki\r\n0\r\n\r\n", "Wiki"),
         ("2\r\n\r\n\r\n0\r\n\r\n", "\r\n"),
+        ("1\r\nx\r\n0\r\nEmpty:\r\nX: a:b\r\n\r\n", "x"),
         ("4\r\nWiki\r\n0\r\nX-Sum: 1\r\nContent-Length: 99\r\nHost: b\r\n\r\n", "Wiki"),
     ] {
         let answer = post(&mut wire, chunks);
@@ -69,6 +70,13 @@ fn malformed_chunks_are_refused_and_nothing_after_them_is_read() {
         "0\r\n folded: x\r\n\r\n",
         "0\r\nA: b\nC: d\r\n\r\n",
         "0\r\nX\r\n\n",
+        "0\r\nX\r\n\r\n",
+        "0\r\nX : y\r\n\r\n",
+        "0\r\n: y\r\n\r\n",
+        "0\r\nX: y\r\nhalf a line\r\n\r\n",
+        "4 \r\nWiki\r\n0\r\n\r\n",
+        "4\t\r\nWiki\r\n0\r\n\r\n",
+        "4\r\nWiki\r\n0 \r\n\r\n",
         long_line.as_str(),
         many_trailers.as_str(),
     ] {

@@ -69,9 +69,7 @@ fn a_connection_that_was_busy_writing_when_the_end_began_ends_too() {
     let harness = Harness::start();
     let mut wire = harness.connect();
     wire.send("GET /large?20000000 HTTP/1.1\r\nHost: a\r\n\r\n");
-    eventually("output waits for the client", || {
-        harness.shared().unread_output_bytes.load(std::sync::atomic::Ordering::Relaxed) > 0
-    });
+    eventually("output waits for the client", || harness.shared().unread.bytes() > 0);
     let server = harness.into_server();
     let shared = std::sync::Arc::clone(server.shared());
     let clock = bhav::base::Clock::system();

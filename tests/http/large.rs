@@ -16,16 +16,14 @@ fn a_large_body_is_sent_from_where_it_stands_and_let_go_once_written() {
     let unused = Arc::strong_count(body);
     let mut wire = harness.connect();
     wire.send(ASK);
-    eventually("it waits for its reader", || {
-        harness.shared().unread_output_bytes.load(Ordering::Relaxed) >= OWNED_BYTES
-    });
+    eventually("it waits for its reader", || harness.shared().unread.bytes() >= OWNED_BYTES);
     assert_eq!(Arc::strong_count(body), unused + 1, "held and not copied");
     let answer = wire.answer();
     assert_eq!((answer.status, answer.header("x-made")), (200, Some("apart")));
     assert!(answer.body == **body, "another body of {} bytes", answer.body.len());
     eventually("it is let go", || Arc::strong_count(body) == unused);
     assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
-    assert_eq!(harness.shared().unread_output_bytes.load(Ordering::Relaxed), 0);
+    assert_eq!(harness.shared().unread.bytes(), 0);
 }
 
 #[test]

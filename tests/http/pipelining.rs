@@ -8,6 +8,9 @@ use bhav::rt::threads;
 
 use crate::support::{Harness, small};
 
+/// A turn gathers this much before it is written.
+const FLUSH_BYTES: usize = 64 * 1024;
+
 fn get(number: usize) -> String {
     format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
@@ -107,4 +110,24 @@ fn a_flood_on_every_worker_does_not_starve_the_others() {
     for flood in floods {
         assert!(flood.join().unwrap() > 0);
     }
+}
+
+#[test]
+fn one_client_pipelining_deeply_waits_for_its_neighbours_after_each_flush() {
+    let harness = Harness::start();
+    let slots = &harness.shared().slots;
+    let mut wire = harness.connect();
+    // What is answered in one turn is no reason to wait.
+    let answers = 16;
+    wire.send("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
+    (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));
+    wire.ask("GET /large?200000 HTTP/1.1\r\nHost: a\r\n\r\n");
+    wire.ask(get(1));
+    assert_eq!(slots.breaths(), 0);
+    // 450 KiB are several turns; once is enough for none of them.
+    let answers = 300;
+    wire.send("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
+    (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));
+    let turns = answers * 1_500 / FLUSH_BYTES;
+    assert!(slots.breaths() >= turns as u64, "{} breaths", slots.breaths());
 }

@@ -16,6 +16,9 @@ use crate::support::process::{
 };
 use crate::support::{Harness, Wire, eventually};
 
+/// Enough that what each costs stands out.
+const BODIES: usize = 500;
+const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nx";
 const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
@@ -64,6 +67,35 @@ fn clients_that_never_read_cost_little_memory() {
         assert!(grown_kib < 8 * 1024, "{grown_kib} KiB for {} connections", wires.len());
         let answer = harness.connect().ask(GET);
         assert_eq!(answer.status, 200);
+    });
+}
+
+#[test]
+fn bodies_that_do_not_arrive_cost_no_more_than_what_arrived() {
+    alone("http::processes::bodies_that_do_not_arrive_cost_no_more_than_what_arrived", || {
+        let harness = Harness::start();
+        let head =
+            |length| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+        let all_gone = || eventually("all are gone", || harness.shared().slots.open() == 0);
+        // Stacks are kept for the next ones, and this is not about them.
+        let mut wires: Vec<_> = (0..BODIES).map(|_| harness.connect()).collect();
+        wires.iter_mut().for_each(|wire| assert_eq!(wire.ask(head(1) + "x").status, 200));
+        drop(wires);
+        all_gone();
+        let before_kib = resident_kib();
+        for (form, line) in [("length", head(65_536) + "x"), ("chunked", CHUNKED.into())] {
+            let mut wires: Vec<_> = (0..BODIES).map(|_| harness.connect()).collect();
+            wires
+                .iter_mut()
+                .for_each(|wire| assert_eq!(wire.ask(head(1) + "x" + &line).status, 200));
+            let open_kib = resident_kib().saturating_sub(before_kib);
+            drop(wires);
+            all_gone();
+            let left_kib = resident_kib().saturating_sub(before_kib);
+            for grown_kib in [open_kib, left_kib] {
+                assert!(grown_kib < BODIES as u64 * 24, "{form}: {open_kib}, then {left_kib} KiB");
+            }
+        }
     });
 }
 

@@ -79,7 +79,7 @@ fn methods_reach_the_service_and_unknown_ones_do_not() {
 #[test]
 fn other_versions_are_505_however_they_arrive() {
     let harness = Harness::start();
-    for version in ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9", "HTTP/3.0"] {
+    for version in ["HTTP/2.0", "HTTP/0.9", "HTTP/3.0"] {
         let text = format!("GET / {version}\r\nHost: a\r\n\r\n");
         let mut wire = harness.connect();
         assert_eq!(wire.ask(&text).status, 505, "{version}");
@@ -94,6 +94,27 @@ fn other_versions_are_505_however_they_arrive() {
     }
     // The preface of HTTP/2 without negotiation.
     assert_eq!(harness.connect().ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").status, 505);
+}
+
+#[test]
+fn a_later_http_1_is_answered_as_the_one_that_is_known() {
+    let harness = Harness::start();
+    let mut wire = harness.connect();
+    for version in ["HTTP/1.2", "HTTP/1.9"] {
+        let get = format!("GET /g?q=1 {version}\r\nHost: a\r\nX-Seen: yes\r\n\r\n");
+        let post = format!("POST /p {version}\r\nHost: b\r\nContent-Length: 5\r\n\r\nhello");
+        for at in 1..get.len() {
+            let (first, second) = get.split_at(at);
+            let answer = wire.send(first).ask(second);
+            assert_eq!((answer.status, answer.version.as_str()), (200, "HTTP/1.1"), "{at}");
+            assert_eq!((answer.text("path"), answer.text("query")), ("/g".into(), "q=1".into()));
+        }
+        assert_eq!(wire.ask(&post).text("body"), "hello");
+        let (first, second) = post.split_at(post.len() - 3);
+        assert_eq!(wire.send(first).ask(second).text("body"), "hello");
+        let answer = harness.connect().ask(format!("GET / {version}\r\n\r\n"));
+        assert_eq!(answer.text("code"), "malformed_request", "it needs a host as HTTP/1.1 does");
+    }
 }
 
 #[test]

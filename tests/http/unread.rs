@@ -3,9 +3,36 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use bhav::base::Clock;
 use bhav::config::HttpSettings;
+use bhav::http::unread::UNREAD_OUTPUT_TOTAL_BYTES_MAX;
 
-use crate::support::{Harness, Wire, eventually, small};
+use crate::support::{Harness, OWNED_BYTES, Wire, eventually, small};
+
+const ASK: &str = "GET /owned HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// One whose kernel holds little for it.
+fn short_of_memory(harness: &Harness) -> Wire {
+    let wire = Wire::unconnected(&harness.address).unwrap();
+    wire.socket.set_recv_buffer_size(4096).unwrap();
+    wire.knock(&harness.address).unwrap();
+    wire
+}
+
+/// Reads up to `count` bytes of whatever comes, then waits until `time_ms` of this test.
+fn read_until(wire: &Wire, count: usize, clock: &Clock, time_ms: u64) -> usize {
+    use std::io::Read;
+    let mut room = vec![0; count];
+    let mut at = 0;
+    while at < count {
+        match (&wire.socket).read(&mut room[at..]) {
+            Ok(0) | Err(_) => return at,
+            Ok(got) => at += got,
+        }
+    }
+    eventually("time passes", || clock.monotonic_ms() >= time_ms);
+    at
+}
 
 /// Sends requests until the server takes no more; gives how many bytes it took.
 fn stuff(wire: &Wire, request: &[u8]) -> usize {
@@ -30,10 +57,7 @@ fn unread_output_is_bounded_and_its_owner_closed() {
     let harness = Harness::with(&settings);
     let wire = harness.connect();
     stuff(&wire, b"GET /prepared HTTP/1.1\r\nHost: a\r\n\r\n");
-    let held = || {
-        let held = &harness.shared().unread_output_bytes;
-        held.load(std::sync::atomic::Ordering::Relaxed)
-    };
+    let held = || harness.shared().unread.bytes();
     assert!(held() <= settings.unread_output_bytes_max, "{} bytes held", held());
     let mut other = harness.connect();
     assert_eq!(other.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
@@ -52,9 +76,7 @@ fn a_slow_reader_that_does_read_gets_everything() {
     let count = 200;
     let all = "GET /large?50000 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(count);
     wire.send(all);
-    eventually("output waits for the client", || {
-        harness.shared().unread_output_bytes.load(std::sync::atomic::Ordering::Relaxed) > 0
-    });
+    eventually("output waits for the client", || harness.shared().unread.bytes() > 0);
     for _ in 0..count {
         assert_eq!(wire.answer().body.len(), 50_000);
     }
@@ -70,5 +92,63 @@ fn a_client_that_leaves_with_output_unread_leaves_nothing_behind() {
         wire.head();
     }
     eventually("all are gone", || harness.shared().slots.open() == 0);
-    assert_eq!(harness.shared().unread_output_bytes.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(harness.shared().unread.bytes(), 0);
+}
+
+#[test]
+fn a_client_that_reads_on_has_all_the_time_it_needs() {
+    let settings = HttpSettings { unread_output_timeout_ms: 1_500, ..small() };
+    let harness = Harness::with(&settings);
+    let mut wire = short_of_memory(&harness);
+    wire.send(ASK);
+    let clock = Clock::system();
+    let (mut all, mut now_ms) = (0, 0);
+    while now_ms < 4_000 {
+        now_ms += 100;
+        all += read_until(&wire, OWNED_BYTES / 50, &clock, now_ms);
+    }
+    assert_eq!(all, OWNED_BYTES / 50 * 40, "cut off on the way");
+    all += read_until(&wire, OWNED_BYTES - all, &clock, 0);
+    assert_eq!(all, OWNED_BYTES);
+    assert_eq!(harness.shared().stats.write_timeouts.value(), 0);
+}
+
+#[test]
+fn a_client_that_drips_is_cut_off() {
+    let harness = Harness::with(&small());
+    let mut wire = short_of_memory(&harness);
+    wire.send(ASK);
+    let (clock, mut now_ms) = (Clock::system(), 0);
+    let slow = || harness.shared().stats.write_timeouts.value();
+    while slow() == 0 {
+        now_ms += 20;
+        assert!(now_ms < 10_000, "it may drip for ever");
+        assert_eq!(read_until(&wire, 1_000, &clock, now_ms), 1_000);
+    }
+    eventually("its place is free", || harness.shared().slots.open() == 0);
+    assert_eq!((slow(), harness.shared().unread.bytes()), (1, 0));
+}
+
+#[test]
+fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
+    let harness = Harness::start();
+    let shared = harness.shared();
+    let mut idle = Vec::new();
+    for number in 1..=UNREAD_OUTPUT_TOTAL_BYTES_MAX / OWNED_BYTES {
+        let mut wire = short_of_memory(&harness);
+        wire.send(ASK);
+        eventually("it holds", || shared.unread.bytes() >= number * OWNED_BYTES);
+        let begun_ms = shared.slots.now_ms();
+        eventually("time passes", || shared.slots.now_ms() > begun_ms);
+        idle.push(wire);
+    }
+    assert_eq!(shared.stats.unread_cuts.value(), 0);
+    let mut newest = harness.connect();
+    assert_eq!(newest.ask(ASK).body.len(), OWNED_BYTES);
+    assert_eq!(shared.stats.unread_cuts.value(), 1);
+    let clock = Clock::system();
+    let got: Vec<_> =
+        idle.iter().map(|wire| read_until(wire, OWNED_BYTES, &clock, 0) == OWNED_BYTES).collect();
+    assert!(!got[0] && got[1..].iter().all(|whole| *whole), "{got:?}");
+    eventually("nothing is held", || shared.unread.bytes() == 0);
 }

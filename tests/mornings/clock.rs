@@ -5,9 +5,10 @@
 
 use bhav::app::App;
 use bhav::base::Clock;
+use jiff::SignedDuration;
 
 use super::morning::{Morning, until_seen};
-use crate::service::support::{Client, SNAPSHOT, Service, until};
+use crate::service::support::{Client, PRICES, SNAPSHOT, Service, until};
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 const MINUTE_MS: i64 = 60_000;
@@ -73,4 +74,22 @@ fn backwards_makes_prices_look_like_the_futures_which_is_said() {
     let mut client = jump.service.client();
     until_marked(&mut client);
     jump.told_and_mended(-60, "behind");
+}
+
+/// Nothing is restored that could be shown, and what comes is of the future.
+#[test]
+fn started_behind_there_is_no_price_until_the_clock_is_right() {
+    let morning = Morning::at(OPEN);
+    let machine = Clock::starting_at(morning.scene.clock.now() - SignedDuration::from_hours(1));
+    let service = Service(App::start(&morning.scene.config(), &machine).unwrap());
+    let status = morning.told(service.0.address(), "exchange_time_apart");
+    assert_eq!(status.code, Some(2), "{}", status.screen);
+    assert!(status.screen.contains("behind"), "{}", status.screen);
+    let mut client = service.client();
+    client.get(SNAPSHOT).expect_problem(503, "snapshot_not_ready");
+    client.get(&format!("{PRICES}NSE:INFY")).expect_problem(503, "quotes_unavailable");
+    machine.jump_ms(60 * MINUTE_MS);
+    until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+    morning.serves(&mut client, "broker_a", false);
+    service.0.stop();
 }

@@ -4,11 +4,13 @@ use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
+use sonic_rs::JsonValueTrait;
+
 use super::morning::{Morning, Status, until_seen};
 use super::room::Room;
 use crate::commands::{bhav, run, state_flag};
 use crate::service::process::Program;
-use crate::service::support::{Answer, Client, SNAPSHOT, until};
+use crate::service::support::{Answer, Client, SNAPSHOT, bearer, until};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -56,6 +58,14 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     .expect_problem(503, "store_unavailable");
     told_beside(&morning, &program, "store_full");
     assert_eq!(account(&mut client, "login", "first@example.com").status, 200, "reads go on");
+    // A backup to the same disk says what it lacks, and where.
+    let to = morning.state.join("kept.sqlite");
+    let mut backup = room.command(env!("CARGO_BIN_EXE_bhav"));
+    backup.args(["backup", to.to_str().unwrap(), &state_flag(&morning.state)]);
+    let ran = run(&mut backup);
+    assert_eq!(ran.code, Some(74), "{}", ran.err);
+    let said = format!("there is no space left for {}", to.display());
+    assert!(ran.err.contains(&said), "{}", ran.err);
     morning.serves(&mut client, "broker_a", false);
     room.sh("rm \"$0/ballast\"", &morning.state);
     morning.well(&program.address);
@@ -115,7 +125,9 @@ fn a_damaged_database_costs_accounts_only_and_a_backup_brings_them_back() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");
     let mut first = morning.start();
     let mut client = ready(&morning, &first);
-    assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
+    let registered = account(&mut client, "register", "first@example.com");
+    assert_eq!(registered.status, 201);
+    let token = registered.json()["access_token"].as_str().unwrap().to_owned();
     let backup = morning.state.join("kept.sqlite");
     let backup = backup.to_str().unwrap();
     let ran = run(&mut bhav(&["backup", backup, &state_flag(&morning.state)]));
@@ -127,6 +139,10 @@ fn a_damaged_database_costs_accounts_only_and_a_backup_brings_them_back() {
     let mut program = morning.start();
     let mut client = ready(&morning, &program);
     account(&mut client, "login", "first@example.com").expect_problem(503, "store_unavailable");
+    for path in ["/api/portfolio/holdings", "/api/journal", "/api/portfolio/export"] {
+        let answer = client.send("GET", path, &bearer(&token));
+        assert_eq!(answer.status, 503, "{path}: {}", answer.text());
+    }
     let status = told_beside(&morning, &program, "store_corrupt");
     assert!(status.screen.contains("bhav restore BACKUP"), "{}", status.screen);
     morning.serves(&mut client, "broker_a", false);

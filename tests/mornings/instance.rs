@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use super::morning::Morning;
 use crate::commands::{bhav, expect_screen, run, state_flag};
-use crate::service::process::refused;
+use crate::service::process::{Program, refused};
 use crate::service::support::{Client, SNAPSHOT, until};
 
 #[test]
@@ -48,4 +48,25 @@ fn a_service_that_takes_no_connection_is_told_from_one_that_is_not_there() {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     drop(program);
+}
+
+/// With the operator's listener, anybody is told that it lives.
+#[test]
+fn every_connection_taken_is_told_from_a_service_that_hangs() {
+    let morning = Morning::at("2026-11-20T11:00:00+05:30");
+    let mut command = morning.serve("127.0.0.1:0");
+    let program = Program::of(command.arg("--max-connections=1"));
+    let mut only = Client::connect(&program.address);
+    until("data", || (only.get(SNAPSHOT).status == 200).then_some(()));
+    let mut lines = program.printed.lines();
+    let admin = lines.find_map(|line| line.strip_prefix("metrics on http://")).unwrap();
+    let ran = run(bhav(&["status", &state_flag(&morning.state)])
+        .env("BHAV_LISTEN", &program.address)
+        .env("BHAV_ADMIN_LISTEN", admin.strip_suffix("/metrics").unwrap()));
+    assert_eq!(ran.code, Some(2), "{}", ran.out);
+    expect_screen(&ran.out);
+    for part in ["is alive, but takes no further connection", "raise BHAV_MAX_CONNECTIONS"] {
+        assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
+    }
+    assert_eq!(only.get(SNAPSHOT).status, 200, "who is connected is served");
 }

@@ -66,6 +66,68 @@ fn attempts_are_limited_per_account_and_per_address() {
 }
 
 #[test]
+fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.config();
+    config.auth.login_attempts_per_minute = 3;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let from = |client: &str| format!("X-Forwarded-For: {client}\r\n");
+    let register = |client: &str, password: &str| {
+        let body = format!(r#"{{"email":"v@b.example","password":"{password}"}}"#);
+        service.post("/api/auth/register", &from(client), &body)
+    };
+    let (home, cafe) = ("192.0.2.1", "192.0.2.2");
+    let registered = register(home, PASSWORD).json();
+    let token = bearer(registered["access_token"].as_str().unwrap());
+    let sign_in = |client: &str| login_from(&service, client, "v@b.example", PASSWORD);
+    // Registering names an e-mail and tries no password.
+    for stranger in 0..2 {
+        for _ in 0..3 {
+            register(&format!("198.51.100.{stranger}"), "any other horse")
+                .expect_problem(400, "email_taken");
+        }
+    }
+    register("198.51.100.0", "any other horse").expect_problem(429, "too_many_attempts");
+    assert_eq!(sign_in(cafe).status, 200);
+    // Strangers guess as often as they may, for minutes.
+    for round in 0..5 {
+        let guess = |number: u32| {
+            let client = format!("198.51.{}.{number}", 101 + round);
+            login_from(&service, &client, "v@b.example", "wrong horse").status
+        };
+        while guess(1) != 429 {}
+        while guess(2) != 429 {}
+        let elsewhere = sign_in(&format!("203.0.113.{round}"));
+        elsewhere.expect_problem(429, "too_many_attempts");
+        assert_eq!((sign_in(home).status, sign_in(cafe).status), (200, 200), "{round}");
+        let headers = format!("{token}{}", from("203.0.113.77"));
+        let wrong = r#"{"current_password":"not my horse","new_password":"another horse"}"#;
+        let change = || service.post("/api/auth/password", &headers, wrong);
+        change().expect_problem(401, "invalid_credentials");
+        clock.advance_ms(20_000);
+    }
+    // Nor is a success at home one more round of guesses for strangers.
+    while login_from(&service, "198.51.120.1", "v@b.example", "wrong horse").status != 429 {}
+    assert_eq!(sign_in(home).status, 200);
+    login_from(&service, "198.51.120.2", "v@b.example", "wrong horse")
+        .expect_problem(429, "too_many_attempts");
+    // The limit holds for the owner's place too, and with a token.
+    clock.advance_ms(60_000);
+    let wrong = || login_from(&service, home, "v@b.example", "wrong horse").status;
+    assert_eq!([wrong(), wrong(), wrong(), wrong()], [401, 401, 401, 429]);
+    let erase = |number: u32| {
+        let headers = format!("{token}{}", from(&format!("203.0.113.{number}")));
+        let body = r#"{"password":"not my horse"}"#;
+        let target = "/api/auth/account";
+        service.client().send_json("DELETE", target, &headers, body).status
+    };
+    assert_eq!([81, 82, 83, 84].map(erase), [401, 401, 401, 429]);
+    service.0.stop();
+}
+
+#[test]
 fn a_full_queue_is_503_and_the_snapshot_answers() {
     let scene = Scene::at(TRADING);
     let mut config = scene.config();

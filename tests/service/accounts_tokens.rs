@@ -86,14 +86,14 @@ fn a_cookie_acts_only_from_this_site_or_an_allowed_origin() {
     let token = service.register("a@b.example", PASSWORD);
     let site = |value: &str| format!("Sec-Fetch-Site: {value}\r\n");
     let origin = |value: &str| format!("Origin: {value}\r\n");
-    let own = origin("http://bhav");
+    let own = origin("http://localhost");
     let allowed = origin("https://app.example");
     let foreign = origin("https://evil.example");
     for trusted in [
         site("same-origin"),
         site("none"),
         own.clone(),
-        origin("https://BHAV"),
+        origin("https://LOCALHOST"),
         allowed.clone(),
         site("cross-site") + &allowed,
         site("same-site") + &allowed,
@@ -104,8 +104,8 @@ fn a_cookie_acts_only_from_this_site_or_an_allowed_origin() {
         String::new(),
         foreign.clone(),
         origin("null"),
-        origin("http://bhav.evil.example"),
-        origin("bhav"),
+        origin("http://localhost.evil.example"),
+        origin("localhost"),
         origin("http://"),
         site("cross-site"),
         site("cross-site") + &own,
@@ -113,7 +113,7 @@ fn a_cookie_acts_only_from_this_site_or_an_allowed_origin() {
         site("cross-site") + &foreign,
         site("same-origin") + &site("cross-site"),
         site("SAME-ORIGIN"),
-        "Referer: http://bhav/\r\n".to_owned(),
+        "Referer: http://localhost/\r\n".to_owned(),
     ] {
         let answer = ask(&service, &format!("{}{refused}", cookie(&token)));
         answer.expect_problem(403, "cross_site_request");

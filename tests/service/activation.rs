@@ -72,11 +72,22 @@ fn without_a_secret_only_a_direct_local_client_may() {
         "X-Forwarded-For: 203.0.113.7\r\n",
         "Forwarded: for=203.0.113.7\r\n",
         "Origin: https://evil.example\r\n",
+        "X-Forwarded-Host: dash.example.com\r\n",
+        "X-Forwarded-Proto: https\r\n",
+        "X-Client-IP: 203.0.113.7\r\n",
+        "CF-Connecting-IP: 203.0.113.7\r\n",
+        "Via: 1.1 proxy\r\n",
+        "Connection: X-Forwarded-For\r\n",
     ] {
         for path in [A, B] {
             let answer = service.client().send_json("POST", path, line, "{}");
             answer.expect_problem(403, "admin_local_only");
         }
+    }
+    for host in ["dash.example.com", "10.0.0.1:8080", "bhav"] {
+        let lines = "Content-Type: application/json\r\nContent-Length: 2";
+        let text = format!("POST {B} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n\r\n{{}}");
+        service.client().exchange(&text, true).expect_problem(403, "admin_local_only");
     }
     // A local one is let in, and told what is missing.
     let json = post(&service, B, "{}").expect_problem(400, "validation_failed");

@@ -240,7 +240,7 @@ fn the_listener_takes_few_connections_and_no_bodies() {
     let scene = Scene::at(TRADING);
     let service = scene.start_with(&scene.watched());
     let address = service.0.admin().unwrap().address();
-    let mut open: Vec<Client> = (0..17).map(|_| Client::connect(address)).collect();
+    let mut open: Vec<Client> = (0..65).map(|_| Client::connect(address)).collect();
     let stats = &service.0.admin().unwrap().shared().stats;
     until("accepting to pause", || (stats.accept_pauses.value() > 0).then_some(()));
     let mut last = open.pop().unwrap();

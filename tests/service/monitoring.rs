@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use bhav::store::backups;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use super::scrape::Scrape;
+use super::scrape::{BACKED_UP, SUCCEEDED, Scrape};
 use super::support::{Scene, TRADING};
 
 const RULES: &str = include_str!("../../monitoring/bhav.rules.yml");
 const RULE_TESTS: &str = include_str!("../../monitoring/bhav.rules.test.yml");
+const OPERATING: &str = include_str!("../../docs/operating.md");
 const DASHBOARD: &str = include_str!("../../monitoring/bhav.dashboard.json");
 
 /// Words of a text that can be names of our metrics.
@@ -20,9 +22,13 @@ fn named(text: &str) -> BTreeSet<String> {
 
 fn exposed() -> BTreeSet<String> {
     let scene = Scene::at(TRADING);
+    backups::note(scene.state.path(), scene.clock.now_ms(), true).unwrap();
     let service = scene.start_with(&scene.watched());
     service.fresh_snapshot();
-    let names = Scrape::complete(&service).names();
+    let names = Scrape::until(&service, "a warmer's success and a look at the backup", |scrape| {
+        scrape.0.contains_key(SUCCEEDED) && scrape.0.contains_key(BACKED_UP)
+    })
+    .names();
     service.0.stop();
     names
 }
@@ -56,12 +62,25 @@ fn alerts_and_panels_name_what_is_exposed() {
 fn each_alert_says_what_is_wrong_and_what_to_do() {
     let alerts: Vec<&str> = RULES.split("- alert: ").skip(1).collect();
     assert!(alerts.len() >= 20, "{}", alerts.len());
+    let (headings, mut named) = (headings(), BTreeSet::new());
     for alert in alerts {
         for part in ["expr: ", "severity: ", "summary: ", "description: "] {
             assert!(alert.contains(part), "no {part}in {alert}");
         }
-        assert!(alert.contains("docs/operating.md, Bad mornings: "), "no section in {alert}");
+        let runbook = alert.split("runbook: \"docs/operating.md, Alerts: ").nth(1);
+        let heading = runbook.and_then(|rest| rest.split_once("\"\n")).map(|(name, _)| name);
+        let heading = heading.unwrap_or_else(|| panic!("no heading in {alert}"));
+        assert!(headings.contains(heading), "{heading} is no heading");
+        named.insert(heading);
     }
+    assert_eq!(named, headings, "each heading is some alert's");
+}
+
+/// The headings below "Alerts" of the page on operating.
+fn headings() -> BTreeSet<&'static str> {
+    let section = OPERATING.split("\n## Alerts\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    section.lines().filter_map(|line| line.strip_prefix("### ")).collect()
 }
 
 #[test]

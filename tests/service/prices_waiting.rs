@@ -1,5 +1,8 @@
 //! `GET /api/portfolio/live-prices` where the cache has no answer: waiting, giving up, remembering.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bhav::cache::probes::PER_CLIENT_MAX;
 use sonic_rs::JsonValueTrait;
 
 use super::support::{Scene, TRADING, until};
@@ -64,6 +67,56 @@ fn an_unlisted_symbol_is_tried_once_and_then_remembered() {
     let again = service.prices("NSE:NOSUCH");
     assert_eq!((again.status, again.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
     assert!(calls(&scene) <= tried + 1, "only the warmer's own round may have gone out");
+    service.0.stop();
+}
+
+/// However the test ends, the flood does too.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// With the public provider alone only two unlisted names are tried in a batch, and whoever invents
+/// names faster than that must not keep others from theirs.
+#[test]
+fn invented_names_do_not_keep_a_real_one_from_its_quote() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_a.access_token = None;
+    config.cache.miss_wait_ms = 200;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = Ends(&done);
+        // From the same address, in many requests at once.
+        for flood in 0..3 {
+            let (service, done) = (&service, &done);
+            scope.spawn(move || {
+                let mut number = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let names = (0..50).map(|at| format!("NSE:Z{flood}X{number}N{at}"));
+                    service.prices(&names.collect::<Vec<_>>().join(","));
+                    number += 1;
+                }
+            });
+        }
+        until("a full desk", || {
+            let stats = service.0.server().shared().service.state().probes.stats();
+            (stats.symbols >= PER_CLIENT_MAX && stats.refused > 50).then_some(())
+        });
+        let rounds = calls(&scene);
+        until("the quote", || {
+            let answer = service.prices("NSE:SIM001");
+            (answer.status == 200 && answer.quoted() == ["NSE:SIM001"]).then_some(())
+        });
+        let rounds = calls(&scene) - rounds;
+        // Two looks half a second apart are two rounds; the rest is a busy machine.
+        assert!(rounds <= 30, "{rounds}");
+    });
     service.0.stop();
 }
 

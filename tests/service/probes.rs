@@ -129,3 +129,21 @@ fn off_means_no_listener_and_a_taken_port_ends_the_start() {
     second.0.stop();
     service.0.stop();
 }
+
+#[test]
+fn connections_left_open_do_not_blind_the_probes() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&scene.watched());
+    let mut idle: Vec<_> = (0..40).map(|_| service.admin()).collect();
+    for (number, client) in idle.iter_mut().enumerate() {
+        // Half of them never say anything.
+        if number % 2 == 0 {
+            assert_eq!(client.get("/livez").status, 200, "{number}");
+        }
+    }
+    assert_eq!(service.admin().get("/livez").status, 200);
+    assert_eq!(service.admin().get("/metrics").status, 200);
+    // Who asked once is closed soon, and gives its place back.
+    assert!(idle[0].answer(true).is_none(), "it is closed without another answer");
+    service.0.stop();
+}

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use bhav::base::Clock;
+
 use super::support::{Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
 
 /// A running `bhav`, killed when dropped.
@@ -151,6 +153,58 @@ fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
         let lines = log.lines().filter(|line| line.contains(&format!("request_id={id}")));
         assert_eq!(lines.count(), 1, "{id} in\n{log}");
     }
+}
+
+#[test]
+fn a_flood_of_refusals_does_not_fill_the_log() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let mut command = bhav(&[
+        "serve",
+        "--admin-listen=off",
+        "--listen=127.0.0.1:0",
+        &format!("--state-dir={}", scene.state.path().display()),
+        &format!("--brokera-url={}", scene.sim.broker_a_url()),
+        &format!("--public-url={}", scene.sim.public_url()),
+        &format!("--now={TRADING}"),
+    ]);
+    let mut program = Program::of(command.stderr(Stdio::piped()));
+    let stderr = program.child.stderr.take().unwrap();
+    let (lines, log) = std::sync::mpsc::channel();
+    let reader = bhav::rt::threads::spawn("reads-log", move || {
+        let whole = BufReader::new(stderr).lines().map_while(Result::ok);
+        whole.for_each(|line| drop(lines.send(line)));
+    });
+    let reader = reader.unwrap();
+    let clock = Clock::system();
+    let started_ms = clock.monotonic_ms();
+    let mut client = Client::connect(&program.address);
+    let path = format!("/{}", "x".repeat(6_000));
+    for _ in 0..2_000 {
+        client.get(&path).expect_problem(404, "not_found");
+    }
+    // What fails on our side has its line all the same.
+    let made = client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned();
+    let mut seen = Vec::new();
+    let (mut told, mut failed) = (None, false);
+    while told.is_none() || !failed {
+        let line = log.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        failed |= line.contains(&made);
+        if line.contains("more requests refused") {
+            told = Some(line);
+        } else {
+            seen.push(line);
+        }
+    }
+    let told = told.unwrap();
+    let elapsed_s = ((clock.monotonic_ms() - started_ms) / 1_000) as usize + 1;
+    assert!(told.contains("codes=\"not_found=") || told.contains("codes=not_found="), "{told}");
+    let refused: Vec<&String> = seen.iter().filter(|line| line.contains("404")).collect();
+    assert!((200..=200 + 20 * elapsed_s).contains(&refused.len()), "{}", refused.len());
+    assert!(refused.iter().all(|line| line.len() < 600), "{}", refused[0]);
+    program.terminate();
+    assert_eq!(program.exit().code(), Some(0));
+    reader.join().unwrap();
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use sonic_rs::{JsonValueTrait, Value};
 
 use super::process::{Program, bhav};
+use super::scrape::Scrape;
 use super::supervised::Ear;
 use super::support::{Answer, Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
 
@@ -93,6 +94,17 @@ impl Subject {
 
     fn until_market(&mut self, what: &str, holds: impl Fn(&Value) -> bool) {
         until(what, || Some(self.market()).filter(|market| holds(market)));
+    }
+
+    fn until_health(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        until(what, || Some(self.client.get("/api/health").json()).filter(&holds))
+    }
+
+    fn scrape(&self) -> Scrape {
+        let mut lines = self.program.printed.lines();
+        let url = lines.find_map(|line| line.strip_prefix("metrics on http://")).unwrap();
+        let address = url.strip_suffix("/metrics").unwrap();
+        Scrape::parse(Client::connect(address).get("/metrics").text())
     }
 
     fn allows(&mut self, origin: &str) -> bool {
@@ -243,6 +255,11 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     );
     let said = subject.logged("reload refused");
     assert!(said.contains("calendar:6: "), "{said}");
+    // It is remembered until a good one.
+    let refused = subject.until_health("a refused reload", |health| health["reload"].is_object());
+    let at = refused["reload"]["refused_ist"].as_str().unwrap();
+    assert!(at.starts_with("2026-11-20T"), "{at}");
+    assert_eq!(subject.scrape().value("bhav_reload_refused"), 1.0);
     assert_eq!(subject.market()["phase"], "holiday");
     assert!(!subject.allows("https://dash.example"));
 
@@ -255,6 +272,13 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     assert_eq!(subject.market()["phase"], "holiday");
     subject.reload("");
     subject.until_market("the built-in calendar", |market| market["phase"] == "open");
+    let health = subject.until_health("no word of it", |health| health.get("reload").is_none());
+    assert_eq!(health["market"]["calendar_until"].as_str().map(str::len), Some(10));
+    let scrape = subject.scrape();
+    assert_eq!(scrape.value("bhav_reload_refused"), 0.0);
+    let ends_s = scrape.value("bhav_market_calendar_end_timestamp_seconds");
+    // Midnight in India.
+    assert_eq!((ends_s + 19_800.0) % 86_400.0, 0.0, "{ends_s}");
     subject.program.terminate();
     assert_eq!(subject.program.exit().code(), Some(0));
 }

@@ -4,9 +4,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use bhav::base::Clock;
 use bhav::brokers::broker_a::replies::REPLIES as REPLIES_OF_A;
 use bhav::brokers::broker_b::replies::REPLIES as REPLIES_OF_B;
 use bhav::brokers::{DocumentedReply, SyncErrorKind};
+use bhav::sim::SimSettings;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
@@ -15,6 +17,8 @@ use crate::source::root;
 use crate::support::upstream::{Said, Upstream};
 
 const TABLE: &str = "docs/broker-replies.md";
+/// After a broker that wants to be left alone.
+const RESTED_MS: i64 = 3 * 3_600_000;
 /// Set, it writes the table anew.
 const BLESS: &str = "BHAV_BLESS";
 
@@ -58,6 +62,7 @@ fn usual(target: &str) -> Said {
 /// The service, a user, and the row that the broker replies with.
 struct Stage {
     service: Service,
+    clock: Clock,
     user: String,
     row: Arc<Mutex<Option<DocumentedReply>>>,
     _scene: Scene,
@@ -76,7 +81,8 @@ impl Stage {
             },
             _ => usual(&asked.target),
         });
-        let scene = Scene::at(TRADING);
+        let clock = Clock::manual(TRADING.parse().unwrap());
+        let scene = Scene::on(clock.clone(), SimSettings::default());
         let mut config = scene.config();
         config.broker_a.url = upstream.url();
         config.broker_a.access_token = None;
@@ -84,7 +90,7 @@ impl Stage {
         config.upstream.breaker_failures = 1_000;
         let service = scene.start_with(&config);
         let user = bearer(&service.register("replies@example.com", "a long enough secret"));
-        Self { service, user, row, _scene: scene, _upstream: upstream }
+        Self { service, clock, user, row, _scene: scene, _upstream: upstream }
     }
 
     fn sync(&self, target: &str, code: &str, number: usize, row: DocumentedReply) -> Answer {
@@ -102,6 +108,9 @@ fn table(stage: &Stage, target: &str, code: &str, replies: &[DocumentedReply]) -
     );
     for (number, row) in replies.iter().enumerate() {
         let answer = stage.sync(target, code, number, *row);
+        if row.answer == Some(SyncErrorKind::RateLimited) {
+            stage.clock.advance_ms(RESTED_MS);
+        }
         let json = answer.json();
         let (status, word) = expected(row.answer);
         let about = format!("{}, {}: {json}", row.call, row.meaning);

@@ -10,6 +10,9 @@ const PARTS: [&str; 3] = ["_bucket", "_sum", "_count"];
 /// The family that has a series for each warmer that has succeeded.
 pub const SUCCEEDED: &str = "bhav_warmer_last_success_timestamp_seconds";
 
+/// The family that is there once a backup was made.
+pub const BACKED_UP: &str = "bhav_backup_last_success_timestamp_seconds";
+
 /// One family: its type and its samples by full name and labels.
 pub struct Family {
     pub kind: String,

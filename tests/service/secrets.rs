@@ -102,6 +102,7 @@ impl World {
         command
             .env("BHAV_LOG", "trace")
             .env("BHAV_DEBUGGABLE", "true")
+            .env("BHAV_SYNC_ATTEMPTS_PER_MINUTE", "0")
             .env("CREDENTIALS_DIRECTORY", outside.path())
             .env("TMPDIR", temp.path())
             .env("SQLITE_TMPDIR", temp.path())

@@ -108,7 +108,7 @@ fn chunked(world: &World, side: &Side, user: &str) {
     let body = order.json(side);
     let (first, second) = body.split_at(body.len() / 2);
     let text = format!(
-        "POST {} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{user}\
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{user}\
          Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
         side.sync,
         first.len(),
@@ -136,7 +136,7 @@ fn in_pieces(world: &World, side: &Side, user: &str) {
 
 fn head(target: &str, user: &str, length: usize, more: &str) -> String {
     format!(
-        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+        "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n{user}{more}\r\n"
     )
 }
@@ -188,7 +188,11 @@ pub fn misbehaving(world: &World, side: &Side) {
                 order.code = minted(world, side);
             }
             world.scene.fault(route, &counted(fault, 2));
-            let answer = post(world, side.sync, &user, &order.json(side));
+            // The broker may have asked for a rest just now.
+            let answer = until("a turn at the broker", || {
+                let answer = post(world, side.sync, &user, &order.json(side));
+                (answer.status != 429 || *status == 429).then_some(answer)
+            });
             assert_eq!(answer.status, *status, "{fault} at {route}: {}", answer.text());
             if route == side.session {
                 activate(world, side, fault);

@@ -71,6 +71,7 @@ impl Scene {
         config.upstream.breaker_open_max_ms = 400;
         // Tests register many users from one address; those of the limit set it.
         config.auth.login_attempts_per_minute = 0;
+        config.upstream.sync_attempts_per_minute = 0;
         config
     }
 
@@ -250,7 +251,7 @@ impl Client {
     /// `headers` are whole lines.
     #[track_caller]
     pub fn send(&mut self, method: &str, target: &str, headers: &str) -> Answer {
-        let text = format!("{method} {target} HTTP/1.1\r\nHost: bhav\r\n{headers}\r\n");
+        let text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         let answer = self.exchange(&text, method != "HEAD");
         expect_listed(method, target, answer.status, &answer.body);
         answer
@@ -261,7 +262,7 @@ impl Client {
     pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();
         let text = format!(
-            "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {length}\r\n{headers}\r\n{body}"
         );
         let answer = self.exchange(&text, true);

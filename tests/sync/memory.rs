@@ -106,6 +106,7 @@ fn a_panic_amid_credentials_leaves_none() {
     let spec = LaneSpec { name: "panics", threads: 1, queue_max: 1 };
     let lane = Lane::start(&spec, &Clock::system()).unwrap();
     let credentials = Credentials {
+        user: 1,
         api_key: "key".into(),
         api_secret: held.as_str().into(),
         one_time_code: "code".into(),

@@ -4,6 +4,7 @@ use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind};
 use crate::api::ROUTES;
 use crate::http::stats::STATUS_CLASSES;
+use crate::ops::RefusalLines;
 use crate::ops::durations::{BOUNDS_NS, DurationCounts};
 
 const NS_PER_S: f64 = 1e9;
@@ -57,6 +58,15 @@ fn requests(text: &mut Exposition, watched: &Watched) {
         text.family(Kind::Counter, "bhav_http_errors_total", "Answers with an error status.");
     errors.sample(&[("status", "4xx")], stats.client_errors.value());
     errors.sample(&[("status", "5xx")], stats.server_errors.value());
+    let lines = [&stats.refusal_lines, &watched.edge.service.state().refusal_lines];
+    let left_out = lines.map(RefusalLines::left_out);
+    let mut unlogged = text.family(
+        Kind::Counter,
+        "bhav_http_errors_unlogged_total",
+        "Of these, how many have no line of their own in the log: there were too many at once.",
+    );
+    unlogged.sample(&[("status", "4xx")], left_out.iter().map(|counts| counts.0).sum::<u64>());
+    unlogged.sample(&[("status", "5xx")], left_out.iter().map(|counts| counts.1).sum::<u64>());
     text.counter(
         "bhav_http_handler_panics_total",
         "Requests whose handler panicked or sent nothing; answered 500.",
@@ -92,11 +102,13 @@ fn connections(text: &mut Exposition, watched: &Watched) {
     let mut closed = text.family(
         Kind::Counter,
         "bhav_http_connections_timed_out_total",
-        "Connections closed because the client was idle, sent too slowly or did not read.",
+        "Connections closed because the client was idle, sent too slowly, read too slowly, or \
+         was the slowest reader while all unread output together was too much.",
     );
     closed.sample(&[("reason", "idle")], stats.idle_closed.value());
     closed.sample(&[("reason", "read")], stats.read_timeouts.value());
     closed.sample(&[("reason", "write")], stats.write_timeouts.value());
-    let unread = edge.unread_output_bytes.load(std::sync::atomic::Ordering::Relaxed);
+    closed.sample(&[("reason", "crowded")], stats.unread_cuts.value());
+    let unread = edge.unread.bytes();
     text.gauge("bhav_http_unread_output_bytes", "Output that slow clients have not read.", unread);
 }

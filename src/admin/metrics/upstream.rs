@@ -32,7 +32,7 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     if let Some(public) = &watched.back.public {
         classes.push(("public", public.readings()));
     }
-    calls(text, &classes);
+    calls(text, watched, &classes);
     let now = watched.back.clock.now();
     tokens(
         text,
@@ -44,7 +44,7 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     }
 }
 
-fn calls(text: &mut Exposition, classes: &[(&str, Vec<ClassReading>)]) {
+fn calls(text: &mut Exposition, watched: &Watched, classes: &[(&str, Vec<ClassReading>)]) {
     let each = || classes.iter().flat_map(|(name, of)| of.iter().map(move |class| (*name, class)));
     let help = "Requests that went out, by what came of them.";
     let mut calls = text.family(Kind::Counter, "bhav_upstream_calls_total", help);
@@ -54,11 +54,17 @@ fn calls(text: &mut Exposition, classes: &[(&str, Vec<ClassReading>)]) {
             calls.sample(&labels, count);
         }
     }
-    let help = "Requests that pace, penalty, circuit, token or a key's limit kept from going out.";
+    let help = "Requests that pace, penalty, circuit, token, or a limit of a key or of all syncs \
+                kept from going out.";
     let mut held = text.family(Kind::Counter, "bhav_upstream_held_back_total", help);
     for (upstream, class) in each() {
         held.sample(&[("upstream", upstream), ("class", class.class)], class.held_back);
     }
+    text.counter(
+        "bhav_sync_throttled_total",
+        "Syncs refused because their user had tried too many.",
+        watched.edge.service.state().portfolio.attempts.refused(),
+    );
     let help = "State of the circuit breaker: 1 for the one it is in.";
     let mut circuits = text.family(Kind::Gauge, "bhav_upstream_circuit_state", help);
     for (upstream, class) in each() {
@@ -180,4 +186,12 @@ fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
         "Whether the calendar covers this year; else the market counts as closed.",
         u8::from(vitals.calendar_known),
     );
+    if let Some(ends) = vitals.calendar_ends {
+        text.gauge(
+            "bhav_market_calendar_end_timestamp_seconds",
+            "When the years end of which the calendar lists the holidays, in seconds since the \
+             Unix epoch; not there when this year is none of them.",
+            ends.as_second(),
+        );
+    }
 }

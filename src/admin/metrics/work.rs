@@ -1,13 +1,18 @@
-//! Families of lanes, the store and the caches. Runs on the admin lane.
+//! Families of lanes, the store, the caches, and what commands did beside the service. Runs
+//! on the admin lane.
 
 use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind, seconds};
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
+use crate::warm::Vitals;
 
 /// Every state of the store, as health names it.
 const STORE_STATES: [&str; 6] = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"];
 
 pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
+    if let Some(vitals) = watched.back.vitals.load_full() {
+        operator(text, &vitals);
+    }
     let store = watched.edge.service.state().store.health();
     let mut lanes: Vec<(&str, LaneStats)> =
         watched.back.lanes.iter().map(|lane| (lane.name(), lane.stats())).collect();
@@ -46,6 +51,28 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
     .histogram(&[], bounds, &store.writer.sizes, store.writer.committed as f64);
     exports(text, watched);
     caches(text, watched);
+}
+
+/// What an operator's commands did beside the service.
+fn operator(text: &mut Exposition, vitals: &Vitals) {
+    text.gauge(
+        "bhav_reload_refused",
+        "Whether the last reload was refused, so that older settings are in force.",
+        u8::from(vitals.reload_refused),
+    );
+    text.gauge(
+        "bhav_backup_failed",
+        "Whether the last attempt at a backup failed.",
+        u8::from(vitals.backup.is_some_and(|backup| backup.failed())),
+    );
+    if let Some(ms) = vitals.backup.and_then(|backup| backup.succeeded_ms) {
+        text.gauge(
+            "bhav_backup_last_success_timestamp_seconds",
+            "When the last good backup was made, in seconds since the Unix epoch; not there before \
+             the first.",
+            seconds(ms.unsigned_abs()),
+        );
+    }
 }
 
 fn write_lanes(text: &mut Exposition, lanes: &[(&str, LaneStats)]) {

@@ -27,8 +27,10 @@ use sha2::{Digest, Sha256};
 use super::json::Object;
 use super::query::{invalid, one};
 use super::{Call, State};
+use crate::auth::throttle::Throttle;
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answers, View};
+use crate::config::UpstreamSettings;
 use crate::http::{Problem, Reply};
 use crate::portfolio::{Overflow, Securities, Summary};
 use crate::rt::{Lane, LaneError};
@@ -43,6 +45,9 @@ pub use positions::positions;
 pub use sync::{broker_a, broker_b};
 pub use turns::Turns;
 
+/// How long a user's sync may wait for a thread before its own time begins.
+const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
+
 /// Longest wait for an answer to be made: the store's own deadline and some work.
 const MAKE_DEADLINE_MS: u64 = 4_000;
 
@@ -56,6 +61,8 @@ pub struct Desk {
     pub export_lane: Arc<Lane>,
     pub exports: Arc<Exports>,
     pub turns: Turns,
+    /// Syncs that each user tries, at whichever broker.
+    pub attempts: Throttle,
     /// One user's sync at a broker, waiting for its lane included.
     pub sync_deadline_ms: u64,
     /// Of the server's own broker A key.
@@ -70,7 +77,7 @@ impl Desk {
         securities: Securities,
         lane: Arc<Lane>,
         export_lane: Arc<Lane>,
-        sync_deadline_ms: u64,
+        upstream: &UpstreamSettings,
         own_key: Option<&SecretString>,
     ) -> Self {
         Self {
@@ -80,7 +87,8 @@ impl Desk {
             export_lane,
             exports: Arc::default(),
             turns: Turns::new(clock.clone()),
-            sync_deadline_ms,
+            attempts: Throttle::new(upstream.sync_attempts_per_minute, clock.clone()),
+            sync_deadline_ms: upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
             own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::auth::throttle::Throttled;
 use crate::base::Broker;
 use crate::brokers::SyncError;
 use crate::http::Problem;
@@ -35,7 +36,7 @@ pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
             );
             Problem::new(502, "broker_address_refused", detail)
         }
-        SyncError::RateLimited(wait) => {
+        SyncError::RateLimited(wait) | SyncError::KeySpent(wait) => {
             let detail = format!("{name} wants fewer calls; nothing was changed.");
             Problem::new(429, "broker_rate_limited", detail).with("Retry-After", seconds(*wait))
         }
@@ -58,6 +59,13 @@ pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
 pub fn timed_out(broker: Broker) -> Problem {
     let detail = format!("{} did not answer in time; nothing was changed.", broker.name());
     Problem::new(504, "broker_timeout", detail)
+}
+
+/// The user has tried to sync too often; nothing was asked of a broker.
+pub fn too_many_attempts(throttled: Throttled) -> Problem {
+    let detail = "You have tried to sync too often; the code was not used.";
+    let wait = Duration::from_millis(throttled.retry_after_ms);
+    Problem::new(429, "too_many_attempts", detail).with("Retry-After", seconds(wait))
 }
 
 /// The lane of the broker is full.

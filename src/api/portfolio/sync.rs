@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::refused::{in_progress, of_sync, sync_busy, timed_out};
+use super::refused::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
 use super::{iso, report};
 use crate::api::body::Fields;
 use crate::api::json::write_object;
 use crate::api::{Call, State};
+use crate::auth::throttle::Key;
 use crate::base::{Broker, Synced, ist};
 use crate::brokers::{Credentials, SyncError};
 use crate::http::reply::JSON;
@@ -46,10 +47,11 @@ fn sync(
     reply: &mut Reply<'_>,
     broker: Broker,
 ) -> Result<(), Problem> {
-    let credentials = credentials(call, broker)?;
-    let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
     let id = call.caller().id;
+    let credentials = credentials(call, broker)?;
     let desk = &state.portfolio;
+    desk.attempts.admit(&[Key::User(id.0)]).map_err(too_many_attempts)?;
+    let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
     let _turn = desk.turns.take(id.0, desk.sync_deadline_ms).map_err(|_| in_progress())?;
     let synced = fetched(state, broker, credentials)?;
     let now = state.clock.now();
@@ -83,6 +85,7 @@ fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> 
         Broker::B => "api_session",
     };
     let credentials = Credentials {
+        user: call.caller().id.0,
         api_key: fields.secret("api_key", CREDENTIAL_CHARS_MAX),
         api_secret: fields.secret("api_secret", CREDENTIAL_CHARS_MAX),
         one_time_code: fields.secret(code, CREDENTIAL_CHARS_MAX),

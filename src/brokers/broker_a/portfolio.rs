@@ -11,7 +11,7 @@ use super::portfolio_wire as wire;
 use super::session::checksum;
 use crate::base::{Clock, Synced};
 use crate::brokers::counters::ClassReading;
-use crate::brokers::errand::{Errands, SyncCounts};
+use crate::brokers::errand::{Errand, Errands, SyncCounts};
 use crate::brokers::keyed::Rates;
 use crate::brokers::token::authorization;
 use crate::brokers::transport::{CallLimits, Reply, Transport};
@@ -20,6 +20,11 @@ use crate::config::UpstreamSettings;
 
 /// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
 const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
+
+/// All syncs of this server together. No limit per address is documented; in the long run as many
+/// as two busy keys may make, and at once enough for sixty users at the opening bell.
+const RATES_TOGETHER: Rates =
+    Rates { calls_max: 200, window_ms: 10_000, day_calls_max: usize::MAX };
 
 /// Session, holdings, positions.
 const CALLS: usize = 3;
@@ -43,7 +48,7 @@ impl Portfolios {
             transport: Transport::new(upstream, url, user_agent),
             url: url.to_owned(),
             clock: clock.clone(),
-            errands: Errands::new("broker A portfolios", clock, upstream, RATES),
+            errands: Errands::new("broker A portfolios", clock, upstream, RATES, RATES_TOGETHER),
         }
     }
 
@@ -61,8 +66,11 @@ impl Portfolios {
     /// [`SyncError`]; nothing of a sync that failed half-way is returned.
     pub(super) fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
         credentials.check()?;
+        self.errands.sync(credentials, CALLS, |errand| self.fetch(credentials, errand))
+    }
+
+    fn fetch(&self, credentials: &Credentials, errand: &Errand<'_>) -> Result<Synced, SyncError> {
         let key = &credentials.api_key;
-        let errand = self.errands.begin(key, CALLS)?;
         let (token, simulated) = errand.call(|limits| self.session(credentials, limits))?;
         let authorization = authorization(key, &token);
         drop(token);

@@ -13,6 +13,7 @@ const SESSION: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/generate
 
 fn credentials() -> Credentials {
     Credentials {
+        user: 1,
         api_key: "api_key".into(),
         api_secret: "api_secret".into(),
         one_time_code: "request_token".into(),
@@ -79,22 +80,98 @@ fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
     });
 }
 
+fn limited(_: &Seen, stream: &mut std::net::TcpStream) {
+    let body = br#"{"status":"error","message":"x","error_type":"NetworkException"}"#;
+    answer(stream, 429, "Retry-After: 30\r\n", body);
+}
+
+fn refusing(_: &Seen, stream: &mut std::net::TcpStream) {
+    let body = br#"{"status":"error","message":"x","error_type":"TokenException"}"#;
+    answer(stream, 403, "", body);
+}
+
 #[test]
-fn a_broker_that_says_too_many_is_left_alone_by_that_key() {
-    let limited = |_: &Seen, stream: &mut _| {
-        let body = br#"{"status":"error","message":"x","error_type":"NetworkException"}"#;
-        answer(stream, 429, "Retry-After: 30\r\n", body);
-    };
+fn a_broker_that_says_too_many_is_left_alone_by_all() {
     serve(limited, |url, seen| {
         let (clock, client) = client(url, |_| {});
         let half_a_minute = SyncError::RateLimited(Duration::from_secs(30));
         assert_eq!(client.sync(&credentials()).unwrap_err(), half_a_minute);
         assert_eq!(client.sync(&credentials()).unwrap_err(), half_a_minute);
-        assert_eq!(seen().len(), 1);
+        for (user, key) in [(1, "another"), (2, "api_key"), (3, "third")] {
+            let other = Credentials { user, api_key: key.into(), ..credentials() };
+            assert_eq!(client.sync(&other).unwrap_err(), half_a_minute);
+        }
+        assert_eq!((seen().len(), client.counts().held_back), (1, 4));
         clock.advance_ms(30_000);
         client.sync(&credentials()).unwrap_err();
         assert_eq!(seen().len(), 2);
+        clock.advance_ms(30_000);
+        let wait = client.sync(&credentials()).unwrap_err();
+        assert_eq!(wait, half_a_minute, "who asks again when the broker refuses waits for longer");
+        assert_eq!(seen().len(), 2);
+        let other = Credentials { user: 2, ..credentials() };
+        client.sync(&other).unwrap_err();
+        assert_eq!(seen().len(), 3, "others do not");
     });
+}
+
+#[test]
+fn all_syncs_together_have_a_limit_whatever_keys_are_invented() {
+    serve(refusing, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        let mut number = 0;
+        let mut invented = || {
+            number += 1;
+            let key = format!("key {number}");
+            let other = Credentials { user: number, api_key: key.as_str().into(), ..credentials() };
+            client.sync(&other).unwrap_err()
+        };
+        // The last would need three calls, of which only two are left.
+        for _ in 0..RATES_TOGETHER.calls_max - 2 {
+            assert_eq!(invented().kind(), SyncErrorKind::CodeRefused);
+        }
+        assert_eq!(invented(), SyncError::RateLimited(Duration::from_secs(10)));
+        assert_eq!((seen().len(), client.counts().held_back), (198, 1));
+        clock.advance_ms(10_000);
+        assert_eq!(invented().kind(), SyncErrorKind::CodeRefused);
+    });
+}
+
+#[test]
+fn a_strangers_wrong_secrets_do_not_hold_the_owner_of_a_key_back() {
+    let by_secret = |request: &Seen, stream: &mut std::net::TcpStream| {
+        let good = "ff6a6d3d60c9d974df906ba6f787ac38300cfa68b41801b486ea1007e52e8942";
+        if request.target == "/session/token" && !request.body.ends_with(good) {
+            refusing(request, stream);
+        } else {
+            official(request, stream);
+        }
+    };
+    serve(by_secret, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        for round in 0..10 {
+            for _ in 0..10 {
+                client.sync(&stranger_of(2)).unwrap_err();
+            }
+            client.sync(&credentials()).unwrap();
+            let of_stranger = seen().iter().filter(|seen| seen.method == "POST").count();
+            assert_eq!(of_stranger, REFUSED_MAX + round + 1, "all others were held back");
+            clock.advance_ms(1_200);
+        }
+        clock.advance_ms(60_000);
+        // Many strangers at once: the owner is known by now and keeps half of the key.
+        for user in 100..120 {
+            client.sync(&stranger_of(user)).unwrap_err();
+        }
+        client.sync(&credentials()).unwrap();
+    });
+}
+
+/// Refused syncs of one user with one key within a minute.
+const REFUSED_MAX: usize = 5;
+
+fn stranger_of(user: i64) -> Credentials {
+    Credentials { user, api_secret: "guess".into(), ..credentials() }
 }
 
 #[test]

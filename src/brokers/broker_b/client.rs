@@ -25,6 +25,11 @@ use crate::config::{BrokerBSettings, UpstreamSettings};
 /// Per API key (`wire` documentation, 11).
 const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
 
+/// All syncs of this server together. No limit per address is documented; as much as three busy
+/// apps, which is a sync a second.
+const RATES_TOGETHER: Rates =
+    Rates { calls_max: 300, window_ms: 60_000, day_calls_max: usize::MAX };
+
 /// Session, two lists of holdings, positions. The retry and the wide range come on top.
 const CALLS: usize = 4;
 
@@ -67,7 +72,7 @@ impl BrokerB {
             url,
             keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             clock: clock.clone(),
-            errands: Errands::new("broker B portfolios", clock, upstream, RATES),
+            errands: Errands::new("broker B portfolios", clock, upstream, RATES, RATES_TOGETHER),
             session: SharedToken::of_broker_b(),
         })
     }
@@ -117,7 +122,7 @@ impl BrokerB {
         if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {
             return Err(SyncError::CodeRefused("wrong length".into()));
         }
-        let errand = self.errands.begin(key, 1)?;
+        let errand = self.errands.own(key, 1)?;
         let (session, _) = self.exchange(&errand, key, api_session)?;
         let now = self.clock.now();
         self.session.activate(session, key.clone(), now);
@@ -132,21 +137,23 @@ impl BrokerB {
     /// [`SyncError`]; nothing of a sync that failed half-way is returned.
     pub fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
         credentials.check()?;
-        let Credentials { api_key, api_secret, one_time_code } = credentials;
-        let errand = self.errands.begin(api_key, CALLS)?;
-        let (session, simulated) =
-            self.exchange(&errand, api_key, one_time_code.expose_secret())?;
+        self.errands.sync(credentials, CALLS, |errand| self.fetch(credentials, errand))
+    }
+
+    fn fetch(&self, credentials: &Credentials, errand: &Errand<'_>) -> Result<Synced, SyncError> {
+        let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
+        let (session, simulated) = self.exchange(errand, api_key, one_time_code.expose_secret())?;
         let signer = Signer { api_key, api_secret, session: &session };
-        let demat: Vec<DematRow> = self.read(&errand, &signer, "dematholdings", NOTHING)?;
+        let demat: Vec<DematRow> = self.read(errand, &signer, "dematholdings", NOTHING)?;
         let mut portfolio: Vec<PortfolioRow> =
-            self.read(&errand, &signer, "portfolioholdings", SHARES)?;
+            self.read(errand, &signer, "portfolioholdings", SHARES)?;
         if portfolio.is_empty() && !demat.is_empty() {
             // Some accounts answer with a range of dates only.
-            portfolio = self.read(&errand, &signer, "portfolioholdings", &self.wide_range())?;
+            portfolio = self.read(errand, &signer, "portfolioholdings", &self.wide_range())?;
         }
         let holdings = combine::holdings(&demat, &portfolio, self.clock.now_ms())?;
         let positions: Vec<PositionRow> =
-            self.read(&errand, &signer, "portfoliopositions", NOTHING)?;
+            self.read(errand, &signer, "portfoliopositions", NOTHING)?;
         Ok(Synced { holdings, positions: combine::positions(&positions)?, simulated })
     }
 

@@ -19,6 +19,7 @@ const INTERMITTENT: &[u8] = br#"{"Success":null,"Status":500,"Error":"Invalid Us
 
 fn credentials() -> Credentials {
     Credentials {
+        user: 1,
         api_key: "a+key=".into(),
         api_secret: "EXAMPLE_SECRET".into(),
         one_time_code: "12345678".into(),
@@ -186,11 +187,15 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
         // 15:53:56.789 in India.
         let until_midnight = Duration::from_millis(((8 * 60 + 6) * 60 + 3) * 1_000 + 211);
         let error = client.sync(&credentials()).unwrap_err();
-        assert_eq!(error, SyncError::RateLimited(until_midnight));
+        assert_eq!(error, SyncError::KeySpent(until_midnight));
         clock.advance_ms(until_midnight.as_millis() as i64 - 1);
         let error = client.sync(&credentials()).unwrap_err();
         assert_eq!(error, SyncError::RateLimited(Duration::from_millis(1)));
         assert_eq!(seen().len(), 1);
+        // The limit is the key's: others are not held back by it.
+        let other = Credentials { user: 2, api_key: "other".into(), ..credentials() };
+        assert_eq!(client.sync(&other).unwrap_err().kind(), SyncErrorKind::RateLimited);
+        assert_eq!(seen().len(), 2);
     });
 }
 

@@ -1,10 +1,11 @@
 //! The reader of broker B's security master, which links its short codes to tickers and ISINs.
-//! Pure; runs wherever the operator's file is loaded, never on the edge.
+//! Runs wherever the operator's file is loaded, never on the edge.
 //!
 //! The file comes as the published zip or as one of its lists, told apart by their first bytes.
 //! Bad rows are skipped and counted, rows that are not shares are left out.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
+use std::path::Path;
 
 use csv::StringRecord;
 use zip::ZipArchive;
@@ -64,6 +65,8 @@ pub struct Master {
 /// Why there is no list at all.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterError {
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
     #[error("it is no readable zip: {0}")]
     BadZip(String),
     #[error("the zip holds neither {} nor {}", LISTS[0].1, LISTS[1].1)]
@@ -74,6 +77,14 @@ pub enum MasterError {
     NoHeader,
     #[error("it lists no shares")]
     Empty,
+}
+
+/// Reads the operator's file from the disk; blocks.
+///
+/// # Errors
+/// [`MasterError`]; as [`parse`].
+pub fn load(path: &Path) -> Result<Master, MasterError> {
+    parse(&std::fs::read(path)?)
 }
 
 /// Reads the operator's file: `SecurityMaster.zip` as published, or one list out of it.

@@ -110,7 +110,7 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     let code = |why: &str| SyncError::CodeRefused(why.into());
     let error = if says("limit exceed") {
         let day = says("per day");
-        SyncError::RateLimited(if day { ist::until_midnight(now) } else { minute(reply) })
+        SyncError::KeySpent(if day { ist::until_midnight(now) } else { minute(reply) })
     } else if says("invalid user details") {
         let error = code("the user is unknown, or the session is over");
         return Refusal { error, intermittent: true };

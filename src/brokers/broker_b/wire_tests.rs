@@ -43,7 +43,7 @@ fn limits_last_a_minute_or_until_midnight() {
         let mut reply = reply(status, &format!(r#"{{"Status":5,"Error":"{text}"}}"#));
         reply.retry_after = after_s.map(Duration::from_secs);
         match rows::<DematRow>(&reply, now()).unwrap_err().error {
-            SyncError::RateLimited(wait) => wait.as_secs(),
+            SyncError::RateLimited(wait) | SyncError::KeySpent(wait) => wait.as_secs(),
             other => panic!("{other}"),
         }
     };

@@ -2,6 +2,7 @@
 
 use super::super::screen::{COLUMNS_MAX, Colours, LINES_MAX, screen};
 use super::*;
+use crate::cli::operator::STATE_DIR;
 
 const OK: &str = r#"{"status":"ok","version":"0.1.0","uptime_s":7500,"database":"ok",
 "store":{"writes":3,"refused":0},"cache_l1":{"size":27,"hits":98,"misses":2},
@@ -82,7 +83,7 @@ fn each_word_of_health_has_its_trouble() {
         (broker_a("no_permission"), "broker_a_no_market_data"),
         (broker_a("open"), "broker_a_fails"),
         (broker_a("hanging"), "broker_a_fails"),
-        (broker_a("mute"), "broker_a_fails"),
+        (broker_a("mute"), "broker_a_mute"),
         (broker_a(limited), "provider_rate_limited"),
         (database("full"), "store_full"),
         (database("read_only"), "store_read_only"),
@@ -188,7 +189,8 @@ fn whatever_is_wrong_fits_on_one_screen() {
         .replace("\"ok\"", "\"failing\"")
         .replace("\"sqlite\"", "\"none\"")
         .replace("\"calendar_known\":true", "\"calendar_known\":false")
-        .replace("\"depth\":0", "\"refused\":7");
+        .replace("\"depth\":0", "\"refused\":7")
+        .replace("\"lanes\"", "\"backup\":{\"failed\":true},\"lanes\"");
     let mut said = said(&health);
     said.token_b.initialized = true;
     said.here_now = Timestamp::UNIX_EPOCH;
@@ -229,4 +231,69 @@ fn signals_that_fail_and_a_log_that_is_lost_are_named() {
     let facts = facts(said(&failing));
     assert_eq!(names(&facts), ["signals_fail", "log_lost"]);
     assert_eq!((facts.status, facts.troubles[1].severity), ("degraded", Severity::Note));
+}
+
+#[test]
+fn a_calendar_that_ends_soon_is_a_note() {
+    for (until, told) in [("2026-12-20", true), ("2026-12-21", false), ("2026-11-20", true)] {
+        let health = OK.replace(
+            r#""calendar_known":true"#,
+            &format!(r#""calendar_known":true,"calendar_until":"{until}""#),
+        );
+        let facts = facts(said(&health));
+        assert_eq!(names(&facts), if told { vec!["calendar_ends"] } else { vec![] }, "{until}");
+        assert_eq!(facts.status, "ok");
+    }
+}
+
+#[test]
+fn the_last_backup_is_shown_and_told_of_where_it_is_old_or_failed() {
+    let with =
+        |backup: &str| facts(said(&OK.replace(r#""lanes""#, &format!("{backup},\"lanes\""))));
+    for (at, failed, row, trouble) in [
+        ("2026-11-19T19:15:00+05:30", false, "15 h 45 min old, of 2026-11-19 19:15", None),
+        ("2026-11-19T09:00:00+05:30", false, "1 d 2 h old, of 2026-11-19 09:00", None),
+        (
+            "2026-11-19T08:59:59+05:30",
+            false,
+            "1 d 2 h old, of 2026-11-19 08:59",
+            Some("backup_old"),
+        ),
+        (
+            "2026-11-19T19:15:00+05:30",
+            true,
+            "15 h 45 min old, of 2026-11-19 19:15; the last attempt failed",
+            Some("backup_failed"),
+        ),
+    ] {
+        let facts = with(&format!(r#""backup":{{"succeeded_ist":"{at}","failed":{failed}}}"#));
+        assert_eq!((facts.status, names(&facts)), ("ok", trouble.into_iter().collect()), "{at}");
+        let text = screen(&facts, Colours::Off);
+        assert!(text.contains(&format!("\nbackup    {row}\n")), "{text}");
+    }
+    let never = with(r#""backup":{"failed":true}"#);
+    assert_eq!(names(&never), ["backup_failed"]);
+    let text = screen(&never, Colours::Off);
+    assert!(text.contains("backup    none; the last attempt failed\n"), "{text}");
+    // Without any, only an installation with a timer is told.
+    let packaged = Config { state_dir: STATE_DIR.into(), ..Config::default() };
+    assert_eq!(names(&facts_with(said(OK), &packaged)), ["backup_none"]);
+}
+
+#[test]
+fn a_refused_reload_stays_told() {
+    let health =
+        OK.replace(r#""lanes""#, r#""reload":{"refused_ist":"2026-11-20T10:59:00+05:30"},"lanes""#);
+    let facts = facts(said(&health));
+    assert_eq!((facts.status, names(&facts)), ("degraded", vec!["reload_refused"]));
+    let trouble = &facts.troubles[0];
+    assert!(trouble.cause.contains("refused at 2026-11-20 10:59"), "{}", trouble.cause);
+    assert!(trouble.cure.starts_with("bhav config check "), "{}", trouble.cure);
+}
+
+#[test]
+fn states_of_feeds_are_words_on_the_screen() {
+    let mute = OK.replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"mute\"}");
+    let text = screen(&facts(said(&mute)), Colours::Off);
+    assert!(text.contains("broker A  prices stand still\n") && !text.contains("mute"), "{text}");
 }

@@ -21,6 +21,8 @@ pub struct Health {
     pub lanes: Vec<Lane>,
     pub log: Log,
     pub clock: Clock,
+    pub backup: Option<Backup>,
+    pub reload: Option<Reload>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -84,6 +86,7 @@ pub struct Feed {
 pub struct Market {
     pub phase: String,
     pub calendar_known: bool,
+    pub calendar_until: Option<String>,
     pub as_of_ist: Option<String>,
 }
 
@@ -116,6 +119,21 @@ pub struct Log {
 pub struct Clock {
     pub ahead_of_exchange_ms: Option<i64>,
     pub set: bool,
+}
+
+/// The last backup that a command made or tried.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub struct Backup {
+    pub succeeded_ist: Option<String>,
+    pub failed: bool,
+}
+
+/// The last reload, where it was refused.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reload {
+    pub refused_ist: String,
 }
 
 /// `GET /brokera/status`, `GET /brokerb/status`.

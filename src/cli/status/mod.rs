@@ -5,9 +5,11 @@
 
 mod facts;
 mod health;
+mod next_phase;
 mod screen;
+mod troubles;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,6 +29,9 @@ use crate::ops::{Exit, exit, state_lock};
 
 /// The routes asked are answered from memory.
 const TIMEOUT: Duration = Duration::from_millis(3_000);
+/// The operator's listener is asked only where the service itself was silent: less than what the
+/// two questions behind its answer may take, so that the command takes no longer for it.
+const LIVEZ_TIMEOUT: Duration = Duration::from_millis(1_000);
 
 /// Its part of the command line.
 pub fn command() -> Command {
@@ -52,7 +57,10 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(calendar) => calendar,
         Err(error) => return refuse(&error.to_string(), Exit::Usage),
     };
-    let facts = match ask(&target, &config) {
+    // Whoever names another address asks another service.
+    let elsewhere = matches.contains_id("url");
+    let admin = Target::of(None, &config.admin.listen).ok().filter(|_| !elsewhere);
+    let facts = match ask(&target, admin.as_ref(), &config) {
         Ok(said) => Facts::of(target.text(), *said, &config, &calendar),
         Err(trouble) => Facts::without_service(target.text(), trouble),
     };
@@ -76,16 +84,17 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
 /// Only for a person's eyes, and not where they said no (no-color.org).
 fn colours() -> Colours {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match std::io::stdout().is_terminal() && !unwanted {
+    match io::stdout().is_terminal() && !unwanted {
         true => Colours::On,
         false => Colours::Off,
     }
 }
 
-fn ask(target: &Target, config: &Config) -> Result<Box<Said>, Trouble> {
-    let answer = target
-        .get("/api/health", TIMEOUT)
-        .map_err(|error| unreachable(&format!("{}: {error}", target.text()), config))?;
+fn ask(target: &Target, admin: Option<&Target>, config: &Config) -> Result<Box<Said>, Trouble> {
+    let answer = target.get("/api/health", TIMEOUT).map_err(|error| {
+        let said = plain(&format!("{}: {error}", target.text()));
+        if is_timeout(&error) { silent(&said, admin, config) } else { unreachable(&said, config) }
+    })?;
     let here_now = Clock::system().now();
     let health: Option<Health> = document(&answer);
     let health = match health.filter(|health| !health.status.is_empty()) {
@@ -113,14 +122,30 @@ fn is_starting(answer: &Answer) -> bool {
     json.is_some_and(|json| answer.status == 503 && json["code"] == "starting")
 }
 
-/// The state directory tells whether it is gone or only silent.
-fn unreachable(error: &str, config: &Config) -> Trouble {
+/// It was reached, or the kernel holds the connection for it, and nothing came back.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
+}
+
+/// Its other listener, which has connections of its own, tells whether it is alive; else the state
+/// directory tells whether it is there. Silence never means that it is gone.
+fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Trouble {
+    let alive = admin.and_then(|admin| admin.get("/livez", LIVEZ_TIMEOUT).ok());
+    let row = match alive.map(|answer| answer.status) {
+        Some(200) => &cures::ALL_TAKEN,
+        Some(503) => &cures::HANGS,
+        _ if state_lock::in_use(&config.state_dir) == Some(true) => &cures::NO_ROOM,
+        _ => &cures::UNREACHABLE,
+    };
+    row.told(said)
+}
+
+/// The state directory tells whether it is gone or only somewhere else.
+fn unreachable(said: &str, config: &Config) -> Trouble {
     let row = match state_lock::in_use(&config.state_dir) {
-        // It was reached, or the kernel holds the connection for it.
-        Some(true) if error.contains("timeout") => &cures::NO_ROOM,
         Some(true) => &cures::SILENT,
         Some(false) if config.state_dir.exists() => &cures::NOT_RUNNING,
         _ => &cures::UNREACHABLE,
     };
-    row.told(&plain(error))
+    row.told(said)
 }

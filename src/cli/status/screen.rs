@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::facts::{Facts, Service, TokenFacts};
+use super::facts::{BackupFacts, Facts, Service, TokenFacts};
 use super::health::{Feed, Warmers};
+use super::troubles::in_words;
 use crate::cli::cures::{Severity, Trouble};
 use crate::cli::operator::span;
 
@@ -66,6 +67,9 @@ fn rows(service: &Service) -> Vec<String> {
         "store",
         &format!("{}; {} writes, {} refused", store.state, store.writes, store.refused),
     ));
+    if let Some(backup) = &service.backup {
+        lines.push(row("backup", &backed_up(backup)));
+    }
     lines.push(row("warmers", &warmers(&service.warmers)));
     let caches = &service.caches;
     lines.push(row(
@@ -132,7 +136,7 @@ fn minute(iso: &str) -> String {
 }
 
 fn feed(feed: &Feed) -> String {
-    let mut text = feed.state.clone();
+    let mut text = in_words(feed).to_owned();
     if let Some(age_ms) = feed.age_ms {
         let _ = match age_ms {
             0..10_000 => write!(text, "; data {}.{} s old", age_ms / 1_000, age_ms % 1_000 / 100),
@@ -141,6 +145,19 @@ fn feed(feed: &Feed) -> String {
     }
     if let Some(failure) = &feed.failure {
         let _ = write!(text, "; {failure}");
+    }
+    text
+}
+
+fn backed_up(backup: &BackupFacts) -> String {
+    let mut text = match (backup.age_s, &backup.succeeded_ist) {
+        (Some(age_s), Some(at)) => {
+            format!("{} old, of {}", span(age_s.unsigned_abs()), minute(at))
+        }
+        _ => "none".to_owned(),
+    };
+    if backup.failed {
+        text.push_str("; the last attempt failed");
     }
     text
 }

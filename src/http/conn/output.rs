@@ -3,6 +3,7 @@
 //! Runs in the connection's coroutine. No buffer set is held while it waits.
 
 use std::io;
+use std::sync::Arc;
 
 use may::io::WaitIo;
 
@@ -10,7 +11,7 @@ use super::{Connection, Timed, WOKEN};
 use crate::http::Serve;
 use crate::http::owned::{LARGE_BYTES, OwnedBody};
 use crate::http::scratch::Scratch;
-use crate::http::shared::UnreadOutput;
+use crate::http::unread::{Cut, Held, PACE_BYTES};
 
 /// How much of a large output is written before the worker's other descriptors are polled. The
 /// kernel copies this in some tens of microseconds.
@@ -56,27 +57,53 @@ impl<S: Serve> Connection<S> {
     }
 
     /// Writes what is large, or goes to a client that reads slower than it asks. Nothing more is
-    /// read from it meanwhile, which is what bounds the output. False when it did not read in time,
-    /// or everybody together holds too much.
+    /// read from it meanwhile, which is what bounds the output. False when the connection is over:
+    /// the client is gone, or reads too slowly for the memory that it holds.
     fn write_slowly(&mut self, rest: OwnedBody, owned: Option<OwnedBody>) -> bool {
         let bytes = rest.bytes().len() + owned.as_ref().map_or(0, |body| body.bytes().len());
-        let Some(_held) = UnreadOutput::hold(&self.shared, bytes) else { return false };
         self.timed = Timed::Idle;
         self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
+        let shared = Arc::clone(&self.shared);
+        let now_ms = shared.slots.now_ms();
+        let held = shared.unread.hold(self.slot.index(), bytes, now_ms, self.io.waker());
+        let mut pace = Pace { held, taken_bytes: 0 };
         // Each part is freed once it is written.
-        self.write_part(&rest) && {
-            drop(rest);
-            owned.is_none_or(|body| self.write_part(&body))
+        for part in [Some(rest), owned].into_iter().flatten() {
+            match self.write_part(&part, &mut pace) {
+                Ok(()) => {}
+                Err(Lost::Client) => return false,
+                Err(Lost::Cut(why)) => {
+                    let stats = &shared.stats;
+                    match why {
+                        Cut::Slow => stats.write_timeouts.increment(),
+                        Cut::Crowded => stats.unread_cuts.increment(),
+                    }
+                    shared.unread.note_cut(why, bytes, shared.slots.now_ms());
+                    return false;
+                }
+            }
         }
+        true
     }
 
-    fn write_part(&mut self, part: &OwnedBody) -> bool {
+    fn write_part(&mut self, part: &OwnedBody, pace: &mut Pace<'_>) -> Result<(), Lost> {
         let mut rest = part.bytes();
         let mut in_a_row = 0;
+        // The time is over and a last write was tried: the kernel reports room late, so what the
+        // client has taken by then is not known before.
+        let mut last_try = false;
         while !rest.is_empty() {
+            if pace.held.is_cut() {
+                return Err(Lost::Cut(Cut::Crowded));
+            }
             match self.socket.write(&rest[..rest.len().min(PIECE_BYTES)]) {
                 Ok(count) => {
                     rest = &rest[count..];
+                    if pace.takes(count) {
+                        pace.held.renew(self.shared.slots.now_ms());
+                        self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
+                        last_try = false;
+                    }
                     in_a_row += count;
                     if in_a_row >= PIECE_BYTES {
                         in_a_row = 0;
@@ -84,18 +111,42 @@ impl<S: Serve> Connection<S> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if last_try && self.slot.is_expired() {
+                        return Err(Lost::Cut(Cut::Slow));
+                    }
                     in_a_row = 0;
                     let flags = self.io.wait_io();
                     self.note(flags);
-                    if flags & WOKEN != 0 && self.slot.is_expired() {
-                        self.shared.stats.write_timeouts.increment();
-                        return false;
-                    }
+                    last_try = flags & WOKEN != 0 && self.slot.is_expired();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
+                Err(_) => return Err(Lost::Client),
             }
         }
-        true
+        Ok(())
     }
+}
+
+/// How fast the client takes what it asked for.
+struct Pace<'a> {
+    held: Held<'a>,
+    taken_bytes: usize,
+}
+
+impl Pace<'_> {
+    /// Whether it has now taken enough for a new term.
+    fn takes(&mut self, bytes: usize) -> bool {
+        self.taken_bytes += bytes;
+        let enough = self.taken_bytes >= PACE_BYTES;
+        if enough {
+            self.taken_bytes = 0;
+        }
+        enough
+    }
+}
+
+enum Lost {
+    /// It has gone.
+    Client,
+    Cut(Cut),
 }

@@ -165,6 +165,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
         "\r\nPUT http://a:80/x HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
         "OPTIONS * HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
         "GET / HTTP/2.0\r\n\r\n",
+        "POST / HTTP/1.2\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
     ]);
     let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     (requests, damage).prop_map(|(request, damage)| {

@@ -1,0 +1,219 @@
+//! From what the service said to what is wrong, each with its row of the table of cures. Pure.
+
+use std::path::Path;
+
+use jiff::civil::Date;
+use secrecy::SecretString;
+
+use super::facts::{BackupFacts, Said, TokenFacts, backed_up, severity};
+use super::health::{Clock, Feed, Lane, Log};
+use crate::base::{Broker, ist};
+use crate::cli::cures::{self, Severity, Trouble};
+use crate::cli::login;
+use crate::cli::operator::{STATE_DIR, plain, span};
+use crate::config::Config;
+
+/// A token with less left than this is told of.
+const ENDING_S: i64 = 3_600;
+/// The timer makes one each day; it may start late and take a while.
+const BACKUP_OLD_S: i64 = 26 * 3_600;
+/// Exchanges publish the next year's holidays in December.
+const CALENDAR_ENDING_DAYS: i32 = 30;
+/// The `Date` header is whole seconds and takes a moment to come.
+const CLOCK_OFF_MAX_S: i64 = 3;
+
+/// Everything that is wrong, the worst first.
+pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
+    let health = &said.health;
+    let mut found: Vec<Trouble> = time_apart(&health.clock).into_iter().collect();
+    let clock_explains = !found.is_empty();
+    let mut feeds = feeds(&health.feeds.broker_a, &health.feeds.public);
+    if tokens.iter().any(|token| token.broker == "a" && token.state == "valid") {
+        // Given since health was made, a second ago at most.
+        let old = ["broker_a_token_missing", "broker_a_token_dead"];
+        for trouble in feeds.iter_mut().filter(|trouble| old.contains(&trouble.name)) {
+            *trouble = cures::TOKEN_TAKEN_A.told("");
+        }
+    }
+    found.extend(feeds.into_iter().filter(|trouble| {
+        // Their cures would send the operator the wrong way.
+        let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
+        !(clock_explains && silent.contains(&trouble.name))
+    }));
+    found.extend(cures::of_store(&health.database).map(|row| row.told(&health.database)));
+    found.extend(logins(tokens, &found));
+    if health.status == "down" && health.warmers.index == "starting" {
+        found.push(cures::STARTING.told(""));
+    }
+    if health.warmers.index == "stale" {
+        found.push(cures::SNAPSHOT_OLD.told(""));
+    }
+    if health.cache_l2.backend == "none" {
+        found.push(cures::L2_OFF.told(""));
+    } else if health.warmers.persist == "failing" {
+        found.push(cures::PERSIST_FAILS.told(""));
+    }
+    if !health.market.calendar_known {
+        found.push(cures::CALENDAR_UNKNOWN.told(""));
+    }
+    found.extend(calendar_ending(said));
+    found.extend(health.reload.as_ref().map(|reload| {
+        let minute: String = plain(&reload.refused_ist).chars().take(16).collect();
+        cures::RELOAD_REFUSED.told(&minute.replace('T', " "))
+    }));
+    found.extend(backup_trouble(said, config));
+    if health.warmers.instruments == "failing" {
+        found.push(cures::INSTRUMENTS_FAIL.told(""));
+    }
+    if health.warmers.close == "failing" {
+        found.push(cures::CLOSE_FAILS.told(""));
+    }
+    if matches!(health.warmers.signals.as_str(), "failing" | "stale") {
+        found.push(cures::SIGNALS_FAIL.told(""));
+    }
+    found.extend(health.lanes.iter().filter_map(lane));
+    found.extend(log(&health.log));
+    found.extend(clock(said));
+    let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
+    if health.status != "ok" && !explained {
+        let row = cures::UNEXPLAINED.told(&plain(&health.status));
+        found.push(Trouble { severity: severity(&health.status), ..row });
+    }
+    for trouble in &mut found {
+        trouble.login_url = link(trouble.name, config);
+    }
+    // Stable, so that equals keep the order above: feeds before the rest.
+    found.sort_by_key(|trouble| std::cmp::Reverse(trouble.severity));
+    found
+}
+
+fn calendar_ending(said: &Said) -> Option<Trouble> {
+    let until: Date = said.health.market.calendar_until.as_deref()?.parse().ok()?;
+    let today = ist::zoned(said.service_now.unwrap_or(said.here_now)).date();
+    let left = today.until(until).ok()?.get_days();
+    (left <= CALENDAR_ENDING_DAYS).then(|| cures::CALENDAR_ENDS.told(&until.to_string()))
+}
+
+/// Where none was ever made, nothing is said but of the package's installation, which has a timer.
+fn backup_trouble(said: &Said, config: &Config) -> Option<Trouble> {
+    let Some(backup) = &said.health.backup else {
+        let expected = config.state_dir == Path::new(STATE_DIR);
+        return expected.then(|| cures::BACKUP_NONE.told(""));
+    };
+    let BackupFacts { age_s, failed, .. } = backed_up(backup, said.here_now);
+    let when = match age_s {
+        Some(age_s) => format!("{} ago", span(age_s.unsigned_abs())),
+        None => "never".to_owned(),
+    };
+    if failed {
+        return Some(cures::BACKUP_FAILED.told(&when));
+    }
+    (age_s? > BACKUP_OLD_S).then(|| cures::BACKUP_OLD.told(&when))
+}
+
+/// Neither speaking nor about to.
+fn fails(feed: &Feed) -> bool {
+    !matches!(feed.state.as_str(), "ok" | "standby" | "starting")
+}
+
+/// A feed's state as a person would say it.
+pub fn in_words(feed: &Feed) -> &str {
+    match feed.state.as_str() {
+        "mute" => "prices stand still",
+        "stale" => "prices are old",
+        "hanging" => "does not answer in time",
+        "open" => "held back after failures",
+        "no_token" => "no token",
+        "token_dead" => "token is dead",
+        "no_permission" => "no market data in the plan",
+        word => word,
+    }
+}
+
+fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    if fails(broker_a) && fails(public) {
+        let seen = format!("broker A: {}, public: {}", in_words(broker_a), in_words(public));
+        found.push(cures::FEEDS_DEAD.told(&plain(&seen)));
+    }
+    let cause = |feed: &Feed| plain(feed.failure.as_deref().unwrap_or(in_words(feed)));
+    let limited = |feed: &Feed| fails(feed) && cause(feed).contains("too many requests");
+    found.extend(match broker_a.state.as_str() {
+        _ if limited(broker_a) => Some(cures::RATE_LIMITED.told(&cause(broker_a))),
+        "no_token" => Some(cures::TOKEN_MISSING_A.told("")),
+        "token_dead" => Some(cures::TOKEN_DEAD_A.told("")),
+        "no_permission" => Some(cures::NO_MARKET_DATA.told("")),
+        "off" => Some(cures::BROKER_A_OFF.told("")),
+        "mute" => Some(cures::BROKER_A_MUTE.told("")),
+        _ if fails(broker_a) => Some(cures::BROKER_A_FAILS.told(&cause(broker_a))),
+        _ => None,
+    });
+    found.extend(match public.state.as_str() {
+        "off" => None,
+        _ if limited(public) => Some(cures::RATE_LIMITED.told(&cause(public))),
+        _ if fails(public) => Some(cures::PUBLIC_FAILS.told(&cause(public))),
+        _ => None,
+    });
+    found
+}
+
+/// Tokens that are about to end, and the session that nothing in health tells of.
+fn logins(tokens: &[TokenFacts], found: &[Trouble]) -> Vec<Trouble> {
+    let mut more = Vec::new();
+    for token in tokens {
+        let ending = token.left_s.is_some_and(|left_s| left_s < ENDING_S);
+        more.extend(match (token.broker, token.state) {
+            ("a", "valid") if ending => Some(cures::TOKEN_ENDING_A.told("")),
+            ("b", "valid") if ending => Some(cures::SESSION_ENDING_B.told("")),
+            ("b", "dead") => Some(cures::SESSION_ENDED_B.told("")),
+            // Refused since health was made, a second ago at most.
+            ("a", "dead") if found.iter().all(|known| known.name != "broker_a_token_dead") => {
+                Some(cures::TOKEN_DEAD_A.told(""))
+            }
+            _ => None,
+        });
+    }
+    more
+}
+
+fn lane(lane: &Lane) -> Option<Trouble> {
+    let name = plain(&lane.name);
+    if lane.panicked > 0 {
+        return Some(cures::LANE_PANICKED.told(&format!("lane {name}: {}", lane.panicked)));
+    }
+    let lost = lane.refused + lane.expired;
+    (lost > 0).then(|| cures::LANE_REFUSED.told(&format!("lane {name}: {lost}")))
+}
+
+fn log(log: &Log) -> Option<Trouble> {
+    let Log { lines_dropped, writes_failed } = log;
+    let seen = format!("{lines_dropped} lines dropped, {writes_failed} writes failed");
+    (lines_dropped + writes_failed > 0).then(|| cures::LOG_LOST.told(&seen))
+}
+
+fn time_apart(clock: &Clock) -> Option<Trouble> {
+    let ahead_ms = clock.ahead_of_exchange_ms?;
+    let which = if ahead_ms < 0 { "behind" } else { "ahead of" };
+    let seen = format!("{} {which}", span(ahead_ms.unsigned_abs() / 1_000));
+    Some(cures::TIME_APART.told(&seen))
+}
+
+fn clock(said: &Said) -> Option<Trouble> {
+    let off_s = said.service_now?.duration_since(said.here_now).as_secs();
+    if off_s.abs() <= CLOCK_OFF_MAX_S {
+        return None;
+    }
+    let set = said.health.clock.set;
+    let row = if set { &cures::CLOCK_SET } else { &cures::CLOCK_OFF };
+    let sign = if off_s < 0 { "-" } else { "+" };
+    Some(row.told(&format!("{sign}{}", span(off_s.unsigned_abs()))))
+}
+
+/// The login page, for a trouble that a login ends.
+fn link(name: &str, config: &Config) -> Option<String> {
+    let key = |key: &Option<SecretString>, broker| login::page(broker, key.as_ref());
+    if name.starts_with("broker_a_token") {
+        return Some(key(&config.broker_a.api_key, Broker::A));
+    }
+    name.starts_with("broker_b_session").then(|| key(&config.broker_b.api_key, Broker::B))
+}

@@ -1,0 +1,116 @@
+//! What became of the last backup: a small file beside the database, so that the running service
+//! can tell of backups that it does not make itself.
+//!
+//! Written by commands on their main thread, read on a lane of the service; blocks on the disk.
+//! Must never keep a backup from being made: it is told of afterwards.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::file::beside;
+use super::upkeep::{UpkeepError, make_private, owned_like_its_directory};
+
+/// Its name in the state directory.
+pub const FILE_NAME: &str = "last-backup.json";
+
+/// Two numbers; whoever wrote more is not us.
+const BYTES_MAX: u64 = 1_024;
+
+/// The last attempt and the last success, Unix milliseconds by the machine's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupRecord {
+    pub tried_ms: i64,
+    /// `None` where none was ever made.
+    pub succeeded_ms: Option<i64>,
+}
+
+impl BackupRecord {
+    /// Whether the last attempt came to nothing.
+    pub fn failed(&self) -> bool {
+        self.succeeded_ms != Some(self.tried_ms)
+    }
+}
+
+/// What stands in the state directory; `None` where no backup was ever tried.
+///
+/// # Errors
+/// The file cannot be read, or is none of ours.
+pub fn read(state_dir: &Path) -> io::Result<Option<BackupRecord>> {
+    let file = match File::open(state_dir.join(FILE_NAME)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    sonic_rs::from_slice(&bytes).map(Some).map_err(io::Error::other)
+}
+
+/// Notes an attempt that ended at `tried_ms`, well or not. All of the new file or the old one is
+/// there; it is private and the service's own.
+///
+/// # Errors
+/// [`UpkeepError`].
+pub fn note(state_dir: &Path, tried_ms: i64, good: bool) -> Result<(), UpkeepError> {
+    // One that cannot be read is of no use to anybody.
+    let before = read(state_dir).ok().flatten().and_then(|record| record.succeeded_ms);
+    let record =
+        BackupRecord { tried_ms, succeeded_ms: if good { Some(tried_ms) } else { before } };
+    let path = state_dir.join(FILE_NAME);
+    let unfinished = beside(&path, ".unfinished");
+    let written = make_private(&unfinished)
+        .and_then(|()| write(&unfinished, &record).map_err(UpkeepError::file(&path)))
+        .and_then(|()| owned_like_its_directory(&unfinished))
+        .and_then(|()| fs::rename(&unfinished, &path).map_err(UpkeepError::file(&path)));
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
+
+fn write(path: &Path, record: &BackupRecord) -> io::Result<()> {
+    let mut bytes = sonic_rs::to_vec(record).map_err(io::Error::other)?;
+    bytes.push(b'\n');
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.write_all(&bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_last_success_is_kept_beside_a_later_failure() {
+        let state = tempfile::tempdir().unwrap();
+        assert_eq!(read(state.path()).unwrap(), None);
+        note(state.path(), 1_000, false).unwrap();
+        let record = read(state.path()).unwrap().unwrap();
+        assert_eq!(record, BackupRecord { tried_ms: 1_000, succeeded_ms: None });
+        assert!(record.failed());
+        note(state.path(), 2_000, true).unwrap();
+        assert!(!read(state.path()).unwrap().unwrap().failed());
+        note(state.path(), 3_000, false).unwrap();
+        let record = read(state.path()).unwrap().unwrap();
+        assert_eq!(record, BackupRecord { tried_ms: 3_000, succeeded_ms: Some(2_000) });
+        let about = fs::metadata(state.path().join(FILE_NAME)).unwrap();
+        assert_eq!(about.permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1, "nothing half is left");
+    }
+
+    #[test]
+    fn a_file_that_is_none_of_ours_is_no_record_and_is_replaced() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().join(FILE_NAME);
+        for text in ["", "garbage", &"9".repeat(5_000)] {
+            fs::write(&path, text).unwrap();
+            assert!(read(state.path()).is_err(), "{text}");
+        }
+        note(state.path(), 1_000, true).unwrap();
+        assert_eq!(read(state.path()).unwrap().unwrap().succeeded_ms, Some(1_000));
+    }
+}

@@ -1,0 +1,60 @@
+//! What an operator has to see to now and then: backups, reloads, the calendar, the log. On the
+//! scheduler's thread; nothing here waits.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::super::scheduler::Scheduler;
+use crate::base::ist;
+use crate::ops::log;
+
+/// What the log lost since the start.
+#[derive(Serialize)]
+pub(super) struct LogReport {
+    lines_dropped: u64,
+    writes_failed: u64,
+}
+
+/// The last backup that a command made beside the service, or tried to.
+#[derive(Serialize)]
+pub(super) struct BackupReport {
+    /// Of the last good one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    succeeded_ist: Option<String>,
+    /// The last attempt came to nothing.
+    failed: bool,
+}
+
+/// The last reload, where it was refused.
+#[derive(Serialize)]
+pub(super) struct ReloadReport {
+    refused_ist: String,
+}
+
+pub(super) fn backup(scheduler: &Scheduler) -> Option<BackupReport> {
+    let record = scheduler.store_probe.last_backup()?;
+    let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    Some(BackupReport { succeeded_ist: succeeded.map(ist::iso), failed: record.failed() })
+}
+
+pub(super) fn reload(scheduler: &Scheduler) -> Option<ReloadReport> {
+    let refused_at = scheduler.parts.reloads.refused_at()?;
+    Some(ReloadReport { refused_ist: ist::iso(refused_at) })
+}
+
+/// The last date of which the calendar knows whether the market trades.
+pub(super) fn calendar_until(scheduler: &Scheduler) -> Option<Date> {
+    let today = ist::zoned(scheduler.parts.clock.now()).date();
+    scheduler.parts.calendar.covered_until(today)
+}
+
+/// The midnight after it.
+pub(super) fn calendar_ends(scheduler: &Scheduler) -> Option<Timestamp> {
+    let after = calendar_until(scheduler)?.tomorrow().ok()?;
+    Some(ist::instant(after.at(0, 0, 0, 0)))
+}
+
+pub(super) fn log_report() -> LogReport {
+    LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
+}
