@@ -319,15 +319,18 @@ pub fn crowded(world: &World, side: &Side) {
     };
     let mut waiting: Vec<TcpStream> =
         (0..6).map(|_| open(&one, side.sync, &json("one user at once"))).collect();
-    waiting.extend((0..80).map(|_| {
-        let code = world.canaries.make("one-time code", "a full lane");
-        open("", side.activate, &format!("{{\"{}\":\"{code}\"}}", side.code))
-    }));
-    waiting.push(open(&other, side.sync, &json("a full lane")));
+    // On a slow machine the first have given up before the lane is full.
+    until("a sync that finds the lane full", || {
+        waiting.extend((0..80).map(|_| {
+            let code = world.canaries.make("one-time code", "a full lane");
+            open("", side.activate, &format!("{{\"{}\":\"{code}\"}}", side.code))
+        }));
+        let said = drain(&mut open(&other, side.sync, &json("a full lane")));
+        said.contains("sync_busy").then_some(())
+    });
     let said: Vec<String> = waiting.iter_mut().map(drain).collect();
     let told = |code: &str| said.iter().filter(|text| text.contains(code)).count();
     assert!(told("sync_in_progress") >= 1 && told("upstream_busy") >= 1, "{said:?}");
-    assert_eq!(told("sync_busy"), 1, "{said:?}");
     world.scene.control("DELETE", "faults", "");
 }
 
