@@ -241,7 +241,7 @@ impl Default for UpstreamSettings {
             read_timeout_ms: 5_000,
             total_timeout_ms: 7_000,
             sync_timeout_ms: 15_000,
-            sync_attempts_per_minute: 10,
+            sync_attempts_per_minute: 30,
             response_bytes_max: 4 * 1024 * 1024,
             instruments_bytes_max: 32 * 1024 * 1024,
             redirects_max: 2,

@@ -104,7 +104,8 @@ fn entry(note: &str) -> String {
 }
 
 fn start(scene: &Scene) -> Program {
-    Program::of(serve(scene, scene.state.path()).arg("--login-attempts-per-minute=0"))
+    let unlimited = ["--login-attempts-per-minute=0", "--sync-attempts-per-minute=0"];
+    Program::of(serve(scene, scene.state.path()).args(unlimited))
 }
 
 impl Writer {

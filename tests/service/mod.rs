@@ -8,6 +8,7 @@ mod close;
 mod coalescing;
 mod described;
 mod exports;
+mod figures;
 mod handover;
 mod health;
 mod isolation;

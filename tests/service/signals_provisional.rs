@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use bhav::base::ist;
 use bhav::signals::patterns::{Columns, Detector, Key};
 use bhav::store::{Completion, FILE_NAME, ProvisionalEntry, SignalStore};
-use jiff::civil::{Date, date};
+use jiff::civil::{Date, date, time};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::signals_stage::{RECORD, SIGNALS, Stage, calendar, shown, symbol};
@@ -176,7 +177,8 @@ fn evaluated(stage: &Stage) -> BTreeSet<(String, String)> {
 
 /// A rotation may be cut off where the clock leaps; then the next one completes it.
 fn until_shown(stage: &Stage, service: &Service, expected: &BTreeSet<(String, String)>) {
-    stage.step_until("just these patterns", || {
+    let rest_ends = ist::instant(FRIDAY.to_datetime(time(15, 30, 0, 0))).as_millisecond();
+    stage.step_before(rest_ends, "just these patterns", || {
         let list = service.get(SIGNALS).json();
         let found: BTreeSet<_> = named(&list["signals"], true).into_iter().collect();
         assert!(found.is_subset(expected), "{found:?} of {expected:?}");

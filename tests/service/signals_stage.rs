@@ -99,11 +99,21 @@ impl Stage {
     }
 
     /// Moves the clock along with each look.
-    pub fn step_until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    pub fn step_until<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        self.step_before(i64::MAX, what, look)
+    }
+
+    /// The same, but leaps end at `end_ms`, however many looks it takes.
+    pub fn step_before<T>(
+        &self,
+        end_ms: i64,
+        what: &str,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> T {
         let mut looks = 0;
         until(what, || {
             looks += 1;
-            let leaps = looks % LOOKS_PER_LEAP == 0;
+            let leaps = looks % LOOKS_PER_LEAP == 0 && self.scene.clock.now_ms() + LEAP_MS < end_ms;
             self.scene.clock.advance_ms(if leaps { LEAP_MS } else { STEP_MS });
             look()
         })

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use bhav::app::App;
-use bhav::base::{Clock, decimal};
+use bhav::app::{App, StartError};
+use bhav::base::Clock;
 use bhav::config::Config;
 use bhav::market::{MarketCalendar, Origin};
 use bhav::rt::edge::Parker;
@@ -15,6 +15,7 @@ use bhav::sim::{Sessions, Sim, SimSettings};
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
+pub use super::figures::{number, percent, raw, shortest};
 use crate::openapi::expect_listed;
 
 /// A Friday in the middle of trading.
@@ -120,7 +121,11 @@ impl Scene {
     }
 
     pub fn start_with(&self, config: &Config) -> Service {
-        Service(App::start(config, &self.clock).unwrap())
+        // A program that another test starts just now holds this process's locks for a moment.
+        until("the state directory", || match App::start(config, &self.clock) {
+            Err(StartError::StateInUse { .. }) => None,
+            started => Some(Service(started.unwrap())),
+        })
     }
 
     /// `route` as the simulator names it, `fault` as JSON.
@@ -363,37 +368,4 @@ pub fn bearer(token: &str) -> String {
 /// The names of an object's members, in order.
 pub fn members(object: &Value) -> Vec<String> {
     object.as_object().unwrap().iter().map(|(name, _)| name.to_owned()).collect()
-}
-
-/// The text of the number that the first member called `name` has.
-#[track_caller]
-pub fn raw<'t>(text: &'t str, name: &str) -> &'t str {
-    let member = format!("\"{name}\":");
-    let start = text.find(&member).unwrap_or_else(|| panic!("no {name} in {text}"));
-    let rest = &text[start + member.len()..];
-    &rest[..rest.find([',', '}', ']']).unwrap()]
-}
-
-/// The same, exactly.
-#[track_caller]
-pub fn number(text: &str, name: &str) -> Decimal {
-    decimal::parse(raw(text, name)).unwrap()
-}
-
-/// Percent change as the contract has it: two places, half away from zero, in its shortest form.
-pub fn percent(last: Decimal, previous: Decimal) -> String {
-    shortest((last - previous) * Decimal::ONE_HUNDRED / previous)
-}
-
-/// Two places, half away from zero, no trailing zeros.
-pub fn shortest(value: Decimal) -> String {
-    let hundredths = value * Decimal::ONE_HUNDRED;
-    let half = Decimal::new(5, 1);
-    let whole = if hundredths.is_sign_negative() {
-        (hundredths - half).ceil()
-    } else {
-        (hundredths + half).floor()
-    };
-    let text = (whole / Decimal::ONE_HUNDRED).normalize().to_string();
-    if text == "-0" { "0".into() } else { text }
 }
