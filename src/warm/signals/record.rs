@@ -10,7 +10,8 @@ use crate::signals::evaluate::Judged;
 use crate::signals::patterns::Key;
 use crate::signals::{Direction, Fate, HORIZON_SESSIONS, Reliability};
 use crate::store::{
-    Completion, LedgerEntry, ProvisionalEntry, SignalOutcome, SignalStore, StoreError,
+    Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal, SignalOutcome,
+    SignalStore, StoreError,
 };
 
 /// Lines of a ledger read at a time.
@@ -32,33 +33,21 @@ fn walk_complete(
     candles: &Closes<'_>,
     record: &mut Reliability,
 ) -> Result<(), StoreError> {
-    let mut after = 0;
-    loop {
-        let page = store.ledger(after, LEDGER_PAGE)?;
-        let last = page.last().map(|entry| entry.id);
-        let whole = page.len() == LEDGER_PAGE;
-        let mut outcomes = Vec::new();
-        for LedgerEntry { id, on, signal, mut outcome } in page {
-            let told = Told {
-                on,
-                pattern: &signal.pattern,
-                confidence: signal.confidence,
-                base_rate: signal.base_rate,
-            };
-            if outcome.is_none() {
-                outcome = told.outcome(signal.bullish, candles.get(signal.symbol.as_str()));
-                outcomes.extend(outcome.map(|outcome| (id, outcome)));
-            }
-            record.count(on, signal.simulated, told.judged(outcome).as_ref());
-        }
-        if !outcomes.is_empty() {
-            store.keep_outcomes(outcomes)?;
-        }
-        match last {
-            Some(last) if whole => after = last,
-            _ => return Ok(()),
-        }
-    }
+    let keep = |outcomes| store.keep_outcomes(outcomes);
+    paged(
+        |after| store.ledger(after, LEDGER_PAGE),
+        keep,
+        |entry| {
+            let LedgerEntry { id, on, signal, outcome: known } = entry;
+            let PublishedSignal { pattern, confidence, base_rate, .. } = &signal;
+            let told = Told { on, pattern, confidence: *confidence, base_rate: *base_rate };
+            let closes = candles.get(signal.symbol.as_str());
+            let judge = || told.outcome(signal.bullish, closes);
+            let new = if known.is_none() { judge() } else { None };
+            record.count(on, signal.simulated, told.judged(known.or(new)).as_ref());
+            (id, new)
+        },
+    )
 }
 
 fn walk_provisional(
@@ -67,38 +56,52 @@ fn walk_provisional(
     record: &mut Reliability,
 ) -> Result<(), StoreError> {
     let published = store.signal_dates()?.map(|(_, last)| last);
-    let mut after = 0;
-    loop {
-        let page = store.provisional_ledger(after, LEDGER_PAGE)?;
-        let last = page.last().map(|entry| entry.id);
-        let whole = page.len() == LEDGER_PAGE;
-        let mut outcomes = Vec::new();
-        for ProvisionalEntry { id, on, signal, completion, mut outcome, .. } in page {
-            let told = Told {
-                on,
-                pattern: &signal.pattern,
-                confidence: signal.confidence,
-                base_rate: signal.base_rate,
-            };
-            if outcome.is_none() {
-                outcome = told.outcome(signal.bullish, candles.get(signal.symbol.as_str()));
-                outcomes.extend(outcome.map(|outcome| (id, outcome)));
-            }
+    let keep = |outcomes| store.keep_provisional_outcomes(outcomes);
+    paged(
+        |after| store.provisional_ledger(after, LEDGER_PAGE),
+        keep,
+        |entry| {
+            let ProvisionalEntry { id, on, signal, completion, outcome: known, .. } = entry;
+            let ProvisionalSignal { pattern, confidence, base_rate, .. } = &signal;
+            let told = Told { on, pattern, confidence: *confidence, base_rate: *base_rate };
+            let closes = candles.get(signal.symbol.as_str());
+            let judge = || told.outcome(signal.bullish, closes);
+            let new = if known.is_none() { judge() } else { None };
             let fate = match completion {
                 Completion::Confirmed => Fate::Confirmed,
                 Completion::Vanished => Fate::Vanished,
                 Completion::Unknown if published > Some(on) => Fate::Unlisted,
                 Completion::Unknown => Fate::Pending,
             };
-            let judged = told.judged(outcome);
+            let judged = told.judged(known.or(new));
             record.provisional.count(on, signal.simulated, fate, judged.as_ref());
+            (id, new)
+        },
+    )
+}
+
+/// Reads a ledger page by page and keeps the outcomes that `count` finds new, each page's before
+/// the next is read. `count` gives an entry's id with it.
+fn paged<E>(
+    read: impl Fn(i64) -> Result<Vec<E>, StoreError>,
+    keep: impl Fn(Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>,
+    mut count: impl FnMut(E) -> (i64, Option<SignalOutcome>),
+) -> Result<(), StoreError> {
+    let mut after = 0;
+    loop {
+        let page = read(after)?;
+        let whole = page.len() == LEDGER_PAGE;
+        let mut outcomes = Vec::new();
+        for entry in page {
+            let (id, new) = count(entry);
+            after = id;
+            outcomes.extend(new.map(|outcome| (id, outcome)));
         }
         if !outcomes.is_empty() {
-            store.keep_provisional_outcomes(outcomes)?;
+            keep(outcomes)?;
         }
-        match last {
-            Some(last) if whole => after = last,
-            _ => return Ok(()),
+        if !whole {
+            return Ok(());
         }
     }
 }
