@@ -140,6 +140,9 @@ impl Stage {
             let answer = self.service.post("/api/journal", &self.auth(who), &entry(mark));
             assert_eq!(answer.status, 201, "{}", answer.text());
         }
+        let headers = self.auth(who);
+        let page = self.service.client().send("GET", "/api/journal?limit=1", &headers).json();
+        self.people[who].cursors.push(page["next_cursor"].as_str().unwrap().to_owned());
         self.look(who);
     }
 
