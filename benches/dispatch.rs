@@ -13,6 +13,7 @@ use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::config::{Config, HttpSettings};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
+use bhav::ops::Durations;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
@@ -76,5 +77,29 @@ fn answers(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, answers);
+/// What metrics take of a snapshot's way: the same with the clock read from the machine, as in
+/// service, and from memory. Both count; the difference is the time that is taken twice.
+fn metrics(criterion: &mut Criterion) {
+    let now = "2026-11-20T05:30:00Z".parse().unwrap();
+    let request = b"GET /api/index/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut group = criterion.benchmark_group("metrics of a snapshot");
+    for (name, clock) in
+        [("times taken", Clock::starting_at(now)), ("times not taken", Clock::manual(now))]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let api = Api::new(state(&clock, dir.path()));
+        let mut offline = Offline::new(&HttpSettings::default(), &clock, api);
+        assert!(offline.exchange(request).starts_with(b"HTTP/1.1 200 "));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| offline.exchange(black_box(request)).len());
+        });
+    }
+    let durations = Durations::new(1);
+    group.bench_function("a duration counted", |bencher| {
+        bencher.iter(|| durations.record(0, black_box(9_400)));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, answers, metrics);
 criterion_main!(benches);
