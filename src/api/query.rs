@@ -17,6 +17,9 @@ pub fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotOnce;
 
+/// What a client is told then.
+pub const ONCE: &str = "Give it once, and well encoded.";
+
 /// The decoded value of a parameter that may come once.
 pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
     let mut found = values(query, name);
@@ -34,7 +37,7 @@ pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
 /// # Errors
 /// 400 `validation_failed`.
 pub fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
-    once(query, name.as_bytes()).map_err(|_| invalid(name, "Give it once, and well encoded."))
+    once(query, name.as_bytes()).map_err(|_| invalid(name, ONCE))
 }
 
 /// 400 for a parameter.

@@ -1,7 +1,7 @@
 //! `GET /api/signals` and `GET /api/signals/record`: ready-made documents, copied out. A filtered
 //! list is formatted from memory, some dozen rows.
 
-use super::query::once;
+use super::query::{ONCE, invalid, once};
 use super::{Call, State};
 use crate::base::Symbol;
 use crate::http::reply::JSON;
@@ -74,7 +74,7 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
             Ok(None) => continue,
             Ok(Some(text)) => text,
             Err(_) => {
-                faults.push((name, "Give it once, and well encoded."));
+                faults.push((name, ONCE));
                 continue;
             }
         };
@@ -103,11 +103,10 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
             faults.push((name, wanted));
         }
     }
-    if faults.is_empty() {
-        return Ok(given.then_some(filter));
-    }
-    let problem = Problem::new(400, "validation_failed", "A query parameter is not valid.");
-    Err(faults.into_iter().fold(problem, |problem, (name, message)| problem.field(name, message)))
+    let mut faults = faults.into_iter();
+    let Some((name, message)) = faults.next() else { return Ok(given.then_some(filter)) };
+    let first = invalid(name, message);
+    Err(faults.fold(first, |problem, (name, message)| problem.field(name, message)))
 }
 
 #[cfg(test)]

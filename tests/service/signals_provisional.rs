@@ -9,7 +9,7 @@ use bhav::store::{Completion, FILE_NAME, ProvisionalEntry, SignalStore};
 use jiff::civil::{Date, date, time};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use super::signals_stage::{RECORD, SIGNALS, Stage, calendar, shown, symbol};
+use super::signals_stage::{NINE, RECORD, SIGNALS, Stage, calendar, shown, symbol};
 use super::support::{SNAPSHOT, Service};
 
 const THURSDAY: Date = date(2026, 11, 19);
@@ -17,17 +17,6 @@ const FRIDAY: Date = date(2026, 11, 20);
 const ON_THURSDAY: &str = "2026-11-19";
 const ON_FRIDAY: &str = "2026-11-20";
 const HISTORICAL: &str = "broker_a.historical";
-const NINE: [&str; 9] = [
-    "NSE:INFY",
-    "NSE:TCS",
-    "NSE:RELIANCE",
-    "NSE:HDFCBANK",
-    "NSE:M&M",
-    "NSE:ITC",
-    "NSE:SBIN",
-    "NSE:WIPRO",
-    "NSE:LT",
-];
 
 /// In the middle of continuous trading.
 const MIDDAY: (i8, i8) = (11, 0);

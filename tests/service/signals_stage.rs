@@ -18,6 +18,17 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 use super::support::{Answer, Client, SNAPSHOT, Scene, Service, until};
 
 pub const FIVE: [&str; 5] = ["NSE:INFY", "NSE:TCS", "NSE:RELIANCE", "NSE:HDFCBANK", "NSE:M&M"];
+pub const NINE: [&str; 9] = [
+    "NSE:INFY",
+    "NSE:TCS",
+    "NSE:RELIANCE",
+    "NSE:HDFCBANK",
+    "NSE:M&M",
+    "NSE:ITC",
+    "NSE:SBIN",
+    "NSE:WIPRO",
+    "NSE:LT",
+];
 pub const SIGNALS: &str = "/api/signals";
 pub const RECORD: &str = "/api/signals/record";
 /// Sessions of a whole history.

@@ -9,7 +9,7 @@ use sonic_rs::JsonValueTrait;
 
 use super::checker::Checker;
 use super::walk::Walk;
-use crate::service::signals_stage::{RECORD, SIGNALS, Stage};
+use crate::service::signals_stage::{NINE, RECORD, SIGNALS, Stage};
 use crate::service::support::{SNAPSHOT, Scene, Service, TRADING, until};
 use crate::support::upstream::{Asked, Said, Upstream};
 
@@ -226,17 +226,6 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
 
 /// Signals of a finished day, then those of a running one beside them.
 fn signals(checker: &mut Checker) {
-    const NINE: [&str; 9] = [
-        "NSE:INFY",
-        "NSE:TCS",
-        "NSE:RELIANCE",
-        "NSE:HDFCBANK",
-        "NSE:M&M",
-        "NSE:ITC",
-        "NSE:SBIN",
-        "NSE:WIPRO",
-        "NSE:LT",
-    ];
     let stage = Stage::with("2026-11-19", &NINE, 1);
     let service = stage.start();
     stage.await_signals(&service, "2026-11-19");
