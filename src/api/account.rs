@@ -8,14 +8,12 @@ use serde::Serialize;
 
 use super::body::Fields;
 use super::{Call, State};
-use crate::auth::{AccountError, EMAIL_BYTES_MAX, Session, TOKEN_LIFE_S, normalised};
+use crate::auth::{
+    AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session,
+    TOKEN_LIFE_S, normalised,
+};
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
-
-/// Contract, sections 3 and 8.
-const PASSWORD_CHARS_MIN: usize = 8;
-const PASSWORD_CHARS_MAX: usize = 256;
-const NAME_CHARS_MAX: usize = 100;
 
 #[derive(Serialize)]
 struct LoggedIn<'a> {

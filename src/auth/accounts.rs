@@ -15,6 +15,11 @@ use super::tokens::{self, TOKEN_LIFE_S, Unsigned};
 use super::{Auth, Caller};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
+/// Contract, sections 3 and 8.
+pub const PASSWORD_CHARS_MIN: usize = 8;
+pub const PASSWORD_CHARS_MAX: usize = 256;
+pub const NAME_CHARS_MAX: usize = 100;
+
 /// A user with a new token.
 #[derive(Debug)]
 pub struct Session {
@@ -67,7 +72,7 @@ impl Auth {
             return Err(AccountError::Closed);
         }
         // Not the account's attempts: anybody can name any e-mail, and no password is tried.
-        self.throttle.admit(&[Key::Address(client)])?;
+        self.registrations.admit(&[Key::Address(client)])?;
         refuse_common(&password)?;
         // Spares the hash; the insert decides.
         if self.store.user_by_email(&email)?.is_some() {
@@ -245,7 +250,11 @@ impl Auth {
     }
 }
 
-fn refuse_common(password: &SecretString) -> Result<(), AccountError> {
+/// Refuses a new password that guessers try first.
+///
+/// # Errors
+/// [`AccountError::CommonPassword`].
+pub fn refuse_common(password: &SecretString) -> Result<(), AccountError> {
     match common::is_common(password.expose_secret()) {
         true => Err(AccountError::CommonPassword),
         false => Ok(()),

@@ -23,10 +23,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
-pub use accounts::{AccountError, Session};
+pub use accounts::{
+    AccountError, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session, refuse_common,
+};
 pub use email::{EMAIL_BYTES_MAX, normalised};
 pub use keys::KeyError;
-pub use passwords::CryptoError;
+pub use passwords::{CryptoError, hash_here};
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
 
 use familiar::Familiar;
@@ -84,7 +86,8 @@ pub enum AuthError {
 pub struct PreparedAuth {
     tokens: Tokens,
     registration: Registration,
-    attempts_per_minute: u32,
+    logins_per_minute: u32,
+    registrations_per_minute: u32,
 }
 
 /// Tokens, passwords and their limits.
@@ -95,6 +98,8 @@ pub struct Auth {
     state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
+    /// Apart, so that registering and logging in do not use up each other's attempts.
+    registrations: Throttle,
     familiar: Familiar,
     registration_open: AtomicBool,
     revoked: Revoked,
@@ -110,8 +115,10 @@ pub struct Auth {
 pub struct AuthCounts {
     pub logins: u64,
     pub wrong_passwords: u64,
-    /// Attempts of any kind refused for too many of them.
+    /// Attempts at a password refused for too many of them.
     pub throttled: u64,
+    /// The same of attempts to make an account.
+    pub registrations_throttled: u64,
 }
 
 impl Auth {
@@ -133,6 +140,7 @@ impl Auth {
             state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
+            registrations: Throttle::new(settings.registration_attempts_per_minute, clock.clone()),
             familiar: Familiar::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revoked::default(),
@@ -159,9 +167,12 @@ impl Auth {
     /// [`KeyError`].
     pub fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
         let tokens = Tokens::new(&keys::load(settings, &self.state_dir)?);
-        let registration = settings.registration;
-        let attempts_per_minute = settings.login_attempts_per_minute;
-        Ok(PreparedAuth { tokens, registration, attempts_per_minute })
+        Ok(PreparedAuth {
+            tokens,
+            registration: settings.registration,
+            logins_per_minute: settings.login_attempts_per_minute,
+            registrations_per_minute: settings.registration_attempts_per_minute,
+        })
     }
 
     /// Puts that in force. Tokens of a key that is no longer known end.
@@ -169,7 +180,8 @@ impl Auth {
         self.tokens.store(Arc::new(prepared.tokens));
         let open = prepared.registration == Registration::Open;
         self.registration_open.store(open, Ordering::Relaxed);
-        self.throttle.set_rate(prepared.attempts_per_minute);
+        self.throttle.set_rate(prepared.logins_per_minute);
+        self.registrations.set_rate(prepared.registrations_per_minute);
     }
 
     /// The lane that hashes, for its counters.
@@ -183,6 +195,7 @@ impl Auth {
             logins: self.logins.value(),
             wrong_passwords: self.wrong_passwords.value(),
             throttled: self.throttle.refused(),
+            registrations_throttled: self.registrations.refused(),
         }
     }
 

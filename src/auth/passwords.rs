@@ -68,9 +68,7 @@ impl Passwords {
             given => given,
         };
         let spec = LaneSpec { name: "crypto", threads, queue_max: settings.crypto_queue_max };
-        let params =
-            Params::new(settings.argon2_memory_kib, settings.argon2_passes, 1, Some(HASH_BYTES));
-        let params = params.map_err(io::Error::other)?;
+        let params = params(settings).map_err(io::Error::other)?;
         let decoy = decoy(&params).map_err(io::Error::other)?;
         Ok(Self { lane: Arc::new(Lane::start_lowered(&spec, clock)?), params, decoy })
     }
@@ -118,6 +116,19 @@ impl Passwords {
     ) -> Result<T, CryptoError> {
         self.lane.submit(DEADLINE_MS, job).map_err(|_| CryptoError::Busy)?.wait()?
     }
+}
+
+/// Hashes a new password on the calling thread, for a command beside the service. Blocks for tens
+/// of milliseconds.
+///
+/// # Errors
+/// [`CryptoError`].
+pub fn hash_here(password: &SecretString, settings: &AuthSettings) -> Result<String, CryptoError> {
+    hashed(password, &params(settings).map_err(failed)?)
+}
+
+fn params(settings: &AuthSettings) -> argon2::Result<Params> {
+    Params::new(settings.argon2_memory_kib, settings.argon2_passes, 1, Some(HASH_BYTES))
 }
 
 fn failed(error: impl std::fmt::Display) -> CryptoError {

@@ -10,6 +10,7 @@ mod login;
 mod loopback;
 mod named_files;
 mod operator;
+mod secret_input;
 mod status;
 mod token;
 mod users;

@@ -7,25 +7,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
-use rustix::io::read;
-use rustix::stdio::stdin;
-use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::login;
 use super::loopback::{Answer, Target};
 use super::operator::{plain, print, refuse, say, service, with_running_service};
+use super::{login, secret_input};
 use crate::base::{Broker, ist};
 use crate::ops::{Exit, exit};
 
 /// Longer than the service waits for the broker.
 const TIMEOUT: Duration = Duration::from_millis(30_000);
-/// A pasted address with a code; a terminal gives no longer line.
-const PASTE_BYTES_MAX: usize = 4_096;
 /// Names, quotes and, of each byte of a secret, an escape of six.
-const BODY_BYTES: usize = 64 + 6 * 2 * PASTE_BYTES_MAX;
+const BODY_BYTES: usize = 64 + 6 * 2 * secret_input::BYTES_MAX;
 
 const NOTES: &str = "\
 Open the link, log in, and paste the address that the browser is sent to, or the code in it. From a
@@ -82,17 +77,10 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
             say("bhav: warning: a code in the command line is visible to other users\n");
             Zeroizing::new(code.clone())
         }
-        None => {
-            // Before the prompt shows: what is typed then must not show any more.
-            let silence = Silence::begin();
-            invite(broker, api_key.as_ref());
-            let pasted = pasted();
-            drop(silence);
-            match pasted {
-                Ok(pasted) => pasted,
-                Err(why) => return refuse(&why, Exit::Data),
-            }
-        }
+        None => match secret_input::ask(|| invite(broker, api_key.as_ref())) {
+            Ok(pasted) => pasted,
+            Err(why) => return refuse(&format!("what was pasted: {why}"), Exit::Data),
+        },
     };
     let Some(code) = login::code(broker, &pasted) else {
         let name = if broker == Broker::A { "request_token" } else { "apisession" };
@@ -184,54 +172,4 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
         _ => (plain(&outcome.detail), Exit::Unavailable),
     };
     refuse(&format!("{name}: {why}"), exit)
-}
-
-/// One line of standard input.
-fn pasted() -> Result<Zeroizing<String>, String> {
-    let mut bytes = Zeroizing::new([0u8; PASTE_BYTES_MAX]);
-    let mut filled = 0;
-    // Past the library's buffered input, which would keep a copy.
-    while filled < bytes.len() && !bytes[..filled].contains(&b'\n') {
-        match read(stdin(), &mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(format!("standard input: {error}")),
-        }
-    }
-    let line = bytes[..filled].split(|byte| *byte == b'\n').next().unwrap_or_default();
-    if line.len() == PASTE_BYTES_MAX {
-        return Err(format!("more than {PASTE_BYTES_MAX} bytes were pasted"));
-    }
-    match std::str::from_utf8(line) {
-        Ok(text) => Ok(Zeroizing::new(text.to_owned())),
-        Err(_) => Err("what was pasted is not text".to_owned()),
-    }
-}
-
-/// The terminal does not echo while this lives.
-struct Silence(Option<Termios>);
-
-impl Silence {
-    fn begin() -> Self {
-        if !isatty(stdin()) {
-            return Self(None);
-        }
-        let before = tcgetattr(stdin()).ok();
-        if let Some(mut silent) = before.clone() {
-            silent.local_modes.remove(LocalModes::ECHO);
-            // A terminal that refuses shows the code to the person who pastes it.
-            let _ = tcsetattr(stdin(), OptionalActions::Now, &silent);
-        }
-        Self(before)
-    }
-}
-
-impl Drop for Silence {
-    fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            let _ = tcsetattr(stdin(), OptionalActions::Now, before);
-            say("\n");
-        }
-    }
 }

@@ -340,6 +340,8 @@ pub struct AuthSettings {
     pub registration: Registration,
     /// Per account and per client address; 0 switches the limit off.
     pub login_attempts_per_minute: u32,
+    /// Per client address; 0 switches the limit off.
+    pub registration_attempts_per_minute: u32,
     /// Memory of one password hash. The default is the floor that OWASP gives for two passes.
     pub argon2_memory_kib: u32,
     pub argon2_passes: u32,
@@ -356,6 +358,7 @@ impl Default for AuthSettings {
             jwt_previous_secrets: None,
             registration: Registration::Open,
             login_attempts_per_minute: 10,
+            registration_attempts_per_minute: 10,
             argon2_memory_kib: 19_456,
             argon2_passes: 2,
             crypto_threads: 0,

@@ -324,14 +324,19 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Accounts "BHAV_REGISTRATION", auth.registration = registration, "open or closed",
         "Whether anybody who reaches the service may make an account",
         "An open one lets strangers fill the disk, slowly: an account keeps up to 8 MiB of journal \
-         text. Accounts there are go on either way. To add one on a closed instance, open it, \
-         reload, register, close it, reload."),
+         text. Accounts there are go on either way; on a closed one, bhav user add makes more."),
+    setting!(Accounts "BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE",
+        auth.registration_attempts_per_minute = number(0, 10_000), "attempts",
+        "Accounts that one client address may try to make; 0 is no limit",
+        "Apart from its logins: who used these up still logs in. An e-mail that is taken counts, \
+         so that nobody learns quickly who has an account. What counts as one address is said at \
+         BHAV_LOGIN_ATTEMPTS_PER_MINUTE."),
     setting!(Accounts "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
         auth.login_attempts_per_minute = number(0, 10_000), "attempts",
         "Login attempts per account and per client address; 0 is no limit",
         "Danger: without a limit passwords can be guessed at the speed of the machine. Clients \
          behind a proxy that is not in BHAV_TRUSTED_PROXIES share one address, as do all of a \
-         Unix socket whose proxy sends no X-Forwarded-For."),
+         Unix socket whose proxy sends no X-Forwarded-For. An IPv6 network of 64 bits is one."),
     setting!(Accounts "BHAV_ARGON2_MEMORY_KIB",
         auth.argon2_memory_kib = number(ARGON2_MEMORY_KIB_MIN, 1_048_576), "KiB",
         "Memory of one password hash (argon2id)",

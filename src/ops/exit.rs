@@ -13,7 +13,7 @@ pub enum Exit {
     Down = 2,
     /// Wrong command line, settings or database version (EX_USAGE): restarting cannot help.
     Usage = 64,
-    /// What was given to work on cannot be used: candles, a code, a backup (EX_DATAERR).
+    /// What was given to work on cannot be used: candles, code, password, backup (EX_DATAERR).
     Data = 65,
     /// Cannot bind, another instance has the address or the state, or none answers
     /// (EX_UNAVAILABLE).
@@ -38,7 +38,7 @@ Exit codes:
    2  status only: down, or not reachable
   64  wrong command line or settings, or a database that a newer version wrote or that is not
       ours; restarting cannot help
-  65  the candles to evaluate, the code of a login or the backup cannot be used
+  65  the candles to evaluate, the code of a login, the new password or the backup cannot be used
   69  cannot listen: address in use; or the state directory belongs to a running instance; or
       the service or a broker does not answer a command
   70  internal fault

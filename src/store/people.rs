@@ -2,7 +2,7 @@
 //! without one.
 //!
 //! Called on a command's main thread; blocks. Each change is counted in the transaction that makes
-//! it, so that the service takes it up. Never reads a password's hash.
+//! it, so that the service takes it up. Never gives away a password's hash.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use super::columns::{all, first};
 use super::condition::Failure;
 use super::upkeep::{UpkeepError, inspect};
-use super::{AccountId, accounts, file};
+use super::{AccountId, NewUser, User, accounts, file};
 
 const PEOPLE: &str = include_str!("../../sql/store/people.sql");
 
@@ -90,6 +90,42 @@ impl People {
         let Some(id) = id.filter(|id: &i64| *id > 0) else { return Ok(None) };
         let next = first(&self.0, PEOPLE, (id - 1, 1), person)?;
         Ok(next.filter(|person| person.id.0 == id))
+    }
+
+    /// Adds a user; `None` where the e-mail, already normalised, is known. A running service needs
+    /// no word of it: it reads who logs in.
+    ///
+    /// # Errors
+    /// [`UpkeepError`]; then nothing was changed.
+    pub fn add(&mut self, user: NewUser) -> Result<Option<User>, UpkeepError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if accounts::by_email(&transaction, &user.email)?.is_some() {
+            return Ok(None);
+        }
+        let user = accounts::create(&transaction, user)?;
+        transaction.commit()?;
+        Ok(Some(user))
+    }
+
+    /// Replaces the password, whatever it was, and refuses every older token. Gives the number of
+    /// the change, or `None` where there is no such user. A disabled user stays disabled, and has
+    /// no token that would be good.
+    ///
+    /// # Errors
+    /// [`UpkeepError`]; then nothing was changed.
+    pub fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, UpkeepError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some(before) = accounts::by_id(&transaction, id)? else { return Ok(None) };
+        let changed = match before.disabled {
+            true => accounts::replace_hash(&transaction, id, &before.password_hash, hash)?,
+            false => {
+                accounts::change_password(&transaction, id, &before.password_hash, hash)?.is_some()
+            }
+        };
+        debug_assert!(changed, "read in the same transaction");
+        let number = accounts::count_outside_change(&transaction)?;
+        transaction.commit()?;
+        Ok(Some(number))
     }
 
     /// Makes the change and gives its number, or `None` where there was nothing to change.

@@ -63,3 +63,26 @@ fn a_disabled_user_changes_no_password_and_each_change_is_counted() {
     assert_eq!(store.revocations(0).unwrap().erased, [(id, 99)]);
     assert_eq!(people.change(id, Change::Delete { forget_ms: 99 }).unwrap(), None);
 }
+
+#[test]
+fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change() {
+    let (_dir, store, mut people) = fresh();
+    let add = |people: &mut People, email: &str| {
+        let (email, password_hash) = (email.to_owned(), "hash".to_owned());
+        people.add(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
+    };
+    let id = add(&mut people, "a@x").unwrap().id;
+    assert!(add(&mut people, "a@x").is_none());
+    assert_eq!(store.outside_changes().unwrap().made, 0);
+    let now = || {
+        let secrets = store.user_by_id(id).unwrap().unwrap();
+        (secrets.password_hash, secrets.disabled)
+    };
+    assert_eq!(people.set_password(id, "new").unwrap(), Some(1));
+    assert_eq!(now(), ("new".to_owned(), false));
+    assert_eq!(store.revocations(0).unwrap().epochs, [(id, 1)]);
+    assert_eq!(people.change(id, Change::Disable { now_ms: 9 }).unwrap(), Some(2));
+    assert_eq!(people.set_password(id, "newer").unwrap(), Some(3));
+    assert_eq!(now(), ("newer".to_owned(), true));
+    assert_eq!(people.set_password(AccountId(7), "new").unwrap(), None);
+}

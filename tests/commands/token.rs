@@ -1,10 +1,6 @@
 //! `bhav token a|b`: the link, the code, and what becomes of it.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::process::Stdio;
-
-use super::{Ran, bhav, run, run_with};
+use super::{OnTerminal, Ran, bhav, run, run_with};
 use crate::service::support::{Scene, Service, TRADING};
 
 fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> Ran {
@@ -73,39 +69,12 @@ fn a_code_in_the_command_line_is_taken_with_a_warning() {
     service.0.stop();
 }
 
-/// A terminal, and what a program on it shows.
-fn terminal() -> (File, File) {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
-    let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
-    (File::from(master), File::from(slave))
-}
-
 #[test]
 fn a_terminal_does_not_show_the_code() {
-    let (mut master, slave) = terminal();
-    let mut command = bhav(&["token", "a", "--url=unix:nowhere"]);
-    command.stdin(slave).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // Its end of the terminal goes with it, so that reading ends.
-    drop(command);
-    let mut said = child.stderr.take().unwrap();
-    let mut prompt = Vec::new();
-    while !prompt.ends_with(b"(not shown): ") {
-        let mut byte = [0];
-        said.read_exact(&mut byte).unwrap();
-        prompt.push(byte[0]);
-    }
-    master.write_all(b"S3CRETCODE\n").unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(69), "it was read, and nobody is there");
-    let mut shown = Vec::new();
-    // The end of a terminal is an error on Linux.
-    let _ = master.read_to_end(&mut shown);
-    let shown = String::from_utf8_lossy(&shown);
+    let mut terminal = OnTerminal::start(&mut bhav(&["token", "a", "--url=unix:nowhere"]));
+    terminal.answer("(not shown): ", "S3CRETCODE");
+    let (ran, shown) = terminal.end();
+    assert_eq!(ran.code, Some(69), "it was read, and nobody is there: {}", ran.err);
     assert!(!shown.contains("S3CRET"), "{shown}");
 }
 

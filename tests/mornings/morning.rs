@@ -43,7 +43,7 @@ impl Morning {
         self.arranged(bhav(&self.flags(listen).each_ref().map(String::as_str)))
     }
 
-    pub fn flags(&self, listen: &str) -> [String; 13] {
+    pub fn flags(&self, listen: &str) -> [String; 14] {
         let [state, broker_a, public, now] = self.scene.flags(&self.state);
         [
             "serve".to_owned(),
@@ -60,6 +60,7 @@ impl Morning {
             "--admin-listen=127.0.0.1:0".to_owned(),
             // Everybody registers from one address.
             "--login-attempts-per-minute=0".to_owned(),
+            "--registration-attempts-per-minute=0".to_owned(),
         ]
     }
 

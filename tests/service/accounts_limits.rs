@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use bhav::base::Clock;
 use bhav::sim::SimSettings;
 
+use super::scrape::Scrape;
 use super::support::{Answer, SNAPSHOT, Scene, Service, TRADING, bearer, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
@@ -46,13 +47,11 @@ fn attempts_are_limited_per_account_and_per_address() {
         .expect_problem(401, "invalid_credentials");
 
     // One address, through many accounts; a success does not pay for it.
-    let headers = "X-Forwarded-For: 198.51.100.7\r\n";
-    let register = |number: u32| {
-        let body = format!(r#"{{"email":"u{number}@b.example","password":"{PASSWORD}"}}"#);
-        service.post("/api/auth/register", headers, &body)
-    };
-    assert_eq!((register(1).status, register(2).status, register(3).status), (201, 201, 201));
-    register(4).expect_problem(429, "too_many_attempts");
+    for email in ["c@b.example", "d@b.example", "e@b.example"] {
+        let answer = login_from(&service, "198.51.100.7", email, "wrong horse");
+        answer.expect_problem(401, "invalid_credentials");
+    }
+    service.register("u1@b.example", PASSWORD);
     login_from(&service, "198.51.100.7", "u1@b.example", PASSWORD)
         .expect_problem(429, "too_many_attempts");
     // Elsewhere the account's own success gives it its attempts back.
@@ -66,11 +65,49 @@ fn attempts_are_limited_per_account_and_per_address() {
 }
 
 #[test]
+fn registering_and_logging_in_have_limits_of_their_own() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.watched();
+    config.auth.login_attempts_per_minute = 4;
+    config.auth.registration_attempts_per_minute = 2;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let register = |client: &str, email: &str| {
+        let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}"}}"#);
+        let headers = format!("X-Forwarded-For: {client}\r\n");
+        service.post("/api/auth/register", &headers, &body)
+    };
+    let (home, cafe) = ("192.0.2.1", "192.0.2.2");
+    assert_eq!(register(home, "a@b.example").status, 201);
+    // An account that is there counts as well: whoever asks for many learns who has one.
+    register(home, "a@b.example").expect_problem(400, "email_taken");
+    let refused = register(home, "c@b.example");
+    refused.expect_problem(429, "too_many_attempts");
+    assert_eq!(refused.header("retry-after"), Some("30"));
+    assert_eq!(register(cafe, "c@b.example").status, 201, "of an address, not of all");
+    // Who may register no more still logs in, as often as the other setting says.
+    let log_in = |password: &str| login_from(&service, home, "a@b.example", password).status;
+    assert_eq!([PASSWORD, PASSWORD, PASSWORD, PASSWORD].map(log_in), [200; 4]);
+    assert_eq!(log_in(PASSWORD), 429);
+    // And the other way round.
+    clock.advance_ms(30_000);
+    while log_in("wrong horse") != 429 {}
+    assert_eq!(register(home, "d@b.example").status, 201);
+    register(home, "e@b.example").expect_problem(429, "too_many_attempts");
+    let scrape = Scrape::of(&service);
+    assert_eq!(scrape.value("bhav_registration_throttled_total"), 2.0);
+    assert_eq!(scrape.value("bhav_login_throttled_total"), 2.0);
+    service.0.stop();
+}
+
+#[test]
 fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let scene = Scene::on(clock.clone(), SimSettings::default());
     let mut config = scene.config();
     config.auth.login_attempts_per_minute = 3;
+    config.auth.registration_attempts_per_minute = 3;
     config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     let service = scene.start_with(&config);
     let from = |client: &str| format!("X-Forwarded-For: {client}\r\n");

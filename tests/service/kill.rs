@@ -104,7 +104,8 @@ fn entry(note: &str) -> String {
 }
 
 fn start(scene: &Scene) -> Program {
-    let unlimited = ["--login-attempts-per-minute=0", "--sync-attempts-per-minute=0"];
+    let unlimited =
+        ["login", "registration", "sync"].map(|what| format!("--{what}-attempts-per-minute=0"));
     Program::of(serve(scene, scene.state.path()).args(unlimited))
 }
 

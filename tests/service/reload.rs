@@ -148,13 +148,14 @@ fn signing_keys_change_and_earlier_ones_last_while_they_are_given() {
     assert!(subject.logged("message=reloaded").contains("JWT_PREVIOUS_SECRETS"));
 }
 
+fn register(subject: &mut Subject, who: &str) -> Answer {
+    let body = format!(r#"{{"email":"{who}@mail.example","password":"nine green parrots"}}"#);
+    subject.client.send_json("POST", "/api/auth/register", "", &body)
+}
+
 #[test]
 fn registration_is_closed_and_opened_while_accounts_go_on() {
     let mut subject = Subject::start(&[], "BHAV_REGISTRATION=closed\n");
-    let register = |subject: &mut Subject, who: &str| {
-        let body = format!(r#"{{"email":"{who}@mail.example","password":"nine green parrots"}}"#);
-        subject.client.send_json("POST", "/api/auth/register", "", &body)
-    };
     register(&mut subject, "a").expect_problem(403, "registration_closed");
     subject.reload("BHAV_REGISTRATION=open\n");
     let token = token_of(&register(&mut subject, "a"));
@@ -183,8 +184,11 @@ fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     assert_ne!(long(&subject), 413);
     subject.reload(
         "BHAV_ALLOWED_ORIGINS=https://dash.example\nBHAV_LOGIN_ATTEMPTS_PER_MINUTE=1\n\
-         BHAV_HTTP_BODY_BYTES_MAX=16384\nBHAV_MAX_CONNECTIONS=2\n",
+         BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE=1\nBHAV_HTTP_BODY_BYTES_MAX=16384\n\
+         BHAV_MAX_CONNECTIONS=2\n",
     );
+    let taken = ["a", "b"].map(|name| register(&mut subject, name).status);
+    assert_eq!(taken, [201, 429]);
     assert!(subject.allows(page));
     assert_eq!((subject.login().status, subject.login().status), (401, 429));
     assert_eq!(long(&subject), 413);

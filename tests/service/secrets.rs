@@ -94,6 +94,7 @@ impl World {
             "--brokera-lane-threads=1",
             "--upstream-breaker-failures=1000",
             "--login-attempts-per-minute=0",
+            "--registration-attempts-per-minute=0",
             BUDGET_MS,
             CALL_MS,
             READ_MS,

@@ -72,6 +72,7 @@ impl Scene {
         config.upstream.breaker_open_max_ms = 400;
         // Tests register many users from one address; those of the limit set it.
         config.auth.login_attempts_per_minute = 0;
+        config.auth.registration_attempts_per_minute = 0;
         config.upstream.sync_attempts_per_minute = 0;
         config
     }

@@ -22,8 +22,13 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     logins.sample(&[("result", "wrong_password")], auth.wrong_passwords);
     text.counter(
         "bhav_login_throttled_total",
-        "Attempts at a password or an account refused for too many of them.",
+        "Attempts at a password refused for too many of them.",
         auth.throttled,
+    );
+    text.counter(
+        "bhav_registration_throttled_total",
+        "Attempts to make an account refused for too many of them.",
+        auth.registrations_throttled,
     );
 }
 

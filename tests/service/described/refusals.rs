@@ -145,6 +145,7 @@ fn accounts_are_refused_as_described() {
     let scene = Scene::at(TRADING);
     let mut config = scene.config();
     config.auth.login_attempts_per_minute = 3;
+    config.auth.registration_attempts_per_minute = 3;
     let service = scene.start_with(&config);
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
@@ -152,6 +153,7 @@ fn accounts_are_refused_as_described() {
     code(&walk.send("POST", "/api/auth/register", "", LOGIN), 400, "email_taken");
     let common = r#"{"email":"b@example.com","password":"password123"}"#;
     code(&walk.send("POST", "/api/auth/register", "", common), 400, "password_too_common");
+    code(&walk.send("POST", "/api/auth/register", "", LOGIN), 429, "too_many_attempts");
     let wrong = LOGIN.replace("nine", "ten");
     let login = "/api/auth/login";
     let refused = crate::service::support::until("the limit", || {

@@ -1,0 +1,137 @@
+//! Secrets that a person types or a file holds, read into memory that is wiped.
+//!
+//! Main thread of a command. Nothing typed here is echoed, and nothing read here is printed.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::io::{Errno, read};
+use rustix::stdio::stdin;
+use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
+use zeroize::Zeroizing;
+
+use super::operator::say;
+
+/// Longest secret that is read: a pasted address with a code, or a password. A terminal gives no
+/// longer line.
+pub const BYTES_MAX: usize = 4_096;
+
+/// Names standard input where a file is asked for.
+pub const STDIN: &str = "-";
+
+/// Whether somebody can be asked.
+pub fn is_terminal() -> bool {
+    isatty(stdin())
+}
+
+/// One line of standard input, typed where `invite` asked for it; a terminal does not show it.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn ask(invite: impl FnOnce()) -> Result<Zeroizing<String>, String> {
+    // Before the prompt shows: what is typed then must not show any more.
+    let _silence = Silence::begin();
+    invite();
+    let input = Input::read(stdin(), |bytes| bytes.contains(&b'\n'))
+        .map_err(|error| format!("standard input: {error}"))?;
+    text(input.bytes().split(|byte| *byte == b'\n').next().unwrap_or_default())
+}
+
+/// The one line that the file at `path` holds, or standard input where it is [`STDIN`]. A file that
+/// others may read is told of.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
+    let of_path = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let input = if path == Path::new(STDIN) {
+        Input::read(stdin(), |_| false)
+    } else {
+        let file = File::open(path).map_err(|error| of_path(&error))?;
+        warn_if_open(&file, path);
+        Input::read(file.as_fd(), |_| false)
+    };
+    let input = input.map_err(|error| of_path(&error))?;
+    let bytes = input.bytes();
+    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.contains(&b'\n') {
+        return Err(of_path(&"more than one line"));
+    }
+    text(line).map_err(|why| of_path(&why))
+}
+
+fn warn_if_open(file: &File, path: &Path) {
+    if file.metadata().is_ok_and(|about| about.is_file() && about.mode() & 0o077 != 0) {
+        let path = path.display();
+        say(&format!("bhav: warning: others may read {path}; chmod 600 it\n"));
+    }
+}
+
+/// What was read; wiped. On the heap, where moving it leaves no copy behind; of a fixed size for
+/// the same reason.
+struct Input {
+    /// One byte more than is allowed, so that more is noticed.
+    buffer: Zeroizing<Vec<u8>>,
+    filled: usize,
+}
+
+impl Input {
+    /// Reads to the end or until `done`, past the library's buffered input, which would keep a
+    /// copy.
+    fn read(from: BorrowedFd<'_>, done: impl Fn(&[u8]) -> bool) -> rustix::io::Result<Self> {
+        let mut input = Self { buffer: Zeroizing::new(vec![0; BYTES_MAX + 1]), filled: 0 };
+        while input.filled < input.buffer.len() && !done(input.bytes()) {
+            match read(from, &mut input.buffer[input.filled..]) {
+                Ok(0) => break,
+                Ok(count) => input.filled += count,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(input)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+}
+
+fn text(line: &[u8]) -> Result<Zeroizing<String>, String> {
+    if line.len() > BYTES_MAX {
+        return Err(format!("more than {BYTES_MAX} bytes"));
+    }
+    match std::str::from_utf8(line) {
+        Ok(text) => Ok(Zeroizing::new(text.to_owned())),
+        Err(_) => Err("not UTF-8 text".to_owned()),
+    }
+}
+
+/// The terminal does not echo while this lives.
+struct Silence(Option<Termios>);
+
+impl Silence {
+    fn begin() -> Self {
+        if !is_terminal() {
+            return Self(None);
+        }
+        let before = tcgetattr(stdin()).ok();
+        if let Some(mut silent) = before.clone() {
+            silent.local_modes.remove(LocalModes::ECHO);
+            // A terminal that refuses shows the secret to the person who types it.
+            let _ = tcsetattr(stdin(), OptionalActions::Now, &silent);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(stdin(), OptionalActions::Now, before);
+            say("\n");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `bhav user add` and `bhav user passwd`: where a password comes from, what it opens, and that the
+//! running service refuses what it has to.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use bhav::config::Registration;
+use bhav::ops::state_lock::{self, StateLock};
+use sonic_rs::JsonValueTrait;
+
+use super::{OnTerminal, Ran, bhav, run, run_with, state_flag};
+use crate::service::support::{Answer, Scene, Service, TRADING, bearer};
+use crate::support::canaries::Canaries;
+
+const EMAIL: &str = "asha@example.com";
+const OLD: &str = "nine green parrots";
+const NEW: &str = "eleven blue herons";
+
+/// `bhav user NAME` with a password on standard input.
+fn user_with(state: &Path, args: &[&str], password: &str) -> Ran {
+    let (command, rest) = args.split_first().unwrap();
+    let mut command = bhav(&["user", command, &state_flag(state), "--password-file=-"]);
+    run_with(command.args(rest), password)
+}
+
+fn login(service: &Service, password: &str) -> Answer {
+    let body = format!(r#"{{"email":"{EMAIL}","password":"{password}"}}"#);
+    service.post("/api/auth/login", "", &body)
+}
+
+fn holdings(service: &Service, token: &str) -> u16 {
+    service.client().send("GET", "/api/portfolio/holdings", &bearer(token)).status
+}
+
+/// The state of a service that ran once and has the user `EMAIL` with the password `OLD`.
+fn stopped() -> Scene {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.register(EMAIL, OLD);
+    service.0.stop();
+    scene
+}
+
+#[test]
+fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.auth.registration = Registration::Closed;
+    let service = scene.start_with(&config);
+    let state = scene.state.path();
+    let ran = user_with(state, &["add", " Asha@Example.com ", "--name= Asha Rao "], OLD);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert_eq!(ran.out, format!("user 1 ({EMAIL}) is added\n"));
+    let answer = login(&service, OLD);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["user"]["name"], "Asha Rao");
+    let token = answer.json()["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(holdings(&service, &token), 200);
+    // One account an e-mail; what is there stays as it is.
+    let ran = user_with(state, &["add", "ASHA@example.com"], NEW);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
+    assert!(ran.err.contains("bhav user passwd asha@example.com"), "{}", ran.err);
+    assert_eq!(login(&service, OLD).status, 200);
+    for (email, name) in [("asha", "A"), ("", "A"), ("b@example.com", "A\tB")] {
+        let ran = user_with(state, &["add", email, &format!("--name={name}")], OLD);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{email}: {}", ran.err);
+    }
+    service.0.stop();
+}
+
+#[test]
+fn a_new_password_ends_the_old_one_and_every_older_token_beside_a_running_service() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let token = service.register(EMAIL, OLD);
+    let other = service.register("ravi@example.com", OLD);
+    assert_eq!(holdings(&service, &token), 200);
+    let ran = user_with(scene.state.path(), &["passwd", EMAIL], &format!("{NEW}\n"));
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let refused = "the running service refuses their older tokens\n";
+    assert_eq!(ran.out, format!("user 1 ({EMAIL}) has a new password\n{refused}"));
+    // As told: from this moment.
+    assert_eq!((holdings(&service, &token), holdings(&service, &other)), (401, 200));
+    login(&service, OLD).expect_problem(401, "invalid_credentials");
+    let answer = login(&service, NEW);
+    let fresh = answer.json()["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(holdings(&service, &fresh), 200);
+    service.0.stop();
+    // Nor does a restart bring anything back.
+    let service = scene.start();
+    assert_eq!((holdings(&service, &token), holdings(&service, &fresh)), (401, 200));
+    login(&service, OLD).expect_problem(401, "invalid_credentials");
+    service.0.stop();
+}
+
+#[test]
+fn a_disabled_account_gets_a_new_password_and_stays_disabled() {
+    let scene = stopped();
+    let state = scene.state.path();
+    let user = |command: &str| {
+        let ran = run(&mut bhav(&["user", command, EMAIL, &state_flag(state)]));
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+    };
+    user("disable");
+    let ran = user_with(state, &["passwd", "1"], NEW);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("has a new password") && ran.out.contains("disabled"), "{}", ran.out);
+    let service = scene.start();
+    login(&service, NEW).expect_problem(403, "account_disabled");
+    user("enable");
+    assert_eq!(login(&service, NEW).status, 200);
+    login(&service, OLD).expect_problem(401, "invalid_credentials");
+    service.0.stop();
+}
+
+#[test]
+fn a_terminal_asks_twice_and_shows_nothing() {
+    let scene = stopped();
+    let state = state_flag(scene.state.path());
+    let ask = |args: &[&str], first: &str, second: &str| {
+        let mut terminal = OnTerminal::start(bhav(&["user"]).args(args).arg(&state));
+        terminal.answer("New password (not shown): ", first);
+        terminal.answer("The same again: ", second);
+        let (ran, shown) = terminal.end();
+        for typed in [first, second] {
+            let said = [&shown, &ran.out, &ran.err];
+            assert!(said.iter().all(|text| !text.contains(typed)), "{said:?}");
+        }
+        ran
+    };
+    let ran = ask(&["passwd", EMAIL], NEW, "eleven blue heron");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
+    assert!(ran.err.contains("the two differ"), "{}", ran.err);
+    let ran = ask(&["passwd", EMAIL], NEW, NEW);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.out, format!("user 1 ({EMAIL}) has a new password\n"));
+    let ran = ask(&["add", "ravi@example.com"], "größer als zwölf 🦜", "größer als zwölf 🦜");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let service = scene.start();
+    assert_eq!((login(&service, NEW).status, login(&service, OLD).status), (200, 401));
+    let body = r#"{"email":"ravi@example.com","password":"größer als zwölf 🦜"}"#;
+    assert_eq!(service.post("/api/auth/login", "", body).status, 200);
+    service.0.stop();
+}
+
+#[test]
+fn a_password_comes_from_a_file_and_never_from_the_command_line() {
+    let (scene, out) = (stopped(), tempfile::tempdir().unwrap());
+    let state = state_flag(scene.state.path());
+    let file = out.path().join("password");
+    let passwd = |more: &[&str]| run(bhav(&["user", "passwd", EMAIL, &state]).args(more));
+    let flag = format!("--password-file={}", file.display());
+    fs::write(&file, format!("{NEW}\r\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = passwd(&[&flag]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("others may read") && ran.err.contains("chmod 600"), "{}", ran.err);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(passwd(&[&flag]).err, "");
+    for argument in ["--password=x", "--password", NEW] {
+        assert_eq!(passwd(&[argument]).code, Some(64), "{argument}");
+    }
+    let ran = passwd(&[]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "nobody can be asked: {}", ran.err);
+    assert!(ran.err.contains("--password-file"), "{}", ran.err);
+    let service = scene.start();
+    assert_eq!(login(&service, NEW).status, 200);
+    service.0.stop();
+}
+
+#[test]
+fn what_is_no_usable_password_changes_nothing() {
+    let (scene, out) = (stopped(), tempfile::tempdir().unwrap());
+    let state = scene.state.path();
+    let long = "ä".repeat(257);
+    let far_too_long = "x".repeat(5_000);
+    for (text, why) in [
+        ("", "is empty"),
+        ("\n", "is empty"),
+        ("seven77\n", "at least 8 characters"),
+        (&long, "at most 256 characters"),
+        (&far_too_long, "more than 4096 bytes"),
+        ("password123\n", "one of the most common"),
+        ("nine green parrots\nnine green parrots\n", "one line"),
+    ] {
+        for args in [["passwd", EMAIL], ["add", "ravi@example.com"]] {
+            let ran = user_with(state, &args, text);
+            assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{text:.20}: {}", ran.err);
+            assert!(ran.err.contains(why), "{text:.20}: {}", ran.err);
+            let shown = text.trim_end();
+            assert!(shown.is_empty() || !ran.err.contains(shown), "{}", ran.err);
+        }
+    }
+    let file = out.path().join("latin1");
+    fs::write(&file, b"caf\xe9 con leche\n").unwrap();
+    for (path, why) in
+        [(file, "not UTF-8"), (out.path().join("no"), "No such"), (out.path().into(), "directory")]
+    {
+        let flag = format!("--password-file={}", path.display());
+        let ran = run(&mut bhav(&["user", "passwd", EMAIL, &state_flag(state), &flag]));
+        assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{path:?}: {}", ran.err);
+        assert!(ran.err.contains(why), "{path:?}: {}", ran.err);
+    }
+    let ran = user_with(state, &["passwd", "nobody@example.com"], NEW);
+    assert_eq!(ran.code, Some(64), "{}", ran.err);
+    // Each letter another one: a repeated one is refused for that.
+    let longest: String = ('\u{100}'..).take(256).collect();
+    assert_eq!(user_with(state, &["passwd", EMAIL], &longest).code, Some(0));
+    let service = scene.start();
+    assert_eq!((login(&service, &longest).status, login(&service, OLD).status), (200, 401));
+    assert_eq!(service.post("/api/auth/login", "", "{}").status, 400);
+    service.0.stop();
+}
+
+/// Held by the test in the place of a service that does not notice, so that the command still runs
+/// when its memory is looked through.
+#[test]
+fn a_password_is_wiped_once_it_is_stored() {
+    let scene = stopped();
+    let Ok(StateLock::Held(_lock)) = state_lock::take(scene.state.path()) else {
+        panic!("somebody else has the state");
+    };
+    let canaries = Canaries::new();
+    let password = canaries.make("password", "passwd");
+    let mut command = bhav(&["user", "passwd", EMAIL, "--password-file=-"]);
+    command.arg(state_flag(scene.state.path()));
+    // Shows that the search finds what is there.
+    command.env("CONTROL", canaries.make("control", "environment"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
+    // It has begun to say that it is stored.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let found = canaries.in_memory_of(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(canaries.copies_of("control", &found) > 0);
+    assert_eq!(canaries.told("password", &found), Vec::<String>::new());
+}
