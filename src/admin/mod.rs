@@ -15,7 +15,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use serde::Serialize;
 
+use self::probes::Verdict;
 use crate::api::Api;
 use crate::base::Clock;
 use crate::brokers::Public;
@@ -62,6 +64,8 @@ pub struct Backstage {
 struct Watched {
     edge: Arc<Shared<Api>>,
     back: Backstage,
+    /// Where the service listens whose listener this is.
+    of: String,
     /// Unix seconds by the machine's own clock, whatever the service's reads.
     started_s: f64,
 }
@@ -73,13 +77,14 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Serves what `edge` and `back` show, on `listener`.
+    /// Serves what `edge` and `back` show of the service that listens at `of`, on `listener`.
     ///
     /// # Errors
     /// When a thread or the poll registration cannot be had.
     pub fn start(
         listener: Listener,
         http: &HttpSettings,
+        of: &str,
         edge: Arc<Shared<Api>>,
         back: Backstage,
     ) -> io::Result<Server<Self>> {
@@ -99,7 +104,7 @@ impl Admin {
         let spec = LaneSpec { name: "admin", threads: 1, queue_max: SCRAPES_WAITING_MAX };
         let lane = Lane::start(&spec, &clock)?;
         let started_s = Clock::system().now_ms() as f64 / 1_000.0;
-        let watched = Arc::new(Watched { edge, back, started_s });
+        let watched = Arc::new(Watched { edge, back, of: of.to_owned(), started_s });
         Server::start(listener, &settings, &clock, Self { watched, lane })
     }
 
@@ -124,7 +129,7 @@ impl Admin {
             b"/readyz" => probes::ready(&self.watched),
             _ => return self.metrics(reply),
         };
-        send_verdict(reply, &verdict);
+        self.send_verdict(reply, &verdict);
         Ok(())
     }
 
@@ -136,13 +141,22 @@ impl Admin {
         reply.send(200, exposition::CONTENT_TYPE, &[("Cache-Control", "no-store")]);
         Ok(())
     }
+
+    fn send_verdict(&self, reply: &mut Reply<'_>, verdict: &Verdict) {
+        let probed = Probed { verdict, of: &self.watched.of };
+        let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
+        reply.body().extend_from_slice(&body);
+        let status = if verdict.is_good() { 200 } else { 503 };
+        reply.send(status, crate::http::reply::JSON, &[("Cache-Control", "no-store")]);
+    }
 }
 
-fn send_verdict(reply: &mut Reply<'_>, verdict: &probes::Verdict) {
-    let body = sonic_rs::to_vec(verdict).expect("names and text always serialise");
-    reply.body().extend_from_slice(&body);
-    let status = if verdict.is_good() { 200 } else { 503 };
-    reply.send(status, crate::http::reply::JSON, &[("Cache-Control", "no-store")]);
+/// A verdict with the service that it is about: another instance may have the default address.
+#[derive(Serialize)]
+struct Probed<'a> {
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+    of: &'a str,
 }
 
 fn too_busy(error: impl std::error::Error + Send + Sync + 'static) -> Problem {

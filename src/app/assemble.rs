@@ -130,6 +130,7 @@ fn parts(
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
         reloads: Arc::default(),
+        admin_failure: None,
         state_dir: config.state_dir.clone(),
         health: Arc::new(ArcSwapOption::empty()),
         vitals: Arc::new(ArcSwapOption::empty()),

@@ -13,7 +13,7 @@ use super::rounds;
 use super::start::App;
 use crate::base::{Clock, ist};
 use crate::config::load::Reread;
-use crate::config::{AdminSettings, Config, SimSettings};
+use crate::config::{AdminListen, Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, notify, privacy};
 use crate::rt::signals::{Hangup, Signals};
@@ -50,7 +50,7 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     config.broker_b.api_key = Some(app_b.api_key.into());
     config.broker_b.api_secret = Some(app_b.secret_key.into());
     config.public.url = sim.public_url();
-    if config.admin.listen == AdminSettings::default().listen {
+    if config.admin.listen == AdminListen::Default {
         // So that a demo can be tried beside a service.
         config.admin.listen = "127.0.0.1:0".into();
     }
@@ -112,9 +112,11 @@ fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>)
         Err(error) => return fail(&error, error.exit()),
     };
     let url = url_of(app.address());
-    let metrics_at = |at: &str| format!("metrics on {}/metrics\n", url_of(at));
-    let admin = app.admin().map(|admin| metrics_at(admin.address()));
-    let admin = admin.unwrap_or_default();
+    let admin = match (app.admin(), app.admin_failure()) {
+        (Some(admin), _) => format!("metrics on {}/metrics\n", url_of(admin.address())),
+        (None, Some(failure)) => format!("no metrics: {failure}\n"),
+        (None, None) => String::new(),
+    };
     say(&format!("{}{admin}listening on {url}\n", notes.replace("{url}", &url)));
     tracing::info!(%url, "listening");
     let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));

@@ -17,7 +17,7 @@ use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
 use crate::brokers::transport::BadUrl;
-use crate::config::{AdminSettings, Config, LISTEN_OFF};
+use crate::config::{AdminListen, Config};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
 use crate::ops::state_lock::{self, StateLock};
@@ -79,6 +79,8 @@ impl StartError {
 pub struct App {
     server: Server<Api>,
     admin: Option<Server<Admin>>,
+    /// Why there is none where one was wanted.
+    admin_failure: Option<String>,
     warmers: Warmers,
     pulse: Arc<Pulse>,
     reloads: Arc<Reloads>,
@@ -99,24 +101,35 @@ impl App {
         let mut inherited = Inherited::take();
         let left = Left::claim(&mut inherited);
         let listener = Listener::open(&config.http.listen, inherited.rest())?;
-        let admin = admin_listener(&config.admin)?;
+        let (admin, admin_failure) = admin_listener(&config.admin.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let Assembled { state, parts, mailbox, backstage } = assemble(config, clock)?;
+        let Assembled { state, mut parts, mailbox, backstage } = assemble(config, clock)?;
+        parts.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
         let warmers = Warmers::start(parts, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
-            let edge = server.shared();
-            let admin = admin.map(|at| Admin::start(at, &http, Arc::clone(edge), backstage));
-            Ok((server, admin.transpose()?))
+            let (edge, of) = (server.shared(), server.address());
+            let admin = admin.map(|at| Admin::start(at, &http, of, Arc::clone(edge), backstage));
+            let admin = admin.transpose()?;
+            Ok((server, admin))
         });
         match started {
             Ok((server, admin)) => {
                 let _state_lock = state_lock;
-                Ok(Self { server, admin, warmers, pulse, reloads, handover, _state_lock })
+                Ok(Self {
+                    server,
+                    admin,
+                    admin_failure,
+                    warmers,
+                    pulse,
+                    reloads,
+                    handover,
+                    _state_lock,
+                })
             }
             Err(error) => {
                 warmers.stop();
@@ -130,9 +143,14 @@ impl App {
         self.server.address()
     }
 
-    /// The operator's listener; `None` where it is off.
+    /// The operator's listener; `None` where it is off or could not be had.
     pub fn admin(&self) -> Option<&Server<Admin>> {
         self.admin.as_ref()
+    }
+
+    /// Why it could not be had.
+    pub(super) fn admin_failure(&self) -> Option<&str> {
+        self.admin_failure.as_deref()
     }
 
     /// The running HTTP server, for tests and benches.
@@ -200,10 +218,20 @@ impl App {
     }
 }
 
-fn admin_listener(settings: &AdminSettings) -> Result<Option<Listener>, StartError> {
-    match settings.listen.as_str() {
-        LISTEN_OFF => Ok(None),
-        address => Listener::bind(address).map(Some).map_err(StartError::AdminListen),
+/// The listener, or why there is none at an address that nobody asked for: prices are served all
+/// the same.
+fn admin_listener(listen: &AdminListen) -> Result<(Option<Listener>, Option<String>), StartError> {
+    let Some(address) = listen.address() else { return Ok((None, None)) };
+    match (Listener::bind(address), listen) {
+        (Ok(listener), _) => Ok((Some(listener), None)),
+        (Err(error), AdminListen::Default) => {
+            tracing::warn!(
+                %error,
+                "no metrics and probes; set BHAV_ADMIN_LISTEN to a free address, or to off"
+            );
+            Ok((None, Some(error.to_string())))
+        }
+        (Err(error), _) => Err(StartError::AdminListen(error)),
     }
 }
 

@@ -182,6 +182,9 @@ cures! {
     SIGNALS_FAIL "signals_fail" Degraded
         "The list of signals is missing or old: daily candles cannot be had or kept"
         => "it is tried again twice a minute; if it lasts, see the feeds and the log",
+    NO_METRICS "no_metrics" Note
+        "Metrics and probes are not served: {}"
+        => "set BHAV_ADMIN_LISTEN to a free address, or to off, then restart",
     LANE_PANICKED "lane_panicked" Note
         "A job failed by a fault of the program ({})"
         => "please report it with the log's lines around \"panicked\"",

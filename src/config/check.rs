@@ -136,7 +136,7 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
              plain HTTP also needs a TLS proxy in front"
         ));
     }
-    if let Ok(address) = config.admin.listen.parse::<SocketAddr>()
+    if let Some(Ok(address)) = config.admin.listen.address().map(str::parse::<SocketAddr>)
         && !address.ip().to_canonical().is_loopback()
     {
         warnings.push(format!(

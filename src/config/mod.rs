@@ -15,7 +15,7 @@ pub mod template;
 pub mod value;
 mod words;
 
-pub use words::{LogFormat, Registration};
+pub use words::{AdminListen, LogFormat, Registration};
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -115,20 +115,15 @@ impl Default for HttpSettings {
     }
 }
 
-/// In place of an address: there is no such listener.
-pub const LISTEN_OFF: &str = "off";
-
 /// The operator's own listener: metrics and probes.
 #[derive(Debug, Clone)]
 pub struct AdminSettings {
-    /// `127.0.0.1:9464`, `unix:PATH`, or [`LISTEN_OFF`].
-    pub listen: String,
+    pub listen: AdminListen,
 }
 
 impl Default for AdminSettings {
     fn default() -> Self {
-        // The port by which exporters of OpenTelemetry are looked for.
-        Self { listen: "127.0.0.1:9464".into() }
+        Self { listen: AdminListen::Default }
     }
 }
 

@@ -124,7 +124,9 @@ pub const SETTINGS: &[Setting] = &[
         "ip:port, unix:path or off",
         "Where to serve /metrics, /livez and /readyz",
         "For Prometheus and supervisors on this machine; not for clients, and never passed by \
-         systemd. The demo takes a free port unless another is given."),
+         systemd. Where the default's port is taken, as by a second instance, the service runs \
+         without and bhav status says so; an address that is given must be had. The demo takes a \
+         free port unless one is given."),
     setting!(Service "BHAV_STATE_DIR", state_dir = path, "path",
         "Databases and the signing key live here",
         "When not given, $STATE_DIRECTORY (set by systemd) is taken. Keep it on a local \

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::{LISTEN_OFF, LogFormat, Registration};
+use super::{AdminListen, LogFormat, Registration};
 
 /// Why a text is no value of its setting, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +48,11 @@ pub fn switch(text: &str) -> Result<bool, Refused> {
 }
 
 /// As [`listen`], or `off`.
-pub fn listen_or_off(text: &str) -> Result<String, Refused> {
-    if text == LISTEN_OFF {
-        return Ok(text.to_owned());
+pub fn listen_or_off(text: &str) -> Result<AdminListen, Refused> {
+    if text == AdminListen::OFF {
+        return Ok(AdminListen::Off);
     }
-    listen(text).map_err(|mut why| {
+    listen(text).map(AdminListen::At).map_err(|mut why| {
         why.cure.push_str(", or off");
         why
     })
@@ -248,6 +248,12 @@ impl Show for Option<PathBuf> {
 impl Show for Option<Timestamp> {
     fn show(&self) -> String {
         self.map(|at| at.to_string()).unwrap_or_default()
+    }
+}
+
+impl Show for AdminListen {
+    fn show(&self) -> String {
+        self.address().unwrap_or(Self::OFF).to_owned()
     }
 }
 

@@ -7,10 +7,10 @@ mod states;
 use serde::Serialize;
 
 use self::duties::{
-    BackupReport, LogReport, ReloadReport, backup, calendar_ends, calendar_until, log_report,
-    reload,
+    AdminListenerReport, BackupReport, ClockReport, LogReport, ReloadReport, admin_listener,
+    backup, calendar_ends, calendar_until, clock, log_report, reload,
 };
-use self::states::{clock_ahead_ms, feed_state, index_state, instruments_state, quotes_state};
+use self::states::{feed_state, index_state, instruments_state, quotes_state};
 use super::Parts;
 use super::close::Counts;
 use super::feeds::FeedSlot;
@@ -47,6 +47,8 @@ struct Health {
     backup: Option<BackupReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reload: Option<ReloadReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admin_listener: Option<AdminListenerReport>,
     disclaimer: &'static str,
 }
 
@@ -186,17 +188,6 @@ struct LaneReport {
     wait_ms_max: u64,
 }
 
-/// This machine's clock against the exchange's.
-#[derive(Serialize)]
-struct ClockReport {
-    /// Only where it is too far for honest delays; negative: behind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ahead_of_exchange_ms: Option<i64>,
-    /// Only where it was set to another time (`BHAV_NOW`, the demo).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    set: bool,
-}
-
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
      registered as an investment adviser or research analyst.";
@@ -309,13 +300,9 @@ fn report(scheduler: &Scheduler) -> Health {
         clock: clock(scheduler, now_mono_ms),
         backup: backup(scheduler),
         reload: reload(scheduler),
+        admin_listener: admin_listener(scheduler),
         disclaimer: DISCLAIMER,
     }
-}
-
-fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
-    let ahead_of_exchange_ms = clock_ahead_ms(scheduler, now_mono_ms);
-    ClockReport { ahead_of_exchange_ms, set: scheduler.parts.clock.is_set() }
 }
 
 fn cache_l2(stats: L2Stats) -> CacheL2 {

@@ -173,6 +173,8 @@ pub struct Parts {
     pub snapshot: Arc<PublishedJson>,
     pub pulse: Arc<Pulse>,
     pub reloads: Arc<Reloads>,
+    /// Why metrics and probes are not served where they were to be.
+    pub admin_failure: Option<String>,
     /// Where commands note what became of the last backup.
     pub state_dir: PathBuf,
     pub health: Arc<ArcSwapOption<Prepared>>,

@@ -116,14 +116,15 @@ fn off_means_no_listener_and_a_taken_port_ends_the_start() {
     assert!(service.0.admin().is_none());
     let mut config = scene.watched();
     config.state_dir = scene.state.path().join("other");
-    config.admin.listen = service.0.address().to_owned();
+    config.admin.listen = service.0.address().into();
     let error = bhav::app::App::start(&config, &scene.clock).err().unwrap();
     assert!(error.to_string().starts_with("BHAV_ADMIN_LISTEN: "), "{error}");
     assert_eq!(error.exit(), bhav::ops::Exit::Unavailable);
     let path = scene.state.path().join("admin.sock");
-    config.admin.listen = format!("unix:{}", path.display());
+    let listen = format!("unix:{}", path.display());
+    config.admin.listen = listen.as_str().into();
     let second = scene.start_with(&config);
-    assert_eq!(second.0.admin().unwrap().address(), config.admin.listen);
+    assert_eq!(second.0.admin().unwrap().address(), listen);
     assert!(path.exists());
     assert!(service.get(SNAPSHOT).status < 600);
     second.0.stop();

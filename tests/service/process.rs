@@ -1,11 +1,15 @@
 //! The real program: what it prints, how it ends, and what a second one says.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bhav::base::Clock;
+use sonic_rs::JsonValueTrait;
+
+use crate::commands::{self, run, state_flag};
 
 use super::support::{Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
 
@@ -297,6 +301,68 @@ fn a_second_instance_on_the_state_says_so_and_exits_69() {
     assert!(said.contains("in use by another instance"), "{said}");
     let mut client = Client::connect(&program.address);
     assert_eq!(client.get("/brokera/status").status, 200, "the first one goes on");
+}
+
+/// Where metrics are looked for when nothing is said.
+const ADMIN: &str = "127.0.0.1:9464";
+
+#[test]
+fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_one_are() {
+    // Ours or another's: it is taken from here on.
+    let _taken = TcpListener::bind(ADMIN);
+    let scene = Scene::at(TRADING);
+    let mut command = serve(&scene, scene.state.path());
+    let program = Program::of(command.env_remove("BHAV_ADMIN_LISTEN").stderr(Stdio::piped()));
+    let said = format!("no metrics: {ADMIN} is in use");
+    assert!(program.printed.contains(&said), "{}", program.printed);
+    let mut client = Client::connect(&program.address);
+    let failure = until("health to tell", || {
+        let health = client.get("/api/health").json();
+        health["admin_listener"]["failure"].as_str().map(str::to_owned)
+    });
+    assert!(failure.starts_with(&format!("{ADMIN} is in use")), "{failure}");
+    // A note for the operator, and no reason to call the service degraded.
+    let screen = until("a good status", || {
+        let state = state_flag(scene.state.path());
+        let url = format!("--url=http://{}", program.address);
+        let ran = run(&mut commands::bhav(&["status", &url, &state]));
+        (ran.code == Some(0)).then_some(ran.out)
+    });
+    let note = format!("Metrics and probes are not served: {ADMIN} is in use");
+    assert!(screen.contains(&note) && screen.contains("BHAV_ADMIN_LISTEN"), "{screen}");
+    program.terminate();
+    let mut program = program;
+    let mut log = String::new();
+    program.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert_eq!(program.exit().code(), Some(0), "{log}");
+    let warning = log.lines().find(|line| line.contains("no metrics")).unwrap();
+    assert!(warning.contains("level=warn") && warning.contains(ADMIN), "{warning}");
+
+    // Who names it, the default's own address too, means it.
+    let other = scene.state.path().join("other");
+    let mut command = serve(&scene, &other);
+    let refused = run(command.env("BHAV_ADMIN_LISTEN", ADMIN).stderr(Stdio::piped()));
+    assert_eq!(refused.code, Some(69), "{}", refused.err);
+    assert!(refused.err.contains("BHAV_ADMIN_LISTEN"), "{}", refused.err);
+    assert!(!other.exists(), "it touched the state first");
+}
+
+#[test]
+fn two_instances_with_an_address_and_a_state_of_their_own_run_side_by_side() {
+    let scene = Scene::at(TRADING);
+    let start = |name: &str| {
+        let mut command = serve(&scene, &scene.state.path().join(name));
+        Program::of(command.env_remove("BHAV_ADMIN_LISTEN"))
+    };
+    let programs = [start("one"), start("two")];
+    for program in &programs {
+        let mut client = Client::connect(&program.address);
+        until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+    }
+    for mut program in programs {
+        program.terminate();
+        assert_eq!(program.exit().code(), Some(0));
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub struct Health {
     pub clock: Clock,
     pub backup: Option<Backup>,
     pub reload: Option<Reload>,
+    pub admin_listener: Option<AdminListener>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -134,6 +135,13 @@ pub struct Backup {
 #[serde(default)]
 pub struct Reload {
     pub refused_ist: String,
+}
+
+/// The listener of metrics and probes, where it could not be had.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AdminListener {
+    pub failure: String,
 }
 
 /// `GET /brokera/status`, `GET /brokerb/status`.

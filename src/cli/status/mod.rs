@@ -23,7 +23,7 @@ use super::cures::{self, Severity, Trouble};
 use super::loopback::{Answer, Target};
 use super::operator::{plain, print, refuse, service, with_running_service};
 use crate::base::Clock;
-use crate::config::Config;
+use crate::config::{AdminListen, Config};
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
 
@@ -59,7 +59,8 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     };
     // Whoever names another address asks another service.
     let elsewhere = matches.contains_id("url");
-    let admin = Target::of(None, &config.admin.listen).ok().filter(|_| !elsewhere);
+    let admin = config.admin.listen.address().filter(|_| !elsewhere);
+    let admin = admin.and_then(|address| Target::of(None, address).ok());
     let facts = match ask(&target, admin.as_ref(), &config) {
         Ok(said) => Facts::of(target.text(), *said, &config, &calendar),
         Err(trouble) => Facts::without_service(target.text(), trouble),
@@ -127,10 +128,18 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
+/// At the default address the listener of another instance may answer, which says whose it is.
+fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
+    let json: Option<sonic_rs::Value> = document(answer);
+    config.admin.listen != AdminListen::Default
+        || json.is_some_and(|json| json["of"] == config.http.listen.as_str())
+}
+
 /// Its other listener, which has connections of its own, tells whether it is alive; else the state
 /// directory tells whether it is there. Silence never means that it is gone.
 fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Trouble {
     let alive = admin.and_then(|admin| admin.get("/livez", LIVEZ_TIMEOUT).ok());
+    let alive = alive.filter(|answer| is_of_this_service(answer, config));
     let row = match alive.map(|answer| answer.status) {
         Some(200) => &cures::ALL_TAKEN,
         Some(503) => &cures::HANGS,
@@ -148,4 +157,24 @@ fn unreachable(said: &str, config: &Config) -> Trouble {
         _ => &cures::UNREACHABLE,
     };
     row.told(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_instances_listener_is_not_believed_at_the_default_address() {
+        let mut config = Config::default();
+        let answer = |body: &str| Answer { status: 200, date: None, body: body.into() };
+        let (own, other) =
+            (answer(r#"{"of":"127.0.0.1:8080"}"#), answer(r#"{"of":"127.0.0.1:8090"}"#));
+        assert!(is_of_this_service(&own, &config));
+        assert!(!is_of_this_service(&other, &config));
+        assert!(!is_of_this_service(&answer("{}"), &config));
+        assert!(!is_of_this_service(&answer("garbage"), &config));
+        // Whoever named it knows whose it is.
+        config.admin.listen = "127.0.0.1:9464".into();
+        assert!(is_of_this_service(&other, &config));
+    }
 }

@@ -62,6 +62,11 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
         cures::RELOAD_REFUSED.told(&minute.replace('T', " "))
     }));
     found.extend(backup_trouble(said, config));
+    found.extend(health.admin_listener.as_ref().map(|listener| {
+        let failure = plain(&listener.failure);
+        // What else may help is said by the row.
+        cures::NO_METRICS.told(failure.split([',', ';']).next().unwrap_or_default())
+    }));
     if health.warmers.instruments == "failing" {
         found.push(cures::INSTRUMENTS_FAIL.told(""));
     }

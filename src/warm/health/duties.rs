@@ -1,11 +1,12 @@
-//! What an operator has to see to now and then: backups, reloads, the calendar, the log. On the
-//! scheduler's thread; nothing here waits.
+//! What an operator has to see to now and then: backups, reloads, the calendar, the clock, the
+//! log, the listener of metrics. On the scheduler's thread; nothing here waits.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 
 use super::super::scheduler::Scheduler;
+use super::states::clock_ahead_ms;
 use crate::base::ist;
 use crate::ops::log;
 
@@ -30,6 +31,33 @@ pub(super) struct BackupReport {
 #[derive(Serialize)]
 pub(super) struct ReloadReport {
     refused_ist: String,
+}
+
+/// This machine's clock against the exchange's.
+#[derive(Serialize)]
+pub(super) struct ClockReport {
+    /// Only where it is too far for honest delays; negative: behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead_of_exchange_ms: Option<i64>,
+    /// Only where it was set to another time (`BHAV_NOW`, the demo).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    set: bool,
+}
+
+pub(super) fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
+    let ahead_of_exchange_ms = clock_ahead_ms(scheduler, now_mono_ms);
+    ClockReport { ahead_of_exchange_ms, set: scheduler.parts.clock.is_set() }
+}
+
+/// The listener of metrics and probes, where it could not be had at its default address.
+#[derive(Serialize)]
+pub(super) struct AdminListenerReport {
+    failure: String,
+}
+
+pub(super) fn admin_listener(scheduler: &Scheduler) -> Option<AdminListenerReport> {
+    let failure = scheduler.parts.admin_failure.clone()?;
+    Some(AdminListenerReport { failure })
 }
 
 pub(super) fn backup(scheduler: &Scheduler) -> Option<BackupReport> {

@@ -19,14 +19,17 @@ const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NIFTY 26NOV 25000 CE"
     "tags":["one","two"]}"#;
 const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","quantity":0.5,
     "price":0}"#;
-/// Of a wrong clock, of backups and of refused reloads: those have scenarios of their own.
-const NEVER_THERE: [&str; 6] = [
+/// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
+/// their own.
+const NEVER_THERE: [&str; 8] = [
     "Health.clock.ahead_of_exchange_ms",
     "Health.backup",
     "Health.backup.succeeded_ist",
     "Health.backup.failed",
     "Health.reload",
     "Health.reload.refused_ist",
+    "Health.admin_listener",
+    "Health.admin_listener.failure",
 ];
 /// What these walks have of markets is simulated, on a clock that was set.
 const ALWAYS_THERE: [&str; 7] = [
