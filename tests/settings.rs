@@ -168,6 +168,40 @@ fn a_fault_of_a_secret_names_its_variable_and_where_that_stands() {
 }
 
 #[test]
+fn a_misspelt_secret_is_a_fault_like_a_misspelt_setting() {
+    for (name, known) in [
+        ("BROKERA_API_KEYS", "BROKERA_API_KEY"),
+        ("BROKERA_ACESS_TOKEN_FILE", "BROKERA_ACCESS_TOKEN_FILE"),
+        ("BROKERB_SECRET", "BROKERB_API_SECRET"),
+        ("BROKER_A_API_KEY", "BROKERA_API_KEY"),
+        ("BROKERA_URL", "BHAV_BROKERA_URL"),
+        ("JWT_SECERT", "JWT_SECRET"),
+        ("JWT_SECRET_KEY", "JWT_SECRET"),
+        ("JWT_SECRETS_FILE", "JWT_SECRET_FILE"),
+        ("JWT_PREVIOUS_SECRET", "JWT_PREVIOUS_SECRETS"),
+    ] {
+        let env = [(name, "s3cr3t-value")];
+        for ran in [check_with(&env, &[]), run(bhav(&["serve"]).envs(env))] {
+            assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{name}: {}", ran.err);
+            expect_in(
+                &ran.err,
+                &[&format!("{name} (environment) is no setting\n    cure: did you mean {known}?")],
+            );
+            assert!(!ran.err.contains("s3cr3t"), "{}", ran.err);
+        }
+    }
+    let ran = check_with(&[("BROKERB_QQQQ", "x")], &[]);
+    assert_eq!(ran.code, Some(64), "nobody else has names like that: {}", ran.out);
+    // Other programs have names like these, and no word of ours resembles them.
+    for name in ["JWT_ALGORITHM", "JWT_ISSUER", "JWT_EXPIRES_IN", "JWT_TOKEN", "BROKER_URL"] {
+        let ran = check_with(&[(name, "x")], &[]);
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
+        let told = ran.out.contains(&format!("# warning: {name} is read by nobody"));
+        assert_eq!(told, name.starts_with("JWT_"), "{}", ran.out);
+    }
+}
+
+#[test]
 fn a_value_that_is_not_text_is_a_fault() {
     let ran = run(bhav(&["config", "check"]).env("BHAV_LOG", OsStr::from_bytes(b"in\xfffo")));
     assert_eq!(ran.code, Some(64));

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::Config;
-use super::load::{Environment, Loaded, Origin};
+use super::load::{Environment, Loaded, Origin, SHARED_PREFIX, is_known};
 use super::secrets::SECRETS;
 use super::table::SETTINGS;
 
@@ -168,7 +168,9 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
         ));
     }
     for name in env.names().filter(|name| is_stray(name)) {
-        warnings.push(format!("{name} is read by nobody; a misspelt secret?"));
+        warnings.push(format!(
+            "{name} is read by nobody; bhav has JWT_SECRET and JWT_PREVIOUS_SECRETS"
+        ));
     }
 }
 
@@ -181,10 +183,9 @@ fn is_plain_and_remote(url: &str) -> bool {
     host != "localhost" && !host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Looks like one of ours but is not. Not a fault: other programs may use these prefixes.
+/// Looks as if it were meant for us. Not a fault: other programs have names of this kind.
 fn is_stray(name: &str) -> bool {
-    (name.starts_with("BROKERA_") || name.starts_with("BROKERB_"))
-        && !SECRETS.iter().any(|s| name.strip_suffix("_FILE").unwrap_or(name) == s.name)
+    name.starts_with(SHARED_PREFIX) && !is_known(name)
 }
 
 /// The settings in force, one a line in the form of an environment file, secrets masked.
@@ -242,7 +243,7 @@ mod tests {
             ("BHAV_SIM_LISTEN", "0.0.0.0:1", "simulator"),
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
-            ("BROKERA_ACESS_TOKEN", "k", "BROKERA_ACESS_TOKEN is read by nobody"),
+            ("JWT_ALGORITHM", "k", "JWT_ALGORITHM is read by nobody"),
         ] {
             let warnings = load_env(&[(name, value)]).unwrap().warnings.join("\n");
             assert!(warnings.contains(said), "{name}={value}: {warnings}");

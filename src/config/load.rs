@@ -18,6 +18,16 @@ use super::table::{SETTINGS, Setting};
 /// Least likeness (0 to 1) of a misspelt name to a known one before the known one is suggested.
 const LIKENESS_MIN: f64 = 0.6;
 
+/// A secret's variable with this behind it names a file that holds it.
+pub(super) const FILE_SUFFIX: &str = "_FILE";
+
+/// Names that begin so are ours alone: one that nothing reads is a typing error.
+const OWN_PREFIXES: [&str; 5] = ["BHAV_", "BROKERA_", "BROKERB_", "BROKER_A_", "BROKER_B_"];
+/// Other programs have names of this kind too, so only one that is much like ours is a typing
+/// error.
+pub(super) const SHARED_PREFIX: &str = "JWT_";
+const SHARED_LIKENESS_MIN: f64 = 0.8;
+
 /// What was typed on the command line: variable name to text.
 pub type Flags = BTreeMap<&'static str, String>;
 
@@ -226,9 +236,9 @@ fn read_setting(
 }
 
 /// Variables that nothing reads: almost always a typing error that would go unnoticed. In the
-/// environment those with our prefix, in our own file all.
+/// environment those that look like ours, in our own file all.
 fn unknown_names(env: &Environment) -> Vec<Fault> {
-    let ours = env.names().filter(|name| name.starts_with("BHAV_"));
+    let ours = env.names().filter(|name| looks_like_ours(name));
     let unknown = |name: &&str| !is_known(name);
     let in_file = env.names_in_file().filter(|name| !env.own.contains_key(*name));
     let stray = ours.filter(|name| *name != env_file::NAME).filter(unknown);
@@ -248,26 +258,43 @@ fn unknown_names(env: &Environment) -> Vec<Fault> {
         .collect()
 }
 
-fn is_known(name: &str) -> bool {
+fn looks_like_ours(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(SHARED_PREFIX) else {
+        return OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    };
+    let rest = rest.strip_suffix(FILE_SUFFIX).unwrap_or(rest);
+    let known = SECRETS.iter().filter_map(|secret| secret.name.strip_prefix(SHARED_PREFIX));
+    known.map(|known| strsim::jaro(rest, known)).any(|likeness| likeness >= SHARED_LIKENESS_MIN)
+}
+
+/// Whether a setting or a secret has this name.
+pub(super) fn is_known(name: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.name == name)
         || (!name.starts_with("BHAV_") && {
-            let bare = name.strip_suffix("_FILE").unwrap_or(name);
+            let bare = name.strip_suffix(FILE_SUFFIX).unwrap_or(name);
             SECRETS.iter().any(|secret| secret.name == bare)
         })
 }
 
-/// The known name that looks most like `name`.
-pub fn likeliest(name: &str) -> Option<&'static str> {
+/// The known name that looks most like `name`; of a secret, that of its file where `name` is one.
+pub fn likeliest(name: &str) -> Option<String> {
     let bare = name.strip_prefix("BHAV_").unwrap_or(name);
-    SETTINGS
-        .iter()
-        .map(|setting| setting.name)
-        .chain(SECRETS.iter().map(|secret| secret.name))
-        // What all names share says nothing about likeness.
-        .map(|known| (strsim::jaro(bare, known.strip_prefix("BHAV_").unwrap_or(known)), known))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+    let (bare_of_file, suffix) = match bare.strip_suffix(FILE_SUFFIX) {
+        Some(of_file) => (of_file, FILE_SUFFIX),
+        None => (bare, ""),
+    };
+    // What all names share says nothing about likeness.
+    let settings = SETTINGS.iter().map(|setting| {
+        let known = setting.name.strip_prefix("BHAV_").unwrap_or(setting.name);
+        (strsim::jaro(bare, known), setting.name, "")
+    });
+    let secrets =
+        SECRETS.iter().map(|secret| (strsim::jaro(bare_of_file, secret.name), secret.name, suffix));
+    settings
+        .chain(secrets)
+        .filter(|(likeness, ..)| *likeness >= LIKENESS_MIN)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known)| known)
+        .map(|(_, known, suffix)| format!("{known}{suffix}"))
 }
 
 #[cfg(test)]
@@ -367,8 +394,14 @@ mod tests {
 
     #[test]
     fn suggestions_are_near_or_absent() {
-        assert_eq!(likeliest("BHAV_MAXCONNECTIONS"), Some("BHAV_MAX_CONNECTIONS"));
-        assert_eq!(likeliest("BHAV_JWT_SECRET"), Some("JWT_SECRET"));
-        assert_eq!(likeliest("BHAV_QQQQ"), None);
+        for (name, known) in [
+            ("BHAV_MAXCONNECTIONS", Some("BHAV_MAX_CONNECTIONS")),
+            ("BHAV_JWT_SECRET", Some("JWT_SECRET")),
+            ("BHAV_CALENDER_FILE", Some("BHAV_CALENDAR_FILE")),
+            ("BROKERB_API_KEYS_FILE", Some("BROKERB_API_KEY_FILE")),
+            ("BHAV_QQQQ", None),
+        ] {
+            assert_eq!(likeliest(name).as_deref(), known);
+        }
     }
 }

@@ -11,7 +11,8 @@ const OPENING: &str = "\
 # Settings of bhav. The program reads this file itself where BHAV_ENV_FILE names it, at start and
 # again at a reload (systemctl reload bhav); a variable of the environment wins over it.
 # Every one is shown commented out at its default: remove the # to change it.
-# A variable that is set but empty counts as not set; an unknown BHAV_ variable is refused.
+# A variable that is set but empty counts as not set; an unknown name is refused, here and among
+# the BHAV_, BROKERA_ and BROKERB_ names of the environment.
 # Check with: bhav config check
 ";
 
