@@ -24,7 +24,8 @@ const KEY_FILE: &str = "jwt.key";
 const BACKUP_NOTES: &str = "\
 Works while the service runs. The copy is checked before it gets its name, has mode 600, and holds
 everything the database holds: keep it as safe. It does not hold the signing key (jwt.key), without
-which people log in again. An existing file is never overwritten.";
+which people log in again. An existing file is never overwritten. bhav status shows the last good
+copy, whoever made it; a failure only of a timer's run (--scheduled).";
 
 const RESTORE_NOTES: &str = "\
 Stop the service first, and its socket unit, which would start it: systemctl stop bhav.socket
@@ -37,6 +38,7 @@ login instead (where the key is given as JWT_SECRET, change that).";
 pub fn backup_command() -> Command {
     let to = Arg::new("to").value_name("FILE|DIR").required(true);
     let keep = Arg::new("keep").long("keep").value_name("N");
+    let scheduled = Arg::new("scheduled").long("scheduled").action(ArgAction::SetTrue);
     with_service(
         Command::new("backup")
             .about("Copy the database, while the service runs or not")
@@ -47,6 +49,10 @@ pub fn backup_command() -> Command {
                 keep.value_parser(value_parser!(u32).range(1..=10_000)).help(
                     "In a directory: keep the newest N files of that pattern, remove older ones",
                 ),
+            )
+            .arg(
+                scheduled
+                    .help("For a timer: bhav status tells of a failure, which nobody sees here"),
             )
             .after_help(format!("{BACKUP_NOTES}\n\n{}", exit::HELP)),
     )
@@ -87,20 +93,15 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
     let given: &PathBuf = matches.get_one("to").expect("clap demands it");
     let keep = matches.get_one::<u32>("keep").copied();
     let clock = Clock::system();
-    let directory = given.is_dir().then_some(given.as_path());
-    if keep.is_some() && directory.is_none() {
-        return refuse("--keep needs a directory to keep backups in", Exit::Usage);
-    }
-    let to = match directory {
-        Some(directory) => directory.join(backup_name(&stamp(&clock))),
-        None => given.clone(),
-    };
     let database = config.state_dir.join(FILE_NAME);
-    let copied = upkeep::copy_to(&database, &to);
-    remember(&config.state_dir, &database, &clock, &copied);
-    let report = match copied {
-        Ok(report) => report,
-        Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
+    let made = copy(&database, given, keep.is_some(), &clock);
+    // One that fails by hand does so before somebody's eyes.
+    if made.is_ok() || matches.get_flag("scheduled") {
+        remember(&config.state_dir, &database, &clock, made.is_ok());
+    }
+    let Copied { to, directory, report } = match made {
+        Ok(made) => made,
+        Err((why, exit)) => return refuse(&why, exit),
     };
     let bytes = fs::metadata(&to).map_or(0, |about| about.len());
     let ms = clock.monotonic_ms();
@@ -123,17 +124,63 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-/// For `bhav status` and the metrics. A backup that was not asked for rightly is no attempt.
-fn remember(
-    state_dir: &Path,
+/// A copy that is good.
+struct Copied<'a> {
+    to: PathBuf,
+    /// What it was put in, where the file was not named.
+    directory: Option<&'a Path>,
+    report: FileReport,
+}
+
+/// Copies the database to the file or into the directory `given`.
+///
+/// # Errors
+/// Why there is no copy, and the exit code.
+fn copy<'a>(
     database: &Path,
+    given: &'a Path,
+    keeps: bool,
     clock: &Clock,
-    copied: &Result<FileReport, UpkeepError>,
-) {
-    if matches!(copied, Err(UpkeepError::Exists(_))) || !database.exists() {
+) -> Result<Copied<'a>, (String, Exit)> {
+    let directory = directory(given, keeps)?;
+    let to = match directory {
+        Some(directory) => directory.join(backup_name(&stamp(clock))),
+        None => given.to_owned(),
+    };
+    match upkeep::copy_to(database, &to) {
+        Ok(report) => Ok(Copied { to, directory, report }),
+        Err(error) => Err((in_words(&error), exit_of(&error, Exit::StateDir))),
+    }
+}
+
+/// The directory that a new file is to be made in, or `None` where `to` names the file.
+///
+/// # Errors
+/// Why there is no such place, and the exit code.
+fn directory(to: &Path, keeps: bool) -> Result<Option<&Path>, (String, Exit)> {
+    if to.is_dir() {
+        return Ok(Some(to));
+    }
+    let named = to.display().to_string();
+    let bare = named.trim_end_matches('/');
+    match (to.exists(), keeps || bare != named) {
+        (_, false) => Ok(None),
+        (true, true) => {
+            let why = format!("{bare} is no directory, which --keep needs to keep backups in");
+            Err((why, Exit::Usage))
+        }
+        (false, true) => {
+            Err((format!("there is no directory {bare}: make it first (mkdir)"), Exit::StateDir))
+        }
+    }
+}
+
+/// For `bhav status` and the metrics.
+fn remember(state_dir: &Path, database: &Path, clock: &Clock, good: bool) {
+    if !database.exists() {
         return;
     }
-    if let Err(error) = backups::note(state_dir, clock.now_ms(), copied.is_ok()) {
+    if let Err(error) = backups::note(state_dir, clock.now_ms(), good) {
         say(&format!("bhav: bhav status will not know of it: {error}\n"));
     }
 }

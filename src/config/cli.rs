@@ -3,8 +3,11 @@
 //! Values stay text here: [`super::load`] judges them together with the environment, so that all
 //! faults come out at once. Secrets have no flag.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::load::Flags;
@@ -61,14 +64,46 @@ fn flag(setting: &'static Setting, scope: Scope) -> Arg {
         let _ = writeln!(long, "{}", setting.more);
     }
     let _ = write!(long, "[{}] [default: {default}] [env: {}]", setting.unit, setting.name);
-    Arg::new(setting.name)
-        .long(scope.flag(setting))
+    let arg = match words(setting.unit) {
+        Some(words) => Arg::new(setting.name).value_parser(Words(words)),
+        None => Arg::new(setting.name),
+    };
+    arg.long(scope.flag(setting))
         .value_name(value_name(setting.unit))
         .help_heading(setting.group.title())
         .help(short)
         .long_help(long)
         .action(ArgAction::Set)
         .allow_hyphen_values(false)
+}
+
+/// The words of a setting that takes one of some: `open or closed`.
+fn words(unit: &'static str) -> Option<Vec<&'static str>> {
+    let words: Vec<_> = unit.split(" or ").collect();
+    let plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    (words.len() > 1 && words.iter().all(plain)).then_some(words)
+}
+
+/// Shows them in help and completions. Takes any text: [`super::load`] judges it with all others.
+#[derive(Clone)]
+struct Words(Vec<&'static str>);
+
+impl TypedValueParser for Words {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let text = value.to_str().map(str::to_owned);
+        text.ok_or_else(|| clap::Error::new(ErrorKind::InvalidUtf8).with_cmd(command))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(|word| PossibleValue::new(*word))))
+    }
 }
 
 fn value_name(unit: &'static str) -> &'static str {
@@ -78,12 +113,11 @@ fn value_name(unit: &'static str) -> &'static str {
         "url" => "URL",
         "path" => "PATH",
         "ip:port" | "ip:port or unix:path" | "ip:port, unix:path or off" => "ADDR",
-        "true or false" => "BOOL",
         "ISO 8601 instant" => "INSTANT",
         "text" => "TEXT",
         "tracing filter" => "FILTER",
-        "logfmt or json" => "FORMAT",
         list if list.ends_with("comma-separated") => "LIST",
+        choice if words(choice).is_some() => "WORD",
         _ => "N",
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use bhav::store::FILE_NAME;
+use bhav::store::{FILE_NAME, backups};
 
 use super::{Ran, bhav, expect_screen, run, state_flag};
 use crate::service::scrape::{BACKED_UP, Scrape};
@@ -109,9 +109,24 @@ fn a_directory_keeps_the_newest_of_the_pattern() {
     let names = names(out.path());
     assert_eq!(names.len(), 4, "{names:?}");
     assert!(names.iter().any(|name| name == old[1]), "{names:?}");
-    let file = out.path().join("x.sqlite");
+    let file = out.path().join("notes.txt");
     let ran = command("backup", scene.state.path(), &[text(&file), "--keep", "2"]);
     assert_eq!(ran.code, Some(64), "{}", ran.err);
+    assert!(ran.err.contains("notes.txt is no directory"), "{}", ran.err);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_said_to_be_missing() {
+    let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
+    let missing = out.path().join("missing");
+    let (bare, slash) = (text(&missing).to_owned(), format!("{}/", missing.display()));
+    for args in [&[&bare, "--keep", "3"][..], &[&slash], &[&slash, "--keep=3"]] {
+        let ran = command("backup", scene.state.path(), args);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(74), ""), "{args:?}: {}", ran.err);
+        let why = format!("there is no directory {bare}");
+        assert!(ran.err.contains(&why) && ran.err.contains("mkdir"), "{args:?}: {}", ran.err);
+        assert!(names(out.path()).is_empty(), "{args:?}");
+    }
 }
 
 #[test]
@@ -310,8 +325,22 @@ fn status_and_metrics_know_of_the_last_backup() {
     status("a backup", &|screen| screen.contains("\nbackup    ") && screen.contains(" old, of "));
     Scrape::until(&service, "its time", |scrape| scrape.find(BACKED_UP).is_some());
     assert_eq!(backup(&out.path().join("one")).code, Some(64), "it exists already");
-    assert_eq!(Scrape::of(&service).value("bhav_backup_failed"), 0.0);
+    // One by hand fails before somebody's eyes: the timer's are as good as they were.
     assert_eq!(backup(&out.path().join("no/where")).code, Some(74));
+    let unchanged = backups::read(scene.state.path()).unwrap().unwrap();
+    assert!(!unchanged.failed(), "{unchanged:?}");
+    assert_eq!(Scrape::of(&service).value("bhav_backup_failed"), 0.0);
+    let nowhere = out.path().join("no/where");
+    let timer = |more: &[&str]| {
+        let args = [&[text(&nowhere), "--scheduled"], more].concat();
+        command("backup", scene.state.path(), &args).code
+    };
+    // Whatever it is that keeps the timer from making one.
+    assert_eq!(timer(&["--keep=30"]), Some(74));
+    status("the timer's failure", &|screen| screen.contains("; the last attempt failed"));
+    assert_eq!(backup(&out.path().join("two")).code, Some(0));
+    status("mended by hand", &|screen| !screen.contains("failed"));
+    assert_eq!(timer(&[]), Some(74));
     let screen = status("its failure", &|screen| screen.contains("; the last attempt failed"));
     assert!(screen.contains("- The last backup failed; the last good one: "), "{screen}");
     assert_eq!(Scrape::of(&service).value("bhav_backup_failed"), 1.0);

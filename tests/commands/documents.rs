@@ -41,6 +41,33 @@ fn completions_name_every_command_and_flag() {
 }
 
 #[test]
+fn settings_that_take_one_of_some_words_show_them() {
+    for help in ["-h", "--help"] {
+        let ran = run(&mut bhav(&["serve", help]));
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+        let flags: Vec<&str> = ran.out.split("\n      --").collect();
+        for (flag, values) in [
+            ("registration <WORD>", "[possible values: open, closed]"),
+            ("log-format <WORD>", "[possible values: logfmt, json]"),
+            ("public-enabled <WORD>", "[possible values: true, false]"),
+        ] {
+            let shown = flags.iter().find(|text| text.starts_with(flag));
+            let shown = shown.unwrap_or_else(|| panic!("{help}: no {flag}"));
+            let one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(one_line.contains(values), "{help}: {shown}");
+        }
+    }
+    let ran = run(&mut bhav(&["completions", "bash"]));
+    assert!(ran.out.contains("\"open closed\""), "nothing to choose from");
+    // Judged with everything else, the flag's other spellings included.
+    let ran = run(&mut bhav(&["config", "check", "--registration=maybe", "--log-format=xml"]));
+    assert_eq!(ran.code, Some(64));
+    assert!(ran.err.contains("2 settings are wrong"), "{}", ran.err);
+    let ran = run(&mut bhav(&["config", "check", "--public-enabled=no"]));
+    assert!(ran.out.contains("BHAV_PUBLIC_ENABLED=false  # flag"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn manual_pages_name_every_command_flag_and_setting() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run(&mut bhav(&["man", folder.path().to_str().unwrap()]));
