@@ -30,7 +30,38 @@ fn evaluate(folder: &Path, flags: &[&str]) -> Ran {
 }
 
 fn fixture() -> std::path::PathBuf {
-    root().join("tests/fixtures/signals/candles")
+    root().join("examples/candles")
+}
+
+fn expected() -> Value {
+    let expected = fs::read_to_string(root().join("tests/fixtures/signals/expected.json")).unwrap();
+    sonic_rs::from_str(&expected).unwrap()
+}
+
+/// `1234567.5` as `1,234,567.50`.
+fn grouped(number: &str) -> String {
+    let (whole, parts) = number.split_once('.').unwrap_or((number, ""));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{grouped}.{parts:0<2}")
+}
+
+/// A row as the exchange writes it when somebody downloads a share's history.
+fn of_the_exchange(row: &str) -> String {
+    let fields: Vec<&str> = row.split(',').collect();
+    let date: jiff::civil::Date = fields[0].parse().unwrap();
+    let [open, high, low, close] = [1, 2, 3, 4].map(|at| grouped(fields[at]));
+    let volume = fields[5];
+    format!(
+        "\"{}\",\"EQ\",\"{open}\",\"{high}\",\"{low}\",\"1.00\",\"{close}\",\"{close}\",\
+         \"{volume}\",\"1,234,567.80\"",
+        date.strftime("%d-%b-%Y")
+    )
 }
 
 /// A copy of the fixture, to spoil.
@@ -76,13 +107,54 @@ fn compare(at: &str, expected: &Value, actual: &Value, compared: &mut usize) {
 fn the_numbers_are_those_of_an_independent_computation() {
     let ran = evaluate(&fixture(), &["--json"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    let expected = fs::read_to_string(root().join("tests/fixtures/signals/expected.json")).unwrap();
-    let expected: Value = sonic_rs::from_str(&expected).unwrap();
     let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
     let mut compared = 0;
-    compare("", &expected, &actual, &mut compared);
+    compare("", &expected(), &actual, &mut compared);
     assert!(compared > 250, "only {compared} values were compared");
     assert_eq!(ran.out.lines().count(), 1, "one document on one line");
+}
+
+/// Its own dates, everything in quotes, thousands set apart, other columns, the newest row first.
+#[test]
+fn files_of_the_exchange_give_the_same_numbers() {
+    let folder = copy();
+    for entry in fs::read_dir(fixture()).unwrap() {
+        let entry = entry.unwrap();
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let mut written = String::from(
+            "\u{feff}\"Date \",\"series \",\"OPEN \",\"HIGH \",\"LOW \",\"PREV. CLOSE \",\"ltp \",\
+             \"close \",\"VOLUME \",\"VALUE \"\n",
+        );
+        for row in text.lines().skip(1).collect::<Vec<_>>().into_iter().rev() {
+            written.push_str(&of_the_exchange(row));
+            written.push('\n');
+        }
+        assert!(written.contains("-Jan-2024\"") || written.contains("-Jan-2025\""));
+        fs::write(folder.path().join(entry.file_name()), written).unwrap();
+    }
+    let ran = evaluate(folder.path(), &["--json"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
+    let mut compared = 0;
+    compare("", &expected(), &actual, &mut compared);
+    assert!(compared > 250, "only {compared} values were compared");
+}
+
+#[test]
+fn the_help_names_a_sample_that_is_in_the_package_too() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
+    let output = command.env_clear().args(["signals", "evaluate", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    for place in ["examples/candles", "/usr/share/doc/bhav/examples/candles"] {
+        assert!(help.contains(place), "{help}");
+    }
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    for entry in fs::read_dir(fixture()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let asset =
+            format!("[\"examples/candles/{name}\", \"usr/share/doc/bhav/examples/candles/\"");
+        assert!(manifest.contains(&asset), "{name} is not in the package");
+    }
 }
 
 #[test]

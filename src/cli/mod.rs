@@ -229,8 +229,13 @@ pub fn command() -> Command {
 
 const EVALUATION: &str = "\
 Reads every *.csv of the folder, one symbol a file, named after it (INFY.csv), with a line of
-headers that names date,open,high,low,close,volume. Rows that cannot be true are told and left out.
+headers that names date,open,high,low,close,volume; other columns are ignored. Dates are 2022-01-03
+or 03-Jan-2022, thousands may be set apart in quotes, and the newest row may be first, as in the
+files that NSE gives of a share's history. Rows that cannot be true are told and left out.
 Walks forward: what would have been printed on each date is made of the dates before it alone.
+
+To try it on, candles of shares that do not exist: examples/candles in the repository,
+/usr/share/doc/bhav/examples/candles in the package.
 
 Information, not investment advice.";
 

@@ -1,13 +1,14 @@
 //! Reads a folder of candles, and believes nothing: what cannot be true is left out and told.
 //!
-//! One symbol a file. Whole files are read into memory, within limits. Quotes have no meaning, so
-//! that a stray one spoils one row and not the rest of the file.
+//! One symbol a file. Whole files are read into memory, within limits, and split line by line, so
+//! that a stray quote spoils one row and not the rest of the file. Understands what the exchange
+//! itself writes: `03-Jan-2022`, `"1,889.00"`, the newest row first.
 
+use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use csv::ByteRecord;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
@@ -26,6 +27,10 @@ pub const BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub const TOLD_MAX: usize = 20;
 /// Most characters of a field shown when it is wrong.
 const SHOWN_CHARS_MAX: usize = 24;
+
+/// `2026-11-20`, and `20-Nov-2026` as the exchange writes it.
+const DATE_BYTES: usize = 10;
+const LONG_DATE_BYTES: usize = 11;
 
 const COLUMNS: [&str; 6] = ["date", "open", "high", "low", "close", "volume"];
 
@@ -133,11 +138,10 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// `line` is asked for only when it is told.
-    fn leave_out(&mut self, fault: &RowFault, line: impl FnOnce() -> usize) {
+    fn leave_out(&mut self, fault: &RowFault, line: usize) {
         self.left_out += 1;
         if self.left_out <= TOLD_MAX {
-            self.told.push(format!("{}:{}: left out: {fault}", self.file, line()));
+            self.told.push(format!("{}:{line}: left out: {fault}", self.file));
         }
     }
 }
@@ -165,35 +169,70 @@ fn contents(path: &Path) -> Result<Vec<u8>, FileFault> {
 }
 
 fn parse(bytes: &[u8], rows: &mut Rows<'_>) -> Result<Vec<Candle>, FileFault> {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).quoting(false).from_reader(bytes);
-    // Reading from memory, any bytes, any number of fields: no error is left.
-    let unexpected = |error: csv::Error| FileFault::Io(error.into());
-    let places = places(reader.byte_headers().map_err(unexpected)?)?;
-    let mut candles: Vec<Candle> = Vec::new();
-    let mut record = ByteRecord::new();
-    let mut count = 0;
-    while reader.read_byte_record(&mut record).map_err(unexpected)? {
-        count += 1;
-        if count > ROWS_MAX {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
+    let mut lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+    let places = places(&fields(lines.next().map_or(b"", |(_, line)| line)))?;
+    let mut read = Vec::new();
+    for (number, line) in lines {
+        if read.len() == ROWS_MAX {
             return Err(FileFault::TooManyRows);
         }
-        match row(&record, &places, candles.last().map(|candle| candle.date)) {
-            Ok(candle) => candles.push(candle),
-            Err(fault) => rows.leave_out(&fault, || line(bytes, &record)),
-        }
+        read.push((number, row(&fields(line), &places)));
     }
-    Ok(candles)
+    Ok(ordered(read, rows))
 }
 
-/// Line of a record, counted from 1. The record's own count is off behind empty lines.
-fn line(bytes: &[u8], record: &ByteRecord) -> usize {
-    let start = record.position().map_or(0, |position| position.byte() as usize);
-    let empty = bytes[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    memchr::memchr_iter(b'\n', &bytes[..start + empty]).count() + 1
+/// A row of a file by its line, counted from 1.
+type NumberedRow = (usize, Result<Candle, RowFault>);
+
+/// The candles, oldest first. A file whose last row is older than its first has the newest first;
+/// rows that stand out of the file's order are left out.
+fn ordered(read: Vec<NumberedRow>, rows: &mut Rows<'_>) -> Vec<Candle> {
+    let mut dates = read.iter().filter_map(|(_, row)| Some(row.as_ref().ok()?.date));
+    let (first, last) = (dates.next(), dates.next_back());
+    let expected = match (first, last) {
+        (Some(first), Some(last)) if last < first => Ordering::Less,
+        _ => Ordering::Greater,
+    };
+    let mut candles: Vec<Candle> = Vec::with_capacity(read.len());
+    for (line, row) in read {
+        match row.and_then(|candle| follows(candle, candles.last(), expected)) {
+            Ok(candle) => candles.push(candle),
+            Err(fault) => rows.leave_out(&fault, line),
+        }
+    }
+    if expected == Ordering::Less {
+        candles.reverse();
+    }
+    candles
+}
+
+/// `candle` where its date is `expected` to be of that of the row before.
+fn follows(
+    candle: Candle,
+    before: Option<&Candle>,
+    expected: Ordering,
+) -> Result<Candle, RowFault> {
+    match before.map(|before| candle.date.cmp(&before.date)) {
+        Some(Ordering::Equal) => Err(RowFault::Again),
+        Some(order) if order != expected => Err(RowFault::OutOfOrder),
+        _ => Ok(candle),
+    }
+}
+
+/// The fields of a line: commas part them, but not within quotes.
+fn fields(line: &[u8]) -> Vec<&[u8]> {
+    let mut quoted = false;
+    let parts = line.split(|byte| {
+        quoted ^= *byte == b'"';
+        *byte == b',' && !quoted
+    });
+    parts.collect()
 }
 
 /// Where each of [`COLUMNS`] stands.
-fn places(headers: &ByteRecord) -> Result<[usize; 6], FileFault> {
+fn places(headers: &[&[u8]]) -> Result<[usize; 6], FileFault> {
     let mut places = [0; 6];
     for (place, column) in places.iter_mut().zip(COLUMNS) {
         let named = |field: &[u8]| bare(field).eq_ignore_ascii_case(column.as_bytes());
@@ -215,14 +254,14 @@ enum RowFault {
     Field { column: &'static str, shown: String, why: &'static str },
     #[error("{0}")]
     Candle(#[from] crate::base::candle::CandleFault),
-    #[error("the date stands in a row before")]
+    #[error("another row has this date")]
     Again,
-    #[error("the date is before that of a row above")]
-    Descending,
+    #[error("the date is out of order")]
+    OutOfOrder,
 }
 
-fn row(record: &ByteRecord, at: &[usize; 6], before: Option<Date>) -> Result<Candle, RowFault> {
-    let field = |column: usize| Field::of(record, at[column], COLUMNS[column]);
+fn row(fields: &[&[u8]], at: &[usize; 6]) -> Result<Candle, RowFault> {
+    let field = |column: usize| Field::of(fields, at[column], COLUMNS[column]);
     let candle = Candle {
         date: field(0)?.date()?,
         open_e4: field(1)?.price()?,
@@ -232,11 +271,7 @@ fn row(record: &ByteRecord, at: &[usize; 6], before: Option<Date>) -> Result<Can
         volume: field(5)?.shares()?,
     };
     candle.check()?;
-    match before {
-        Some(before) if candle.date == before => Err(RowFault::Again),
-        Some(before) if candle.date < before => Err(RowFault::Descending),
-        _ => Ok(candle),
-    }
+    Ok(candle)
 }
 
 struct Field<'a> {
@@ -245,8 +280,8 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn of(record: &'a ByteRecord, at: usize, column: &'static str) -> Result<Self, RowFault> {
-        let bytes = record.get(at).map(bare).filter(|bytes| !bytes.is_empty());
+    fn of(fields: &[&'a [u8]], at: usize, column: &'static str) -> Result<Self, RowFault> {
+        let bytes = fields.get(at).map(|field| bare(field)).filter(|bytes| !bytes.is_empty());
         let bytes = bytes.ok_or(RowFault::Missing(column))?;
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Self { column, text }),
@@ -255,14 +290,21 @@ impl<'a> Field<'a> {
     }
 
     fn date(&self) -> Result<Date, RowFault> {
-        // The parser takes other forms too, and times.
-        let whole = self.text.len() == "2026-11-20".len();
-        let date = self.text.parse().ok().filter(|_| whole);
+        // The parsers take other forms too, and times.
+        let date = match self.text.len() {
+            LONG_DATE_BYTES => Date::strptime("%d-%b-%Y", self.text).ok(),
+            DATE_BYTES => self.text.parse().ok(),
+            _ => None,
+        };
         date.ok_or_else(|| self.fault("is not a date such as 2026-11-20"))
     }
 
     fn number(&self) -> Result<Decimal, RowFault> {
-        decimal::parse(self.text).ok_or_else(|| self.fault("is not a finite number"))
+        let number = match self.text.contains(',') {
+            true => ungrouped(self.text).as_deref().and_then(decimal::parse),
+            false => decimal::parse(self.text),
+        };
+        number.ok_or_else(|| self.fault("is not a finite number"))
     }
 
     fn price(&self) -> Result<i64, RowFault> {
@@ -280,10 +322,25 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A field without blanks and quotes around it.
+/// `1,05,000.50` or `105,000.50` without its commas; `None` where they do not set thousands apart.
+fn ungrouped(text: &str) -> Option<String> {
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut groups = whole.rsplit(',');
+    let last_is_whole = groups.next().is_some_and(|group| group.len() == 3);
+    let good = last_is_whole && !fraction.contains(',') && {
+        let mut above: Vec<&str> = groups.collect();
+        let first = above.pop();
+        first.is_some_and(|group| (1..=3).contains(&group.len()))
+            && above.iter().all(|group| matches!(group.len(), 2 | 3))
+    };
+    good.then(|| text.replace(',', ""))
+}
+
+/// A field without quotes around it and blanks outside or inside of them.
 fn bare(field: &[u8]) -> &[u8] {
     let field = field.trim_ascii();
-    field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(field)
+    let inner = field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    inner.map_or(field, <[u8]>::trim_ascii)
 }
 
 #[cfg(test)]
