@@ -1,18 +1,25 @@
-//! The log: one line an event to standard error, logfmt or JSON.
+//! The log: one line an event to standard error, logfmt or JSON, each with its time in IST and that
+//! zone's offset.
 //!
 //! Callers format and hand over a line; one thread, `log`, writes. So a reader of the log that is
 //! slow or gone never holds the edge: lines are then dropped and counted, and the process lives.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, ParseError};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
 
 use super::Counter;
+use crate::base::{Clock, ist};
 
 /// Lines that may wait for the writing thread: some seconds of a noisy start, at most 32 MiB.
 const LINES_MAX: usize = 4096;
@@ -83,14 +90,17 @@ pub enum StartError {
 /// A bad filter, no thread to be had, or a log that runs already.
 pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
     let filter = parsed(filter)?;
-    let sink = spawn_writer(io::stderr(), form)?;
+    // The journal stamps each line itself.
+    let clock = Clock::system();
+    let time = (form == Form::Json || !stderr_is_the_journal()).then(|| InIst(clock.clone()));
+    let sink = spawn_writer(io::stderr(), form, time.clone())?;
     SINK.set(sink.clone()).map_err(|_| StartError::Twice)?;
-    let timestamp = !stderr_is_the_journal();
     let (set, change): (_, ChangeFilter) = match form {
         Form::Logfmt => {
             let builder = tracing_logfmt::builder()
-                .with_timestamp(timestamp)
+                .with_timestamp(false)
                 .subscriber_builder()
+                .map_event_format(|line| Logfmt { line, time })
                 .with_env_filter(filter)
                 .with_writer(sink)
                 .with_filter_reloading();
@@ -101,6 +111,7 @@ pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
         Form::Json => {
             let builder = tracing_subscriber::fmt()
                 .json()
+                .with_timer(InIst(clock))
                 .flatten_event(true)
                 .with_env_filter(filter)
                 .with_writer(sink)
@@ -146,26 +157,72 @@ pub(super) fn panicked(note: PanicNote) {
     }
 }
 
-/// The journal stamps each line itself; `$JOURNAL_STREAM` names its device and inode
-/// (systemd.exec(5)).
+/// The time of a line: by the machine's own clock, whatever the service's reads.
+#[derive(Clone)]
+struct InIst(Clock);
+
+impl FormatTime for InIst {
+    fn format_time(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let now = ist::zoned(self.0.now());
+        write!(to, "{}", now.strftime("%Y-%m-%dT%H:%M:%S%.3f+05:30"))
+    }
+}
+
+/// A line of logfmt, with its time first where nobody else stamps it.
+struct Logfmt<F> {
+    line: F,
+    time: Option<InIst>,
+}
+
+impl<S, N, F> FormatEvent<S, N> for Logfmt<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        if let Some(time) = &self.time {
+            to.write_str("ts=")?;
+            time.format_time(&mut to)?;
+            to.write_char(' ')?;
+        }
+        self.line.format_event(context, to, event)
+    }
+}
+
+/// `$JOURNAL_STREAM` names its device and inode (systemd.exec(5)).
 fn stderr_is_the_journal() -> bool {
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     std::fs::metadata("/proc/self/fd/2")
         .is_ok_and(|stderr| named == format!("{}:{}", stderr.dev(), stderr.ino()))
 }
 
-fn spawn_writer(out: impl Write + Send + 'static, form: Form) -> io::Result<Sink> {
+fn spawn_writer(
+    out: impl Write + Send + 'static,
+    form: Form,
+    time: Option<InIst>,
+) -> io::Result<Sink> {
     let (queue, notes) = bounded(LINES_MAX);
     let sink = Sink { queue, tally: Arc::default() };
     let tally = Arc::clone(&sink.tally);
     // Not one of rt's threads: the log must outlive them all and stands below them.
     std::thread::Builder::new().name("log".into()).spawn(move || {
-        write_all(&notes, out, form, &tally);
+        write_all(&notes, out, &tally, |lines| dropped_line(lines, form, time.as_ref()));
     })?;
     Ok(sink)
 }
 
-fn write_all(notes: &Receiver<Note>, mut out: impl Write, form: Form, tally: &Tally) {
+fn write_all(
+    notes: &Receiver<Note>,
+    mut out: impl Write,
+    tally: &Tally,
+    dropped_line: impl Fn(u64) -> String,
+) {
     let mut told = 0;
     for note in notes {
         let written = match note {
@@ -186,7 +243,7 @@ fn write_all(notes: &Receiver<Note>, mut out: impl Write, form: Form, tally: &Ta
         }
         let dropped = tally.dropped.value();
         if dropped > told {
-            if out.write_all(dropped_line(dropped - told, form).as_bytes()).is_err() {
+            if out.write_all(dropped_line(dropped - told).as_bytes()).is_err() {
                 tally.failed.increment();
             }
             told = dropped;
@@ -205,12 +262,23 @@ fn log_panic(panic: &PanicNote) {
     );
 }
 
-fn dropped_line(lines: u64, form: Form) -> String {
+fn dropped_line(lines: u64, form: Form, time: Option<&InIst>) -> String {
+    let now = time.map(|time| {
+        let mut now = String::new();
+        // Writing to a string cannot fail.
+        let _ = time.format_time(&mut Writer::new(&mut now));
+        now
+    });
+    let now = now.as_deref().unwrap_or_default();
     match form {
-        Form::Logfmt => format!("level=warn message=\"log lines dropped\" lines={lines}\n"),
-        Form::Json => {
-            format!("{{\"level\":\"WARN\",\"message\":\"log lines dropped\",\"lines\":{lines}}}\n")
+        Form::Logfmt => {
+            let stamp = if now.is_empty() { String::new() } else { format!("ts={now} ") };
+            format!("{stamp}level=warn message=\"log lines dropped\" lines={lines}\n")
         }
+        Form::Json => format!(
+            "{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\
+             \"message\":\"log lines dropped\",\"lines\":{lines}}}\n"
+        ),
     }
 }
 
@@ -288,7 +356,7 @@ mod tests {
     #[test]
     fn lines_arrive_whole_and_long_ones_are_cut() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let sink = spawn_writer(writer, Form::Logfmt).unwrap();
+        let sink = spawn_writer(writer, Form::Logfmt, None).unwrap();
         write_line(&sink, "a=1\n");
         write_line(&sink, &"x".repeat(3 * LINE_BYTES_MAX));
         assert!(sink.flush(LONG));
@@ -303,7 +371,7 @@ mod tests {
     fn a_reader_that_is_gone_costs_lines_only() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let sink = spawn_writer(writer, Form::Logfmt).unwrap();
+        let sink = spawn_writer(writer, Form::Logfmt, None).unwrap();
         for _ in 0..10 {
             write_line(&sink, "a=1\n");
         }
@@ -314,7 +382,7 @@ mod tests {
     #[test]
     fn a_reader_that_stopped_reading_holds_nobody() {
         let (reader, writer) = io::pipe().unwrap();
-        let sink = spawn_writer(writer, Form::Json).unwrap();
+        let sink = spawn_writer(writer, Form::Json, Some(InIst(Clock::system()))).unwrap();
         // Far more than pipe and queue hold; ends only because full queues drop.
         let line = "x".repeat(1024);
         for _ in 0..2 * LINES_MAX {
@@ -331,6 +399,9 @@ mod tests {
             drop(sink);
             reading.join().unwrap().unwrap()
         });
-        assert!(drain.contains("log lines dropped"), "{}", drain.len());
+        // The lines of this test have no end of their own.
+        let told = drain.trim_start_matches('x').split("\n").next().unwrap();
+        assert!(told.starts_with("{\"timestamp\":\"20"), "{told:.99}");
+        assert!(told.contains("+05:30\"") && told.contains("log lines dropped"), "{told:.99}");
     }
 }

@@ -14,6 +14,7 @@ mod health;
 mod isolation;
 mod journal;
 mod kill;
+mod log_lines;
 mod market;
 mod metrics;
 mod monitoring;
