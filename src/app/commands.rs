@@ -40,7 +40,7 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
     let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
     let sim = match sim::start(settings, clock.clone()) {
         Ok(sim) => sim,
-        Err(error) => return fail(&error, Exit::Unavailable),
+        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
     };
     config.broker_a.url = sim.broker_a_url();
     config.broker_a.api_key = Some(app.api_key.into());
@@ -77,7 +77,7 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     let app = settings.broker_a.clone();
     let sim = match sim::start(settings, clock_of(config.now)) {
         Ok(sim) => sim,
-        Err(error) => return fail(&error, Exit::Unavailable),
+        Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
     };
     // One clock for both, or prices would come from another day.
     let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
@@ -185,6 +185,10 @@ fn trades(calendar: &MarketCalendar, date: Date) -> bool {
         return calendar.is_trading_date(date);
     }
     !matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday)
+}
+
+fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
+    format!("BHAV_SIM_LISTEN: no simulator on {}: {error}", settings.listen)
 }
 
 /// What to try; `{url}` stands for the service's address, which is not known yet.

@@ -57,15 +57,22 @@ impl StartError {
     /// The exit code that tells a supervisor whether a restart can help.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Listen(ListenError::BadAddress(_) | ListenError::NotASocket { .. })
-            | Self::AdminListen(ListenError::BadAddress(_) | ListenError::NotASocket { .. }) => {
-                Exit::Usage
+            Self::Listen(error) | Self::AdminListen(error) => match error {
+                ListenError::BadAddress(_) | ListenError::NotASocket { .. } => Exit::Usage,
+                ListenError::Io { source, .. } => Exit::of_io(source, Exit::Unavailable),
+                _ => Exit::Unavailable,
+            },
+            Self::MarketData(DataError::Unreadable { cause, .. }) => {
+                Exit::of_io(cause, Exit::Usage)
             }
             Self::MarketData(_) | Self::Url(_) => Exit::Usage,
             Self::Store(OpenError::System(_)) => Exit::Internal,
             Self::Store(_) => Exit::Usage,
-            Self::Listen(_) | Self::AdminListen(_) | Self::StateInUse { .. } => Exit::Unavailable,
-            Self::StateDir { .. } => Exit::StateDir,
+            Self::StateInUse { .. } => Exit::Unavailable,
+            Self::StateDir { source, .. }
+            | Self::Auth(AuthError::Key(KeyError::Unreadable { source, .. })) => {
+                Exit::of_io(source, Exit::StateDir)
+            }
             Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
                 Exit::Internal
             }

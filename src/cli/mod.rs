@@ -16,6 +16,7 @@ mod token;
 mod users;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,8 +47,16 @@ pub struct Commands {
     pub evaluate: fn(&Path, bool, Option<&Path>) -> ExitCode,
 }
 
-/// Runs one command line, the program's name first.
+/// Runs one command line, the program's name first. A panic of this thread, as of a library that
+/// gets no descriptor, is a code that is documented too.
 pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
+    // Nothing of it is used again after a panic.
+    let ended = catch_unwind(AssertUnwindSafe(|| ended(args, commands)));
+    log::flush(LOG_FLUSH_MAX);
+    ended.unwrap_or_else(|_| Exit::Internal.into())
+}
+
+fn ended(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
     let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => {
@@ -102,9 +111,7 @@ fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
         tracing::warn!("{warning}");
     }
     let flags = typed(matches);
-    let code = serve(&config, &|| read(&flags));
-    log::flush(LOG_FLUSH_MAX);
-    code
+    serve(&config, &|| read(&flags))
 }
 
 fn check(matches: &ArgMatches) -> ExitCode {

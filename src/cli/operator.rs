@@ -156,7 +156,9 @@ pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
 pub fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Internal.into(),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            refuse(&format!("standard output: {error}"), Exit::StateDir)
+        }
         _ => Exit::Ok.into(),
     }
 }

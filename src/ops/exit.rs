@@ -1,6 +1,9 @@
 //! Exit codes, after sysexits(3). The unit file relies on 64 not being restarted.
 
+use std::io;
 use std::process::ExitCode;
+
+use rustix::io::Errno;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +21,22 @@ pub enum Exit {
     /// Cannot bind, another instance has the address or the state, or none answers
     /// (EX_UNAVAILABLE).
     Unavailable = 69,
-    /// A fault of the program itself (EX_SOFTWARE).
+    /// A fault of the program itself, or no thread or descriptor to be had (EX_SOFTWARE).
     Internal = 70,
-    /// The state directory or a file asked for cannot be written (EX_IOERR).
+    /// The state directory, a file asked for or the output cannot be written (EX_IOERR).
     StateDir = 74,
+}
+
+impl Exit {
+    /// `otherwise`, but not for what the system lacks at this moment: it may be there at the next
+    /// start, which [`Exit::Usage`] would keep a supervisor from making.
+    pub fn of_io(error: &io::Error, otherwise: Self) -> Self {
+        const LACKING: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+        match Errno::from_io_error(error) {
+            Some(errno) if LACKING.contains(&errno) => Self::Internal,
+            _ => otherwise,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -41,8 +56,9 @@ Exit codes:
   65  the candles to evaluate, the code of a login, the new password or the backup cannot be used
   69  cannot listen: address in use; or the state directory belongs to a running instance; or
       the service or a broker does not answer a command
-  70  internal fault
-  74  the state directory cannot be made, or a plot or backup not written";
+  70  internal fault, or the system gives no thread or descriptor
+  74  the state directory cannot be made, or the signing key in it not be used; or a plot, a
+      backup or the output not written";
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 mod database;
 mod documents;
+mod exit_codes;
 mod passwords;
 mod status;
 mod token;

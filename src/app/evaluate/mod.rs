@@ -32,9 +32,10 @@ pub fn evaluate(folder: &Path, json: bool, plot: Option<&Path>) -> ExitCode {
         Ok(written) => written,
         Err(error) => return fail(&error, Exit::Internal),
     };
-    match io::stdout().write_all(written.as_bytes()) {
+    let mut out = io::stdout().lock();
+    match out.write_all(written.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return fail(&error, Exit::Internal);
+            return fail(&format!("standard output: {error}"), Exit::StateDir);
         }
         _ => {}
     }
