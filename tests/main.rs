@@ -6,6 +6,7 @@
 
 mod candles;
 mod commands;
+mod documentation;
 mod faults;
 mod http;
 mod layers;

@@ -177,8 +177,15 @@ pub fn in_words(error: &UpkeepError) -> String {
         UpkeepError::File { path, source }
             if source.kind() == io::ErrorKind::NotFound && path.ends_with(FILE_NAME) =>
         {
+            let demo = path.with_file_name("demo");
+            let of_the_demo = match demo.join(FILE_NAME).exists() {
+                true => format!(" (--state-dir={} is the demo's)", demo.display()),
+                false => String::new(),
+            };
             let path = path.display();
-            return format!("there is no {path}; say with --state-dir which service is meant");
+            return format!(
+                "there is no {path}; say with --state-dir which service is meant{of_the_demo}"
+            );
         }
         UpkeepError::Foreign(_) => {
             "say with --state-dir which service is meant; if it is this one, the file's beginning \

@@ -33,7 +33,9 @@ pub fn command() -> Command {
     with_running_service(
         Command::new("token")
             .about("Log in at a broker and give the running service its token of the day")
-            .arg(broker.help("Whose token"))
+            .arg(
+                broker.help("Whose token: a is Kite Connect (Zerodha), b is Breeze (ICICI Direct)"),
+            )
             .arg(code.help("The code; other users of the machine can see it"))
             .after_help(format!("{NOTES}\n\n{}", exit::HELP)),
     )

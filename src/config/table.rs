@@ -78,9 +78,9 @@ impl Group {
         match self {
             Self::Service => "Service",
             Self::Http => "HTTP limits",
-            Self::BrokerA => "Broker A",
-            Self::BrokerB => "Broker B",
-            Self::Public => "Public quote provider",
+            Self::BrokerA => "Broker A (Kite Connect v3)",
+            Self::BrokerB => "Broker B (Breeze API)",
+            Self::Public => "Public quote provider (Yahoo Finance)",
             Self::Upstream => "Upstream calls",
             Self::Cache => "Cache",
             Self::Market => "Market data files",
@@ -134,8 +134,9 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Service "BHAV_ALLOWED_ORIGINS",
         http.allowed_origins = origins, "origins, comma-separated",
         "Web origins that may call from a browser",
-        "For CORS and for requests that carry the cookie. Example: \
-         https://dash.example.com. Danger: every page of a listed origin acts with its \
+        "Scheme, host and port, as in https://dash.example.com,http://localhost:3000; * is refused. \
+         For CORS and for requests that carry the cookie. With none, only pages of this service's \
+         own address read its answers. Danger: every page of a listed origin acts with its \
          visitors' logins."),
     setting!(Service "BHAV_TRUSTED_PROXIES",
         http.trusted_proxies = ip_addresses, "IP addresses, comma-separated",

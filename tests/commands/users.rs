@@ -107,6 +107,14 @@ fn who_is_not_there_and_a_database_that_is_not_are_told() {
     let scene = Scene::at(TRADING);
     let ran = user(scene.state.path(), &["list"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(74), ""), "{}", ran.err);
+    assert!(!ran.err.contains("demo"), "{}", ran.err);
+    // The demo keeps its own below the directory that it is given.
+    let demo = scene.state.path().join("demo");
+    std::fs::create_dir(&demo).unwrap();
+    std::fs::write(demo.join(FILE_NAME), "").unwrap();
+    let ran = user(scene.state.path(), &["list"]);
+    let hint = format!("(--state-dir={} is the demo's)", demo.display());
+    assert!(ran.err.contains(&hint), "{}", ran.err);
     scene.start().0.stop();
     for name in ["nobody@example.com", "7", "-1", "0", "garbage"] {
         let ran = user(scene.state.path(), &["disable", "--", name]);
