@@ -159,6 +159,7 @@ Examples:
   BHAV_LISTEN=127.0.0.1:9000 bhav serve  the same on another port
   bhav status                            how the service is, what is wrong, and what to do
   bhav token a                           log in at broker A, give the service its token of the day
+  bhav user add asha@example.com         an account; asks for its password, as bhav user passwd does
   bhav backup /var/backups/bhav --keep 7 a checked copy of the database, while it is in use
   bhav config check                      the settings in force and where each came from
   bhav signals evaluate candles/         what signals were worth, on your own candles

@@ -52,7 +52,7 @@ pub fn command() -> Command {
     };
     let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask");
     Command::new("user")
-        .about("Look at accounts and close them")
+        .about("Look at accounts, make them, set passwords, close them")
         .after_help(NOTES)
         .subcommand_required(true)
         .arg_required_else_help(true)
