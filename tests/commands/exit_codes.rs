@@ -94,9 +94,12 @@ fn a_wrong_command_line_settings_and_a_database_that_is_not_ours_are_64() {
     expect("command line", &run(&mut bhav(&["serve", "--no-such-flag"])), 64, "Usage");
     let ran = run(bhav(&["serve"]).env("BHAV_LOG_FORMAT", "xml"));
     expect("settings", &ran, 64, "BHAV_LOG_FORMAT");
-    let ran = run(bhav(&["serve"]).env("BHAV_CALENDAR_FILE", "Cargo.toml"));
-    expect("a file that settings name", &ran, 64, "Cargo.toml:1: ");
     let scene = Scene::at(TRADING);
+    let calendar = scene.state.path().join("calendar");
+    fs::write(&calendar, "garbage").unwrap();
+    let mut command = serve(&scene, scene.state.path());
+    command.env("BHAV_CALENDAR_FILE", &calendar).stderr(Stdio::piped());
+    expect("a file that settings name", &run(&mut command), 64, "calendar:1: ");
     scene.start().0.stop();
     let file = scene.state.path().join(FILE_NAME);
     for (pragma, value, word) in
