@@ -7,6 +7,7 @@
 mod account;
 mod activation;
 mod body;
+mod conditional;
 mod cors;
 mod error;
 mod health;
@@ -39,7 +40,6 @@ use crate::store::Store;
 
 pub use activation::Administration;
 pub use cors::Cors;
-pub use journal::Cursors;
 pub use openapi::Document;
 pub use portfolio::Desk;
 pub use routes::{ROUTES, Route};
@@ -81,8 +81,6 @@ pub struct State {
     pub portfolio: Desk,
     /// What the log gets to see of refusals.
     pub refusal_lines: RefusalLines,
-    /// Of the journal's pages.
-    pub cursors: Cursors,
     /// The description of all this.
     pub document: Document,
 }
@@ -96,8 +94,8 @@ impl State {
 
     /// Apart from the caller, which may park: the load takes a thread-local's address.
     #[inline(never)]
-    fn cors_lines(&self, request: &Request<'_>) -> Option<Arc<[u8]>> {
-        self.cors.load().lines(request.origin())
+    fn cors_lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        self.cors.load().lines(origin)
     }
 }
 
@@ -157,7 +155,7 @@ impl Api {
     }
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-        let path = request.path();
+        let path = &*request.normal_path();
         let mut known = false;
         for (index, route) in ROUTES.iter().enumerate() {
             if let Some(path_id) = matched(route.path, path) {
@@ -165,6 +163,7 @@ impl Api {
                 if route.method == request.method() || head {
                     reply.is_of_kind(index + 1);
                     let caller = self.admitted(route, request)?;
+                    refuse_unmeant(route, request)?;
                     let call = Call { request: *request, caller, path_id };
                     return (route.run)(&self.state, &call, reply);
                 }
@@ -239,10 +238,11 @@ impl Serve for Api {
         ROUTES.len()
     }
 
+    fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        self.state.cors_lines(origin)
+    }
+
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>) {
-        if let Some(lines) = self.state.cors_lines(request) {
-            reply.also(lines);
-        }
         if let Err(problem) = self.dispatch(request, reply) {
             self.refuse(&problem, request, reply);
         }
@@ -269,6 +269,21 @@ fn matched(pattern: &str, path: &[u8]) -> Option<Option<i64>> {
     let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
     let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
     Some(Some(id))
+}
+
+/// Refuses a change that is not meant as it would be made: of a part of something (RFC 9110 14.5),
+/// or of a state of something that has none, because nobody can read it (13.1.1). What can be read
+/// is compared where it is changed.
+fn refuse_unmeant(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
+    if route.method == Method::Put && request.header("content-range").is_some() {
+        let detail = "An entry is put as a whole, without Content-Range.";
+        return Err(Problem::new(400, "content_range_not_supported", detail));
+    }
+    let is_read = |other: &Route| other.method == Method::Get && other.path == route.path;
+    if request.preconditions().wants_a_match() && !ROUTES.iter().any(is_read) {
+        return Err(Problem::precondition_failed());
+    }
+    Ok(())
 }
 
 fn method_not_allowed(path: &[u8]) -> Problem {
