@@ -155,28 +155,38 @@ impl Api {
     }
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-        let path = &*request.normal_path();
-        let mut known = false;
-        for (index, route) in ROUTES.iter().enumerate() {
-            if let Some(path_id) = matched(route.path, path) {
-                let head = request.method() == Method::Head && route.method == Method::Get;
-                if route.method == request.method() || head {
-                    reply.is_of_kind(index + 1);
-                    let caller = self.admitted(route, request)?;
-                    refuse_unmeant(route, request)?;
-                    let call = Call { request: *request, caller, path_id };
-                    return (route.run)(&self.state, &call, reply);
-                }
-                known = true;
-            }
+        let method = request.method();
+        let (sent, mut normal) = (request.path(), None);
+        let mut place = found(method, sent);
+        if let Found::Nothing = place {
+            // Looked for once more where it can be spelled otherwise.
+            normal = request.normal_path();
+            place = normal.as_ref().map_or(place, |path| found(method, path));
         }
-        let options = request.method() == Method::Options;
-        match (known, options) {
-            (true, true) => self.options(path, request, reply),
-            (false, true) if path == b"*" => self.options(path, request, reply),
-            (true, false) => Err(method_not_allowed(path)),
-            (false, _) => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
+        let path = normal.as_deref().unwrap_or(sent);
+        match place {
+            Found::Route(number, path_id) => self.run(number, path_id, request, reply),
+            Found::Path if method == Method::Options => self.options(path, request, reply),
+            Found::Path => Err(method_not_allowed(path)),
+            Found::Nothing => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
         }
+    }
+
+    fn run(
+        &self,
+        number: usize,
+        path_id: Option<i64>,
+        request: &Request<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Problem> {
+        let route = &ROUTES[number];
+        reply.is_of_kind(number + 1);
+        let caller = self.admitted(route, request)?;
+        if route.method != Method::Get {
+            refuse_unmeant(route, request)?;
+        }
+        let call = Call { request: *request, caller, path_id };
+        (route.run)(&self.state, &call, reply)
     }
 
     /// Sends a refusal and logs it once, with the id that the client sees; in a flood without a
@@ -257,6 +267,29 @@ fn shown(path: &[u8]) -> String {
         }
         _ => String::from_utf8_lossy(path).into_owned(),
     }
+}
+
+/// What there is for a method at a path.
+enum Found {
+    /// Its place among [`ROUTES`], and the number in the path.
+    Route(usize, Option<i64>),
+    /// For other methods alone; `*` is of `OPTIONS` only.
+    Path,
+    Nothing,
+}
+
+fn found(method: Method, path: &[u8]) -> Found {
+    let mut other = Found::Nothing;
+    for (number, route) in ROUTES.iter().enumerate() {
+        if let Some(path_id) = matched(route.path, path) {
+            let head = method == Method::Head && route.method == Method::Get;
+            if route.method == method || head {
+                return Found::Route(number, path_id);
+            }
+            other = Found::Path;
+        }
+    }
+    if path == b"*" { Found::Path } else { other }
 }
 
 /// Whether `path` is one of `pattern`; gives the number that stands for `{id}`, if any.

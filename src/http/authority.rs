@@ -17,20 +17,17 @@ pub struct Authority<'a> {
 impl<'a> Authority<'a> {
     /// `None` for what is not one; user information is not taken (RFC 9110 4.2.4).
     pub fn parse(text: &'a [u8]) -> Option<Self> {
-        let (host, rest) = match text.first()? {
-            b'[' => text.split_at(memchr::memchr(b']', text)? + 1),
-            _ => text.split_at(memchr::memchr(b':', text).unwrap_or(text.len())),
+        let host_bytes = match text.first()? {
+            b'[' => ip_literal_bytes(text)?,
+            _ => name_bytes(text)?,
         };
-        let valid = match host {
-            [b'[', literal @ .., b']'] => is_ip_literal(literal),
-            name => is_registered_name(name),
-        };
+        let (host, rest) = text.split_at(host_bytes);
         let port = match rest {
             [] => None,
             [b':', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => Some(digits),
             _ => return None,
         };
-        valid.then_some(Self { host, port })
+        Some(Self { host, port })
     }
 }
 
@@ -54,31 +51,40 @@ pub const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// An address of version 4 is one too, by its characters. HTTP takes no empty one (RFC 9110 4.2.1).
-fn is_registered_name(name: &[u8]) -> bool {
-    let mut rest = name;
-    while let [first, tail @ ..] = rest {
-        rest = match (first, tail) {
-            (byte, _) if NAME_BYTES[usize::from(*byte)] => tail,
-            (b'%', [high, low, tail @ ..])
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
-            {
-                tail
-            }
-            _ => return false,
+/// Length of the registered name that `text` begins with. An address of version 4 is one too, by its
+/// characters. HTTP takes no empty one (RFC 9110 4.2.1).
+fn name_bytes(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        at += match byte {
+            byte if NAME_BYTES[usize::from(byte)] => 1,
+            b'%' if is_escape(text.get(at..at + 3)?) => 3,
+            _ => break,
         };
     }
-    !name.is_empty()
+    (at > 0).then_some(at)
 }
 
-/// What stands between brackets: an address of version 6, or of a version to come.
-fn is_ip_literal(literal: &[u8]) -> bool {
-    let [b'v' | b'V', future @ ..] = literal else {
+fn is_escape(text: &[u8]) -> bool {
+    text[1..].iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Length of what stands in brackets at the beginning, with them: an address of version 6, or of a
+/// version to come.
+fn ip_literal_bytes(text: &[u8]) -> Option<usize> {
+    let end = memchr::memchr(b']', text)?;
+    let valid = match &text[1..end] {
+        [b'v' | b'V', future @ ..] => is_future_address(future),
         // The standard library's grammar is that of RFC 3986; it knows no zone.
-        return std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+        literal => std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()),
     };
-    let Some(dot) = memchr::memchr(b'.', future) else { return false };
-    let (version, address) = (&future[..dot], &future[dot + 1..]);
+    valid.then_some(end + 1)
+}
+
+/// `1*HEXDIG "." 1*( unreserved / sub-delims / ":" )`
+fn is_future_address(text: &[u8]) -> bool {
+    let Some(dot) = memchr::memchr(b'.', text) else { return false };
+    let (version, address) = (&text[..dot], &text[dot + 1..]);
     let in_address = |byte: &u8| *byte == b':' || NAME_BYTES[usize::from(*byte)];
     !version.is_empty()
         && version.iter().all(u8::is_ascii_hexdigit)

@@ -84,8 +84,6 @@ pub struct Head {
     pub bytes: usize,
     pub method: Method,
     pub path: Span,
-    /// There is a percent sign in it.
-    pub path_is_encoded: bool,
     pub query: Option<Span>,
     pub headers: Vec<(Span, Span)>,
     pub framing: Framing,
@@ -278,17 +276,19 @@ impl Head {
                 return Err(HeadFault::BadTarget);
             }
             &rest[authority..]
-        };
-        if local.bytes().any(|byte| byte == b'#' || !byte.is_ascii_graphic()) {
-            return Err(HeadFault::BadTarget);
         }
-        let (path, query) = match local.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (local, None),
+        .as_bytes();
+        let in_path = |byte: &&u8| PATH_BYTES[usize::from(**byte)];
+        let (path, query) = local.split_at(local.iter().take_while(in_path).count());
+        let query = match query {
+            [] => None,
+            [b'?', query @ ..] if query.iter().all(|byte| *byte == b'?' || in_path(&byte)) => {
+                Some(query)
+            }
+            _ => return Err(HeadFault::BadTarget),
         };
-        self.path = Span::within(input, path.as_bytes());
-        self.path_is_encoded = memchr::memchr(b'%', path.as_bytes()).is_some();
-        self.query = query.map(|query| Span::within(input, query.as_bytes()));
+        self.path = Span::within(input, path);
+        self.query = query.map(|query| Span::within(input, query));
         Ok(())
     }
 
@@ -339,6 +339,17 @@ impl Head {
         Ok(())
     }
 }
+
+/// What may stand in a path: visible ASCII but what ends it.
+const PATH_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        table[byte as usize] = !matches!(byte, b'?' | b'#');
+        byte += 1;
+    }
+    table
+};
 
 /// What is learned over several header lines.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 //!
 //! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived, `unread`
 //! bounds what nobody reads; `head`, `authority`, `chunked`, `conditional`, `direct`, `reply`,
-//! `owned`, `prepared`, `variants`, `problem`, `date`, `negotiate` and `coding` are pure. Everything
-//! runs on edge workers except the sweeper (`slots`), an OS thread that owns deadlines.
+//! `owned`, `prepared`, `variants`, `problem`, `date`, `negotiate` and `coding` are pure.
+//! Everything runs on edge workers except the sweeper (`slots`), an OS thread that owns deadlines.
 //!
 //! This layer knows no route. It calls upward through [`Serve`] alone. It never blocks: the only
 //! waits are may's, and no buffer set, lock or cache view is held over one except by a handler that

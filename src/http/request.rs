@@ -1,6 +1,5 @@
 //! What a handler sees of a request: borrowed from the connection's buffers, gone when it returns.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::authority::is_unreserved;
@@ -95,9 +94,9 @@ impl<'a> Request<'a> {
     }
 
     /// The path with every letter as itself: percent-encoded characters that are not reserved are
-    /// decoded, nothing else is (RFC 3986 6.2.2.2).
-    pub fn normal_path(&self) -> Cow<'a, [u8]> {
-        if self.head.path_is_encoded { normal(self.path()).into() } else { self.path().into() }
+    /// decoded, nothing else is (RFC 3986 6.2.2.2). `None` for a path without a percent sign.
+    pub fn normal_path(&self) -> Option<Vec<u8>> {
+        self.path().contains(&b'%').then(|| normal(self.path()))
     }
 
     /// The query as sent, without the question mark.
