@@ -51,8 +51,8 @@ pub const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Length of the registered name that `text` begins with. An address of version 4 is one too, by its
-/// characters. HTTP takes no empty one (RFC 9110 4.2.1).
+/// Length of the registered name that `text` begins with. An address of version 4 is one too, by
+/// its characters. HTTP takes no empty one (RFC 9110 4.2.1).
 fn name_bytes(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
