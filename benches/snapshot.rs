@@ -5,6 +5,7 @@
 use std::hint::black_box;
 
 use bhav::base::{Quote, Source, decimal, ist};
+use bhav::http::Preconditions;
 use bhav::market::{IndexList, MarketCalendar, PublishedJson, QuoteMap, Snapshot, SnapshotInputs};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
@@ -43,10 +44,10 @@ fn select(c: &mut Criterion) {
     slot.publish(json(), now().as_millisecond());
     let published = slot.load();
     let published = published.as_ref().unwrap();
-    let etag = published.select(Some(b"br"), None);
+    let etag = published.select(Some(b"br"), Preconditions::NONE).unwrap();
     let etag = String::from_utf8(etag.headers().to_vec()).unwrap();
     let etag = etag.split("ETag: ").nth(1).unwrap().split("\r\n").next().unwrap().to_owned();
-    let plain = published.select(None, None).body().len();
+    let plain = published.select(None, Preconditions::NONE).unwrap().body().len();
     let cases: [Case<'_>; 5] = [
         ("no header", None, None, 200),
         ("browser", Some(b"gzip, deflate, br, zstd"), None, 200),
@@ -56,7 +57,8 @@ fn select(c: &mut Criterion) {
     ];
     let mut group = c.benchmark_group("snapshot select");
     for (name, accept, tags, status) in cases {
-        let answer = published.select(accept, tags);
+        let tags = tags.map_or(Preconditions::NONE, Preconditions::if_none_match);
+        let answer = published.select(accept, tags).unwrap();
         assert!(answer.bytes().starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{name}");
         assert_eq!(answer.body().len() == plain, accept.is_none(), "{name}");
         group.throughput(Throughput::Bytes(answer.bytes().len() as u64));
@@ -66,6 +68,7 @@ fn select(c: &mut Criterion) {
                     .as_ref()
                     .unwrap()
                     .select(black_box(accept), black_box(tags))
+                    .unwrap()
                     .bytes()
                     .len()
             });

@@ -23,7 +23,7 @@ use bhav::api::{Api, State};
 use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::config::{Config, HttpSettings};
-use bhav::http::{Listener, Prepared, Server};
+use bhav::http::{Listener, Preconditions, Prepared, Server};
 
 /// Calls of the allocator by threads that are not the test's own.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -156,7 +156,7 @@ fn answers_from_memory_allocate_nothing() {
     let state = state(&clock, dir.path());
     let tag = {
         let published = state.snapshot.load();
-        let br = published.as_ref().unwrap().select(Some(b"br"), None);
+        let br = published.as_ref().unwrap().select(Some(b"br"), Preconditions::NONE).unwrap();
         let head = String::from_utf8(br.headers().to_vec()).unwrap();
         head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
     };

@@ -7,8 +7,9 @@ use crate::http::{Method, Request};
 /// Header values of a preflight answer stay good for this long in a browser.
 const PREFLIGHT_MAX_AGE_S: &str = "600";
 
-/// What scripts may send beyond what browsers always allow; `If-None-Match` for their own caches.
-const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-None-Match, X-Request-Id";
+/// What scripts may send beyond what browsers always allow; `If-None-Match` for their own caches,
+/// `If-Match` for safe changes.
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, X-Request-Id";
 
 /// An origin and the header lines that answer it.
 #[derive(Debug)]

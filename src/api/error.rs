@@ -24,6 +24,7 @@ impl From<StoreError> for Problem {
                 let detail = format!("At most {limit} {what} are kept for a user.");
                 return Problem::new(409, "limit_reached", detail);
             }
+            StoreError::NotAsExpected => return Problem::precondition_failed(),
             StoreError::Busy => Problem::unavailable("store_busy", busy, SOON_S),
             StoreError::Late => {
                 let detail = "The database did not answer in time; it may still do what was asked.";
@@ -106,6 +107,7 @@ mod tests {
             (StoreError::EmailTaken, 400, "email_taken"),
             (StoreError::NoSuchUser, 401, "token_invalid"),
             (too_many, 409, "limit_reached"),
+            (StoreError::NotAsExpected, 412, "precondition_failed"),
             (StoreError::Busy, 503, "store_busy"),
             (StoreError::Late, 503, "store_late"),
             (StoreError::Unavailable("disk /x is full".into()), 503, "store_unavailable"),

@@ -3,21 +3,20 @@
 //! Each handler parks on the store once. Every call names the caller's id beside the entry's, so
 //! that another user's entry and one that never was are the same 404.
 
-use std::hash::{BuildHasher, RandomState};
-
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::civil::Date;
-use jiff::{Span, Timestamp, ToSpan};
+use jiff::{Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
+use super::conditional::{etag, expected};
 use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::ist;
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
-use crate::store::{AccountId, JournalCursor, JournalEntry, JournalFields, Side};
+use crate::store::{ExpectedPage, JournalCursor, JournalEntry, JournalFields, Side};
+
+mod cursor;
 
 /// Entries on a page.
 const LIMIT_DEFAULT: usize = 50;
@@ -36,20 +35,22 @@ const QUANTITY: Amount = Amount { zero: false, ..PRICE };
 /// Before the exchange had screens. Catches a mistyped century.
 const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
-const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-store")];
+/// Of an answer that reports what was done.
+const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
+
+/// Of what is there: the client may keep it, and asks each time whether it still stands.
+const KEPT: [(&str, &str); 2] =
+    [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
 
 /// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make it
 /// shorter than was asked for; the cursor alone says whether there is more.
 pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
-    let query = call.request.query().unwrap_or_default();
-    let limit = limit(query)?;
-    let after = match one(query, "cursor")? {
-        Some(text) => Some(state.cursors.open(id, &text).ok_or_else(cursor_invalid)?),
-        None => None,
-    };
-    // Bounded in bytes by the store, so that writing it here is quick.
+    let (after, limit) = page_of(call)?;
+    // Bounded in bytes by the store, so that hashing and writing it here is quick.
     let page = state.store.entries(id, after, limit)?;
+    let etag = etag(&page.revision());
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     let out = reply.body();
     out.extend_from_slice(b"{\"entries\":[");
     for (at, entry) in page.entries.iter().enumerate() {
@@ -60,48 +61,79 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
     }
     out.extend_from_slice(b"],\"next_cursor\":");
     match page.next() {
-        Some(position) => write_json(out, &state.cursors.seal(id, position)),
+        Some(position) => write_json(out, &cursor::seal(id, position)),
         None => out.extend_from_slice(b"null"),
     }
     out.push(b'}');
-    reply.send(200, JSON, HEADERS);
+    let [cache_control, vary] = KEPT;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), cache_control, vary]);
     Ok(())
 }
 
-/// `POST /api/journal`.
+/// Which page the query asks for: what it comes after, and how long it may be.
+fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
+    let query = call.request.query().unwrap_or_default();
+    let limit = limit(query)?;
+    let after = match one(query, "cursor")? {
+        Some(text) => Some(cursor::open(call.caller().id, &text).ok_or_else(cursor_invalid)?),
+        None => None,
+    };
+    Ok((after, limit))
+}
+
+/// `POST /api/journal`. Preconditions are of the page that a GET of the same target would give.
 pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
-    let added = state.store.add_entry(call.caller().id, fields, now.as_millisecond());
-    let entry = added?;
+    let expected = expected(&call.request);
+    let page = if expected.is_any() {
+        None
+    } else {
+        let (after, limit) = page_of(call)?;
+        Some(ExpectedPage { after, limit, expected })
+    };
+    let user = call.caller().id;
+    let entry = state.store.add_entry(user, fields, now.as_millisecond(), page)?;
     write_entry(reply.body(), &entry);
     let location = format!("/api/journal/{}", entry.id);
-    reply.send(201, JSON, &[("Location", &location), HEADERS[0]]);
+    let etag = etag(&entry.revision());
+    reply.send(201, JSON, &[("Location", &location), ("ETag", &etag), NO_STORE]);
     Ok(())
 }
 
 /// `GET /api/journal/{id}`.
 pub fn show(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let found = state.store.entry(call.caller().id, entry_id(call))?;
-    answer(found.as_ref(), reply)
+    let entry = found.ok_or_else(entry_not_found)?;
+    let etag = etag(&entry.revision());
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    write_entry(reply.body(), &entry);
+    let [cache_control, vary] = KEPT;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), cache_control, vary]);
+    Ok(())
 }
 
-/// `PUT /api/journal/{id}`: the whole entry is replaced; what is left out is gone.
+/// `PUT /api/journal/{id}`: the whole entry is replaced; what is left out is gone. The answer has
+/// no ETag: what is stored is not byte for byte what was sent (RFC 9110 9.3.4).
 pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
-    let replaced = state.store.replace_entry(user, entry, fields, now.as_millisecond());
-    answer(replaced?.as_ref(), reply)
+    let (now_ms, expected) = (now.as_millisecond(), expected(&call.request));
+    let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
+    write_entry(reply.body(), &replaced.ok_or_else(entry_not_found)?);
+    reply.send(200, JSON, &[NO_STORE]);
+    Ok(())
 }
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of ours is JSON.
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-    if !state.store.delete_entry(call.caller().id, entry_id(call))? {
+    let (user, entry) = (call.caller().id, entry_id(call));
+    if !state.store.delete_entry(user, entry, expected(&call.request))? {
         return Err(entry_not_found());
     }
     reply.body().extend_from_slice(b"{\"message\":\"The journal entry has been deleted.\"}");
-    reply.send(200, JSON, HEADERS);
+    reply.send(200, JSON, &[NO_STORE]);
     Ok(())
 }
 
@@ -109,63 +141,13 @@ fn entry_id(call: &Call<'_>) -> i64 {
     call.path_id.expect("the path of the route has {id}")
 }
 
-fn answer(entry: Option<&JournalEntry>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-    write_entry(reply.body(), entry.ok_or_else(entry_not_found)?);
-    reply.send(200, JSON, HEADERS);
-    Ok(())
-}
-
 fn entry_not_found() -> Problem {
     Problem::new(404, "entry_not_found", "You have no journal entry of this id.")
 }
 
 fn cursor_invalid() -> Problem {
-    let detail = "This cursor is not one of yours, or older than the service's last start. \
-                  Begin with the first page.";
+    let detail = "This is no next_cursor of a page of yours. Begin with the first page.";
     Problem::new(400, "cursor_invalid", detail)
-}
-
-/// Where pages end, sealed: a client can hand back what it was given and nothing else. The seal is
-/// of this process and of one user.
-#[derive(Default)]
-pub struct Cursors(RandomState);
-
-/// Date as days, id, seal.
-const CURSOR_BYTES: usize = 4 + 8 + 8;
-
-impl Cursors {
-    fn seal(&self, user: AccountId, position: JournalCursor) -> String {
-        let days = days_of(position.traded_on);
-        let mut bytes = [0; CURSOR_BYTES];
-        bytes[..4].copy_from_slice(&days.to_be_bytes());
-        bytes[4..12].copy_from_slice(&position.id.to_be_bytes());
-        bytes[12..].copy_from_slice(&self.mark(user, days, position.id));
-        URL_SAFE_NO_PAD.encode(bytes)
-    }
-
-    fn open(&self, user: AccountId, text: &str) -> Option<JournalCursor> {
-        let mut bytes = [0; CURSOR_BYTES];
-        let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
-        let (days, rest) = bytes.split_first_chunk()?;
-        let (id, mark) = rest.split_first_chunk::<8>()?;
-        let mark: &[u8; 8] = mark.first_chunk()?;
-        let (days, id) = (i32::from_be_bytes(*days), i64::from_be_bytes(*id));
-        if length != CURSOR_BYTES || *mark != self.mark(user, days, id) {
-            return None;
-        }
-        let traded_on = Date::ZERO.checked_add(Span::new().try_days(days).ok()?).ok()?;
-        Some(JournalCursor { traded_on, id })
-    }
-
-    /// The standard library's hash is keyed and made so that outputs do not tell the key.
-    fn mark(&self, user: AccountId, days: i32, id: i64) -> [u8; 8] {
-        self.0.hash_one((user.0, days, id)).to_be_bytes()
-    }
-}
-
-fn days_of(date: Date) -> i32 {
-    // Dates span 20,000 years: 7.3 million days.
-    (date - Date::ZERO).get_days()
 }
 
 fn limit(query: &[u8]) -> Result<usize, Problem> {

@@ -1,11 +1,9 @@
-//! Entries and cursors as clients send them.
+//! Entries as clients send them.
 
-use jiff::civil::date;
-
-use super::{Cursors, Fields, JournalCursor, JournalFields, read, write_entry};
+use super::{Fields, JournalFields, read, write_entry};
 use crate::http::Problem;
 use crate::http::request::with_request;
-use crate::store::{AccountId, JournalEntry, Side};
+use crate::store::{JournalEntry, Side};
 
 const NOW: &str = "2026-11-20T11:00:00+05:30";
 
@@ -122,27 +120,5 @@ fn each_field_is_checked() {
         assert_eq!((problem.status, problem.code), (400, "validation_failed"));
         assert_eq!(problem.errors.len(), 1, "{name} {value}: {problem:?}");
         assert_eq!(problem.errors[0].field, name, "{value}");
-    }
-}
-
-#[test]
-fn a_cursor_opens_for_its_user_alone_and_unchanged() {
-    let cursors = Cursors::default();
-    let position = JournalCursor { traded_on: date(2026, 11, 20), id: i64::MAX };
-    let text = cursors.seal(AccountId(1), position);
-    assert_eq!(cursors.open(AccountId(1), &text), Some(position));
-    let oldest = JournalCursor { traded_on: date(1990, 1, 1), id: 1 };
-    let sealed = cursors.seal(AccountId(1), oldest);
-    assert_eq!(cursors.open(AccountId(1), &sealed), Some(oldest));
-    assert_eq!(cursors.open(AccountId(2), &text), None, "another's");
-    assert_eq!(Cursors::default().open(AccountId(1), &text), None, "another process's");
-    for at in 0..text.len() {
-        let mut forged = text.clone().into_bytes();
-        forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
-        let forged = String::from_utf8(forged).unwrap();
-        assert_eq!(cursors.open(AccountId(1), &forged), None, "{forged}");
-    }
-    for bad in ["", "A", "====", "....", "é", &text[1..], &text.repeat(2), &"A".repeat(27)] {
-        assert_eq!(cursors.open(AccountId(1), bad), None, "{bad}");
     }
 }

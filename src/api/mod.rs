@@ -7,6 +7,7 @@
 mod account;
 mod activation;
 mod body;
+mod conditional;
 mod cors;
 mod error;
 mod health;
@@ -39,7 +40,6 @@ use crate::store::Store;
 
 pub use activation::Administration;
 pub use cors::Cors;
-pub use journal::Cursors;
 pub use openapi::Document;
 pub use portfolio::Desk;
 pub use routes::{ROUTES, Route};
@@ -81,8 +81,6 @@ pub struct State {
     pub portfolio: Desk,
     /// What the log gets to see of refusals.
     pub refusal_lines: RefusalLines,
-    /// Of the journal's pages.
-    pub cursors: Cursors,
     /// The description of all this.
     pub document: Document,
 }
@@ -96,8 +94,8 @@ impl State {
 
     /// Apart from the caller, which may park: the load takes a thread-local's address.
     #[inline(never)]
-    fn cors_lines(&self, request: &Request<'_>) -> Option<Arc<[u8]>> {
-        self.cors.load().lines(request.origin())
+    fn cors_lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        self.cors.load().lines(origin)
     }
 }
 
@@ -157,27 +155,38 @@ impl Api {
     }
 
     fn dispatch(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-        let path = request.path();
-        let mut known = false;
-        for (index, route) in ROUTES.iter().enumerate() {
-            if let Some(path_id) = matched(route.path, path) {
-                let head = request.method() == Method::Head && route.method == Method::Get;
-                if route.method == request.method() || head {
-                    reply.is_of_kind(index + 1);
-                    let caller = self.admitted(route, request)?;
-                    let call = Call { request: *request, caller, path_id };
-                    return (route.run)(&self.state, &call, reply);
-                }
-                known = true;
-            }
+        let method = request.method();
+        let (sent, mut normal) = (request.path(), None);
+        let mut place = found(method, sent);
+        if let Found::Nothing = place {
+            // Looked for once more where it can be spelled otherwise.
+            normal = request.normal_path();
+            place = normal.as_ref().map_or(place, |path| found(method, path));
         }
-        let options = request.method() == Method::Options;
-        match (known, options) {
-            (true, true) => self.options(path, request, reply),
-            (false, true) if path == b"*" => self.options(path, request, reply),
-            (true, false) => Err(method_not_allowed(path)),
-            (false, _) => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
+        let path = normal.as_deref().unwrap_or(sent);
+        match place {
+            Found::Route(number, path_id) => self.run(number, path_id, request, reply),
+            Found::Path if method == Method::Options => self.options(path, request, reply),
+            Found::Path => Err(method_not_allowed(path)),
+            Found::Nothing => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
         }
+    }
+
+    fn run(
+        &self,
+        number: usize,
+        path_id: Option<i64>,
+        request: &Request<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Problem> {
+        let route = &ROUTES[number];
+        reply.is_of_kind(number + 1);
+        let caller = self.admitted(route, request)?;
+        if route.method != Method::Get {
+            refuse_unmeant(route, request)?;
+        }
+        let call = Call { request: *request, caller, path_id };
+        (route.run)(&self.state, &call, reply)
     }
 
     /// Sends a refusal and logs it once, with the id that the client sees; in a flood without a
@@ -239,10 +248,11 @@ impl Serve for Api {
         ROUTES.len()
     }
 
+    fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        self.state.cors_lines(origin)
+    }
+
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>) {
-        if let Some(lines) = self.state.cors_lines(request) {
-            reply.also(lines);
-        }
         if let Err(problem) = self.dispatch(request, reply) {
             self.refuse(&problem, request, reply);
         }
@@ -259,6 +269,29 @@ fn shown(path: &[u8]) -> String {
     }
 }
 
+/// What there is for a method at a path.
+enum Found {
+    /// Its place among [`ROUTES`], and the number in the path.
+    Route(usize, Option<i64>),
+    /// For other methods alone; `*` is of `OPTIONS` only.
+    Path,
+    Nothing,
+}
+
+fn found(method: Method, path: &[u8]) -> Found {
+    let mut other = Found::Nothing;
+    for (number, route) in ROUTES.iter().enumerate() {
+        if let Some(path_id) = matched(route.path, path) {
+            let head = method == Method::Head && route.method == Method::Get;
+            if route.method == method || head {
+                return Found::Route(number, path_id);
+            }
+            other = Found::Path;
+        }
+    }
+    if path == b"*" { Found::Path } else { other }
+}
+
 /// Whether `path` is one of `pattern`; gives the number that stands for `{id}`, if any.
 fn matched(pattern: &str, path: &[u8]) -> Option<Option<i64>> {
     let Some((before, after)) = pattern.split_once("{id}") else {
@@ -269,6 +302,21 @@ fn matched(pattern: &str, path: &[u8]) -> Option<Option<i64>> {
     let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
     let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
     Some(Some(id))
+}
+
+/// Refuses a change that is not meant as it would be made: of a part of something (RFC 9110 14.5),
+/// or of a state of something that has none, because nobody can read it (13.1.1). What can be read
+/// is compared where it is changed.
+fn refuse_unmeant(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
+    if route.method == Method::Put && request.header("content-range").is_some() {
+        let detail = "An entry is put as a whole, without Content-Range.";
+        return Err(Problem::new(400, "content_range_not_supported", detail));
+    }
+    let is_read = |other: &Route| other.method == Method::Get && other.path == route.path;
+    if request.preconditions().wants_a_match() && !ROUTES.iter().any(is_read) {
+        return Err(Problem::precondition_failed());
+    }
+    Ok(())
 }
 
 fn method_not_allowed(path: &[u8]) -> Problem {

@@ -35,6 +35,6 @@ impl Default for Document {
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let request = &call.request;
     let document = &state.document.0;
-    reply.kept(document.select(request.accept_encoding(), request.if_none_match()));
+    reply.kept(document.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }

@@ -3,14 +3,19 @@
 use std::borrow::Cow;
 
 use crate::http::Problem;
+use crate::http::request::decoded_escape;
 
-/// The raw values of every parameter called `name`, in order. Names are compared undecoded: no
-/// client encodes letters.
+/// The raw values of every parameter called `name`, in order.
 pub fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     query.split(|byte| *byte == b'&').filter_map(move |pair| {
         let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-        (&pair[..at] == name).then(|| pair.get(at + 1..).unwrap_or_default())
+        is_named(&pair[..at], name).then(|| pair.get(at + 1..).unwrap_or_default())
     })
+}
+
+/// Whether `raw` is `name`, with some of its letters percent-encoded or none.
+fn is_named(raw: &[u8], name: &[u8]) -> bool {
+    raw == name || (raw.len() > name.len() && Decoded(raw).eq(name.iter().copied().map(Ok)))
 }
 
 /// A parameter that came twice, or is not well-encoded text.
@@ -65,7 +70,7 @@ impl Iterator for Decoded<'_> {
             b'%' => match rest {
                 [high, low, tail @ ..] => {
                     self.0 = tail;
-                    hex(*high).zip(hex(*low)).map(|(h, l)| h << 4 | l).ok_or(BadEscape)
+                    decoded_escape(*high, *low).ok_or(BadEscape)
                 }
                 _ => {
                     self.0 = &[];
@@ -75,10 +80,6 @@ impl Iterator for Decoded<'_> {
             other => Ok(other),
         })
     }
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    (digit as char).to_digit(16).map(|value| value as u8)
 }
 
 #[cfg(test)]
@@ -104,5 +105,8 @@ mod tests {
         let query = b"a=1&symbols=x&symbolsx=no&symbols=y&symbols";
         let found: Vec<&[u8]> = values(query, b"symbols").collect();
         assert_eq!(found, [&b"x"[..], b"y", b""]);
+        let query = b"%73ymbols=x&symbol%73=%79&symbols%=no&%2573ymbols=no&%53ymbols=no";
+        let found: Vec<&[u8]> = values(query, b"symbols").collect();
+        assert_eq!(found, [&b"x"[..], b"%79"]);
     }
 }

@@ -34,8 +34,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
     let query = call.request.query().unwrap_or_default();
     let first = join(state, query, reply.body())?;
     if first.missing.is_empty() {
-        finish(&first, reply);
-        return Ok(());
+        return finish(&first, call, reply);
     }
     let client = call.request.client_address().map(network);
     let unsettled = fetch(state, client, &first.missing);
@@ -43,8 +42,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
     if second.quotes == 0 && !second.missing.is_empty() && unsettled {
         return Err(unavailable(state.answer_in_ms.load(Ordering::Relaxed)));
     }
-    finish(&second, reply);
-    Ok(())
+    finish(&second, call, reply)
 }
 
 /// What a pass found besides the quotes, which are in the body.
@@ -58,7 +56,7 @@ struct Pass {
 }
 
 /// Closes the array of quotes and sends.
-fn finish(pass: &Pass, reply: &mut Reply<'_>) {
+fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let body = reply.written();
     body.extend_from_slice(b"],\"unavailable\":[");
     for (at, symbol) in pass.unavailable.iter().enumerate() {
@@ -67,7 +65,10 @@ fn finish(pass: &Pass, reply: &mut Reply<'_>) {
         body.push(b'"');
     }
     body.extend_from_slice(b"]}");
-    reply.send(200, JSON, HEADERS);
+    // Quotes have no tag: it would be made anew for each combination of symbols, each time.
+    let verdict = call.request.preconditions().judge(None)?;
+    reply.send(verdict.status(), JSON, HEADERS);
+    Ok(())
 }
 
 /// Walks the request's symbols in order and writes `{"quotes":[…` for those that L1 has. Never

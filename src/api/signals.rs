@@ -4,6 +4,7 @@
 use super::query::{ONCE, invalid, once};
 use super::{Call, State};
 use crate::base::Symbol;
+use crate::http::coding::etag;
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
 use crate::market::PublishedJson;
@@ -12,8 +13,8 @@ use crate::signals::{Direction, ListedSignal};
 /// The first list comes when every symbol's candles have.
 const RETRY_AFTER_S: u64 = 30;
 
-/// As the unfiltered list has it, but that there is nothing to validate against.
-const HEADERS: &[(&str, &str)] = &[("Cache-Control", "public, no-cache")];
+/// As the unfiltered list has it.
+const CACHE_CONTROL: (&str, &str) = ("Cache-Control", "public, no-cache");
 
 /// Which signals a client wants to see.
 #[derive(Default)]
@@ -42,7 +43,9 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
     let list = state.signal_list.load();
     let list = list.as_deref().ok_or_else(not_ready)?;
     list.write_json(reply.body(), |signal| filter.keeps(signal));
-    reply.send(200, JSON, HEADERS);
+    let etag = etag(reply.written());
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), CACHE_CONTROL]);
     Ok(())
 }
 
@@ -55,7 +58,7 @@ fn prepared(slot: &PublishedJson, call: &Call<'_>, reply: &mut Reply<'_>) -> Res
     let request = &call.request;
     let published = slot.load();
     let published = published.as_deref().ok_or_else(not_ready)?;
-    reply.prepared(published.select(request.accept_encoding(), request.if_none_match()));
+    reply.prepared(published.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }
 

@@ -11,6 +11,6 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
         let detail = "No index data has arrived yet.";
         return Err(Problem::unavailable("snapshot_not_ready", detail, 1));
     };
-    reply.prepared(published.select(request.accept_encoding(), request.if_none_match()));
+    reply.prepared(published.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }

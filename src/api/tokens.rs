@@ -6,8 +6,11 @@ use serde::Serialize;
 use super::{Call, State};
 use crate::base::ist;
 use crate::brokers::token::TokenStatus;
+use crate::http::coding::etag;
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
+
+const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
 #[derive(Serialize)]
 struct Status {
@@ -22,15 +25,22 @@ struct Status {
 }
 
 /// Computed from the token's own state, so that a refusal or the 06:00 rule shows at once.
-pub fn broker_a_status(state: &State, _: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-    send_broker_a(&state.broker_a_token.status(state.clock.now()), reply);
-    Ok(())
+pub fn broker_a_status(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Problem> {
+    let status = state.broker_a_token.status(state.clock.now());
+    show(&status, Some(status.token_type), call, reply)
 }
 
 /// The same of broker B's session, which has no type.
-pub fn broker_b_status(state: &State, _: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
-    send_broker_b(&state.broker_b.status(), reply);
-    Ok(())
+pub fn broker_b_status(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Problem> {
+    show(&state.broker_b.status(), None, call, reply)
 }
 
 pub(super) fn send_broker_a(status: &TokenStatus, reply: &mut Reply<'_>) {
@@ -41,7 +51,25 @@ pub(super) fn send_broker_b(status: &TokenStatus, reply: &mut Reply<'_>) {
     send(status, None, reply);
 }
 
+fn show(
+    status: &TokenStatus,
+    token_type: Option<&'static str>,
+    call: &Call<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Problem> {
+    write(status, token_type, reply.body());
+    let etag = etag(reply.written());
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), NO_STORE]);
+    Ok(())
+}
+
 fn send(status: &TokenStatus, token_type: Option<&'static str>, reply: &mut Reply<'_>) {
+    write(status, token_type, reply.body());
+    reply.send(200, JSON, &[NO_STORE]);
+}
+
+fn write(status: &TokenStatus, token_type: Option<&'static str>, out: &mut Vec<u8>) {
     let answer = Status {
         initialized: status.initialized,
         valid: status.valid,
@@ -50,6 +78,5 @@ fn send(status: &TokenStatus, token_type: Option<&'static str>, reply: &mut Repl
         expires_at: status.expires_at.map(ist::iso),
     };
     // Text and booleans always serialise; a Vec takes them.
-    let _ = sonic_rs::to_writer(reply.body(), &answer);
-    reply.send(200, JSON, &[("Cache-Control", "no-store")]);
+    let _ = sonic_rs::to_writer(out, &answer);
 }

@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::start::StartError;
 use crate::admin::Backstage;
-use crate::api::{Administration, Cors, Cursors, Desk, Document, State};
+use crate::api::{Administration, Cors, Desk, Document, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
@@ -189,7 +189,6 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
         portfolio: desk(config, parts)?,
         refusal_lines: RefusalLines::default(),
-        cursors: Cursors::default(),
         document: Document::new(),
     })
 }

@@ -281,11 +281,12 @@ impl Auth {
 }
 
 /// The token that was sent, and whether by cookie. The header wins; a header that is not one bearer
-/// token is no excuse to look at the cookie. Credentials of another scheme are no token.
+/// token is no excuse to look at the cookie. Credentials of another scheme are no token: they may
+/// be for a proxy in front, and the cookie counts as if they were not there.
 fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
     let mut headers = request.headers("authorization");
     match (headers.next(), headers.next()) {
-        (Some(header), None) if is_of_another_scheme(header) => return Err(Unidentified::Missing),
+        (Some(header), None) if is_of_another_scheme(header) => {}
         (Some(header), None) => return bearer(header).ok_or(Unidentified::Invalid).map(by_header),
         (Some(_), Some(_)) => return Err(Unidentified::Invalid),
         (None, _) => {}

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use proptest::prelude::*;
 
 use super::*;
+use crate::http::Preconditions;
 use crate::rt::threads::spawn;
 
 const ALL: View = View::Holdings { broker: None };
@@ -105,13 +106,13 @@ fn one_user_alone_stays_within_the_share() {
 fn an_answer_is_its_users_alone_and_compressed_where_that_helps() {
     let body: Vec<u8> = br#"{"tradingsymbol":"INFY"}"#.repeat(100);
     let answer = Answers::make(&body);
-    let full = answer.select(Some(b"br"), None);
+    let full = answer.select(Some(b"br"), Preconditions::NONE).unwrap();
     let head = std::str::from_utf8(full.headers()).unwrap();
     assert!(head.contains("Cache-Control: private, no-cache\r\n"), "{head}");
     assert!(head.contains("Vary: Accept-Encoding, Authorization, Cookie\r\n"), "{head}");
     assert!(head.contains("Content-Encoding: br\r\n") && !head.contains("Date: "), "{head}");
     let small = Answers::make(b"{}");
-    assert_eq!(small.select(Some(b"gzip, br"), None).body(), b"{}");
+    assert_eq!(small.select(Some(b"gzip, br"), Preconditions::NONE).unwrap().body(), b"{}");
     assert_eq!(small.json(), b"{}");
 }
 

@@ -22,6 +22,11 @@ pub fn content_tag(body: &[u8]) -> String {
     hex(&Sha256::digest(body)[..ETAG_HASH_BYTES])
 }
 
+/// The strong ETag of `body`, with its quotes.
+pub fn etag(body: &[u8]) -> String {
+    format!("\"{}\"", content_tag(body))
+}
+
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);

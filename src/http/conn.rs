@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use super::Serve;
 use super::listen::{Descriptor, Socket};
+use super::problem::Problem;
 use super::request::Peer;
 use super::scratch::{READ_BYTES, Scratch};
 use super::shared::Shared;
@@ -301,9 +302,11 @@ impl<S: Serve> Connection<S> {
         }
         self.shared.stats.read_timeouts.increment();
         let mut scratch = Scratch::take(self.settings.head_bytes_max);
-        let about = self.stage.about();
+        let about = self.stage.about(&self.carry);
+        let detail = "The request did not arrive in time.";
+        let problem = Problem::new(408, "request_timeout", detail);
         let mut exchange = self.exchange();
-        exchange.refuse(&mut scratch, &about, 408, "The request did not arrive in time.");
+        exchange.refuse(&mut scratch, &about, &problem);
         self.slot.count_requests(1);
         let written = self.write(&scratch.out).is_ok();
         scratch.give_back();

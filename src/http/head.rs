@@ -6,10 +6,17 @@
 
 use zeroize::Zeroizing;
 
+use self::codings::Codings;
 use self::version::Newer;
+use super::authority::Authority;
 use super::request::Method;
 
+mod codings;
+mod fault;
+mod glimpse;
 mod version;
+
+pub use fault::HeadFault;
 
 /// Most headers that can be configured; the parser's table has room for them.
 pub const HEADERS_MAX: usize = 128;
@@ -33,9 +40,33 @@ impl Span {
         &head[usize::from(self.start)..usize::from(self.end)]
     }
 
+    /// All of a value that stands alone.
+    pub(super) fn whole(value: &[u8]) -> Self {
+        Self::within(value, value)
+    }
+
     fn within(head: &[u8], part: &[u8]) -> Self {
         let start = part.as_ptr() as usize - head.as_ptr() as usize;
         Self { start: start as u16, end: (start + part.len()) as u16 }
+    }
+}
+
+/// The lines of a field whose value is a list; several lines are one list (RFC 9110 5.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lines {
+    #[default]
+    Absent,
+    One(Span),
+    /// To be looked for among all headers.
+    Several,
+}
+
+impl Lines {
+    fn and(self, value: Span) -> Self {
+        match self {
+            Self::Absent => Self::One(value),
+            Self::One(_) | Self::Several => Self::Several,
+        }
     }
 }
 
@@ -62,7 +93,8 @@ pub struct Head {
     /// HTTP/1.0, whose clients must be told when the connection stays open.
     pub http_1_0: bool,
     pub expects_continue: bool,
-    pub if_none_match: Option<Span>,
+    pub if_match: Lines,
+    pub if_none_match: Lines,
     pub accept_encoding: Option<Span>,
     pub origin: Option<Span>,
     pub request_id: Option<Span>,
@@ -90,59 +122,6 @@ impl Table {
 
     fn give_back(&mut self, table: Vec<httparse::Header<'_>>) {
         self.0 = Self::recycled(table);
-    }
-}
-
-/// Why a head is refused; each has one status (see [`HeadFault::status`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadFault {
-    Malformed,
-    BadTarget,
-    BadHost,
-    BadLength,
-    BadTransferEncoding,
-    TargetTooLong,
-    TooManyHeaders,
-    HeadTooLarge,
-    UnknownMethod,
-    BadExpectation,
-    Version,
-}
-
-impl HeadFault {
-    /// The status this fault is answered with; the connection is closed after it.
-    pub fn status(self) -> u16 {
-        match self {
-            Self::Malformed
-            | Self::BadTarget
-            | Self::BadHost
-            | Self::BadLength
-            | Self::BadTransferEncoding => 400,
-            Self::TargetTooLong => 414,
-            Self::BadExpectation => 417,
-            Self::TooManyHeaders | Self::HeadTooLarge => 431,
-            Self::UnknownMethod => 501,
-            Self::Version => 505,
-        }
-    }
-
-    /// Safe to show to the client.
-    pub fn detail(self) -> &'static str {
-        match self {
-            Self::Malformed => "The request line or a header line is not valid HTTP/1.1.",
-            Self::BadTarget => "The request target is not a path or an http URI.",
-            Self::BadHost => "HTTP/1.1 needs exactly one valid Host header.",
-            Self::BadLength => "Content-Length is not one plain decimal number.",
-            Self::BadTransferEncoding => {
-                "Transfer-Encoding must be 'chunked' alone, in HTTP/1.1, without Content-Length."
-            }
-            Self::TargetTooLong => "The request target is longer than 8 KiB.",
-            Self::TooManyHeaders => "The request has too many header lines.",
-            Self::HeadTooLarge => "The request head is too large.",
-            Self::UnknownMethod => "This method is not implemented.",
-            Self::BadExpectation => "The only supported expectation is 100-continue.",
-            Self::Version => "Only HTTP/1 is spoken here.",
-        }
     }
 }
 
@@ -201,11 +180,8 @@ impl Head {
             },
             Err(_) => Parsed::Fault(HeadFault::Malformed),
         };
-        if !matches!(parsed, Parsed::Complete) && self.bytes == 0 {
-            self.request_id = None;
-            // A refusal of HEAD has no body, so the method counts even then.
-            let token = request.method.unwrap_or_default();
-            self.method = Method::parse(token.as_bytes()).unwrap_or_default();
+        if matches!(parsed, Parsed::Fault(_)) && self.bytes == 0 {
+            self.glimpse(window);
         }
         self.table.give_back(table);
         Ok(parsed)
@@ -215,8 +191,8 @@ impl Head {
         self.framing = Framing::None;
         self.http_1_0 = request.version == Some(0);
         self.expects_continue = false;
-        (self.if_none_match, self.accept_encoding) = (None, None);
-        (self.origin, self.request_id) = (None, None);
+        (self.if_match, self.if_none_match) = (Lines::Absent, Lines::Absent);
+        (self.accept_encoding, self.origin, self.request_id) = (None, None, None);
         self.headers.clear();
         let mut fault = Ok(());
         match Method::parse(request.method.unwrap_or_default().as_bytes()) {
@@ -237,6 +213,11 @@ impl Head {
         fault?;
         if seen.hosts > 1 || (seen.hosts == 0 && !self.http_1_0) {
             return Err(HeadFault::BadHost);
+        }
+        if seen.codings.are_there() {
+            let alone = self.framing == Framing::None && !self.http_1_0;
+            seen.codings.end_in_chunked(alone)?;
+            self.framing = Framing::Chunked;
         }
         // RFC 9112 9.3: close wins over keep-alive, which HTTP/1.0 needs to stay open.
         self.close = seen.close || (self.http_1_0 && !seen.keep_alive);
@@ -264,20 +245,23 @@ impl Head {
         } else {
             let rest = strip_scheme(target).ok_or(HeadFault::BadTarget)?;
             let authority = rest.find(['/', '?']).unwrap_or(rest.len());
-            if !valid_host(&rest.as_bytes()[..authority]) || authority == 0 {
+            if Authority::parse(&rest.as_bytes()[..authority]).is_none() {
                 return Err(HeadFault::BadTarget);
             }
             &rest[authority..]
-        };
-        if local.bytes().any(|byte| byte == b'#' || !byte.is_ascii_graphic()) {
-            return Err(HeadFault::BadTarget);
         }
-        let (path, query) = match local.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (local, None),
+        .as_bytes();
+        let in_path = |byte: &&u8| PATH_BYTES[usize::from(**byte)];
+        let (path, query) = local.split_at(local.iter().take_while(in_path).count());
+        let query = match query {
+            [] => None,
+            [b'?', query @ ..] if query.iter().all(|byte| *byte == b'?' || in_path(&byte)) => {
+                Some(query)
+            }
+            _ => return Err(HeadFault::BadTarget),
         };
-        self.path = Span::within(input, path.as_bytes());
-        self.query = query.map(|query| Span::within(input, query.as_bytes()));
+        self.path = Span::within(input, path);
+        self.query = query.map(|query| Span::within(input, query));
         Ok(())
     }
 
@@ -292,7 +276,7 @@ impl Head {
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
                 seen.hosts += 1;
-                if !valid_host(header.value) {
+                if Authority::parse(header.value).is_none() {
                     return Err(HeadFault::BadHost);
                 }
             }
@@ -302,16 +286,16 @@ impl Head {
                 }
                 self.expects_continue = !self.http_1_0;
             }
-            6 if name.eq_ignore_ascii_case("origin") => self.origin = Some(value),
+            6 if name.eq_ignore_ascii_case("origin") => {
+                self.origin = Some(only(self.origin, value));
+            }
+            8 if name.eq_ignore_ascii_case("if-match") => self.if_match = self.if_match.and(value),
             10 if name.eq_ignore_ascii_case("connection") => seen.note_connection(header.value),
             12 if name.eq_ignore_ascii_case("x-request-id") => self.request_id = Some(value),
             13 if name.eq_ignore_ascii_case("if-none-match") => {
-                self.if_none_match = Some(only(self.if_none_match, value));
+                self.if_none_match = self.if_none_match.and(value);
             }
             14 if name.eq_ignore_ascii_case("content-length") => {
-                if self.framing == Framing::Chunked {
-                    return Err(HeadFault::BadTransferEncoding);
-                }
                 if self.framing != Framing::None {
                     return Err(HeadFault::BadLength);
                 }
@@ -321,11 +305,7 @@ impl Head {
                 self.accept_encoding = Some(only(self.accept_encoding, value));
             }
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
-                let alone = self.framing == Framing::None && !self.http_1_0;
-                if !alone || !header.value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(HeadFault::BadTransferEncoding);
-                }
-                self.framing = Framing::Chunked;
+                seen.codings.note(header.value)?;
             }
             _ => {}
         }
@@ -333,10 +313,22 @@ impl Head {
     }
 }
 
+/// What may stand in a path: visible ASCII but what ends it.
+const PATH_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        table[byte as usize] = !matches!(byte, b'?' | b'#');
+        byte += 1;
+    }
+    table
+};
+
 /// What is learned over several header lines.
 #[derive(Default)]
 struct Seen {
     hosts: usize,
+    codings: Codings,
     close: bool,
     keep_alive: bool,
 }
@@ -372,19 +364,10 @@ fn strip_scheme(target: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")).then_some(rest)
 }
 
-/// The value, or an empty one for a header that came on several lines: those would have to be
-/// joined, and an empty `If-None-Match` or `Accept-Encoding` is answered in full and uncompressed,
-/// which is always right.
+/// The value, or an empty one for a header that came on several lines: an empty `Accept-Encoding`
+/// is answered uncompressed, which is always right, and an empty `Origin` is never allowed.
 fn only(held: Option<Span>, value: Span) -> Span {
     if held.is_some() { Span::default() } else { value }
-}
-
-/// Characters that may stand in `uri-host [":" port]`; an empty Host is allowed (RFC 9112 3.2).
-fn valid_host(value: &[u8]) -> bool {
-    value.iter().all(|byte| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'.' | b'-' | b':' | b'[' | b']' | b'_' | b'%')
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which variant a client takes, and whether it has it already.
+//! Which variant a client takes.
 //!
 //! Pure functions on header bytes, run by the edge for every prepared answer. Must never allocate
 //! or panic, whatever the bytes are; the time is linear in a head that is bounded before it gets
@@ -100,38 +100,8 @@ fn qvalue(digits: &[u8]) -> Option<Weight> {
     (value <= 1_000).then_some(value)
 }
 
-/// Whether `If-None-Match` names `etag` (which is written with its quotes), by weak comparison (RFC
-/// 9110 13.1.2). A list that stops being well-formed counts up to there.
-pub fn none_match_hits(if_none_match: &[u8], etag: &[u8]) -> bool {
-    if if_none_match == etag {
-        return true;
-    }
-    let mut rest = trimmed(if_none_match);
-    if rest == b"*" {
-        return true;
-    }
-    while !rest.is_empty() {
-        // Empty elements of a list are passed over (RFC 9110 5.6.1.2).
-        if let [b',' | b' ' | b'\t', after @ ..] = rest {
-            rest = after;
-            continue;
-        }
-        let opaque = rest.strip_prefix(b"W/").unwrap_or(rest);
-        let Some(inner) = opaque.strip_prefix(b"\"") else { return false };
-        let Some(length) = memchr::memchr(b'"', inner) else { return false };
-        if &opaque[..length + 2] == etag {
-            return true;
-        }
-        rest = trimmed(&opaque[length + 2..]);
-        if !rest.is_empty() && rest[0] != b',' {
-            return false;
-        }
-    }
-    false
-}
-
 /// Without blanks and tabs at either end.
-fn trimmed(mut bytes: &[u8]) -> &[u8] {
+pub(super) fn trimmed(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
     }

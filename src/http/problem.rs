@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::conditional::PreconditionFailed;
+use super::head::HeadFault;
 use super::prepared::reason;
 
 /// One field that failed validation.
@@ -37,6 +39,19 @@ struct Document<'a> {
     detail: &'a str,
     #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
     errors: &'a [FieldError],
+}
+
+impl From<PreconditionFailed> for Problem {
+    fn from(_: PreconditionFailed) -> Self {
+        Self::precondition_failed()
+    }
+}
+
+impl From<HeadFault> for Problem {
+    fn from(fault: HeadFault) -> Self {
+        let (status, code, detail) = fault.told();
+        Self::new(status, code, detail)
+    }
 }
 
 impl Problem {
@@ -85,19 +100,11 @@ impl Problem {
         Self::new(500, "internal_error", "The service failed; the log has the cause.")
     }
 
-    /// The stable code of a fault of the HTTP layer itself.
-    pub(super) fn of_status(status: u16, detail: &'static str) -> Self {
-        let code = match status {
-            408 => "request_timeout",
-            413 => "body_too_large",
-            414 => "target_too_long",
-            417 => "expectation_failed",
-            431 => "head_too_large",
-            501 => "method_not_implemented",
-            505 => "http_version_not_supported",
-            _ => "malformed_request",
-        };
-        Self::new(status, code, detail)
+    /// 412: what `If-Match` or `If-None-Match` expects is not what there is.
+    pub fn precondition_failed() -> Self {
+        let detail =
+            "What is there is not what If-Match or If-None-Match expects; nothing was done.";
+        Self::new(412, "precondition_failed", detail)
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {

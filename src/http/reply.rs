@@ -46,6 +46,7 @@ pub struct Reply<'a> {
     pub(super) connection: ConnectionLine,
     /// Asked when the answer is sent, since a handler may have waited for long.
     pub(super) draining: &'a AtomicBool,
+    /// With which every answer of the service begins.
     pub(super) extra_lines: Option<Arc<[u8]>>,
     /// Status of what was sent; 0 until then.
     pub(super) status: u16,
@@ -153,11 +154,6 @@ impl<'a> Reply<'a> {
         self.kind = kind;
     }
 
-    /// Header lines, each with its line end, that whatever is sent carries too (CORS).
-    pub fn also(&mut self, lines: Arc<[u8]>) {
-        self.extra_lines = Some(lines);
-    }
-
     /// Closes the connection after this response.
     pub fn close(&mut self) {
         self.connection = ConnectionLine::Close;
@@ -187,7 +183,7 @@ impl<'a> Reply<'a> {
 
     fn describe(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
         self.begin(status);
-        if status != 204 {
+        if !matches!(status, 204 | 304) {
             self.line("Content-Type", content_type.as_bytes());
         }
         for (name, value) in headers {

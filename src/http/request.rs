@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use super::authority::is_unreserved;
+use super::conditional::Preconditions;
 use super::head::{Head, Span};
 
 /// Methods that are recognised; any other token is answered 501.
@@ -91,14 +93,20 @@ impl<'a> Request<'a> {
         self.head.path.of(self.bytes)
     }
 
+    /// The path with every letter as itself: percent-encoded characters that are not reserved are
+    /// decoded, nothing else is (RFC 3986 6.2.2.2). `None` for a path without a percent sign.
+    pub fn normal_path(&self) -> Option<Vec<u8>> {
+        self.path().contains(&b'%').then(|| normal(self.path()))
+    }
+
     /// The query as sent, without the question mark.
     pub fn query(&self) -> Option<&'a [u8]> {
         self.part(self.head.query)
     }
 
-    /// `If-None-Match`; empty if it came on several lines.
-    pub fn if_none_match(&self) -> Option<&'a [u8]> {
-        self.part(self.head.if_none_match)
+    /// `If-Match` and `If-None-Match`.
+    pub fn preconditions(&self) -> Preconditions<'a> {
+        Preconditions::of(self.head, self.bytes)
     }
 
     /// `Accept-Encoding`; empty if it came on several lines.
@@ -180,6 +188,28 @@ impl<'a> Request<'a> {
     }
 }
 
+fn normal(path: &[u8]) -> Vec<u8> {
+    let mut normal = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let [first, tail @ ..] = rest {
+        let escaped = match rest {
+            [b'%', high, low, ..] => {
+                decoded_escape(*high, *low).filter(|byte| is_unreserved(*byte))
+            }
+            _ => None,
+        };
+        normal.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &rest[3..] } else { tail };
+    }
+    normal
+}
+
+/// The byte that `%` and these two digits stand for.
+pub fn decoded_escape(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|value| value as u8);
+    digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low)
+}
+
 /// An address as proxies write it: bare, with a port, or an IPv6 address in brackets.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
@@ -215,6 +245,20 @@ mod tests {
         let trusted: Vec<IpAddr> = trusted.iter().map(|t| t.parse().unwrap()).collect();
         let request = Request::new(text.as_bytes(), &head, b"", peer, &trusted);
         request.client_address().map(|address| address.to_string())
+    }
+
+    #[test]
+    fn letters_of_a_path_are_decoded_and_nothing_else() {
+        for (path, expected) in [
+            ("/a", "/a"),
+            ("/%61%7e%2D%2e%5F%39%5a", "/a~-._9Z"),
+            ("/%2F%3a%25%20%00%7F%e9%41", "/%2F%3a%25%20%00%7F%e9A"),
+            ("/%%61%6", "/%a%6"),
+            ("/%6g%", "/%6g%"),
+            ("/%2561", "/%2561"),
+        ] {
+            assert_eq!(String::from_utf8(normal(path.as_bytes())).unwrap(), expected, "{path}");
+        }
     }
 
     #[test]

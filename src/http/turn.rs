@@ -31,10 +31,10 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// What is known of the request whose body is arriving.
-    pub fn about(&self) -> About {
+    /// What is known of the request that is arriving, `carry` being what has come of its head.
+    pub fn about(&self, carry: &[u8]) -> About {
         match self {
-            Self::Head => About::default(),
+            Self::Head => About::of_begun(carry),
             Self::Body(inbound) => inbound.about.clone(),
         }
     }
@@ -45,13 +45,22 @@ impl Stage {
 pub struct About {
     /// It was HEAD: its refusal has no body either.
     head_only: bool,
+    origin: Option<Box<[u8]>>,
     own_request_id: Option<Box<[u8]>>,
 }
 
 impl About {
     fn of(head: &Head, bytes: &[u8]) -> Self {
+        let origin = head.origin.map(|span| Box::from(span.of(bytes)));
         let own_request_id = head.own_request_id(bytes).map(Box::from);
-        Self { head_only: head.method == Method::Head, own_request_id }
+        Self { head_only: head.method == Method::Head, origin, own_request_id }
+    }
+
+    /// Of a head of which only this has arrived.
+    fn of_begun(bytes: &[u8]) -> Self {
+        let mut head = Head::default();
+        head.glimpse(bytes);
+        Self::of(&head, bytes)
     }
 }
 
@@ -140,7 +149,7 @@ impl<S: Serve> Exchange<'_, S> {
             Parsed::Partial => return Step::End(Turn::NeedInput),
             Parsed::Fault(fault) => {
                 let about = About::of(head, arrived);
-                return self.refuse(scratch, &about, fault.status(), fault.detail());
+                return self.refuse(scratch, &about, &fault.into());
             }
             Parsed::Complete => {}
         }
@@ -155,7 +164,7 @@ impl<S: Serve> Exchange<'_, S> {
             }
             Framing::Length(length) if length > settings.body_bytes_max as u64 => {
                 let about = About::of(head, &input[head_start..body_start]);
-                return self.refuse(scratch, &about, 413, "The request body is too large.");
+                return self.refuse(scratch, &about, &too_large());
             }
             Framing::Length(length) => {
                 let length = length as usize;
@@ -200,12 +209,12 @@ impl<S: Serve> Exchange<'_, S> {
                         complete
                     }
                     Err(ChunkFault::TooLarge) => {
-                        let detail = "The request body is too large.";
-                        return self.refuse(scratch, &inbound.about, 413, detail);
+                        return self.refuse(scratch, &inbound.about, &too_large());
                     }
                     Err(ChunkFault::Malformed) => {
                         let detail = "The chunked request body is malformed.";
-                        return self.refuse(scratch, &inbound.about, 400, detail);
+                        let problem = Problem::new(400, "malformed_request", detail);
+                        return self.refuse(scratch, &inbound.about, &problem);
                     }
                 }
             }
@@ -246,6 +255,7 @@ impl<S: Serve> Exchange<'_, S> {
         stats.begin();
         let begun_ns = self.shared.slots.now_ns();
         let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
+        let service = &self.shared.service;
         let mut reply = Reply {
             out,
             body: made,
@@ -259,18 +269,16 @@ impl<S: Serve> Exchange<'_, S> {
                 (false, false) => ConnectionLine::Silent,
             },
             draining: self.shared.draining(),
-            extra_lines: None,
+            extra_lines: service.lines_for(request.origin()),
             status: 0,
             kind: 0,
         };
-        let service = &self.shared.service;
         let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut reply)));
         if handled.is_err() || reply.status == 0 {
             stats.handler_panics.increment();
             reply.out.truncate(before);
             *reply.owned = None;
             reply.status = 0;
-            reply.extra_lines = None;
             reply.close();
             let problem = Problem::internal();
             let id = reply.problem(&problem);
@@ -290,13 +298,7 @@ impl<S: Serve> Exchange<'_, S> {
 
     /// Answers a fault of the protocol and ends the connection, whose framing can no longer be
     /// trusted.
-    pub fn refuse(
-        &mut self,
-        scratch: &mut Scratch,
-        about: &About,
-        status: u16,
-        detail: &'static str,
-    ) -> Step {
+    pub fn refuse(&mut self, scratch: &mut Scratch, about: &About, problem: &Problem) -> Step {
         // Behind bytes that were not understood anything may stand.
         scratch.holds_body = true;
         let mut reply = Reply {
@@ -308,12 +310,12 @@ impl<S: Serve> Exchange<'_, S> {
             head_only: about.head_only,
             connection: ConnectionLine::Close,
             draining: self.shared.draining(),
-            extra_lines: None,
+            extra_lines: self.shared.service.lines_for(about.origin.as_deref()),
             status: 0,
             kind: 0,
         };
-        let problem = Problem::of_status(status, detail);
-        let id = reply.problem(&problem);
+        let id = reply.problem(problem);
+        let (status, detail) = (problem.status, &*problem.detail);
         let lines = &self.shared.stats.refusal_lines;
         if lines.admit(status, problem.code, self.shared.slots.now_ms()) {
             tracing::info!(request_id = id, status, detail, "request refused");
@@ -323,6 +325,10 @@ impl<S: Serve> Exchange<'_, S> {
         self.answered += 1;
         Step::End(Turn::Close { rude: true })
     }
+}
+
+fn too_large() -> Problem {
+    Problem::new(413, "body_too_large", "The request body is too large.")
 }
 
 /// Where an answer goes.

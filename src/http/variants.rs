@@ -5,7 +5,8 @@
 //! allocating, formatting, locking or compressing.
 
 use super::coding::{brotli, content_tag, gzip};
-use super::negotiate::{Coding, none_match_hits, preferred_coding};
+use super::conditional::{PreconditionFailed, Preconditions, Verdict};
+use super::negotiate::{Coding, preferred_coding};
 use super::prepared::Prepared;
 use super::reply::JSON;
 
@@ -94,20 +95,21 @@ impl Variants {
         }
     }
 
-    /// The answer to a GET or (without its body) HEAD with these header values: the variant that
-    /// the client prefers, or 304 if it names that variant's tag. Never blocks or allocates.
+    /// The answer to a GET or (without its body) HEAD: the variant that the client prefers, or 304
+    /// where it has that one. Never blocks or allocates.
     ///
-    /// A header that came on several lines is passed joined with commas.
+    /// # Errors
+    /// [`PreconditionFailed`], of that variant.
     pub fn select(
         &self,
         accept_encoding: Option<&[u8]>,
-        if_none_match: Option<&[u8]>,
-    ) -> &Prepared {
+        preconditions: Preconditions<'_>,
+    ) -> Result<&Prepared, PreconditionFailed> {
         let variant = self.variant(preferred_coding(accept_encoding));
-        match if_none_match {
-            Some(list) if none_match_hits(list, variant.etag.as_bytes()) => &variant.not_modified,
-            _ => &variant.full,
-        }
+        Ok(match preconditions.judge(Some(variant.etag.as_bytes()))? {
+            Verdict::Full => &variant.full,
+            Verdict::NotModified => &variant.not_modified,
+        })
     }
 
     /// The tag of what is sent to who prefers `coding`, with its quotes.

@@ -18,6 +18,10 @@ fn headers(prepared: &Prepared) -> &str {
     std::str::from_utf8(prepared.headers()).unwrap()
 }
 
+fn select<'v>(variants: &'v Variants, accept: &str, given: Preconditions<'_>) -> &'v Prepared {
+    variants.select(Some(accept.as_bytes()), given).unwrap()
+}
+
 fn decoded(coding: Coding, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     match coding {
@@ -37,7 +41,7 @@ fn every_variant_decodes_and_has_its_304() {
     let json = body();
     let current = Variants::new(&json, &MANNER, Some(DATE));
     for (coding, accept) in CODINGS {
-        let full = current.select(Some(accept.as_bytes()), Some(b"\"other\""));
+        let full = select(&current, accept, Preconditions::if_none_match(b"\"other\""));
         assert_eq!(decoded(coding, full.body()), json, "{accept}");
         let encoding = format!("Content-Encoding: {accept}\r\n");
         assert_eq!(headers(full).contains(&encoding), coding != Coding::Identity);
@@ -45,7 +49,7 @@ fn every_variant_decodes_and_has_its_304() {
 
         let etag = current.etag(coding).to_owned();
         assert!(headers(full).contains(&format!("ETag: {etag}\r\n")));
-        let unchanged = current.select(Some(accept.as_bytes()), Some(etag.as_bytes()));
+        let unchanged = select(&current, accept, Preconditions::if_none_match(etag.as_bytes()));
         assert_eq!(unchanged.status_line(), b"HTTP/1.1 304 Not Modified\r\n");
         assert_eq!(
             headers(unchanged),
@@ -57,7 +61,7 @@ fn every_variant_decodes_and_has_its_304() {
         assert!(unchanged.body().is_empty());
         // Another variant's tag does not count.
         for (other, other_accept) in CODINGS {
-            let hit = current.select(Some(other_accept.as_bytes()), Some(etag.as_bytes()));
+            let hit = select(&current, other_accept, Preconditions::if_none_match(etag.as_bytes()));
             assert_eq!(hit.body().is_empty(), other == coding, "{accept} {other_accept}");
         }
     }
@@ -67,7 +71,7 @@ fn every_variant_decodes_and_has_its_304() {
 fn a_small_body_is_not_compressed() {
     let small = Variants::new(b"{}", &MANNER, None);
     for (coding, accept) in CODINGS {
-        let answer = small.select(Some(accept.as_bytes()), None);
+        let answer = select(&small, accept, Preconditions::NONE);
         assert_eq!(answer.body(), b"{}");
         assert!(!headers(answer).contains("Content-Encoding") && !headers(answer).contains("Date"));
         assert_eq!(small.etag(coding), small.etag(Coding::Identity));
@@ -82,9 +86,9 @@ fn another_date_changes_nothing_else() {
     let later = DATE.replace("37", "38");
     let new = old.redated(&MANNER, &later);
     for (_, accept) in CODINGS {
-        for tags in [None, Some(&b"*"[..])] {
+        for tags in [Preconditions::NONE, Preconditions::if_none_match(b"*")] {
             let of = |variants: &Variants| {
-                let answer = variants.select(Some(accept.as_bytes()), tags);
+                let answer = select(variants, accept, tags);
                 (headers(answer).to_owned(), answer.body().to_vec())
             };
             let (before, after) = (of(&old), of(&new));

@@ -86,9 +86,9 @@ fn date_text(date: &[u8; 29]) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Prepared;
     use crate::http::coding::ETAG_HASH_BYTES;
     use crate::http::negotiate::Coding;
+    use crate::http::{Preconditions, Prepared};
 
     const NOW_MS: i64 = 784_111_777_000;
     const BODY: &[u8] = br#"{"index1_price":24321.88,"signals":[],"sectors":[]}"#;
@@ -114,7 +114,7 @@ mod tests {
     fn a_response_is_complete() {
         let slot = published(BODY);
         let current = slot.load();
-        let prepared = current.as_ref().unwrap().select(None, None);
+        let prepared = current.as_ref().unwrap().select(None, Preconditions::NONE).unwrap();
         assert_eq!(prepared.status_line(), b"HTTP/1.1 200 OK\r\n");
         let etag = current.as_ref().unwrap().etag(Coding::Identity);
         assert_eq!(etag.len(), 2 + 2 * ETAG_HASH_BYTES);
@@ -139,12 +139,14 @@ mod tests {
         slot.refresh_date(NOW_MS + 1_000);
         let after = slot.load_full();
         for accept in [&b"br"[..], b"gzip", b"identity"] {
-            let (old, new) = (before.select(Some(accept), None), after.select(Some(accept), None));
-            assert_eq!(old.body(), new.body());
-            assert_eq!(headers(old).replace("08:49:37", "08:49:38"), headers(new));
-            let (old, new) =
-                (before.select(Some(accept), Some(b"*")), after.select(Some(accept), Some(b"*")));
-            assert_eq!(headers(old).replace("08:49:37", "08:49:38"), headers(new));
+            for tags in [Preconditions::NONE, Preconditions::if_none_match(b"*")] {
+                let of = |published: &Arc<Variants>| {
+                    let answer = published.select(Some(accept), tags).unwrap();
+                    (headers(answer), answer.body().to_vec())
+                };
+                let ((old, old_body), (new, new_body)) = (of(&before), of(&after));
+                assert_eq!((old.replace("08:49:37", "08:49:38"), old_body), (new, new_body));
+            }
         }
     }
 
@@ -154,7 +156,7 @@ mod tests {
         let first = slot.load_full();
         slot.publish(BODY.to_vec(), NOW_MS + 5_000);
         let same = slot.load_full();
-        assert!(headers(same.select(None, None)).contains("08:49:42"));
+        assert!(headers(same.select(None, Preconditions::NONE).unwrap()).contains("08:49:42"));
         slot.publish(b"{}".to_vec(), NOW_MS + 6_000);
         let changed = slot.load_full();
         for coding in [Coding::Br, Coding::Gzip, Coding::Identity] {

@@ -11,6 +11,9 @@ pub enum StoreError {
     /// A bound on what one user may keep.
     #[error("at most {limit} {what} per user")]
     TooMany { what: &'static str, limit: usize },
+    /// A change expects the record in another state; nothing was done.
+    #[error("the record is not in the state that the change expects")]
+    NotAsExpected,
     #[error("too much is waiting for the store")]
     Busy,
     /// A write that was given up may still happen.

@@ -36,19 +36,19 @@ fn refused<T>(result: Result<T, StoreError>) {
 fn a_full_disk_refuses_writes_goes_on_reading_and_is_noticed_when_it_has_room_again() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
-    store.add_entry(id, note(10), 1).unwrap();
+    store.add_entry(id, note(10), 1, None).unwrap();
     on_writer(&store, |file| {
         let pages: i64 = file.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
         file.pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(())).unwrap();
     });
     assert_eq!(state(&store), "ok");
-    refused(store.add_entry(id, note(100_000), 2));
+    refused(store.add_entry(id, note(100_000), 2, None));
     let health = store.health();
     assert_eq!(health.state, "full");
     assert!(health.cause.contains("full") && health.refused == 1, "{health:?}");
     assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1, "nothing of it was kept");
     // A write that has nothing to change does not show that there is room.
-    assert!(!store.delete_entry(id, 999).unwrap());
+    assert!(!store.delete_entry(id, 999, Expected::default()).unwrap());
     assert_eq!(state(&store), "full");
     on_writer(&store, |file| {
         file.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(())).unwrap();
@@ -56,7 +56,7 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_is_noticed_when_it_has_room_ag
     assert_eq!(state(&store), "full", "no write has shown it yet");
     store.probe();
     assert_eq!((state(&store), store.health().cause.as_str()), ("ok", ""));
-    store.add_entry(id, note(100_000), 3).unwrap();
+    store.add_entry(id, note(100_000), 3, None).unwrap();
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn one_write_that_finds_the_disk_full_does_not_take_the_others_with_it() {
         let writers: Vec<_> = (0..16)
             .map(|n| {
                 scope.spawn(move || {
-                    store.add_entry(id, note(if n % 4 == 0 { 90_000 } else { 5 }), n)
+                    store.add_entry(id, note(if n % 4 == 0 { 90_000 } else { 5 }), n, None)
                 })
             })
             .collect();
@@ -91,12 +91,12 @@ fn a_read_only_file_refuses_writes_and_is_opened_again() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     on_writer(&store, |file| file.pragma_update(None, "query_only", true).unwrap());
-    refused(store.add_entry(id, note(1), 1));
+    refused(store.add_entry(id, note(1), 1, None));
     assert_eq!(state(&store), "read_only");
     assert!(store.user_by_id(id).unwrap().is_some());
     store.probe();
     assert_eq!(state(&store), "ok");
-    store.add_entry(id, note(1), 2).unwrap();
+    store.add_entry(id, note(1), 2, None).unwrap();
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn damage(path: &Path, page: u64) {
 fn a_damaged_page_stops_writes_and_is_never_repaired_by_making_anew() {
     let (dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
-    store.add_entry(id, note(10), 1).unwrap();
+    store.add_entry(id, note(10), 1, None).unwrap();
     drop(store);
     let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'journal'";
     let page: i64 = Connection::open(&path).unwrap().query_row(root, [], |row| row.get(0)).unwrap();
@@ -132,7 +132,7 @@ fn a_damaged_page_stops_writes_and_is_never_repaired_by_making_anew() {
     assert!(store.user_by_id(id).unwrap().is_some(), "what can be read is served");
     refused(store.entries(id, None, 10));
     assert_eq!(state(&store), "corrupt");
-    refused(store.add_entry(id, note(1), 2));
+    refused(store.add_entry(id, note(1), 2, None));
     refused(store.revoke_token("one", 5));
     store.probe();
     assert_eq!(state(&store), "corrupt");
@@ -190,14 +190,14 @@ fn a_file_that_was_moved_away_takes_no_writes_until_it_is_back() {
     fs::rename(&path, &away).unwrap();
     store.probe();
     assert_eq!(state(&store), UNAVAILABLE);
-    refused(store.add_entry(id, note(1), 1));
+    refused(store.add_entry(id, note(1), 1, None));
     assert!(!path.exists(), "no empty one is made in its place");
     fs::write(&path, "").unwrap();
-    refused(store.add_entry(id, note(1), 1));
+    refused(store.add_entry(id, note(1), 1, None));
     fs::rename(&away, &path).unwrap();
     store.probe();
     assert_eq!(state(&store), "ok");
-    store.add_entry(id, note(1), 1).unwrap();
+    store.add_entry(id, note(1), 1, None).unwrap();
     drop(store);
     let store = SqliteStore::open(&path, 1, &clock()).unwrap();
     assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1);
@@ -207,7 +207,7 @@ fn a_file_that_was_moved_away_takes_no_writes_until_it_is_back() {
 fn a_row_no_program_of_ours_wrote_is_said_to_be_damaged() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
-    let entry = store.add_entry(id, note(1), 1).unwrap();
+    let entry = store.add_entry(id, note(1), 1, None).unwrap();
     let other = Connection::open(&path).unwrap();
     for (column, value) in [("price", "ten"), ("traded_on", "today"), ("tags", "{")] {
         let sql = format!("UPDATE journal SET {column} = '{value}'");

@@ -8,8 +8,8 @@ use super::columns::{
 };
 use super::condition::Failure;
 use super::{
-    AccountId, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, Side,
-    StoreError,
+    AccountId, Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage,
+    JournalSize, Side, StoreError,
 };
 use crate::base::json;
 
@@ -40,7 +40,12 @@ pub(super) fn add(
     id: AccountId,
     fields: JournalFields,
     now_ms: i64,
+    seen: Option<&ExpectedPage>,
 ) -> Result<JournalEntry, Failure> {
+    if let Some(ExpectedPage { after, limit, expected }) = seen {
+        let now = page(connection, id, *after, *limit)?;
+        expected.compare(|| now.revision())?;
+    }
     let bytes = text_bytes(&fields) as i64;
     let count = [id.0, ENTRIES_MAX as i64, bytes, TEXT_BYTES_MAX as i64];
     if run(connection, COUNT_ENTRY, count)? == 0 {
@@ -142,7 +147,11 @@ pub(super) fn replace(
     entry_id: i64,
     fields: JournalFields,
     now_ms: i64,
+    expected: &Expected,
 ) -> Result<Option<JournalEntry>, Failure> {
+    if !is_there(connection, id, entry_id, expected)? {
+        return Ok(None);
+    }
     let before = first(connection, ENTRY_BYTES, [id.0, entry_id], |row| Ok(row.get::<_, i64>(0)?))?;
     let Some(before) = before else { return Ok(None) };
     let grown = text_bytes(&fields) as i64 - before;
@@ -183,10 +192,30 @@ pub(super) fn delete(
     connection: &Connection,
     id: AccountId,
     entry_id: i64,
+    expected: &Expected,
 ) -> Result<bool, Failure> {
+    if !is_there(connection, id, entry_id, expected)? {
+        return Ok(false);
+    }
     let bytes = first(connection, DELETE_ENTRY, [id.0, entry_id], |row| Ok(row.get::<_, i64>(0)?))?;
     let Some(bytes) = bytes else { return Ok(false) };
     run(connection, UNCOUNT_ENTRY, [id.0, bytes])?;
+    Ok(true)
+}
+
+/// Whether there is such an entry, in the state that is expected. It is read only if a state is.
+fn is_there(
+    connection: &Connection,
+    id: AccountId,
+    entry_id: i64,
+    expected: &Expected,
+) -> Result<bool, Failure> {
+    if expected.is_any() {
+        // The change itself tells.
+        return Ok(true);
+    }
+    let Some(now) = one(connection, id, entry_id)? else { return Ok(false) };
+    expected.compare(|| now.revision())?;
     Ok(true)
 }
 

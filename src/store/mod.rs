@@ -11,6 +11,7 @@ mod closes;
 mod columns;
 mod condition;
 mod error;
+mod expected;
 mod file;
 mod journal;
 pub mod people;
@@ -27,6 +28,7 @@ mod writer;
 
 pub use backups::BackupRecord;
 pub use error::StoreError;
+pub use expected::{Expected, ExpectedPage, Revision, States};
 pub use file::OpenError;
 pub use rows::{
     AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
@@ -129,11 +131,15 @@ pub trait Store: Send + Sync {
 
     // The journal.
 
+    // Changes compare what they expect in their own transaction: [`StoreError::NotAsExpected`].
+
+    /// `page` is what the writer has seen of the journal, where that matters.
     fn add_entry(
         &self,
         id: AccountId,
         fields: JournalFields,
         now_ms: i64,
+        page: Option<ExpectedPage>,
     ) -> Result<JournalEntry, StoreError>;
     /// A page, newest trading date first, then newest entry. Ends before `limit` where the entries
     /// are long.
@@ -153,8 +159,14 @@ pub trait Store: Send + Sync {
         entry: i64,
         fields: JournalFields,
         now_ms: i64,
+        expected: Expected,
     ) -> Result<Option<JournalEntry>, StoreError>;
-    fn delete_entry(&self, id: AccountId, entry: i64) -> Result<bool, StoreError>;
+    fn delete_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        expected: Expected,
+    ) -> Result<bool, StoreError>;
 
     // Its own state.
 

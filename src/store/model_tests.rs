@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
 use super::*;
+use crate::store::{Revision, States};
 
 /// What one user has.
 #[derive(Default)]
@@ -13,6 +14,8 @@ struct Model {
     portfolio: BTreeMap<Broker, (i64, Vec<Holding>, Vec<Position>)>,
     points: BTreeMap<Date, DayPoint>,
     journal: Vec<JournalEntry>,
+    /// Of each entry as it was added.
+    seen: BTreeMap<i64, Revision>,
 }
 
 #[derive(Clone, Debug)]
@@ -28,14 +31,17 @@ enum Step {
         day: i8,
         text: String,
     },
-    /// The entry, counted among all that were ever added, whoever's.
+    /// The entry, counted among all that were ever added, whoever's; only as it was added, or in
+    /// any state.
     Replace {
         nth: usize,
         day: i8,
         text: String,
+        as_added: bool,
     },
     Delete {
         nth: usize,
+        as_added: bool,
     },
 }
 
@@ -48,9 +54,10 @@ fn step() -> impl Strategy<Value = (bool, Step)> {
         4 => sync,
         1 => proptest::strategy::Just(Step::DeletePortfolio),
         4 => (0..4i8, ".{0,12}").prop_map(|(day, text)| Step::Add { day, text }),
-        2 => (0..12usize, 0..4i8, ".{0,12}")
-            .prop_map(|(nth, day, text)| Step::Replace { nth, day, text }),
-        2 => (0..12usize).prop_map(|nth| Step::Delete { nth }),
+        3 => (0..12usize, 0..4i8, ".{0,12}", any::<bool>())
+            .prop_map(|(nth, day, text, as_added)| Step::Replace { nth, day, text, as_added }),
+        2 => (0..12usize, any::<bool>())
+            .prop_map(|(nth, as_added)| Step::Delete { nth, as_added }),
     ];
     (any::<bool>(), step)
 }
@@ -106,32 +113,8 @@ impl Model {
         added: &mut Vec<i64>,
     ) {
         match step {
-            Step::Sync { broker, holdings, positions, day: number } => {
-                let ticker = |n: &u8| format!("T{n}");
-                let synced = Synced {
-                    holdings: holdings
-                        .iter()
-                        .map(|n| holding(broker, &ticker(n), &format!("{n}.50")))
-                        .collect(),
-                    positions: positions
-                        .iter()
-                        .map(|n| position(broker, PositionKind::Net, &ticker(n)))
-                        .collect(),
-                    simulated: false,
-                };
-                let expected = self.portfolio();
-                let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
-                let told = derived(made.clone());
-                let answer = told.clone();
-                let derive: Derive = Box::new(move |before, _| {
-                    assert_eq!(before.portfolio, expected);
-                    answer
-                });
-                let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
-                let done = store.replace_portfolio(id, broker, now_ms, synced, derive);
-                assert_eq!(done, Ok(told));
-                self.portfolio.insert(broker, rows);
-                self.points.insert(made.date, made);
+            Step::Sync { broker, holdings, positions, day } => {
+                self.sync(store, id, (broker, &holdings, &positions), day, now_ms);
             }
             Step::DeletePortfolio => {
                 let had = self.portfolio();
@@ -143,29 +126,80 @@ impl Model {
                 self.points.clear();
             }
             Step::Add { day, text } => {
-                let entry = store.add_entry(id, entry_fields(day, &text), now_ms).unwrap();
+                let entry = store.add_entry(id, entry_fields(day, &text), now_ms, None).unwrap();
                 added.push(entry.id);
+                self.seen.insert(entry.id, entry.revision());
                 self.journal.push(entry);
             }
-            Step::Replace { nth, day, text } => {
+            Step::Replace { nth, day, text, as_added } => {
                 let Some(&entry_id) = added.get(nth) else { return };
                 let fields = entry_fields(day, &text);
-                let replaced = store.replace_entry(id, entry_id, fields.clone(), now_ms).unwrap();
+                let (expected, met) = self.expected(entry_id, as_added);
+                let replaced = store.replace_entry(id, entry_id, fields.clone(), now_ms, expected);
                 let mine = self.journal.iter_mut().find(|entry| entry.id == entry_id);
-                assert_eq!(replaced.is_some(), mine.is_some());
-                if let Some(entry) = mine {
+                if let Some(entry) = mine.filter(|_| met) {
                     (entry.fields, entry.updated_ms) = (fields, now_ms);
-                    assert_eq!(replaced.as_ref(), Some(&*entry));
+                    assert_eq!(replaced, Ok(Some(entry.clone())));
+                } else {
+                    assert_eq!(replaced, met.then_some(None).ok_or(StoreError::NotAsExpected));
                 }
             }
-            Step::Delete { nth } => {
+            Step::Delete { nth, as_added } => {
                 let Some(&entry_id) = added.get(nth) else { return };
+                let (expected, met) = self.expected(entry_id, as_added);
                 let had = self.journal.len();
-                self.journal.retain(|entry| entry.id != entry_id);
-                let deleted = store.delete_entry(id, entry_id).unwrap();
-                assert_eq!(deleted, self.journal.len() < had);
+                self.journal.retain(|entry| entry.id != entry_id || !met);
+                let deleted = store.delete_entry(id, entry_id, expected);
+                let gone = self.journal.len() < had;
+                assert_eq!(deleted, met.then_some(gone).ok_or(StoreError::NotAsExpected));
             }
         }
+    }
+
+    fn sync(
+        &mut self,
+        store: &SqliteStore,
+        id: AccountId,
+        (broker, holdings, positions): (Broker, &[u8], &[u8]),
+        number: i8,
+        now_ms: i64,
+    ) {
+        let ticker = |n: &u8| format!("T{n}");
+        let synced = Synced {
+            holdings: holdings
+                .iter()
+                .map(|n| holding(broker, &ticker(n), &format!("{n}.50")))
+                .collect(),
+            positions: positions
+                .iter()
+                .map(|n| position(broker, PositionKind::Net, &ticker(n)))
+                .collect(),
+            simulated: false,
+        };
+        let expected = self.portfolio();
+        let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
+        let told = derived(made.clone());
+        let answer = told.clone();
+        let derive: Derive = Box::new(move |before, _| {
+            assert_eq!(before.portfolio, expected);
+            answer
+        });
+        let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
+        let done = store.replace_portfolio(id, broker, now_ms, synced, derive);
+        assert_eq!(done, Ok(told));
+        self.portfolio.insert(broker, rows);
+        self.points.insert(made.date, made);
+    }
+
+    /// What a change expects, and whether it is so; of an entry that is not there nothing matters.
+    fn expected(&self, entry_id: i64, as_added: bool) -> (Expected, bool) {
+        let Some(added) = self.seen.get(&entry_id).filter(|_| as_added) else {
+            return (Expected::default(), true);
+        };
+        let one_of = Some(States::These(vec![added.clone()]));
+        let entry = self.journal.iter().find(|entry| entry.id == entry_id);
+        let met = entry.is_none_or(|entry| entry.revision() == *added);
+        (Expected { one_of, none_of: None }, met)
     }
 }
 

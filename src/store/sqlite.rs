@@ -16,10 +16,10 @@ use super::file::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{
-    AccountId, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, JournalCursor, JournalEntry,
-    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, Revocations,
-    Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts, closes, columns, journal,
-    portfolios,
+    AccountId, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, Expected, ExpectedPage,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
+    Portfolio, Revocations, Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts,
+    closes, columns, journal, portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
@@ -268,8 +268,11 @@ impl Store for SqliteStore {
         id: AccountId,
         fields: JournalFields,
         now_ms: i64,
+        page: Option<ExpectedPage>,
     ) -> Result<JournalEntry, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| journal::add(file, id, fields, now_ms))
+        self.write(WRITE_DEADLINE_MS, move |file| {
+            journal::add(file, id, fields, now_ms, page.as_ref())
+        })
     }
 
     fn entries(
@@ -295,12 +298,20 @@ impl Store for SqliteStore {
         entry: i64,
         fields: JournalFields,
         now_ms: i64,
+        expected: Expected,
     ) -> Result<Option<JournalEntry>, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| journal::replace(file, id, entry, fields, now_ms))
+        self.write(WRITE_DEADLINE_MS, move |file| {
+            journal::replace(file, id, entry, fields, now_ms, &expected)
+        })
     }
 
-    fn delete_entry(&self, id: AccountId, entry: i64) -> Result<bool, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| journal::delete(file, id, entry))
+    fn delete_entry(
+        &self,
+        id: AccountId,
+        entry: i64,
+        expected: Expected,
+    ) -> Result<bool, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| journal::delete(file, id, entry, &expected))
     }
 
     fn health(&self) -> StoreHealth {

@@ -144,7 +144,7 @@ fn a_user_is_created_once_changed_and_erased() {
     assert_eq!(store.change_password(id, "hash one", "x").unwrap(), None);
     assert_eq!(store.change_password(id, "hash two", "hash three").unwrap(), Some(1));
     sync(&store, id, Broker::A, 9, &["INFY"]);
-    store.add_entry(id, fields(DAY, "NSE:INFY"), 9).unwrap();
+    store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
     store.revoke_token("one", 50).unwrap();
     store.revoke_token("two", 70).unwrap();
     let gone = store.erase_user(id, 60).unwrap();
@@ -194,8 +194,8 @@ fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
     let (one, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
     let mut expected = Vec::new();
     for (day, symbol) in [(3, "C"), (1, "A"), (3, "D"), (2, "B")] {
-        let entry = store.add_entry(one, fields(date(2026, 11, day), symbol), 7).unwrap();
-        store.add_entry(other, fields(date(2026, 11, day), "not theirs"), 7).unwrap();
+        let entry = store.add_entry(one, fields(date(2026, 11, day), symbol), 7, None).unwrap();
+        store.add_entry(other, fields(date(2026, 11, day), "not theirs"), 7, None).unwrap();
         expected.push(entry);
     }
     expected.sort_by_key(|entry| std::cmp::Reverse((entry.fields.traded_on, entry.id)));
@@ -215,14 +215,23 @@ fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
     let entry = expected[0].clone();
     assert_eq!(store.entry(one, entry.id).unwrap(), Some(entry.clone()));
     assert_eq!(store.entry(other, entry.id).unwrap(), None);
-    assert_eq!(store.replace_entry(other, entry.id, fields(DAY, "X"), 9).unwrap(), None);
-    assert!(!store.delete_entry(other, entry.id).unwrap());
-    let replaced = store.replace_entry(one, entry.id, fields(DAY, "X"), 9).unwrap().unwrap();
+    assert_eq!(
+        store.replace_entry(other, entry.id, fields(DAY, "X"), 9, Expected::default()).unwrap(),
+        None
+    );
+    assert!(!store.delete_entry(other, entry.id, Expected::default()).unwrap());
+    let replaced = store
+        .replace_entry(one, entry.id, fields(DAY, "X"), 9, Expected::default())
+        .unwrap()
+        .unwrap();
     assert_eq!((replaced.created_ms, replaced.updated_ms), (7, 9));
     assert_eq!(store.entry(one, entry.id).unwrap(), Some(replaced));
-    assert!(store.delete_entry(one, entry.id).unwrap());
+    assert!(store.delete_entry(one, entry.id, Expected::default()).unwrap());
     assert_eq!(store.entries(one, None, 100).unwrap().entries.len(), 3);
-    assert_eq!(store.add_entry(AccountId(99), fields(DAY, "X"), 1), Err(StoreError::NoSuchUser));
+    assert_eq!(
+        store.add_entry(AccountId(99), fields(DAY, "X"), 1, None),
+        Err(StoreError::NoSuchUser)
+    );
 }
 
 #[test]
@@ -249,11 +258,11 @@ fn bounds_are_kept() {
             Ok(file.execute("UPDATE users SET journal_entries = ?1", [limit as i64 - 1])?)
         })
         .unwrap();
-    let last = store.add_entry(id, fields(DAY, "X"), 1).unwrap();
+    let last = store.add_entry(id, fields(DAY, "X"), 1, None).unwrap();
     let full = Err(StoreError::TooMany { what: "journal entries", limit });
-    assert_eq!(store.add_entry(id, fields(DAY, "X"), 1), full);
-    assert!(store.delete_entry(id, last.id).unwrap());
-    store.add_entry(id, fields(DAY, "X"), 1).unwrap();
+    assert_eq!(store.add_entry(id, fields(DAY, "X"), 1, None), full);
+    assert!(store.delete_entry(id, last.id, Expected::default()).unwrap());
+    store.add_entry(id, fields(DAY, "X"), 1, None).unwrap();
 }
 
 #[test]
@@ -334,7 +343,8 @@ fn many_writers_share_commits_and_every_answer_is_true() {
     let shared = &store;
     let ids: Vec<i64> = std::thread::scope(|scope| {
         let write = |n: i64| {
-            let add = move |m| shared.add_entry(id, fields(DAY, "X"), n * 100 + m).unwrap().id;
+            let add =
+                move |m| shared.add_entry(id, fields(DAY, "X"), n * 100 + m, None).unwrap().id;
             scope.spawn(move || (0..20).map(add).collect::<Vec<_>>())
         };
         let writers: Vec<_> = (0..16).map(write).collect();

@@ -70,7 +70,6 @@ fn codings_other_than_chunked_alone_are_refused() {
         "",
         "gzip",
         "identity",
-        "gzip, chunked",
         "chunked, gzip",
         "chunked, chunked",
         "chunked, identity",
@@ -79,9 +78,28 @@ fn codings_other_than_chunked_alone_are_refused() {
         "\"chunked\"",
         "chunked;q=1",
         ", chunked",
+        "gzip, chunked, chunked",
+        "gzip;, chunked",
+        "gzip chunked",
+        "gzip, , chunked",
+        "\"gzip, chunked",
     ] {
         refused_lines(&harness, &format!("Transfer-Encoding: {value}"), 400);
     }
+    // One that is not known, under a last `chunked` that tells where the body ends (RFC 9112 6.1).
+    for value in [
+        "gzip, chunked",
+        "GZIP ,\tChunked",
+        "identity, chunked",
+        "x-made-up, deflate, chunked",
+        "gzip\r\nTransfer-Encoding: chunked",
+        "a;q=\"b, chunked\", chunked",
+    ] {
+        refused_lines(&harness, &format!("Transfer-Encoding: {value}"), 501);
+    }
+    refused_lines(&harness, "Content-Length: 1\r\nTransfer-Encoding: gzip, chunked", 400);
+    refused_lines(&harness, "Transfer-Encoding: gzip, chunked\r\nContent-Length: 1", 400);
+    refused_text(&harness, "POST / HTTP/1.0\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 400);
     refused_lines(&harness, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", 400);
     refused_text(&harness, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400);
 }
@@ -144,11 +162,10 @@ fn request_lines_that_are_not_http_are_refused() {
 #[test]
 fn host_is_there_once_and_is_a_host() {
     let harness = Harness::start();
-    for host in ["", "Host: a\r\nHost: a\r\n", "Host: a b\r\n", "Host: a/b\r\n", "Host: a,b\r\n"] {
+    for host in ["", "Host: a\r\nHost: a\r\n", "Host: a b\r\n", "Host: a/b\r\n", "Host: \r\n"] {
         refused_text(&harness, &format!("GET / HTTP/1.1\r\n{host}\r\n"), 400);
     }
     let mut wire = harness.connect();
-    assert_eq!(wire.ask("GET / HTTP/1.1\r\nHost: \r\n\r\n").status, 200);
     assert_eq!(wire.ask("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n").status, 200);
 }
 

@@ -7,6 +7,7 @@ mod drain;
 mod fragments;
 mod framing;
 mod handlers;
+mod hosts;
 mod large;
 mod limits;
 mod pipelining;

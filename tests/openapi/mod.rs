@@ -158,7 +158,7 @@ fn parameters(document: &Value, complaints: &mut Vec<String>, place: &str, opera
 fn it_is_an_openapi_document() {
     let document = document();
     let mut wrong = Vec::new();
-    let must = ["openapi", "info", "servers", "tags", "paths", "components"];
+    let must = ["openapi", "info", "x-limits", "servers", "tags", "paths", "components"];
     form(&mut wrong, "the document", &document, &must, &[]);
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
     let must = ["title", "version", "summary", "description", "license"];
@@ -169,8 +169,9 @@ fn it_is_an_openapi_document() {
     let mut ids = BTreeMap::new();
     for (method, path, operation) in operations(&document) {
         let place = format!("{method} {path}");
-        let must = ["operationId", "tags", "summary", "security", "responses", "x-access"];
-        let may = ["description", "parameters", "requestBody"];
+        let must =
+            ["operationId", "tags", "summary", "description", "security", "responses", "x-access"];
+        let may = ["parameters", "requestBody"];
         form(&mut wrong, &place, operation, &must, &may);
         let id = operation["operationId"].to_string();
         if let Some(other) = ids.insert(id, place.clone()) {
@@ -233,6 +234,105 @@ fn references_lead_somewhere_and_nothing_stands_unused() {
     expect_none(&unused);
 }
 
+/// What makers of clients stumble over: an optional constant is no Python, an object without a name
+/// of its own gets the same one twice where its owner is used twice, and properties beside one part
+/// of `allOf` are lost. `.ci/clients` makes clients and has them make calls.
+#[test]
+fn clients_can_be_generated_from_it() {
+    let document = document();
+    let mut wrong = Vec::new();
+    let schemas = &document["components"]["schemas"];
+    each_object(schemas, "/components/schemas", &mut |place, value| {
+        let required = value.get("required").and_then(Value::as_array);
+        for (name, property) in
+            value.get("properties").and_then(Value::as_object).into_iter().flatten()
+        {
+            let constant = property.get("const").is_some();
+            if constant && !required.is_some_and(|names| names.iter().any(|known| known == name)) {
+                wrong.push(format!("{place}: {name} is constant and may be absent"));
+            }
+            if constant && property.get("type").is_none() {
+                wrong.push(format!("{place}: {name} is constant and of no type"));
+            }
+        }
+        let is_object = value.get("properties").is_some_and(Value::is_object);
+        if is_object && place.matches('/').count() > 3 && !place.ends_with("/allOf") {
+            wrong.push(format!("{place}: an object without a name"));
+        }
+        if is_object && value.get("allOf").is_some() {
+            wrong.push(format!("{place}: properties beside allOf, not in a part of it"));
+        }
+    });
+    expect_none(&wrong);
+}
+
+/// The limits that a value of this schema has: what is missing.
+fn without_limits(document: &Value, schema: &Value) -> Vec<&'static str> {
+    let schema = resolved(document, schema);
+    if schema.get("enum").is_some() || schema["format"] == "date" {
+        return Vec::new();
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().find(|kind| *kind != "null").unwrap(),
+        kind => kind,
+    };
+    let wanted: &[&str] = match kind.as_str() {
+        // What a pattern counts is limited by it.
+        Some("string") if schema["pattern"].as_str().is_some_and(|p| p.ends_with("}$")) => &[],
+        Some("string") => &["minLength", "maxLength"],
+        Some("integer") => &["minimum", "maximum"],
+        Some("number") => &["minimum", "maximum", "multipleOf"],
+        Some("array") => &["minItems", "maxItems", "items"],
+        Some("boolean") => &[],
+        _ => &["type"],
+    };
+    let exclusive = |word: &str| match word {
+        "minimum" => schema.get("exclusiveMinimum").is_some(),
+        "maximum" => schema.get("exclusiveMaximum").is_some(),
+        _ => false,
+    };
+    let mut missing: Vec<&str> = wanted.to_vec();
+    missing.retain(|word| schema.get(*word).is_none() && !exclusive(word));
+    if let Some(items) = schema.get("items") {
+        missing.extend(without_limits(document, items));
+    }
+    missing
+}
+
+/// That they are kept: `service/described/limits.rs`.
+#[test]
+fn whatever_a_client_sends_has_its_limits_in_it() {
+    let document = document();
+    let members = &document["x-limits"]["json_members"];
+    let mut wrong = Vec::new();
+    for (method, path, operation) in operations(&document) {
+        let parameters = operation.get("parameters").and_then(Value::as_array);
+        for parameter in parameters.into_iter().flatten() {
+            let parameter = resolved(&document, parameter);
+            let missing = without_limits(&document, &parameter["schema"]);
+            if parameter["in"] != "header" && !missing.is_empty() {
+                wrong.push(format!("{method} {path} {}: {missing:?}", parameter["name"]));
+            }
+        }
+        let body = operation.pointer("/requestBody/content/application~1json/schema");
+        let Some(body) = body.map(|body| resolved(&document, body)) else { continue };
+        if body["maxProperties"] != *members {
+            wrong.push(format!("{method} {path}: maxProperties is not {members}"));
+        }
+        for (name, property) in object(&body["properties"]) {
+            let missing = without_limits(&document, property);
+            if !missing.is_empty() {
+                wrong.push(format!("{method} {path} {name}: {missing:?}"));
+            }
+        }
+    }
+    for (name, places) in [("Money", 0.01), ("Percent", 0.01), ("Share", 0.0001)] {
+        let unit = &document["components"]["schemas"][name]["multipleOf"];
+        assert_eq!(unit.as_f64(), Some(places), "{name}");
+    }
+    expect_none(&wrong);
+}
+
 #[test]
 fn schemas_are_valid_and_those_of_replies_are_closed() {
     let document = document();
@@ -256,6 +356,7 @@ fn schemas_are_valid_and_those_of_replies_are_closed() {
         let closed = ["additionalProperties", "unevaluatedProperties"];
         let closed = closed.iter().any(|word| value.get(*word) == Some(&Value::Bool(false)));
         let may_be_open = open.contains(&place)
+            || place.ends_with("/allOf")
             || requests.contains(place)
             || place == "/components/schemas/Document";
         if is_object && closed == may_be_open {

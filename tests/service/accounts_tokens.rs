@@ -66,13 +66,33 @@ fn the_header_wins_and_what_is_malformed_is_refused() {
         answer.expect_problem(401, "token_invalid");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
     }
-    // No token was sent, and the cookie does not stand in for what was.
-    for none in
-        [String::new(), format!("Authorization: Basic {good}\r\n{}{same_site}", cookie(&good))]
-    {
+    // No token was sent.
+    for none in [String::new(), format!("Authorization: Basic {good}\r\n")] {
         let answer = ask(&service, &none);
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    }
+    service.0.stop();
+}
+
+/// As a proxy in front asks for its own, or a browser remembers them.
+#[test]
+fn credentials_of_another_scheme_leave_the_cookie_its_word() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let good = service.register("a@b.example", PASSWORD);
+    for other in
+        ["Basic YTpi", "basic YTpi", "Digest username=\"a\", realm=\"b\"", "Negotiate YTpi"]
+    {
+        let other = format!("Authorization: {other}\r\n");
+        let read = format!("{other}{}", cookie(&good));
+        assert_eq!(service.client().send("GET", "/api/journal", &read).status, 200, "{other}");
+        expect_accepted(&ask(&service, &format!("{read}Sec-Fetch-Site: same-origin\r\n")));
+        // It is the cookie that counts, so the page has to be one of this site.
+        ask(&service, &read).expect_problem(403, "cross_site_request");
+        let bad = format!("{other}{}Sec-Fetch-Site: same-origin\r\n", cookie("bad"));
+        ask(&service, &bad).expect_problem(401, "token_invalid");
+        ask(&service, &other).expect_problem(401, "token_missing");
     }
     service.0.stop();
 }

@@ -47,7 +47,8 @@ impl User {
     fn page(&mut self, query: &str) -> (Vec<i64>, Option<String>) {
         let answer = self.get(&format!("{JOURNAL}?{query}"));
         assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+        assert_eq!(answer.header("vary"), Some("Authorization, Cookie"));
         let json = answer.json();
         assert_eq!(members(&json), ["entries", "next_cursor"]);
         let id = |entry: &Value| entry["id"].as_i64().unwrap();
@@ -93,7 +94,7 @@ fn an_entry_is_written_shown_replaced_and_deleted() {
     assert!(json["created_at"].as_str().unwrap().starts_with("2026-11-20T11:00:"));
     let shown = asha.get(&path);
     assert_eq!((shown.status, shown.text()), (200, made.text()));
-    assert_eq!(shown.header("cache-control"), Some("no-store"));
+    assert_eq!(shown.header("cache-control"), Some("private, no-cache"));
 
     let replaced = asha.send("PUT", &path, ENTRY);
     assert_eq!(replaced.status, 200, "{}", replaced.text());
@@ -255,6 +256,33 @@ fn entries_outlive_a_restart_and_end_with_the_account() {
     let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);
     assert_eq!(erased.status, 200, "{}", erased.text());
     assert_eq!(asha.get(JOURNAL).status, 401);
+    service.0.stop();
+}
+
+#[test]
+fn a_cursor_outlives_a_restart() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let mut asha = User::new(&service, "a@mail.example");
+    let ids: Vec<i64> =
+        (16..=20).map(|day| asha.write(&format!("2026-11-{day}"), "INFY")).collect();
+    let (first, cursor) = asha.page("limit=2");
+    assert_eq!(first, [ids[4], ids[3]]);
+    let headers = asha.headers.clone();
+    drop(asha);
+    service.0.stop();
+    let service = scene.start();
+    let mut asha = User { client: service.client(), headers };
+    let cursor = cursor.unwrap();
+    let (second, next) = asha.page(&format!("limit=2&cursor={cursor}"));
+    assert_eq!(second, [ids[2], ids[1]]);
+    assert_eq!(asha.page(&format!("cursor={}", next.unwrap())).0, [ids[0]]);
+    // Still of one user, and of no other text than was handed out.
+    let mut binod = User::new(&service, "b@mail.example");
+    binod.get(&format!("{JOURNAL}?cursor={cursor}")).expect_problem(400, "cursor_invalid");
+    let other = if cursor.starts_with('A') { "B" } else { "A" };
+    let changed = format!("{JOURNAL}?cursor={other}{}", &cursor[1..]);
+    asha.get(&changed).expect_problem(400, "cursor_invalid");
     service.0.stop();
 }
 

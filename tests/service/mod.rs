@@ -21,6 +21,7 @@ mod monitoring;
 mod portfolio;
 mod portfolio_live;
 mod portfolio_turns;
+mod preconditions;
 mod prices;
 mod prices_waiting;
 mod probes;

@@ -2,7 +2,7 @@
 
 use bhav::api::ROUTES;
 
-use super::support::{PRICES, SNAPSHOT, Scene, Service, TRADING};
+use super::support::{PRICES, SNAPSHOT, Scene, Service, TRADING, bearer};
 
 const PATHS: [&str; 4] =
     ["/api/index/snapshot", "/api/portfolio/live-prices", "/api/health", "/brokera/status"];
@@ -119,6 +119,141 @@ fn another_origin_may_not() {
         }
     }
     assert!(client.get(SNAPSHOT).headers("vary").contains(&"Origin"), "no origin at all");
+    service.0.stop();
+}
+
+/// A request that the HTTP layer itself refuses, and with which status.
+fn refused_by_the_layer() -> Vec<(String, u16)> {
+    let get = |lines: &str| format!("GET /api/health HTTP/1.1\r\nHost: a\r\nORIGIN{lines}\r\n");
+    let put =
+        |lines: &str| format!("PUT /api/journal/1 HTTP/1.1\r\nHost: a\r\n{lines}\r\nORIGIN\r\n");
+    let chunked = "Transfer-Encoding: chunked";
+    let many: String = (0..200).map(|number| format!("X-{number}: y\r\n")).collect();
+    vec![
+        (get("Content-Length: x\r\n"), 400),
+        (get("Host: b\r\n"), 400),
+        (get("no header line\r\n"), 400),
+        ("GET a HTTP/1.1\r\nHost: a\r\nORIGIN\r\n".into(), 400),
+        (put(chunked) + "zz\r\n", 400),
+        (get("X-Half: a").trim_end().into(), 408),
+        (put("Content-Length: 9"), 408),
+        (put("Content-Length: 9999999"), 413),
+        (put(chunked) + "fffff\r\n", 413),
+        (get("").replace("/api/health", &format!("/{}", "t".repeat(8_192))), 414),
+        (get("Expect: magic\r\n"), 417),
+        (get(&many), 431),
+        (get(&format!("X: {}\r\n", "y".repeat(17_000))), 431),
+        (get("").replace("GET", "BREW"), 501),
+        (put("Transfer-Encoding: gzip, chunked"), 501),
+        (get("").replace("HTTP/1.1", "HTTP/2.0"), 505),
+    ]
+}
+
+#[test]
+fn what_the_http_layer_refuses_may_be_read_by_an_allowed_origin_too() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.http.allowed_origins = vec!["https://app.example".into()];
+    (config.http.head_timeout_ms, config.http.body_timeout_ms) = (500, 500);
+    let service = scene.start_with(&config);
+    for (text, status) in refused_by_the_layer() {
+        for (origin, allowed) in [
+            ("Origin: https://app.example\r\n", Some("https://app.example")),
+            ("origin:https://app.example \r\n", Some("https://app.example")),
+            ("Origin: https://evil.example\r\n", None),
+            ("Origin: https://app.example\r\nOrigin: https://app.example\r\n", None),
+            ("", None),
+        ] {
+            let text = text.replace("ORIGIN", origin);
+            let answer = service.client().exchange(&text, true);
+            let shown = text.get(..200).unwrap_or(&text);
+            assert_eq!(answer.status, status, "{shown}");
+            let said = answer.header("access-control-allow-origin");
+            assert_eq!(said, allowed, "{status} {shown}: {}", answer.head);
+            assert_eq!(answer.headers("vary"), ["Origin"], "{status} {shown}: {}", answer.head);
+            let exposed = answer.header("access-control-expose-headers");
+            assert_eq!(exposed.is_some(), allowed.is_some());
+        }
+    }
+    service.0.stop();
+}
+
+#[test]
+fn an_encoded_letter_is_the_letter() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let auth = bearer(&service.register("a@b.example", "correct horse"));
+    let mut client = service.client();
+    let entry = r#"{"traded_on":"2026-11-20","symbol":"A","side":"buy","quantity":1,"price":1}"#;
+    let added = client.send_json("POST", "/%61pi/journ%61%6C", &auth, entry);
+    assert_eq!(added.status, 201, "{}", added.text());
+    for (target, status) in [
+        ("/%62rokera/st%61tus", 200),
+        ("/%61%70%69/%6A%6f%75rnal", 200),
+        ("/api/journal/%31", 200),
+        ("/api/portfolio/live%2Dprices?s%79mbols=NSE:INFY", 200),
+        ("/api/portfolio/pnl?d%61ys=7", 200),
+        ("/api/portfolio/positions?incl%75de%5Fclosed=true", 200),
+        ("/api/journal?%6C%69%6D%69%74=1&lim%69t=1", 400),
+        ("/api/journal?limit=1&%6Cimit=2", 400),
+        // What is reserved, or is no escape, is not the same as what it stands for.
+        ("/api%2Fhealth", 404),
+        ("/api/health%20", 404),
+        ("/api/journal/%30", 404),
+        ("/api/%2e%2e/api/health", 404),
+        ("/api/%6", 404),
+        ("/api/healt%", 404),
+        ("/api/%ghealth", 404),
+        ("/api/%2568ealth", 404),
+    ] {
+        let answer = client.send("GET", target, &auth);
+        assert_eq!(answer.status, status, "{target}: {}", answer.text());
+    }
+    let days = client.send("GET", "/api/portfolio/pnl?%64%61%79%73=7", &auth).json();
+    assert_eq!(sonic_rs::JsonValueTrait::as_u64(&days["days"]), Some(7));
+    let wrong = client.send("PATCH", "/api/%68ealth", "Content-Length: 0\r\n");
+    wrong.expect_problem(405, "method_not_allowed");
+    assert_eq!(wrong.header("allow"), Some("GET, HEAD, OPTIONS"));
+    assert_eq!(client.send("OPTIONS", "/api/%68ealth", "").status, 204);
+    service.0.stop();
+}
+
+#[test]
+fn a_part_of_an_entry_cannot_be_put() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let auth = bearer(&service.register("a@b.example", "correct horse"));
+    let entry = r#"{"traded_on":"2026-11-20","symbol":"A","side":"buy","quantity":1,"price":1}"#;
+    assert_eq!(service.post("/api/journal", &auth, entry).status, 201);
+    let part = format!("{auth}Content-Range: bytes 0-9/100\r\n");
+    let answer = service.client().send_json("PUT", "/api/journal/1", &part, entry);
+    answer.expect_problem(400, "content_range_not_supported");
+    let nobody = service.client().send_json("PUT", "/api/journal/1", "Content-Range: x\r\n", entry);
+    nobody.expect_problem(401, "token_missing");
+    assert_eq!(service.client().send_json("PUT", "/api/journal/1", &auth, entry).status, 200);
+    service.0.stop();
+}
+
+#[test]
+fn methods_are_refused_as_the_document_says() {
+    let (_scene, service) = service(&[]);
+    for method in ["PATCH", "TRACE", "CONNECT", "DELETE"] {
+        let answer = service.client().send(method, "/api/health", "Content-Length: 0\r\n");
+        answer.expect_problem(405, "method_not_allowed");
+        assert!(answer.header("allow").is_some(), "{method}");
+    }
+    for method in ["BREW", "get", "PROPFIND", "QUERY"] {
+        for path in ["/api/health", "/nowhere"] {
+            let answer = service.client().send(method, path, "");
+            answer.expect_problem(501, "method_not_implemented");
+            assert_eq!(answer.header("allow"), None, "{method}");
+        }
+    }
+    let document = crate::openapi::document();
+    let description = document["info"]["description"].as_str().unwrap();
+    for part in ["405 `method_not_allowed`", "501 `method_not_implemented`"] {
+        assert!(description.contains(part), "{part}");
+    }
     service.0.stop();
 }
 

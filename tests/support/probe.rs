@@ -93,7 +93,7 @@ impl Serve for Probe {
                 reply.body().extend_from_slice(b"a body that must not be sent");
                 reply.send(304, "text/plain", &[]);
             }
-            b"/prepared" if request.if_none_match() == Some(b"\"one\"") => {
+            b"/prepared" if request.header("if-none-match") == Some(b"\"one\"") => {
                 reply.prepared(&self.unchanged);
             }
             b"/prepared" => reply.prepared(&self.prepared),

@@ -10,8 +10,9 @@ use super::{Unmade, iso, on, refused};
 use crate::api::json::{Object, write_object, write_text};
 use crate::api::{Call, State};
 use crate::base::{Holding, Position};
+use crate::http::coding::etag;
 use crate::http::reply::JSON;
-use crate::http::{OwnedBody, Problem, Reply};
+use crate::http::{OwnedBody, Problem, Reply, Verdict};
 use crate::store::{AccountId, DayPoint, JournalEntry, Store, StoreError};
 
 /// Entries read at once, where they are short; the store bounds their bytes.
@@ -26,10 +27,9 @@ const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What an entry has beside its text, in JSON.
 const ENTRY_BYTES: usize = 320;
 
-const HEADERS: [(&str, &str); 2] = [
-    ("Cache-Control", "no-store"),
-    ("Content-Disposition", "attachment; filename=\"bhav-export.json\""),
-];
+const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
+const DISPOSITION: (&str, &str) =
+    ("Content-Disposition", "attachment; filename=\"bhav-export.json\"");
 
 /// Parks for the lane. A HEAD takes the same place and the same work, for the length.
 pub fn export(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
@@ -39,10 +39,16 @@ pub fn export(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(
     let exported_at = iso(state.clock.now_ms());
     let made = on(&desk.export_lane, state, EXPORT_DEADLINE_MS, move |store| {
         let document = written(store, id, &exported_at, &place)?;
-        Ok((document, place))
+        Ok((etag(&document), document, place))
     });
-    let (document, place) = made?;
-    reply.send_owned(200, JSON, &HEADERS, OwnedBody::holding(document, place));
+    let (etag, document, place) = made?;
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    if verdict == Verdict::NotModified {
+        reply.send(verdict.status(), "", &[("ETag", &etag), NO_STORE]);
+        return Ok(());
+    }
+    let headers = [("ETag", &*etag), NO_STORE, DISPOSITION];
+    reply.send_owned(verdict.status(), JSON, &headers, OwnedBody::holding(document, place));
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
 use crate::base::{Broker, Holding};
 use crate::cache::View;
+use crate::http::coding::etag;
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
 use crate::portfolio::{Merged, Valued, merged, summary, valuation};
@@ -22,14 +23,20 @@ pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
     }
     let prices = Prices::of(state);
     let id = call.caller().id;
-    let body = on_lane(state, MAKE_DEADLINE_MS, move |store| {
+    let (etag, body) = on_lane(state, MAKE_DEADLINE_MS, move |store| {
         let mut portfolio = store.portfolio(id)?;
         let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
         let live = prices.revalue(&mut portfolio.holdings, shown);
-        written(&portfolio, broker, &live)
+        let body = written(&portfolio, broker, &live)?;
+        Ok((etag(&body), body))
     })?;
-    reply.body().extend_from_slice(&body);
-    reply.send(200, JSON, &[("Cache-Control", "no-store")]);
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.send_owned(
+        verdict.status(),
+        JSON,
+        &[("ETag", &etag), ("Cache-Control", "no-store")],
+        body,
+    );
     Ok(())
 }
 

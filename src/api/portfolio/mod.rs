@@ -184,7 +184,7 @@ fn answer(
         }
     };
     let request = &call.request;
-    reply.kept(answer.select(request.accept_encoding(), request.if_none_match()));
+    reply.kept(answer.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }
 

@@ -63,7 +63,9 @@ fn ambiguous_lengths_are_refused() {
     for lines in [
         "Transfer-Encoding: chunked\r\nContent-Length: 5",
         "Content-Length: 5\r\nTransfer-Encoding: chunked",
-        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: gzip, chunked\r\nContent-Length: 5",
+        "Content-Length: 5\r\nTransfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: chunked, gzip",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
         "Transfer-Encoding: identity",
         "Transfer-Encoding: xchunked",
@@ -97,7 +99,7 @@ fn lines_that_are_not_http_are_refused() {
         "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
         "\0\x01\x02\r\n\r\n",
     ] {
-        assert_eq!(fault(text).status(), 400, "{text:?}");
+        assert_eq!(fault(text).told().0, 400, "{text:?}");
     }
     assert_eq!(fault("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), HeadFault::Version);
     assert_eq!(fault("GET / HTTQ/1.1\r\nHost: a\r\n\r\n"), HeadFault::Malformed);
@@ -204,11 +206,54 @@ proptest! {
 }
 
 #[test]
-fn a_conditional_header_on_two_lines_counts_as_empty() {
-    let text = "GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n\
-                Accept-Encoding: br\r\n\r\n";
+fn a_coding_that_is_not_known_is_told_from_a_length_that_is_not() {
+    for value in
+        ["gzip, chunked", "a;b=c;d=\"e\\\",\" , chunked", "gzip\r\nTransfer-Encoding: chunked"]
+    {
+        let text = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {value}\r\n\r\n");
+        assert_eq!(fault(&text), HeadFault::UnknownCoding, "{value}");
+    }
+    for value in ["a;b", "a;b=", "a;=c", "a;b=\"c", "a;b=\"c\\\"", "a b, chunked", "chunked;a=b"] {
+        let text = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {value}\r\n\r\n");
+        assert_eq!(fault(&text), HeadFault::BadTransferEncoding, "{value}");
+    }
+}
+
+#[test]
+fn list_fields_on_several_lines_are_told_from_one() {
+    let text = "GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"a\"\r\nif-none-match: \"b\"\r\n\
+                If-Match: \"c\"\r\nAccept-Encoding: br\r\nOrigin: x\r\nOrigin: x\r\n\r\n";
     let (parsed, head) = parse(text);
     assert_eq!(parsed, Parsed::Complete);
-    assert_eq!(head.if_none_match.unwrap().of(text.as_bytes()), b"");
+    assert_eq!(head.if_none_match, Lines::Several);
+    let Lines::One(line) = head.if_match else { panic!("{head:?}") };
+    assert_eq!(line.of(text.as_bytes()), b"\"c\"");
     assert_eq!(head.accept_encoding.unwrap().of(text.as_bytes()), b"br");
+    assert_eq!(head.origin.unwrap().of(text.as_bytes()), b"", "two are nobody's");
+}
+
+#[test]
+fn a_head_that_is_none_still_says_how_to_refuse_it() {
+    let seen = |text: &str| {
+        let mut head = Head::default();
+        head.glimpse(text.as_bytes());
+        let span = |span: Option<Span>| {
+            span.map(|span| String::from_utf8_lossy(span.of(text.as_bytes())).into_owned())
+        };
+        (head.method, span(head.origin), span(head.request_id))
+    };
+    let (a, b) = (Some("a".to_owned()), Some("b".to_owned()));
+    for (text, expected) in [
+        ("", (Method::Get, None, None)),
+        ("\r\n\r\nHEAD / HTTP/1.1\r\norigin:a\r\n", (Method::Head, a.clone(), None)),
+        ("PUT / x\nX-Request-Id: b \n junk\nORIGIN:\ta\n", (Method::Put, a.clone(), b.clone())),
+        // What may go on, and what belongs to the body, is no header line.
+        ("GET / x\r\nX-Request-Id: b\r\nOrigin: a", (Method::Get, None, b)),
+        ("GET / x\r\nOrigin: a\r", (Method::Get, None, None)),
+        ("GET / x\r\n\r\nOrigin: a\r\n", (Method::Get, None, None)),
+        ("Origin: a\r\nOrigin : a\r\n", (Method::Get, None, None)),
+        ("GET / x\r\nOrigin: a\r\nOrigin: a\r\n", (Method::Get, Some(String::new()), None)),
+    ] {
+        assert_eq!(seen(text), expected, "{text:?}");
+    }
 }

@@ -22,19 +22,19 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
 const NEVER_THERE: [&str; 8] = [
-    "Health.clock.ahead_of_exchange_ms",
+    "HealthClock.ahead_of_exchange_ms",
     "Health.backup",
-    "Health.backup.succeeded_ist",
-    "Health.backup.failed",
+    "HealthBackup.succeeded_ist",
+    "HealthBackup.failed",
     "Health.reload",
-    "Health.reload.refused_ist",
+    "HealthReload.refused_ist",
     "Health.admin_listener",
-    "Health.admin_listener.failure",
+    "HealthAdminListener.failure",
 ];
 /// What these walks have of markets is simulated, on a clock that was set.
 const ALWAYS_THERE: [&str; 7] = [
-    "Health.market.calendar_until",
-    "Health.clock.set",
+    "HealthMarket.calendar_until",
+    "HealthClock.set",
     "Market.simulated",
     "Quote.simulated",
     "Signal.simulated",
@@ -56,6 +56,10 @@ fn one_user(checker: &mut Checker) {
     service.await_instruments();
     service.fresh_snapshot();
     walk.get("/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH,BSE:RELIANCE");
+    let prices = "/api/portfolio/live-prices?symbols=NSE:INFY";
+    for target in ["/brokera/status", "/brokerb/status", prices] {
+        walk.still_stands(target);
+    }
     let new = walk.expect(201, "POST", "/api/auth/register", LOGIN);
     walk.enter(&new);
     before_and_after_syncs(walk, &scene);
@@ -141,6 +145,9 @@ fn journal(walk: &mut Walk<'_>) {
     walk.get(&format!("/api/journal?limit=1&cursor={cursor}"));
     walk.get(&entry);
     walk.get("/api/portfolio/export");
+    for target in ["/api/journal", &entry, "/api/portfolio/export"] {
+        walk.still_stands(target);
+    }
     walk.expect(200, "PUT", &entry, BARE);
     walk.expect(200, "DELETE", &entry, "");
 }
@@ -212,6 +219,7 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     until("health that is up", || {
         (walk.send("GET", "/api/health", "", "").status == 200).then_some(())
     });
+    walk.still_stands("/api/health");
     walk.get("/api/openapi.json");
     walk.still_stands("/api/openapi.json");
     scene.refuse_all();
@@ -238,6 +246,7 @@ fn signals(checker: &mut Checker) {
         walk.get(target);
     }
     walk.still_stands(SIGNALS);
+    walk.still_stands("/api/signals?direction=bullish");
     walk.still_stands(RECORD);
     service.0.stop();
 

@@ -22,6 +22,7 @@ fn fault(answer: &Answer, field: &str) -> Option<String> {
 /// A text of this length that the field takes.
 fn text(field: &str, schema: &Value, chars: usize) -> String {
     match (schema.get("format").and_then(Value::as_str), field) {
+        (Some("email"), _) if chars < 200 => format!("{}@b", "a".repeat(chars.saturating_sub(2))),
         (Some("email"), _) => {
             let domain = format!("{}.{}.{}", "b".repeat(63), "c".repeat(63), "d".repeat(61));
             let local = "a".repeat(chars - domain.len() - 1);
@@ -97,9 +98,13 @@ impl Bench<'_, '_> {
             }
         }
         if let Some(min) = schema.get("minLength").and_then(Value::as_u64) {
-            let of = |chars| json!("x".repeat(chars));
+            let of = |chars| json!(text(field, schema, chars));
             let min = usize::try_from(min).unwrap();
-            self.expect(of(min), of(min - 1));
+            if min > 0 {
+                self.expect(of(min), of(min - 1));
+            } else {
+                assert_eq!(self.said(of(0)), None, "{} {field}", self.path);
+            }
         }
         if let Some(min) = schema.get("minimum") {
             self.expect(min.clone(), json!(-0.01));
@@ -109,6 +114,9 @@ impl Bench<'_, '_> {
         }
         if let Some(over) = schema.get("exclusiveMaximum") {
             self.expect(json!(over.as_u64().unwrap() - 1), over.clone());
+        }
+        if let Some(unit) = schema.get("multipleOf").and_then(Value::as_f64) {
+            self.expect(json!(unit), json!(unit / 10.0));
         }
         if let Some(words) = schema.get("enum").and_then(Value::as_array) {
             words.iter().for_each(|word| self.expect(word.clone(), json!("nonsense")));
@@ -211,7 +219,7 @@ fn examples(schema: &Value) -> (Vec<String>, Vec<String>) {
             let words = words.map(|word| word.as_str().unwrap().to_owned()).collect();
             (words, vec!["nonsense".into(), String::new()])
         }
-        _ if schema.get("pattern").is_some() => {
+        _ if schema.get("examples").is_some() => {
             let good = schema["examples"].as_array().unwrap().iter();
             let good = good.map(|word| word.as_str().unwrap().replace('&', "%26")).collect();
             (good, vec!["INFY".into(), "NSE:infy".into(), format!("NSE:{}", "A".repeat(45))])
@@ -219,6 +227,76 @@ fn examples(schema: &Value) -> (Vec<String>, Vec<String>) {
         // A cursor: only what was handed out.
         _ => (Vec::new(), Vec::new()),
     }
+}
+
+/// JSON text of so many arrays in each other.
+fn nested(depth: usize) -> String {
+    "[".repeat(depth) + &"]".repeat(depth)
+}
+
+/// An entry of so many bytes, all of them but its fields in a member that is not known.
+fn padded(bytes: usize) -> String {
+    let entry = |padding: &str| ENTRY.replacen('{', &format!("{{\"x\":\"{padding}\","), 1);
+    entry(&"y".repeat(bytes - entry("").len()))
+}
+
+#[test]
+fn requests_are_kept_to_the_limits_that_are_described() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let auth = bearer(&service.register("walk@example.com", "nine green parrots"));
+    let document = document();
+    let limits = document["x-limits"].as_object().unwrap();
+    let mut tried = 0;
+    for (name, limit) in limits {
+        let limit = usize::try_from(limit.as_u64().unwrap()).unwrap();
+        let post = |body: &str| {
+            let answer = service.client().send_json("POST", "/api/journal", &auth, body);
+            (answer.status, answer.text().to_owned())
+        };
+        let get = |target: &str, lines: &str| {
+            let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+            let answer = service.client().exchange(&text, true);
+            (answer.status, answer.text().to_owned())
+        };
+        let with_member = |value: &str| ENTRY.replacen('{', &format!("{{\"x\":{value},"), 1);
+        let members = |count: usize| {
+            let more: String = (5..count).map(|number| format!("\"x{number}\":0,")).collect();
+            ENTRY.replacen('{', &format!("{{{more}"), 1)
+        };
+        let head = |bytes: usize| {
+            let empty = "GET /brokera/status HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n".len();
+            format!("X: {}\r\n", "y".repeat(bytes - empty))
+        };
+        let lines = |count: usize| (1..count).map(|n| format!("X-{n}: y\r\n")).collect::<String>();
+        let ask = |size: usize| match name.as_str() {
+            "target_bytes" => get(&format!("/brokera/status?{}", "q".repeat(size - 16)), ""),
+            "head_bytes" => get("/brokera/status", &head(size)),
+            "header_lines" => get("/brokera/status", &lines(size)),
+            "body_bytes" => post(&padded(size)),
+            // The object around it counts too.
+            "json_depth" => post(&with_member(&nested(size - 1))),
+            "json_members" => post(&members(size)),
+            "json_elements" => {
+                let tags = vec!["\"a\""; size].join(",");
+                post(&ENTRY.replacen('{', &format!("{{\"tags\":[{tags}],"), 1))
+            }
+            other => panic!("nobody tries {other}"),
+        };
+        let ((good, said), (bad, told)) = (ask(limit), ask(limit + 1));
+        let expected = match name.as_str() {
+            "target_bytes" => (200, 414, "target_too_long"),
+            "head_bytes" | "header_lines" => (200, 431, "head_too_large"),
+            "body_bytes" => (201, 413, "body_too_large"),
+            "json_elements" => (400, 400, "must be a short list of strings"),
+            _ => (201, 400, "malformed_json"),
+        };
+        assert_eq!((good, bad), (expected.0, expected.1), "{name}: {said} {told}");
+        assert!(told.contains(expected.2) && !said.contains(expected.2), "{name}: {said} {told}");
+        tried += 1;
+    }
+    assert!(tried >= 7, "{tried}");
+    service.0.stop();
 }
 
 #[test]

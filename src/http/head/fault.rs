@@ -1,0 +1,66 @@
+//! Why a head is refused, and what the client is told. Pure data.
+
+/// Why a head is refused; the connection is closed after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadFault {
+    Malformed,
+    BadTarget,
+    BadHost,
+    BadLength,
+    BadTransferEncoding,
+    UnknownCoding,
+    TargetTooLong,
+    TooManyHeaders,
+    HeadTooLarge,
+    UnknownMethod,
+    BadExpectation,
+    Version,
+}
+
+impl HeadFault {
+    /// Status, stable code, and a text that is safe to show.
+    pub fn told(self) -> (u16, &'static str, &'static str) {
+        match self {
+            Self::Malformed => (
+                400,
+                "malformed_request",
+                "The request line or a header line is not valid HTTP/1.1.",
+            ),
+            Self::BadTarget => {
+                (400, "malformed_request", "The request target is not a path or an http URI.")
+            }
+            Self::BadHost => (
+                400,
+                "malformed_request",
+                "HTTP/1.1 needs exactly one Host header, with a host and at most a port.",
+            ),
+            Self::BadLength => {
+                (400, "malformed_request", "Content-Length is not one plain decimal number.")
+            }
+            Self::BadTransferEncoding => (
+                400,
+                "malformed_request",
+                "Transfer-Encoding must end in 'chunked', in HTTP/1.1, without Content-Length.",
+            ),
+            Self::TargetTooLong => {
+                (414, "target_too_long", "The request target is longer than 8 KiB.")
+            }
+            Self::BadExpectation => {
+                (417, "expectation_failed", "The only supported expectation is 100-continue.")
+            }
+            Self::TooManyHeaders => {
+                (431, "head_too_large", "The request has too many header lines.")
+            }
+            Self::HeadTooLarge => (431, "head_too_large", "The request head is too large."),
+            Self::UnknownMethod => {
+                (501, "method_not_implemented", "This method is not implemented.")
+            }
+            Self::UnknownCoding => (
+                501,
+                "transfer_coding_not_implemented",
+                "The only transfer coding that is implemented is 'chunked'.",
+            ),
+            Self::Version => (505, "http_version_not_supported", "Only HTTP/1 is spoken here."),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! States of records, and what a change expects of them.
+//!
+//! Plain values, compared on the writer in the transaction of the change, so that of two clients
+//! that have read the same state only one changes it.
+
+use serde::Serialize;
+
+use super::{JournalCursor, JournalEntry, JournalPage, StoreError};
+use crate::http::coding::content_tag;
+use crate::ops::version::VERSION;
+
+/// Names the state of a record: equal revisions are equal states, shown by the same version of the
+/// program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision(String);
+
+impl Revision {
+    /// The revision of this text, which need not be one.
+    pub fn from_text(text: String) -> Self {
+        Self(text)
+    }
+
+    /// Hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn of(state: &impl Serialize) -> Self {
+        // Text and numbers always serialise.
+        Self(content_tag(&sonic_rs::to_vec(&(VERSION, state)).unwrap_or_default()))
+    }
+}
+
+/// States that a change names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum States {
+    /// Every state that there is.
+    All,
+    These(Vec<Revision>),
+}
+
+impl States {
+    fn have(&self, revision: &Revision) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(revisions) => revisions.contains(revision),
+        }
+    }
+}
+
+/// In which state a record is to be changed; by default in any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    pub one_of: Option<States>,
+    pub none_of: Option<States>,
+}
+
+impl Expected {
+    /// Whether every state will do.
+    pub fn is_any(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Compares it with the state that a record is in.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAsExpected`].
+    pub(super) fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<(), StoreError> {
+        if self.is_any() {
+            return Ok(());
+        }
+        let now = revision();
+        let met = self.one_of.as_ref().is_none_or(|states| states.have(&now))
+            && !self.none_of.as_ref().is_some_and(|states| states.have(&now));
+        met.then_some(()).ok_or(StoreError::NotAsExpected)
+    }
+}
+
+/// Which page of a journal, and in which state it is expected to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedPage {
+    pub after: Option<JournalCursor>,
+    pub limit: usize,
+    pub expected: Expected,
+}
+
+impl JournalEntry {
+    /// Of all of it.
+    pub fn revision(&self) -> Revision {
+        Revision::of(&Shown::of(self))
+    }
+}
+
+impl JournalPage {
+    /// Of its entries, and of whether there are more.
+    pub fn revision(&self) -> Revision {
+        Revision::of(&(self.entries.iter().map(Shown::of).collect::<Vec<_>>(), self.more))
+    }
+}
+
+/// An entry with each number as text: floats would lose digits.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: i64,
+    traded_on: String,
+    symbol: &'a str,
+    side: &'static str,
+    numbers: [Option<String>; 3],
+    texts: [Option<&'a str>; 2],
+    tags: &'a [String],
+    written_ms: [i64; 2],
+}
+
+impl<'a> Shown<'a> {
+    fn of(entry: &'a JournalEntry) -> Self {
+        let JournalEntry { id, fields, created_ms, updated_ms } = entry;
+        let numbers = [Some(fields.quantity), Some(fields.price), fields.fees];
+        Self {
+            id: *id,
+            traded_on: fields.traded_on.to_string(),
+            symbol: &fields.symbol,
+            side: fields.side.as_str(),
+            numbers: numbers.map(|number| number.map(|number| number.normalize().to_string())),
+            texts: [fields.strategy.as_deref(), fields.notes.as_deref()],
+            tags: &fields.tags,
+            written_ms: [*created_ms, *updated_ms],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+    use crate::store::{JournalFields, Side};
+
+    fn entry() -> JournalEntry {
+        let fields = JournalFields {
+            traded_on: date(2026, 11, 20),
+            symbol: "INFY".into(),
+            side: Side::Buy,
+            quantity: "1.50".parse().unwrap(),
+            price: "2".parse().unwrap(),
+            fees: None,
+            strategy: None,
+            notes: None,
+            tags: vec!["a".into()],
+        };
+        JournalEntry { id: 7, fields, created_ms: 1, updated_ms: 2 }
+    }
+
+    #[test]
+    fn every_part_of_an_entry_counts_and_the_spelling_of_a_number_does_not() {
+        let first = entry().revision();
+        assert_eq!(first.as_str().len(), 24);
+        let mut same = entry();
+        same.fields.quantity = "1.5".parse().unwrap();
+        assert_eq!(same.revision(), first);
+        let changes: [fn(&mut JournalEntry); 12] = [
+            |entry| entry.id = 8,
+            |entry| entry.fields.traded_on = date(2026, 11, 19),
+            |entry| entry.fields.symbol = "ITC".into(),
+            |entry| entry.fields.side = Side::Sell,
+            |entry| entry.fields.quantity = "1.51".parse().unwrap(),
+            |entry| entry.fields.price = "2.0000001".parse().unwrap(),
+            |entry| entry.fields.fees = Some("0".parse().unwrap()),
+            |entry| entry.fields.strategy = Some("null".into()),
+            |entry| entry.fields.notes = Some("n".into()),
+            |entry| entry.fields.tags = vec!["a\",\"b".into()],
+            |entry| entry.created_ms = 2,
+            |entry| entry.updated_ms = 3,
+        ];
+        let mut seen = vec![first];
+        for change in changes {
+            let mut other = entry();
+            change(&mut other);
+            let revision = other.revision();
+            assert!(!seen.contains(&revision), "{other:?}");
+            seen.push(revision);
+        }
+        let page = |entries: Vec<JournalEntry>, more| JournalPage { entries, more }.revision();
+        assert_ne!(page(vec![entry()], false), page(vec![entry()], true));
+        assert_ne!(page(vec![entry()], false), page(vec![entry(), entry()], false));
+        assert_eq!(page(vec![entry()], true), page(vec![entry()], true));
+    }
+
+    #[test]
+    fn states_are_compared_as_the_names_say() {
+        let now = || Revision::from_text("now".into());
+        let these = |names: &[&str]| {
+            Some(States::These(
+                names.iter().map(|name| Revision::from_text((*name).into())).collect(),
+            ))
+        };
+        for (one_of, none_of, met) in [
+            (None, None, true),
+            (Some(States::All), None, true),
+            (these(&["now"]), None, true),
+            (these(&["then", "now"]), these(&["then"]), true),
+            (these(&[]), None, false),
+            (these(&["then"]), None, false),
+            (None, Some(States::All), false),
+            (None, these(&["now"]), false),
+            (None, these(&[]), true),
+            (these(&["now"]), these(&["now"]), false),
+        ] {
+            let expected = Expected { one_of, none_of };
+            assert_eq!(expected.compare(now).is_ok(), met, "{expected:?}");
+        }
+    }
+}
