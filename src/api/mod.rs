@@ -69,6 +69,8 @@ pub struct State {
     pub broker_a: Arc<BrokerA>,
     /// Users' syncs and activations; the shared feed has threads of its own.
     pub broker_a_lane: Arc<Lane>,
+    /// Ends the sessions that syncs opened, apart from the syncs.
+    pub broker_a_sessions_lane: Arc<Lane>,
     pub broker_a_token: Arc<SharedToken>,
     pub broker_b: Arc<BrokerB>,
     pub broker_b_lane: Arc<Lane>,
