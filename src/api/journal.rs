@@ -72,6 +72,7 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
 pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
+    state.admit_write(call.caller())?;
     let added = state.store.add_entry(call.caller().id, fields, now.as_millisecond());
     let entry = added?;
     write_entry(reply.body(), &entry);
@@ -91,12 +92,14 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
+    state.admit_write(call.caller())?;
     let replaced = state.store.replace_entry(user, entry, fields, now.as_millisecond());
     answer(replaced?.as_ref(), reply)
 }
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of ours is JSON.
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    state.admit_write(call.caller())?;
     if !state.store.delete_entry(call.caller().id, entry_id(call))? {
         return Err(entry_not_found());
     }

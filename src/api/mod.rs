@@ -26,6 +26,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
@@ -75,6 +76,8 @@ pub struct State {
     pub broker_b: Arc<BrokerB>,
     pub broker_b_lane: Arc<Lane>,
     pub administration: Administration,
+    /// Changes that each user makes to what is stored of theirs.
+    pub writes: Throttle,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
@@ -100,6 +103,16 @@ impl State {
     #[inline(never)]
     fn cors_lines(&self, request: &Request<'_>) -> Option<Arc<[u8]>> {
         self.cors.load().lines(request.origin())
+    }
+}
+
+impl State {
+    /// Counts one change by `caller`, which is about to be written.
+    ///
+    /// # Errors
+    /// Too many of late.
+    fn admit_write(&self, caller: &Caller) -> Result<(), Problem> {
+        self.writes.admit(&[Key::User(caller.id.0)]).map_err(error::too_many_writes)
     }
 }
 

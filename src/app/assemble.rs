@@ -9,6 +9,7 @@ use super::start::StartError;
 use crate::admin::Backstage;
 use crate::api::{Administration, Cors, Cursors, Desk, Document, State};
 use crate::auth::Auth;
+use crate::auth::throttle::Throttle;
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
@@ -184,6 +185,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         broker_b: Arc::new(broker_b),
         broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
         administration: Administration::new(config, parts.clock.clone()),
+        writes: Throttle::new(config.store.writes_per_user_per_minute, parts.clock.clone()),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 pub use accounts::{AccountError, Session};
+pub use common::Weakness;
 pub use email::{EMAIL_BYTES_MAX, normalised};
 pub use keys::KeyError;
 pub use passwords::CryptoError;
@@ -112,6 +113,8 @@ pub struct AuthCounts {
     pub wrong_passwords: u64,
     /// Attempts of any kind refused for too many of them.
     pub throttled: u64,
+    /// Attempts of strangers refused because others of theirs waited to be hashed.
+    pub strangers_refused: u64,
 }
 
 impl Auth {
@@ -183,6 +186,7 @@ impl Auth {
             logins: self.logins.value(),
             wrong_passwords: self.wrong_passwords.value(),
             throttled: self.throttle.refused(),
+            strangers_refused: self.passwords.strangers_refused(),
         }
     }
 

@@ -140,13 +140,7 @@ impl KeyedLimiter {
         usage.calls_ms.push_back(now_ms);
     }
 
-    fn wait_of(
-        &self,
-        usage: &Usage,
-        user: i64,
-        calls: usize,
-        now_ms: u64,
-    ) -> Option<Duration> {
+    fn wait_of(&self, usage: &Usage, user: i64, calls: usize, now_ms: u64) -> Option<Duration> {
         if usage.blocked_until_ms > now_ms {
             return Some(Duration::from_millis(usage.blocked_until_ms - now_ms));
         }

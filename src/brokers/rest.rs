@@ -154,7 +154,10 @@ mod tests {
     fn a_key_rests_for_a_minute_at_most_and_its_user_longer_each_time() {
         let (clock, rest, key) = rest(REMEMBERED_MAX);
         rest.refused(Some(1), key(1), Duration::from_secs(600));
-        assert_eq!((rest.wait(Some(2), key(1)), rest.wait(None, key(1))), (seconds(60), seconds(60)));
+        assert_eq!(
+            (rest.wait(Some(2), key(1)), rest.wait(None, key(1))),
+            (seconds(60), seconds(60))
+        );
         assert_eq!(rest.wait(Some(1), key(1)), seconds(600));
         assert_eq!(rest.wait(Some(1), key(2)), seconds(600), "with whatever key");
         assert_eq!((rest.wait(Some(2), key(2)), rest.wait(None, key(2))), (None, None));
@@ -222,6 +225,9 @@ mod tests {
         };
         assert_eq!(sizes(), (2, 2));
         assert_eq!((rest.wait(Some(1), key(9)), rest.wait(Some(9), key(1))), (None, None));
-        assert_eq!((rest.wait(Some(3), key(9)), rest.wait(Some(9), key(3))), (seconds(30), seconds(30)));
+        assert_eq!(
+            (rest.wait(Some(3), key(9)), rest.wait(Some(9), key(3))),
+            (seconds(30), seconds(30))
+        );
     }
 }

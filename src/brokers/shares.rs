@@ -3,9 +3,9 @@
 //!
 //! Of the common limit one user has a third at most, one network half, and all strangers together
 //! half: those who have not synced with this broker since the start. So whoever has, has the other
-//! half whatever accounts and keys somebody else invents. And syncs that the broker refuses for what
-//! was sent, such as an invented key, weigh on the user and the network first. Asked on upstream
-//! lanes; never blocks.
+//! half whatever accounts and keys somebody else invents. And syncs that the broker refuses for
+//! what was sent, such as an invented key, weigh on the user and the network first. Asked on
+//! upstream lanes; never blocks.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -150,7 +150,8 @@ impl Shares {
     /// broker refused.
     pub(super) fn wait(&self, who: Who, calls: usize) -> Option<Duration> {
         let counted = self.limits.iter().zip(self.counted_by(who));
-        let waits = counted.filter_map(|(limit, counted)| limit.wait(counted?, who.number(), calls));
+        let waits =
+            counted.filter_map(|(limit, counted)| limit.wait(counted?, who.number(), calls));
         let refusals = self.refusals.iter().zip(self.refused_by(who));
         let refused = refusals.filter_map(|(limit, counted)| limit.wait(counted, who.number(), 1));
         waits.chain(refused.filter(|_| who.user.is_some())).max()

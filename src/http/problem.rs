@@ -92,6 +92,7 @@ impl Problem {
             413 => "body_too_large",
             414 => "target_too_long",
             417 => "expectation_failed",
+            421 => "misdirected_request",
             431 => "head_too_large",
             501 => "method_not_implemented",
             505 => "http_version_not_supported",

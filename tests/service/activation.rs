@@ -164,6 +164,7 @@ fn what_the_broker_does_has_its_answer() {
             (r#"{"kind":"delay","delay_ms":5000}"#, 504, "broker_timeout"),
             (r#"{"kind":"rate_limit"}"#, 429, "broker_rate_limited"),
             (r#"{"kind":"html_5xx"}"#, 502, "broker_unavailable"),
+            (r#"{"kind":"redirect","location":"/elsewhere"}"#, 502, "broker_redirected"),
             (r#"{"kind":"missing_fields"}"#, 502, "broker_answer_invalid"),
         ] {
             let service = scene.start_with(&config);

@@ -24,12 +24,20 @@ const BUDGET_MS: &str = "--sync-timeout-ms=1500";
 const CALL_MS: &str = "--upstream-total-timeout-ms=2000";
 const READ_MS: &str = "--upstream-read-timeout-ms=2000";
 const BODY_MS: &str = "--http-body-timeout-ms=1500";
-/// What is under way when the last answer came has ended by then.
-const SETTLE_MS: u64 = 5_000;
+/// What is under way when the last answer came has ended by then, and all of it is gone.
+const SETTLE_MS: u64 = 2_000;
 const LOOK_EVERY_MS: u64 = 100;
 
 /// What must be nowhere, memory included.
-const NOWHERE: &[&str] = &["api_secret", "wrong admin secret", "password"];
+const NOWHERE: &[&str] = &[
+    "api_secret",
+    "api_key",
+    "one-time code",
+    "session token",
+    "replaced session",
+    "password",
+    "wrong admin secret",
+];
 /// What must be in no file and no log.
 const KINDS: &[&str] = &[
     "api_secret",
@@ -39,6 +47,7 @@ const KINDS: &[&str] = &[
     "password",
     "wrong admin secret",
     "admin secret",
+    "replaced session",
     "shared session",
 ];
 

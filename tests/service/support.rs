@@ -73,6 +73,7 @@ impl Scene {
         // Tests register many users from one address; those of the limit set it.
         config.auth.login_attempts_per_minute = 0;
         config.upstream.sync_attempts_per_minute = 0;
+        config.store.writes_per_user_per_minute = 0;
         config
     }
 

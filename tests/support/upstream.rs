@@ -34,12 +34,6 @@ impl Said {
         let content_type = "application/json".into();
         Self { status: 200, content_type, body: body.into(), location: None }
     }
-
-    /// A redirect to there.
-    pub fn redirect(status: u16, location: String) -> Self {
-        let (content_type, body) = ("text/html".into(), String::new());
-        Self { status, content_type, body, location: Some(location) }
-    }
 }
 
 /// A running one.

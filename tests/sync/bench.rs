@@ -26,6 +26,7 @@ pub const FAULTS: &[(&str, SyncErrorKind)] = &[
     (r#"{"kind":"error_in_200"}"#, SyncErrorKind::Unavailable),
     (r#"{"kind":"html_5xx"}"#, SyncErrorKind::Unavailable),
     (r#"{"kind":"html_5xx","status":503}"#, SyncErrorKind::Unavailable),
+    (r#"{"kind":"redirect","location":"/elsewhere"}"#, SyncErrorKind::Redirected),
     (EXPIRED, SyncErrorKind::CodeRefused),
     (r#"{"kind":"no_permission"}"#, SyncErrorKind::NotPermitted),
     (r#"{"kind":"wrong_types"}"#, SyncErrorKind::Malformed),

@@ -38,7 +38,8 @@ fn each_fault_has_its_answer_on_each_call() {
 #[test]
 fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
     let bench = Bench::running(|_| {});
-    let kind = |credentials: &Credentials| bench.broker_a.sync(credentials).result.unwrap_err().kind();
+    let kind =
+        |credentials: &Credentials| bench.broker_a.sync(credentials).result.unwrap_err().kind();
     let used = bench.user_of_a("USER01");
     bench.broker_a.sync(&used).result.unwrap();
     assert_eq!(kind(&used), SyncErrorKind::CodeRefused);

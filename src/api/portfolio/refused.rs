@@ -59,16 +59,22 @@ pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
 
 /// The broker has a word to say to the account's owner, whom no other key or code helps.
 pub fn account_trouble(broker: &str, trouble: AccountTrouble) -> Problem {
-    let (code, what) = match trouble {
-        AccountTrouble::Account => ("broker_account_problem", "the account has a problem there"),
-        AccountTrouble::SecondFactor => {
-            ("broker_two_factor_problem", "the account's two-factor login has a problem there")
-        }
+    let detail = |what: &str| {
+        format!(
+            "{broker} says that {what}. Its owner has to settle that with the broker; nothing was \
+             changed."
+        )
     };
-    let detail = format!(
-        "{broker} says that {what}, which only its owner can settle with it; nothing was changed."
-    );
-    Problem::new(403, code, detail)
+    match trouble {
+        AccountTrouble::Account => {
+            let detail = detail("the account has a problem there");
+            Problem::new(403, "broker_account_problem", detail)
+        }
+        AccountTrouble::SecondFactor => {
+            let detail = detail("the account's two-factor login has a problem there");
+            Problem::new(403, "broker_two_factor_problem", detail)
+        }
+    }
 }
 
 /// Whoever stands in front of the broker sent us elsewhere.

@@ -27,7 +27,7 @@ use crate::store::{Derive, Derived};
 const CREDENTIAL_CHARS_MAX: usize = 512;
 
 /// How long a session that is to be ended may wait for its turn.
-const SESSION_QUEUE_WAIT_MS: u64 = 2_000;
+const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: (&str, &str) = (
     "shared_token_may_have_ended",
@@ -101,8 +101,8 @@ fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> 
     Ok(credentials)
 }
 
-/// The session that a sync opened at broker A. Dropped, it is given to a lane to be ended, for which
-/// nobody waits; one of the server's own app lives on, because its token may be the same.
+/// The session that a sync opened at broker A. Dropped, it is given to a lane to be ended, for
+/// which nobody waits; one of the server's own app lives on, because its token may be the same.
 struct Opened<'a> {
     state: &'a State,
     own_key: bool,

@@ -155,7 +155,7 @@ impl BrokerA {
         self.portfolios.sync(credentials)
     }
 
-    /// Ends a session that a sync opened. Blocks for two seconds at most.
+    /// Ends a session that a sync opened. Blocks for a second at most.
     pub fn end(&self, session: OpenSession) {
         self.portfolios.end(session);
     }

@@ -17,7 +17,7 @@ use crate::brokers::token::authorization;
 use crate::brokers::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 
 /// Longest call that ends a session; most take a tenth of it.
-pub(super) const END_TIMEOUT_MS: u64 = 2_000;
+pub(super) const END_TIMEOUT_MS: u64 = 1_000;
 
 /// What a sync came to: rows or the reason why not, and the session if one was opened.
 pub struct Attempt {

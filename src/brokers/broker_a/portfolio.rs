@@ -153,3 +153,7 @@ impl Portfolios {
 #[cfg(test)]
 #[path = "portfolio_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "portfolio_limits_tests.rs"]
+mod limits_tests;

@@ -123,7 +123,8 @@ impl BrokerB {
             return Err(SyncError::CodeRefused("wrong length".into()));
         }
         let (session, _) = self.errands.own(key, 1, |errand| {
-            Asking { broker: self, errand, line: &self.transport.apart() }.exchange(key, api_session)
+            Asking { broker: self, errand, line: &self.transport.apart() }
+                .exchange(key, api_session)
         })?;
         let now = self.clock.now();
         self.session.activate(session, key.clone(), now);
