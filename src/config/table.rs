@@ -160,8 +160,8 @@ pub const SETTINGS: &[Setting] = &[
         http.connections_per_address_max = number(0, 1_000_000), "connections",
         "Open connections of one client address, of IPv6 one /64; 0 is no limit",
         "More are closed at once. One address never has more than nine tenths of \
-         BHAV_MAX_CONNECTIONS. Proxies in BHAV_TRUSTED_PROXIES and Unix sockets have no such limit; \
-         a proxy that is not listed shares it among all its clients."),
+         BHAV_MAX_CONNECTIONS. Proxies in BHAV_TRUSTED_PROXIES and Unix sockets have no such \
+         limit; a proxy that is not listed shares it among all its clients."),
     setting!(Http "BHAV_HTTP_HEAD_BYTES_MAX",
         http.head_bytes_max = number(KIB, HEAD_BYTES_HARD_MAX), "bytes",
         "Longest request line and headers",
