@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::open_session::{Attempt, END_TIMEOUT_MS, Fates, OpenSession, SessionCounts};
 use super::portfolio_wire as wire;
 use super::session::checksum;
-use crate::base::{Clock, Synced};
+use crate::base::{Clock, Synced, stack};
 use crate::brokers::counters::ClassReading;
 use crate::brokers::errand::{Errand, Errands, SyncCounts};
 use crate::brokers::keyed::Rates;
@@ -88,6 +88,8 @@ impl Portfolios {
         let limits = CallLimits { total_timeout_ms, ..self.limits };
         if self.errands.take_one(session.who) {
             session.end(&url, API_VERSION, limits, wire::is_success);
+            // Sending it leaves pieces of the token.
+            stack::scrub();
         }
     }
 
