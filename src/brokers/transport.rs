@@ -139,7 +139,7 @@ impl TransportError {
 }
 
 impl Transport {
-    /// A client for `base_url`, of which [`BadUrl::checked`] has seen the like.
+    /// A client for `base_url`, an http or https URL, and for no other origin.
     pub fn new(
         settings: &UpstreamSettings,
         base_url: &str,

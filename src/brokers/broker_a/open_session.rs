@@ -58,7 +58,7 @@ impl Fates {
 }
 
 /// An access token with the connection that it was used on. Both end with this value; the session
-/// at the broker only by [`end`](Self::end).
+/// at the broker lives on until [`BrokerA::end`](super::BrokerA::end).
 pub struct OpenSession {
     pub(super) line: Transport,
     pub(super) who: Who,
