@@ -139,6 +139,9 @@ impl Programs {
             .env("BHAV_STATE_DIR", state_folder)
             .env("BHAV_EDGE_THREADS", EDGE_THREADS)
             .env("BHAV_NOW", TRADING_INSTANT)
+            // All load comes from one address and from few users.
+            .env("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "0")
+            .env("BHAV_WRITES_PER_USER_PER_MINUTE", "0")
             .envs(settings.iter().copied());
         let mut process = Process::start(Kind::Bhav.name(), command, &self.work_folder)?;
         let lines = process.lines_until(LISTENING)?;

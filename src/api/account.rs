@@ -123,9 +123,15 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<()
 
 /// A password that is refused for itself is a fault of its `field`.
 fn about(error: AccountError, field: &'static str) -> Problem {
-    let too_common = matches!(error, AccountError::CommonPassword);
+    let weakness = match &error {
+        AccountError::WeakPassword(weakness) => Some(*weakness),
+        _ => None,
+    };
     let problem = Problem::from(error);
-    if too_common { problem.field(field, "One of the most common.") } else { problem }
+    match weakness {
+        Some(weakness) => problem.field(field, format!("This is {}.", weakness.as_str())),
+        None => problem,
+    }
 }
 
 fn new_password(fields: &mut Fields<'_>, field: &'static str) -> SecretString {

@@ -14,10 +14,11 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::body::Fields;
+use super::portfolio::{account_trouble, redirected};
 use super::tokens::{send_broker_a, send_broker_b};
 use super::{Call, State};
 use crate::auth::throttle::{Key, Throttle};
-use crate::base::Clock;
+use crate::base::{Broker, Clock};
 use crate::brokers::{FeedError, Readiness, SyncError};
 use crate::config::Config;
 use crate::http::{Problem, Reply, Request};
@@ -250,8 +251,10 @@ fn of_feed(error: FeedError) -> Problem {
         FeedError::NotReady(Readiness::Open(wait)) => unavailable(Some(*wait)),
         FeedError::RateLimited { retry_after, .. } => rate_limited(*retry_after),
         FeedError::NoPermission { .. } => not_permitted(),
+        FeedError::AccountTrouble { trouble, .. } => account_trouble(Broker::A.name(), *trouble),
         FeedError::TimedOut { .. } => timed_out(),
         FeedError::Malformed { .. } => nonsense(),
+        FeedError::Redirected { .. } => redirected(Broker::A.name()),
         FeedError::NotReady(Readiness::Ready | Readiness::NoToken | Readiness::NoPermission)
         | FeedError::Unreachable { .. }
         | FeedError::Upstream { .. } => unavailable(None),
@@ -265,10 +268,12 @@ fn of_sync(error: SyncError) -> Problem {
         SyncError::KeyRefused(_) | SyncError::NotPermitted(_) | SyncError::AddressRefused(_) => {
             not_permitted()
         }
+        SyncError::AccountTrouble(trouble) => account_trouble(Broker::B.name(), *trouble),
         SyncError::RateLimited(wait) | SyncError::KeySpent(wait) => rate_limited(*wait),
         SyncError::TimedOut => timed_out(),
         SyncError::Unavailable { retry_after, .. } => unavailable(*retry_after),
         SyncError::Malformed(_) => nonsense(),
+        SyncError::Redirected => redirected(Broker::B.name()),
     };
     problem.because(error)
 }

@@ -1,6 +1,7 @@
 //! The one place where errors of lower layers become answers. Their cause goes along for the log.
 //! Pure.
 
+use crate::auth::throttle::Throttled;
 use crate::auth::{AccountError, CryptoError, Unidentified};
 use crate::http::Problem;
 use crate::store::StoreError;
@@ -40,8 +41,9 @@ impl From<StoreError> for Problem {
 impl From<AccountError> for Problem {
     fn from(error: AccountError) -> Self {
         match error {
-            AccountError::CommonPassword => {
-                let detail = "This password is one of the most common; choose another.";
+            // One code for all that guessers try first; the words say which kind it is.
+            AccountError::WeakPassword(weakness) => {
+                let detail = format!("This password is {}; choose another.", weakness.as_str());
                 Problem::new(400, "password_too_common", detail)
             }
             AccountError::WrongPassword => {
@@ -71,6 +73,13 @@ impl From<AccountError> for Problem {
             AccountError::Unsigned(error) => Problem::internal().because(error),
         }
     }
+}
+
+/// The user has changed too much within a minute; nothing was written.
+pub fn too_many_writes(throttled: Throttled) -> Problem {
+    let detail = "You have changed too much within a minute; nothing was written.";
+    let wait_s = throttled.retry_after_ms.div_ceil(1_000).max(1);
+    Problem::new(429, "too_many_writes", detail).with("Retry-After", wait_s.to_string())
 }
 
 fn store_unavailable() -> Problem {

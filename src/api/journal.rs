@@ -92,6 +92,7 @@ pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), 
         let (after, limit) = page_of(call)?;
         Some(ExpectedPage { after, limit, expected })
     };
+    state.admit_write(call.caller())?;
     let user = call.caller().id;
     let entry = state.store.add_entry(user, fields, now.as_millisecond(), page)?;
     write_entry(reply.body(), &entry);
@@ -120,6 +121,7 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<
     let fields = read(Fields::of(&call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
     let (now_ms, expected) = (now.as_millisecond(), expected(&call.request));
+    state.admit_write(call.caller())?;
     let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
     write_entry(reply.body(), &replaced.ok_or_else(entry_not_found)?);
     reply.send(200, JSON, &[NO_STORE]);
@@ -129,6 +131,7 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of ours is JSON.
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let (user, entry) = (call.caller().id, entry_id(call));
+    state.admit_write(call.caller())?;
     if !state.store.delete_entry(user, entry, expected(&call.request))? {
         return Err(entry_not_found());
     }

@@ -27,6 +27,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::Clock;
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
@@ -69,10 +70,14 @@ pub struct State {
     pub broker_a: Arc<BrokerA>,
     /// Users' syncs and activations; the shared feed has threads of its own.
     pub broker_a_lane: Arc<Lane>,
+    /// Ends the sessions that syncs opened, apart from the syncs.
+    pub broker_a_sessions_lane: Arc<Lane>,
     pub broker_a_token: Arc<SharedToken>,
     pub broker_b: Arc<BrokerB>,
     pub broker_b_lane: Arc<Lane>,
     pub administration: Administration,
+    /// Changes that each user makes to what is stored of theirs.
+    pub writes: Throttle,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again. Kept by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
@@ -96,6 +101,16 @@ impl State {
     #[inline(never)]
     fn cors_lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
         self.cors.load().lines(origin)
+    }
+}
+
+impl State {
+    /// Counts one change by `caller`, which is about to be written.
+    ///
+    /// # Errors
+    /// Too many of late.
+    fn admit_write(&self, caller: &Caller) -> Result<(), Problem> {
+        self.writes.admit(&[Key::User(caller.id.0)]).map_err(error::too_many_writes)
     }
 }
 

@@ -12,8 +12,8 @@ use foldhash::quality::RandomState;
 
 use super::query::{Decoded, values};
 use super::{Call, State};
-use crate::auth::throttle::network;
 use crate::base::Symbol;
+use crate::base::network::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::Hit;
 use crate::cache::misses::Wait;

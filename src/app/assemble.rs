@@ -9,6 +9,7 @@ use super::start::StartError;
 use crate::admin::Backstage;
 use crate::api::{Administration, Cors, Desk, Document, State};
 use crate::auth::Auth;
+use crate::auth::throttle::Throttle;
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
@@ -180,10 +181,12 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
         health: Arc::clone(&parts.health),
         broker_a: Arc::clone(&parts.broker_a),
         broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
+        broker_a_sessions_lane: lane("broker-a-sessions", 1)?,
         broker_a_token: Arc::clone(&parts.token),
         broker_b: Arc::new(broker_b),
         broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
         administration: Administration::new(config, parts.clock.clone()),
+        writes: Throttle::new(config.store.writes_per_user_per_minute, parts.clock.clone()),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
@@ -222,6 +225,7 @@ fn backstage(config: &Config, parts: &Parts, state: &State) -> Backstage {
         &parts.crypto_lane,
         &parts.store_lane,
         &state.broker_a_lane,
+        &state.broker_a_sessions_lane,
         &state.broker_b_lane,
         &state.portfolio.lane,
         &state.portfolio.export_lane,

@@ -43,6 +43,7 @@ pub const LIVE: &[&str] = &[
     "BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE",
     "BHAV_LOGIN_ATTEMPTS_PER_MINUTE",
     "BHAV_SYNC_ATTEMPTS_PER_MINUTE",
+    "BHAV_WRITES_PER_USER_PER_MINUTE",
     "BHAV_LOG",
 ];
 
@@ -125,6 +126,7 @@ impl<'a> Reloader<'a> {
         state.administration.set_secrets(&new);
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
+        state.writes.set_rate(new.store.writes_per_user_per_minute);
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
         let provisional_signals = new.market.signals_provisional;

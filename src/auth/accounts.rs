@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::common;
-use super::passwords::CryptoError;
+use super::common::{self, Weakness};
+use super::passwords::{CryptoError, Whose};
 use super::throttle::{Key, Throttled};
 use super::tokens::{self, TOKEN_LIFE_S, Unsigned};
 use super::{Auth, Caller};
@@ -30,8 +30,8 @@ pub struct Session {
 /// Why it was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    #[error("the password is one of the most common")]
-    CommonPassword,
+    #[error("the password is {}", .0.as_str())]
+    WeakPassword(Weakness),
     /// Or the e-mail, which is not told.
     #[error("the password is wrong")]
     WrongPassword,
@@ -73,12 +73,12 @@ impl Auth {
         }
         // Not the account's attempts: anybody can name any e-mail, and no password is tried.
         self.registrations.admit(&[Key::Address(client)])?;
-        refuse_common(&password)?;
+        refuse_weak(&password)?;
         // Spares the hash; the insert decides.
         if self.store.user_by_email(&email)?.is_some() {
             return Err(StoreError::EmailTaken.into());
         }
-        let password_hash = self.passwords.hash(password)?;
+        let password_hash = self.passwords.hash(password, Whose::Stranger)?;
         let created_ms = self.clock.now_ms();
         let user = self.store.create_user(NewUser { email, name, password_hash, created_ms })?;
         self.remember(&user.email, client);
@@ -96,13 +96,15 @@ impl Auth {
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<Session, AccountError> {
-        let own = match client {
-            Some(address) if self.familiar.knows(email, address) => Key::Familiar(email, address),
-            _ => Key::Account(email),
+        let (own, whose) = match client {
+            Some(address) if self.familiar.knows(email, address) => {
+                (Key::Familiar(email, address), Whose::Known)
+            }
+            _ => (Key::Account(email), Whose::Stranger),
         };
         self.throttle.admit(&[Key::Address(client), own])?;
         let found = self.store.user_by_email(email)?;
-        let secrets = self.proven(found, password).inspect_err(|error| {
+        let secrets = self.proven(found, password, whose).inspect_err(|error| {
             if matches!(error, AccountError::WrongPassword) {
                 self.wrong_passwords.increment();
             }
@@ -140,8 +142,8 @@ impl Auth {
         client: Option<IpAddr>,
     ) -> Result<Session, AccountError> {
         let secrets = self.proven_caller(caller, current, client)?;
-        refuse_common(&new)?;
-        let new_hash = self.passwords.hash(new)?;
+        refuse_weak(&new)?;
+        let new_hash = self.passwords.hash(new, Whose::Known)?;
         let id = secrets.user.id;
         let changed = self.store.change_password(id, &secrets.password_hash, &new_hash);
         if let Err(StoreError::Late) = &changed {
@@ -196,7 +198,7 @@ impl Auth {
         let found = self.store.user_by_id(caller.id)?.ok_or(StoreError::NoSuchUser)?;
         let own = Key::User(caller.id.0);
         self.throttle.admit(&[Key::Address(client), own])?;
-        let secrets = self.proven(Some(found), password)?;
+        let secrets = self.proven(Some(found), password, Whose::Known)?;
         self.throttle.forgive(own);
         self.remember(&secrets.user.email, client);
         Ok(secrets)
@@ -208,9 +210,10 @@ impl Auth {
         &self,
         found: Option<UserSecrets>,
         password: SecretString,
+        whose: Whose,
     ) -> Result<UserSecrets, AccountError> {
         let stored = found.as_ref().map(|secrets| secrets.password_hash.as_str());
-        let checked = self.passwords.check(password, stored)?;
+        let checked = self.passwords.check(password, stored, whose)?;
         let Some(mut secrets) = found.filter(|_| checked.good) else {
             return Err(AccountError::WrongPassword);
         };
@@ -253,10 +256,10 @@ impl Auth {
 /// Refuses a new password that guessers try first.
 ///
 /// # Errors
-/// [`AccountError::CommonPassword`].
-pub fn refuse_common(password: &SecretString) -> Result<(), AccountError> {
-    match common::is_common(password.expose_secret()) {
-        true => Err(AccountError::CommonPassword),
-        false => Ok(()),
+/// [`AccountError::WeakPassword`].
+pub fn refuse_weak(password: &SecretString) -> Result<(), AccountError> {
+    match common::weakness(password.expose_secret()) {
+        Some(weakness) => Err(AccountError::WeakPassword(weakness)),
+        None => Ok(()),
     }
 }

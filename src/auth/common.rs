@@ -148,16 +148,45 @@ fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// Whether this is one of the most common passwords or plainly made from one.
-pub fn is_common(password: &str) -> bool {
+/// Why guessers would try a password among the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weakness {
+    /// It is on a list of the most common.
+    Common,
+    /// A word of the list with an ending that many put behind one.
+    WordWithEnding,
+    /// One short piece again and again.
+    Repeated,
+    /// Keys or letters in their order.
+    InOrder,
+}
+
+impl Weakness {
+    /// As a sentence's end: "This password is ...".
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Common => "one of the most common",
+            Self::WordWithEnding => "a common word with a common ending",
+            Self::Repeated => "one short piece again and again",
+            Self::InOrder => "keys or letters in their order",
+        }
+    }
+}
+
+/// What makes this a password that guessers try first; `None` where nothing is known against it.
+pub fn weakness(password: &str) -> Option<Weakness> {
     if password.len() > COMMON_BYTES_MAX {
-        return is_one_pattern(password.as_bytes());
+        return pattern(password.as_bytes());
     }
     // Never longer than the original, so it never grows by copying; wiped like it.
     let mut lower = Zeroizing::new(String::with_capacity(password.len()));
     lower.push_str(password);
     lower.make_ascii_lowercase();
-    WHOLE.contains(lower.as_str()) || is_one_pattern(lower.as_bytes()) || is_stem_and_ending(&lower)
+    if WHOLE.contains(lower.as_str()) || STEMS.contains(lower.as_str()) {
+        return Some(Weakness::Common);
+    }
+    let ended = || is_stem_and_ending(&lower).then_some(Weakness::WordWithEnding);
+    pattern(lower.as_bytes()).or_else(ended)
 }
 
 fn is_stem_and_ending(lower: &str) -> bool {
@@ -177,16 +206,19 @@ fn is_stem_and_year(lower: &str) -> bool {
 }
 
 /// A unit of one to four bytes again and again, or one of [`SEQUENCES`].
-fn is_one_pattern(lower: &[u8]) -> bool {
+fn pattern(lower: &[u8]) -> Option<Weakness> {
     if lower.len() < PATTERN_BYTES_MIN {
-        return false;
+        return None;
     }
     let repeats = |unit: usize| lower.iter().zip(&lower[unit..]).all(|(one, next)| one == next);
+    if (1..=4).any(repeats) {
+        return Some(Weakness::Repeated);
+    }
     let reversed: Zeroizing<Vec<u8>> = Zeroizing::new(lower.iter().rev().copied().collect());
     let typed = |text: &[u8]| {
         SEQUENCES.iter().any(|keys| memchr::memmem::find(keys.as_bytes(), text).is_some())
     };
-    (1..=4).any(repeats) || typed(lower) || typed(&reversed)
+    (typed(lower) || typed(&reversed)).then_some(Weakness::InOrder)
 }
 
 #[cfg(test)]
@@ -235,7 +267,26 @@ mod tests {
             "12341234",
             "abcabcabc",
         ] {
-            assert!(is_common(known), "{known}");
+            assert!(weakness(known).is_some(), "{known}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_on_the_list_is_called_common() {
+        for (password, expected) in [
+            ("12345678", Weakness::Common),
+            ("PassWord", Weakness::Common),
+            ("sunshine", Weakness::Common),
+            ("password1", Weakness::WordWithEnding),
+            ("Krishna@2024", Weakness::WordWithEnding),
+            ("dragon#1234", Weakness::WordWithEnding),
+            ("zvzvzvzvzv", Weakness::Repeated),
+            ("kqx7kqx7kqx7", Weakness::Repeated),
+            (&"long".repeat(12), Weakness::Repeated),
+            ("defghijklm", Weakness::InOrder),
+            ("mnbvcxzlkj", Weakness::InOrder),
+        ] {
+            assert_eq!(weakness(password), Some(expected), "{password}");
         }
     }
 
@@ -252,7 +303,7 @@ mod tests {
             "1795000000123",
             "india-ocean-depth",
         ] {
-            assert!(!is_common(other), "{other}");
+            assert_eq!(weakness(other), None, "{other}");
         }
     }
 

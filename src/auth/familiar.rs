@@ -11,8 +11,8 @@ use std::net::IpAddr;
 
 use parking_lot::Mutex;
 
-use super::throttle::network;
 use crate::base::Clock;
+use crate::base::network::network;
 
 /// Networks remembered for an account: home, work, the phone. Of more, the latest.
 const NETWORKS_MAX: usize = 3;

@@ -24,8 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 pub use accounts::{
-    AccountError, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session, refuse_common,
+    AccountError, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session, refuse_weak,
 };
+pub use common::Weakness;
 pub use email::{EMAIL_BYTES_MAX, normalised};
 pub use keys::KeyError;
 pub use passwords::{CryptoError, hash_here};
@@ -119,6 +120,8 @@ pub struct AuthCounts {
     pub throttled: u64,
     /// The same of attempts to make an account.
     pub registrations_throttled: u64,
+    /// Attempts of strangers refused because others of theirs waited to be hashed.
+    pub strangers_refused: u64,
 }
 
 impl Auth {
@@ -196,6 +199,7 @@ impl Auth {
             wrong_passwords: self.wrong_passwords.value(),
             throttled: self.throttle.refused(),
             registrations_throttled: self.registrations.refused(),
+            strangers_refused: self.passwords.strangers_refused(),
         }
     }
 

@@ -1,11 +1,13 @@
 //! Password hashes: argon2id in PHC strings, made and checked on the `crypto` lane.
 //!
 //! Callers park. The lane has few threads of the lowest priority, and a bounded queue, because one
-//! hash takes tens of milliseconds of a core and 19 MiB: logins must not slow the market down.
+//! hash takes tens of milliseconds of a core and 19 MiB: logins must not slow the market down. A
+//! part of the queue is kept for who is known, so that a crowd of strangers fills the rest alone.
 
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
@@ -15,11 +17,15 @@ use zeroize::Zeroizing;
 
 use crate::base::Clock;
 use crate::config::AuthSettings;
+use crate::ops::Counter;
 use crate::rt::{Lane, LaneError, LaneSpec};
 
 /// A hash that has not ended by then is given up: with a queue of 64 and 30 ms a hash nothing waits
 /// half as long, and a client has long lost patience.
 const DEADLINE_MS: u64 = 10_000;
+
+/// This part of the queue is kept free of strangers.
+const KNOWN_PART: usize = 4;
 
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
@@ -41,6 +47,43 @@ pub enum CryptoError {
     Failed(String),
 }
 
+/// For whom a hash is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Who has shown a token, or comes from where the account was logged in to lately.
+    Known,
+    Stranger,
+}
+
+/// Strangers' hashes that wait.
+struct Strangers {
+    waiting_max: usize,
+    waiting: AtomicUsize,
+    refused: Counter,
+}
+
+/// One stranger's place in the queue, given back when the hash begins or is given up.
+struct Place(Arc<Strangers>);
+
+impl Place {
+    fn take(strangers: &Arc<Strangers>) -> Option<Self> {
+        let free = |waiting| (waiting < strangers.waiting_max).then_some(waiting + 1);
+        match strangers.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free) {
+            Ok(_) => Some(Self(Arc::clone(strangers))),
+            Err(_) => {
+                strangers.refused.increment();
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The verdict on a password.
 #[derive(Debug)]
 pub struct Checked {
@@ -52,6 +95,7 @@ pub struct Checked {
 /// Makes and checks hashes.
 pub struct Passwords {
     lane: Arc<Lane>,
+    strangers: Arc<Strangers>,
     params: Params,
     /// Nobody's: what a password is checked against where there is no account.
     decoy: String,
@@ -70,7 +114,13 @@ impl Passwords {
         let spec = LaneSpec { name: "crypto", threads, queue_max: settings.crypto_queue_max };
         let params = params(settings).map_err(io::Error::other)?;
         let decoy = decoy(&params).map_err(io::Error::other)?;
-        Ok(Self { lane: Arc::new(Lane::start_lowered(&spec, clock)?), params, decoy })
+        let strangers = Strangers {
+            waiting_max: spec.queue_max - spec.queue_max / KNOWN_PART,
+            waiting: AtomicUsize::new(0),
+            refused: Counter::new(),
+        };
+        let lane = Arc::new(Lane::start_lowered(&spec, clock)?);
+        Ok(Self { lane, strangers: Arc::new(strangers), params, decoy })
     }
 
     /// The lane, for its counters.
@@ -78,13 +128,18 @@ impl Passwords {
         &self.lane
     }
 
+    /// Hashes of strangers refused because others of theirs wait.
+    pub fn strangers_refused(&self) -> u64 {
+        self.strangers.refused.value()
+    }
+
     /// Hashes a new password. Parks.
     ///
     /// # Errors
     /// [`CryptoError`].
-    pub fn hash(&self, password: SecretString) -> Result<String, CryptoError> {
+    pub fn hash(&self, password: SecretString, whose: Whose) -> Result<String, CryptoError> {
         let params = self.params.clone();
-        self.run(move || hashed(&password, &params))
+        self.run(whose, move || hashed(&password, &params))
     }
 
     /// Checks a password against a stored hash; against a decoy, with the same work and always in
@@ -96,10 +151,11 @@ impl Passwords {
         &self,
         password: SecretString,
         stored: Option<&str>,
+        whose: Whose,
     ) -> Result<Checked, CryptoError> {
         let (params, known) = (self.params.clone(), stored.is_some());
         let stored = stored.unwrap_or(&self.decoy).to_owned();
-        self.run(move || {
+        self.run(whose, move || {
             let (good, weaker) = matches(&password, &stored, &params)?;
             let good = good && known;
             let better_hash = match good && weaker {
@@ -112,8 +168,17 @@ impl Passwords {
 
     fn run<T: Send + 'static>(
         &self,
+        whose: Whose,
         job: impl FnOnce() -> Result<T, CryptoError> + Send + 'static,
     ) -> Result<T, CryptoError> {
+        let place = match whose {
+            Whose::Known => None,
+            Whose::Stranger => Some(Place::take(&self.strangers).ok_or(CryptoError::Busy)?),
+        };
+        let job = move || {
+            drop(place);
+            job()
+        };
         self.lane.submit(DEADLINE_MS, job).map_err(|_| CryptoError::Busy)?.wait()?
     }
 }
@@ -218,13 +283,17 @@ mod tests {
     #[test]
     fn a_hash_is_made_to_the_floor_and_checks_its_own_password_only() {
         let passwords = passwords(2);
-        let first = passwords.hash("correct horse".into()).unwrap();
+        let first = passwords.hash("correct horse".into(), Whose::Known).unwrap();
         assert!(first.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{first}");
-        assert_ne!(passwords.hash("correct horse".into()).unwrap(), first, "the salt is new");
-        let good = passwords.check("correct horse".into(), Some(&first)).unwrap();
+        assert_ne!(
+            passwords.hash("correct horse".into(), Whose::Known).unwrap(),
+            first,
+            "the salt is new"
+        );
+        let good = passwords.check("correct horse".into(), Some(&first), Whose::Known).unwrap();
         assert!(good.good && good.better_hash.is_none());
-        assert!(!passwords.check("correct horsf".into(), Some(&first)).unwrap().good);
-        assert!(!passwords.check("correct horse".into(), None).unwrap().good);
+        assert!(!passwords.check("correct horsf".into(), Some(&first), Whose::Known).unwrap().good);
+        assert!(!passwords.check("correct horse".into(), None, Whose::Known).unwrap().good);
         assert_eq!(passwords.lane().stats().completed, 5, "each of them was work");
     }
 
@@ -234,20 +303,65 @@ mod tests {
         let passwords = passwords(2);
         let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ\
                       $CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
-        assert!(passwords.check("password".into(), Some(stored)).unwrap().good);
-        assert!(!passwords.check("passwore".into(), Some(stored)).unwrap().good);
-        assert!(passwords.check("password".into(), Some("nonsense")).is_err());
+        assert!(passwords.check("password".into(), Some(stored), Whose::Known).unwrap().good);
+        assert!(!passwords.check("passwore".into(), Some(stored), Whose::Known).unwrap().good);
+        assert!(passwords.check("password".into(), Some("nonsense"), Whose::Known).is_err());
     }
 
     #[test]
     fn a_weaker_hash_is_made_anew_when_the_password_is_right() {
-        let old = passwords(2).hash("correct horse".into()).unwrap();
+        let old = passwords(2).hash("correct horse".into(), Whose::Known).unwrap();
         let today = passwords(3);
-        let checked = today.check("correct horse".into(), Some(&old)).unwrap();
+        let checked = today.check("correct horse".into(), Some(&old), Whose::Known).unwrap();
         let better = checked.better_hash.unwrap();
         assert!(better.contains("t=3"), "{better}");
-        assert!(today.check("correct horse".into(), Some(&better)).unwrap().better_hash.is_none());
-        assert!(today.check("wrong horse".into(), Some(&old)).unwrap().better_hash.is_none());
+        assert!(
+            today
+                .check("correct horse".into(), Some(&better), Whose::Known)
+                .unwrap()
+                .better_hash
+                .is_none()
+        );
+        assert!(
+            today
+                .check("wrong horse".into(), Some(&old), Whose::Known)
+                .unwrap()
+                .better_hash
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn strangers_leave_a_quarter_of_the_queue_to_who_is_known() {
+        let settings =
+            AuthSettings { crypto_threads: 1, crypto_queue_max: 8, ..AuthSettings::default() };
+        let passwords = Arc::new(Passwords::start(&settings, &Clock::system()).unwrap());
+        // Holds the one thread, so that whoever comes now waits.
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let held = passwords.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
+        while passwords.lane().stats().running == 0 {
+            std::thread::yield_now();
+        }
+        let ask = |whose| {
+            let passwords = Arc::clone(&passwords);
+            let asks = move || passwords.check("wrong".into(), None, whose).is_ok();
+            crate::rt::threads::spawn("asks", asks).unwrap()
+        };
+        let mut waiting: Vec<_> = (0..6).map(|_| ask(Whose::Stranger)).collect();
+        while passwords.lane().stats().depth < 6 {
+            std::thread::yield_now();
+        }
+        assert!(!ask(Whose::Stranger).join().unwrap(), "the seventh");
+        assert_eq!((passwords.strangers_refused(), passwords.lane().stats().refused), (1, 0));
+        waiting.extend((0..2).map(|_| ask(Whose::Known)));
+        while passwords.lane().stats().depth < 8 {
+            std::thread::yield_now();
+        }
+        assert!(!ask(Whose::Known).join().unwrap(), "the queue itself is full");
+        release.send(()).unwrap();
+        assert_eq!(held.wait(), Ok(true));
+        assert!(waiting.into_iter().all(|asks| asks.join().unwrap()));
+        assert_eq!(passwords.strangers.waiting.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -8,12 +8,13 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::base::Clock;
+use crate::base::network::network;
 use crate::ops::Counter;
 
 /// Keys remembered, about 3 MiB. Past it those that are nearest to a full bucket are dropped.
@@ -23,9 +24,6 @@ pub const KEYS_MAX: usize = 100_000;
 const DROPPED_SHARE: usize = 8;
 
 const MINUTE_MS: u64 = 60_000;
-
-/// One IPv6 subscriber has a /64 or more to himself.
-const IPV6_PREFIX_BITS: u32 = 64;
 
 /// What attempts are counted by.
 #[derive(Clone, Copy, Debug, Hash)]
@@ -166,17 +164,6 @@ fn make_room(full_at_ms: &mut HashMap<u64, u64>, now_ms: u64, keys_max: usize) {
         }
         *full >= bound
     });
-}
-
-/// What counts as one client: the address itself, or its /64 for IPv6.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let mask = u128::MAX << (128 - IPV6_PREFIX_BITS);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
-        v4 @ IpAddr::V4(_) => v4,
-    }
 }
 
 #[cfg(test)]

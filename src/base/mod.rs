@@ -9,6 +9,7 @@ pub mod decimal;
 pub mod holding;
 pub mod ist;
 pub mod json;
+pub mod network;
 pub mod quote;
 pub mod rng;
 pub mod security;

@@ -102,9 +102,9 @@ impl Counters {
             Err(FeedError::RateLimited { .. }) => &self.rate_limited,
             Err(FeedError::TokenDead { .. }) => &self.token_dead,
             Err(FeedError::NoPermission { .. }) => &self.no_permission,
-            Err(FeedError::Refused { .. }) => &self.refused,
+            Err(FeedError::Refused { .. } | FeedError::AccountTrouble { .. }) => &self.refused,
             Err(FeedError::Upstream { .. }) => &self.upstream,
-            Err(FeedError::Malformed { .. }) => &self.malformed,
+            Err(FeedError::Malformed { .. } | FeedError::Redirected { .. }) => &self.malformed,
         };
         slot.fetch_add(1, Relaxed);
     }

@@ -1,9 +1,10 @@
 //! One user's sync as its broker sees it: a few calls with one API key, within one budget of time.
 //!
 //! Apart from the quote gates, so that users and feed cannot stop each other. What holds a sync
-//! back: the circuit, a rest that the broker asked for, the user's own refused syncs with this key,
-//! the key's limit, and a limit of all syncs of this server together. Runs on upstream lanes;
-//! blocks only as long as the calls it lets through.
+//! back: the circuit, a rest that the broker asked for, syncs that it refused, the key's limit, and
+//! a share of what all syncs of this server may take together. Whoever is refused is told the whole
+//! time for which that holds. Runs on upstream lanes; blocks only as long as the calls it lets
+//! through.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,33 +15,20 @@ use secrecy::SecretString;
 use super::SyncError;
 use super::breaker::Breaker;
 use super::counters::ClassReading;
-use super::keyed::{Fingerprint, KEYS_MAX, KeyedLimiter, Rates, Slots};
+use super::keyed::Rates;
 use super::portfolio::Credentials;
 use super::rest::Rest;
+use super::shares::{Shares, Taken, Who};
 use super::transport::{CallLimits, TransportError};
 use crate::base::{Clock, stack};
 use crate::config::UpstreamSettings;
-
-/// Syncs of one user with one key that the broker may refuse within a minute: somebody who copies
-/// a code wrongly tries again two or three times. With another user's key these few calls are all
-/// that can be taken from its owner.
-const REFUSALS: Rates = Rates { calls_max: 5, window_ms: 60_000, day_calls_max: usize::MAX };
-
-/// Owner of the server's own calls; accounts count from 1.
-const SERVER: i64 = 0;
 
 /// All users' calls to one broker: circuit, limits, counters.
 pub(super) struct Errands {
     clock: Clock,
     breaker: Breaker,
     rest: Rest,
-    /// Each key's calls, whoever makes them.
-    keys: KeyedLimiter,
-    /// Refused syncs of each user with each key.
-    refusals: KeyedLimiter,
-    /// All syncs' calls, as the broker sees them come from one address.
-    together: KeyedLimiter,
-    together_as: Fingerprint,
+    shares: Shares,
     limits: CallLimits,
     budget_ms: u64,
     calls: AtomicU64,
@@ -64,20 +52,10 @@ pub struct SyncCounts {
 /// One sync under way.
 pub(super) struct Errand<'a> {
     errands: &'a Errands,
-    /// `None` for the server itself.
-    user: Option<i64>,
-    key: Fingerprint,
-    pair: Fingerprint,
+    who: Who,
     until_ms: u64,
     /// Calls that were taken from the limits and not made yet.
-    reserved: Cell<Reserved>,
-}
-
-/// The same calls, of the key's limit and of the common one.
-#[derive(Clone, Copy)]
-struct Reserved {
-    key: Slots,
-    together: Option<Slots>,
+    taken: Cell<Taken>,
 }
 
 impl Errands {
@@ -89,15 +67,11 @@ impl Errands {
         rates: Rates,
         together: Rates,
     ) -> Self {
-        let together = KeyedLimiter::new(clock.clone(), together, 1);
         Self {
             clock: clock.clone(),
             breaker: Breaker::new(name, clock.clone(), upstream),
             rest: Rest::new(clock.clone()),
-            keys: KeyedLimiter::new(clock.clone(), rates, KEYS_MAX),
-            refusals: KeyedLimiter::new(clock.clone(), REFUSALS, KEYS_MAX),
-            together_as: together.fingerprint(&SecretString::default()),
-            together,
+            shares: Shares::new(clock, rates, together),
             limits: CallLimits::usual(upstream),
             budget_ms: upstream.sync_timeout_ms,
             calls: AtomicU64::new(0),
@@ -111,79 +85,94 @@ impl Errands {
     ///
     /// # Errors
     /// What `work` gave; [`SyncError::RateLimited`], or [`SyncError::Unavailable`] while the
-    /// circuit is open.
+    /// circuit is open. Each with the time for which the same would be held back now.
     pub(super) fn sync<T>(
         &self,
         credentials: &Credentials,
         calls: usize,
         work: impl FnOnce(&Errand<'_>) -> Result<T, SyncError>,
     ) -> Result<T, SyncError> {
-        let user = credentials.user;
-        let errand = self.begin(&credentials.api_key, Some(user), calls)?;
-        let refusal = self.refusals.take(errand.pair, user, 1).map_err(|wait| self.held(wait))?;
-        let result = work(&errand);
+        let who = self.who(credentials);
+        let result = self.run(who, calls, work);
         match &result {
-            Ok(_) => self.keys.owned_by(errand.key, user),
-            Err(SyncError::CodeRefused(_) | SyncError::KeyRefused(_)) => return result,
+            Ok(_) => {
+                self.shares.synced(who);
+                self.rest.served(credentials.user, who.key);
+            }
+            Err(error) if error.is_of_what_was_sent() => self.shares.refused(who),
             Err(_) => {}
         }
-        self.refusals.give_back(refusal);
-        result
+        result.map_err(|error| self.told(error, who, calls))
     }
 
     /// An errand of the server itself, which no number of syncs holds back.
     ///
     /// # Errors
     /// As for [`sync`](Self::sync).
-    pub(super) fn own(
+    pub(super) fn own<T>(
         &self,
         api_key: &SecretString,
         calls: usize,
-    ) -> Result<Errand<'_>, SyncError> {
-        self.begin(api_key, None, calls)
+        work: impl FnOnce(&Errand<'_>) -> Result<T, SyncError>,
+    ) -> Result<T, SyncError> {
+        let who = self.shares.who(None, None, api_key);
+        self.run(who, calls, work).map_err(|error| self.told(error, who, calls))
     }
 
-    fn begin(
+    /// Whose calls a sync with these credentials makes.
+    pub(super) fn who(&self, credentials: &Credentials) -> Who {
+        let Credentials { user, client, api_key, .. } = credentials;
+        self.shares.who(Some(*user), *client, api_key)
+    }
+
+    /// Makes `work`'s calls for `who` if nothing holds them back.
+    ///
+    /// # Errors
+    /// As for [`sync`](Self::sync), but with the broker's own times.
+    pub(super) fn run<T>(
         &self,
-        api_key: &SecretString,
-        user: Option<i64>,
+        who: Who,
         calls: usize,
-    ) -> Result<Errand<'_>, SyncError> {
+        work: impl FnOnce(&Errand<'_>) -> Result<T, SyncError>,
+    ) -> Result<T, SyncError> {
         if let Some(wait) = self.breaker.wait() {
             return Err(self.open(wait));
         }
-        let key = self.keys.fingerprint(api_key);
-        let pair = self.refusals.pair(api_key, user.unwrap_or(SERVER));
-        let rest = self.rest.wait(user).max(self.refusals.blocked(pair));
-        if let Some(wait) = rest {
+        if let Some(wait) = self.wait(who, calls) {
             return Err(self.held(wait));
         }
-        Ok(Errand {
+        let taken = self.shares.take(who, calls).map_err(|wait| self.held(wait))?;
+        work(&Errand {
             errands: self,
-            user,
-            key,
-            pair,
+            who,
             until_ms: self.clock.monotonic_ms().saturating_add(self.budget_ms),
-            reserved: Cell::new(self.reserve(key, user, calls)?),
+            taken: Cell::new(taken),
         })
     }
 
-    /// Takes `calls` calls from both limits or from none.
-    fn reserve(
-        &self,
-        key: Fingerprint,
-        user: Option<i64>,
-        calls: usize,
-    ) -> Result<Reserved, SyncError> {
-        let number = user.unwrap_or(SERVER);
-        let of_key = self.keys.take(key, number, calls).map_err(|wait| self.held(wait))?;
-        let together = user.map(|user| self.together.take(self.together_as, user, calls));
-        match together.transpose() {
-            Ok(together) => Ok(Reserved { key: of_key, together }),
-            Err(wait) => {
-                self.keys.give_back(of_key);
-                Err(self.held(wait))
+    /// Takes one call for something beside a sync, if nothing holds it back.
+    pub(super) fn take_one(&self, who: Who) -> bool {
+        let free = self.breaker.wait().is_none() && self.rest.wait(who.user, who.key).is_none();
+        // Given to `who` and not given back: it is made at once.
+        free && self.shares.take(who, 1).is_ok()
+    }
+
+    /// How long `who` would be held back now: by a rest, or by a limit.
+    fn wait(&self, who: Who, calls: usize) -> Option<Duration> {
+        self.rest.wait(who.user, who.key).max(self.shares.wait(who, calls))
+    }
+
+    /// A refusal with the time that holds: what the broker asked for is not all.
+    fn told(&self, error: SyncError, who: Who, calls: usize) -> SyncError {
+        let open = self.breaker.wait();
+        let held = self.wait(who, calls).max(open);
+        match error {
+            SyncError::RateLimited(wait) => SyncError::RateLimited(held.unwrap_or(wait)),
+            SyncError::KeySpent(wait) => SyncError::KeySpent(held.unwrap_or(wait)),
+            SyncError::Unavailable { detail, retry_after } => {
+                SyncError::Unavailable { detail, retry_after: retry_after.max(held) }
             }
+            other => other,
         }
     }
 
@@ -192,7 +181,7 @@ impl Errands {
             calls: self.calls.load(Relaxed),
             failed: self.failed.load(Relaxed),
             held_back: self.held_back.load(Relaxed),
-            keys_forgotten: self.keys.forgotten(),
+            keys_forgotten: self.shares.keys_forgotten(),
         }
     }
 
@@ -222,6 +211,11 @@ impl Errands {
 }
 
 impl Errand<'_> {
+    /// Whose calls it makes.
+    pub(super) fn who(&self) -> Who {
+        self.who
+    }
+
     /// Makes one call, within what is left of the time.
     ///
     /// # Errors
@@ -236,17 +230,16 @@ impl Errand<'_> {
             return Err(SyncError::TimedOut);
         }
         // Another user's call may have been refused meanwhile.
-        if let Some(wait) = errands.rest.wait(self.user) {
+        if let Some(wait) = errands.rest.wait(self.who.user, self.who.key) {
             return Err(errands.held(wait));
         }
         let pass = errands.breaker.pass().map_err(|wait| errands.open(wait))?;
-        let mut reserved = self.reserved.get();
-        if reserved.key.left() == 0 {
-            reserved = errands.reserve(self.key, self.user, 1)?;
+        let mut taken = self.taken.get();
+        if taken.left() == 0 {
+            taken = errands.shares.take(self.who, 1).map_err(|wait| errands.held(wait))?;
         }
-        reserved.key.use_one();
-        reserved.together.iter_mut().for_each(Slots::use_one);
-        self.reserved.set(reserved);
+        taken.use_one();
+        self.taken.set(taken);
         errands.calls.fetch_add(1, Relaxed);
         let total_timeout_ms = errands.limits.total_timeout_ms.min(left_ms);
         let result = ask(CallLimits { total_timeout_ms, ..errands.limits });
@@ -256,13 +249,14 @@ impl Errand<'_> {
             Err(SyncError::TimedOut | SyncError::Unavailable { .. }) => pass.failure(),
             // Neither proves anything: a strange key can have strange answers, and must not be able
             // to shut the broker for everybody.
-            Err(SyncError::Malformed(_)) => drop(pass),
+            Err(SyncError::Malformed(_) | SyncError::Redirected) => drop(pass),
             Err(SyncError::RateLimited(wait)) => {
-                errands.rest.refused(self.user, *wait);
+                errands.rest.refused(self.who.user, self.who.key, *wait);
                 pass.success();
             }
             Err(SyncError::KeySpent(wait)) => {
-                errands.refusals.block(self.pair, *wait);
+                errands.rest.spent(self.who.key, *wait);
+                errands.shares.block(self.who, *wait);
                 pass.success();
             }
             Ok(_) | Err(_) => pass.success(),
@@ -276,9 +270,7 @@ impl Errand<'_> {
 
 impl Drop for Errand<'_> {
     fn drop(&mut self) {
-        let Reserved { key, together } = self.reserved.get();
-        self.errands.keys.give_back(key);
-        together.into_iter().for_each(|slots| self.errands.together.give_back(slots));
+        self.errands.shares.give_back(self.taken.get());
     }
 }
 
@@ -289,9 +281,8 @@ impl From<TransportError> for SyncError {
             TransportError::Unreachable(_) | TransportError::Broken(_) => {
                 Self::Unavailable { detail: error.to_string(), retry_after: None }
             }
-            TransportError::TooLarge { .. } | TransportError::Redirected => {
-                Self::Malformed(error.to_string())
-            }
+            TransportError::TooLarge { .. } => Self::Malformed(error.to_string()),
+            TransportError::Redirected => Self::Redirected,
             // Only a key, or a token made with it, can hold one.
             TransportError::BadRequest(_) => {
                 Self::KeyRefused("a character in it cannot be sent".into())

@@ -111,11 +111,13 @@ fn verdict(error: &FeedError) -> Verdict {
         FeedError::Unreachable { .. }
         | FeedError::TimedOut { .. }
         | FeedError::Upstream { .. }
-        | FeedError::Malformed { .. } => Verdict::Fails,
+        | FeedError::Malformed { .. }
+        | FeedError::Redirected { .. } => Verdict::Fails,
         FeedError::RateLimited { .. } => Verdict::Throttles,
         FeedError::NotReady(_)
         | FeedError::TokenDead { .. }
         | FeedError::NoPermission { .. }
+        | FeedError::AccountTrouble { .. }
         | FeedError::Refused { .. } => Verdict::Works,
     }
 }

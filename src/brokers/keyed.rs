@@ -1,25 +1,26 @@
-//! How often each user's API key may call its broker: the brokers count by key, whoever uses it.
+//! How often each API key may call its broker: the brokers count by key, whoever uses it.
 //!
-//! One per broker and process, asked on upstream lanes; its lock is held for a few instructions and
-//! never over I/O. Keys are known by a fingerprint alone, made with a key of this process, so that
-//! neither a key nor a hash that could be looked up stays in memory.
+//! The same counts by user, by network, or everything together: whatever has a fingerprint.
+//!
+//! One per broker and budget, asked on upstream lanes; its lock is held for a few instructions and
+//! never over I/O. Fingerprints are made with a key of this process, so that neither an API key nor
+//! a hash that could be looked up stays in memory.
 //!
 //! An API key is no secret: it stands in the address of the login page. So once somebody has synced
 //! with it, all others together may use half of its calls at most.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use jiff::civil::Date;
 use parking_lot::Mutex;
-use secrecy::{ExposeSecret, SecretString};
 
 use crate::base::{Clock, ist};
 
 /// Keys remembered at once, about a KiB each at most; beyond it the one unused for longest is
-/// forgotten, so that nobody can lock others out by inventing keys.
+/// forgotten, those without an owner first, so that nobody can lock others out by inventing keys.
 pub const KEYS_MAX: usize = 4_096;
 
 /// Users remembered as a key's own: those of a family's app. Of more, the latest.
@@ -93,13 +94,8 @@ impl KeyedLimiter {
     }
 
     /// What stands for `key` in this process.
-    pub(super) fn fingerprint(&self, key: &SecretString) -> Fingerprint {
-        Fingerprint(self.seed.hash_one(key.expose_secret()))
-    }
-
-    /// What stands for one user's use of `key`.
-    pub(super) fn pair(&self, key: &SecretString, user: i64) -> Fingerprint {
-        Fingerprint(self.seed.hash_one((key.expose_secret(), user)))
+    pub(super) fn fingerprint(&self, key: impl Hash) -> Fingerprint {
+        Fingerprint(self.seed.hash_one(key))
     }
 
     /// Takes the slots for `calls` calls of `user`, all or none.
@@ -113,37 +109,53 @@ impl KeyedLimiter {
         calls: usize,
     ) -> Result<Slots, Duration> {
         let now_ms = self.clock.monotonic_ms();
-        let now = self.clock.now();
-        let today = ist::zoned(now).date();
         let mut keys = self.keys.lock();
-        let usage = self.usage(&mut keys, key, now_ms, today);
-        usage.used_ms = now_ms;
-        if usage.day != today {
-            (usage.day, usage.day_calls) = (today, 0);
-        }
-        let oldest_ms = now_ms.saturating_sub(self.rates.window_ms);
-        // A call at the very edge of the window still counts.
-        while usage.calls_ms.front().is_some_and(|at| at + self.rates.window_ms <= now_ms) {
-            usage.calls_ms.pop_front();
-        }
-        debug_assert!(usage.calls_ms.front().is_none_or(|at| *at >= oldest_ms));
-        if usage.blocked_until_ms > now_ms {
-            return Err(Duration::from_millis(usage.blocked_until_ms - now_ms));
-        }
-        let stranger = !usage.owners.is_empty() && !usage.owners.contains(&user);
-        let share = |max: usize| if stranger { max / 2 } else { max };
-        if usage.day_calls + calls > share(self.rates.day_calls_max) {
-            return Err(ist::until_midnight(now));
-        }
-        let over = (usage.calls_ms.len() + calls).saturating_sub(share(self.rates.calls_max));
-        if over > 0 {
-            let last = usage.calls_ms.get(over - 1).copied().unwrap_or(now_ms);
-            let wait_ms = (last + self.rates.window_ms).saturating_sub(now_ms);
-            return Err(Duration::from_millis(wait_ms.max(1)));
+        let usage = self.usage(&mut keys, key, now_ms);
+        if let Some(wait) = self.wait_of(usage, user, calls, now_ms) {
+            return Err(wait);
         }
         usage.day_calls += calls;
         usage.calls_ms.extend(std::iter::repeat_n(now_ms, calls));
         Ok(Slots { key, at_ms: now_ms, calls })
+    }
+
+    /// How long until [`take`](Self::take) would succeed, if it would not now. Takes nothing.
+    pub(super) fn wait(&self, key: Fingerprint, user: i64, calls: usize) -> Option<Duration> {
+        let now_ms = self.clock.monotonic_ms();
+        let mut keys = self.keys.lock();
+        let usage = keys.get_mut(&key)?;
+        self.settle(usage, now_ms);
+        self.wait_of(usage, user, calls, now_ms)
+    }
+
+    /// Counts one call that was made without being taken, whatever the limit says.
+    pub(super) fn count(&self, key: Fingerprint) {
+        let now_ms = self.clock.monotonic_ms();
+        let mut keys = self.keys.lock();
+        let usage = self.usage(&mut keys, key, now_ms);
+        usage.day_calls += 1;
+        if usage.calls_ms.len() >= self.rates.calls_max {
+            usage.calls_ms.pop_front();
+        }
+        usage.calls_ms.push_back(now_ms);
+    }
+
+    fn wait_of(&self, usage: &Usage, user: i64, calls: usize, now_ms: u64) -> Option<Duration> {
+        if usage.blocked_until_ms > now_ms {
+            return Some(Duration::from_millis(usage.blocked_until_ms - now_ms));
+        }
+        let stranger = !usage.owners.is_empty() && !usage.owners.contains(&user);
+        let share = |max: usize| if stranger { max / 2 } else { max };
+        if usage.day_calls + calls > share(self.rates.day_calls_max) {
+            return Some(ist::until_midnight(self.clock.now()));
+        }
+        let over = (usage.calls_ms.len() + calls).saturating_sub(share(self.rates.calls_max));
+        if over == 0 {
+            return None;
+        }
+        let last = usage.calls_ms.get(over - 1).copied().unwrap_or(now_ms);
+        let wait_ms = (last + self.rates.window_ms).saturating_sub(now_ms);
+        Some(Duration::from_millis(wait_ms.max(1)))
     }
 
     /// What is left of `slots` was not used.
@@ -168,21 +180,18 @@ impl KeyedLimiter {
         }
     }
 
+    /// Whether `key` has an owner.
+    pub(super) fn is_owned(&self, key: Fingerprint) -> bool {
+        self.keys.lock().get(&key).is_some_and(|usage| !usage.owners.is_empty())
+    }
+
     /// Lets nothing out for `key` for `length`, as its broker asked.
     pub(super) fn block(&self, key: Fingerprint, length: Duration) {
         let now_ms = self.clock.monotonic_ms();
-        let today = ist::zoned(self.clock.now()).date();
         let mut keys = self.keys.lock();
-        let usage = self.usage(&mut keys, key, now_ms, today);
+        let usage = self.usage(&mut keys, key, now_ms);
         let until_ms = now_ms.saturating_add(length.as_millis() as u64);
         usage.blocked_until_ms = usage.blocked_until_ms.max(until_ms);
-    }
-
-    /// How long [`block`](Self::block) still holds for `key`, if it does.
-    pub(super) fn blocked(&self, key: Fingerprint) -> Option<Duration> {
-        let until_ms = self.keys.lock().get(&key).map_or(0, |usage| usage.blocked_until_ms);
-        let wait_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
-        (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
     /// Keys forgotten for lack of room, since the start.
@@ -190,29 +199,44 @@ impl KeyedLimiter {
         self.forgotten.load(Relaxed)
     }
 
-    /// The usage of `key`, in a place that was freed for it if there was none.
+    /// The usage of `key` as it is now, in a place that was freed for it if there was none.
     fn usage<'a>(
         &self,
         keys: &'a mut HashMap<Fingerprint, Usage>,
         key: Fingerprint,
         now_ms: u64,
-        today: Date,
     ) -> &'a mut Usage {
         if keys.len() >= self.keys_max && !keys.contains_key(&key) {
-            let idlest = keys.iter().min_by_key(|(_, usage)| usage.used_ms).map(|(key, _)| *key);
-            if let Some(idlest) = idlest {
-                keys.remove(&idlest);
+            let worth = |usage: &Usage| (!usage.owners.is_empty(), usage.used_ms);
+            let least = keys.iter().min_by_key(|(_, usage)| worth(usage)).map(|(key, _)| *key);
+            if let Some(least) = least {
+                keys.remove(&least);
                 self.forgotten.fetch_add(1, Relaxed);
             }
         }
-        keys.entry(key).or_insert_with(|| Usage {
+        let usage = keys.entry(key).or_insert_with(|| Usage {
             calls_ms: VecDeque::new(),
-            day: today,
+            day: Date::ZERO,
             day_calls: 0,
             owners: Vec::new(),
             blocked_until_ms: 0,
             used_ms: now_ms,
-        })
+        });
+        self.settle(usage, now_ms);
+        usage.used_ms = now_ms;
+        usage
+    }
+
+    /// Forgets what is past.
+    fn settle(&self, usage: &mut Usage, now_ms: u64) {
+        let today = ist::zoned(self.clock.now()).date();
+        if usage.day != today {
+            (usage.day, usage.day_calls) = (today, 0);
+        }
+        // A call at the very edge of the window still counts.
+        while usage.calls_ms.front().is_some_and(|at| at + self.rates.window_ms <= now_ms) {
+            usage.calls_ms.pop_front();
+        }
     }
 }
 
@@ -233,7 +257,7 @@ mod tests {
     #[test]
     fn no_window_sees_more_than_the_limit_and_each_key_has_its_own() {
         let (clock, limiter) = limiter(KEYS_MAX);
-        let (one, two) = (limiter.fingerprint(&"one".into()), limiter.fingerprint(&"two".into()));
+        let (one, two) = (limiter.fingerprint("one"), limiter.fingerprint("two"));
         limiter.take(one, ANY, 4).unwrap();
         clock.advance_ms(400);
         limiter.take(one, ANY, 4).unwrap();
@@ -249,7 +273,7 @@ mod tests {
     #[test]
     fn a_day_ends_at_midnight_in_india() {
         let (clock, limiter) = limiter(KEYS_MAX);
-        let key = limiter.fingerprint(&"key".into());
+        let key = limiter.fingerprint("key");
         for _ in 0..5 {
             limiter.take(key, ANY, 5).unwrap();
             clock.advance_ms(1_000);
@@ -262,7 +286,7 @@ mod tests {
     #[test]
     fn a_broker_that_asks_for_rest_gets_it() {
         let (clock, limiter) = limiter(KEYS_MAX);
-        let key = limiter.fingerprint(&"key".into());
+        let key = limiter.fingerprint("key");
         limiter.block(key, Duration::from_secs(60));
         limiter.block(key, Duration::from_secs(1));
         assert_eq!(limiter.take(key, ANY, 1), Err(Duration::from_secs(60)));
@@ -273,7 +297,7 @@ mod tests {
     #[test]
     fn the_key_unused_for_longest_is_forgotten_when_there_is_no_room() {
         let (clock, limiter) = limiter(3);
-        let named = |n: usize| limiter.fingerprint(&format!("key {n}").as_str().into());
+        let named = |n: usize| limiter.fingerprint(n);
         for n in 0..3 {
             limiter.take(named(n), ANY, 10).unwrap();
             clock.advance_ms(1);
@@ -285,22 +309,46 @@ mod tests {
         assert_eq!(limiter.keys.lock().len(), 3);
         assert!(limiter.take(named(0), ANY, 1).is_err(), "still remembered");
         limiter.take(named(1), ANY, 1).expect("forgotten, so it starts anew");
+        // Whoever is known stays while others are invented.
+        limiter.owned_by(named(1), ANY);
+        for n in 10..20 {
+            clock.advance_ms(1);
+            limiter.take(named(n), ANY, 1).unwrap();
+        }
+        assert!(limiter.is_owned(named(1)) && !limiter.is_owned(named(19)));
+    }
+
+    #[test]
+    fn what_was_not_taken_is_counted_all_the_same_and_waited_for() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint("key");
+        assert_eq!(limiter.wait(key, ANY, 10), None);
+        for _ in 0..12 {
+            limiter.count(key);
+        }
+        assert_eq!(limiter.keys.lock()[&key].calls_ms.len(), 10, "never more than the limit");
+        assert_eq!(limiter.wait(key, ANY, 1), Some(Duration::from_secs(1)));
+        clock.advance_ms(400);
+        assert_eq!(limiter.wait(key, ANY, 1), limiter.take(key, ANY, 1).err());
+        clock.advance_ms(600);
+        assert_eq!(limiter.wait(key, ANY, 1), None);
+        limiter.block(key, Duration::from_secs(9));
+        assert_eq!(limiter.wait(key, ANY, 1), Some(Duration::from_secs(9)));
     }
 
     #[test]
     fn fingerprints_differ_between_processes_and_keys() {
         let (_, first) = limiter(1);
         let (_, second) = limiter(1);
-        let key = "key".into();
-        assert_eq!(first.fingerprint(&key), first.fingerprint(&key));
-        assert_ne!(first.fingerprint(&key), first.fingerprint(&"other".into()));
-        assert_ne!(first.fingerprint(&key), second.fingerprint(&key));
+        assert_eq!(first.fingerprint("key"), first.fingerprint("key"));
+        assert_ne!(first.fingerprint("key"), first.fingerprint("other"));
+        assert_ne!(first.fingerprint("key"), second.fingerprint("key"));
     }
 
     #[test]
     fn calls_that_were_not_made_are_given_back_in_their_place() {
         let (clock, limiter) = limiter(KEYS_MAX);
-        let key = limiter.fingerprint(&"key".into());
+        let key = limiter.fingerprint("key");
         let mut early = limiter.take(key, ANY, 5).unwrap();
         clock.advance_ms(500);
         limiter.take(key, ANY, 5).unwrap();
@@ -317,7 +365,7 @@ mod tests {
     #[test]
     fn strangers_have_half_of_a_key_whose_owner_is_known() {
         let (clock, limiter) = limiter(KEYS_MAX);
-        let key = limiter.fingerprint(&"key".into());
+        let key = limiter.fingerprint("key");
         let (owner, stranger) = (1, 2);
         limiter.take(key, stranger, 10).unwrap();
         limiter.owned_by(key, owner);

@@ -23,6 +23,7 @@ pub mod portfolio;
 pub mod public;
 mod rest;
 mod route;
+mod shares;
 mod signing;
 #[cfg(test)]
 mod testing;
@@ -35,7 +36,7 @@ pub use broker_b::BrokerB;
 pub use counters::{CallCounts, ClassReading};
 pub use errand::SyncCounts;
 pub use history::DailyCandles;
-pub use portfolio::{Credentials, DocumentedReply, SyncError, SyncErrorKind};
+pub use portfolio::{AccountTrouble, Credentials, DocumentedReply, SyncError, SyncErrorKind};
 pub use public::Public;
 pub use token::SharedToken;
 
@@ -122,10 +123,14 @@ pub enum FeedError {
     TokenDead { source_name: &'static str },
     #[error("{source_name}: the plan has no market data")]
     NoPermission { source_name: &'static str },
+    #[error("{source_name}: {trouble}")]
+    AccountTrouble { source_name: &'static str, trouble: AccountTrouble },
     #[error("{source_name} refused the request: {detail}")]
     Refused { source_name: &'static str, detail: String },
     #[error("{source_name} failed with HTTP {status}: {detail}")]
     Upstream { source_name: &'static str, status: u16, detail: String },
     #[error("{source_name} answered nonsense: {detail}")]
     Malformed { source_name: &'static str, detail: String },
+    #[error("{source_name} answered with a redirect that is not followed")]
+    Redirected { source_name: &'static str },
 }

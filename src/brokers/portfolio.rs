@@ -4,6 +4,7 @@
 //! Credentials are owned by one call, wiped when it ends and never kept: no field of a client has
 //! room for them. Errors are made of our own words alone: a broker's text may repeat what was sent.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -14,6 +15,8 @@ use secrecy::{ExposeSecret, SecretString};
 pub struct Credentials {
     /// The number of the account that syncs: what it causes is not charged to others.
     pub user: i64,
+    /// Where the request comes from, as far as that is known; counted for the same reason.
+    pub client: Option<IpAddr>,
     pub api_key: SecretString,
     pub api_secret: SecretString,
     /// Broker A's `request_token`, broker B's `api_session`.
@@ -50,9 +53,12 @@ pub enum SyncError {
     /// The API key or secret is wrong.
     #[error("the broker does not accept the API key or its signature: {0}")]
     KeyRefused(String),
-    /// The key is good but may not do this, or the account has a problem.
+    /// The key is good but may not do this.
     #[error("the broker does not permit this: {0}")]
     NotPermitted(String),
+    /// Neither key nor code is at fault.
+    #[error("{0}")]
+    AccountTrouble(AccountTrouble),
     /// The broker wants calls from a registered network address.
     #[error("the broker does not accept calls from this address: {0}")]
     AddressRefused(String),
@@ -69,6 +75,19 @@ pub enum SyncError {
     /// An answer that the documentation does not have.
     #[error("the broker answered nonsense: {0}")]
     Malformed(String),
+    /// Neither broker's API has redirects, and what a call carries goes to nobody else.
+    #[error("the broker answered with a redirect, which was not followed")]
+    Redirected,
+}
+
+/// What a broker says about the account itself. No other key, code or session mends it: its owner
+/// has to see the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccountTrouble {
+    #[error("the broker says that the account has a problem")]
+    Account,
+    #[error("the broker says that the account's second factor has a problem")]
+    SecondFactor,
 }
 
 /// [`SyncError`] without its particulars.
@@ -77,25 +96,51 @@ pub enum SyncErrorKind {
     CodeRefused,
     KeyRefused,
     NotPermitted,
+    AccountProblem,
+    SecondFactorProblem,
     AddressRefused,
     RateLimited,
     TimedOut,
     Unavailable,
     Malformed,
+    Redirected,
 }
 
 impl SyncError {
+    /// Whether the broker says no to what was sent, and not of itself: such a refusal can be had
+    /// again and again by whoever sends the like.
+    pub(super) fn is_of_what_was_sent(&self) -> bool {
+        match self {
+            Self::CodeRefused(_)
+            | Self::KeyRefused(_)
+            | Self::NotPermitted(_)
+            | Self::AccountTrouble(_)
+            | Self::AddressRefused(_)
+            | Self::KeySpent(_) => true,
+            Self::RateLimited(_)
+            | Self::TimedOut
+            | Self::Unavailable { .. }
+            | Self::Malformed(_)
+            | Self::Redirected => false,
+        }
+    }
+
     /// Which one it is.
     pub fn kind(&self) -> SyncErrorKind {
         match self {
             Self::CodeRefused(_) => SyncErrorKind::CodeRefused,
             Self::KeyRefused(_) => SyncErrorKind::KeyRefused,
             Self::NotPermitted(_) => SyncErrorKind::NotPermitted,
+            Self::AccountTrouble(AccountTrouble::Account) => SyncErrorKind::AccountProblem,
+            Self::AccountTrouble(AccountTrouble::SecondFactor) => {
+                SyncErrorKind::SecondFactorProblem
+            }
             Self::AddressRefused(_) => SyncErrorKind::AddressRefused,
             Self::RateLimited(_) | Self::KeySpent(_) => SyncErrorKind::RateLimited,
             Self::TimedOut => SyncErrorKind::TimedOut,
             Self::Unavailable { .. } => SyncErrorKind::Unavailable,
             Self::Malformed(_) => SyncErrorKind::Malformed,
+            Self::Redirected => SyncErrorKind::Redirected,
         }
     }
 }

@@ -1,19 +1,31 @@
 //! The one HTTP client towards brokers and the public provider: blocking, on ureq with rustls.
 //!
 //! Runs on upstream lanes only. Every call ends by its deadline, every body has a cap (counted
-//! after decompression), redirects are bounded and never lead from https to http. It logs nothing,
-//! its errors name no URL, header or body, and no proxy is taken from the environment.
+//! after decompression). It logs nothing, its errors name no URL, header or body, and no proxy is
+//! taken from the environment.
+//!
+//! A client speaks to the origin of its base URL and to no other: headers and bodies carry
+//! sessions, so a redirect is either an error ([`Redirects::Never`]) or stays within the origin.
+//! Calls that carry a user's credentials go over connections of their own
+//! ([`Transport::apart`]), which end with them: a connection that is kept holds what it sent.
 
 use std::io::Read;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ureq::config::Config;
 use ureq::http::{HeaderValue, Response};
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body, RequestBuilder, Timeout};
 use zeroize::Zeroizing;
 
+use origin::{Origin, OwnOrigin};
+
 use super::FeedError;
 use crate::config::UpstreamSettings;
+
+mod origin;
 
 /// Cap on an answer's head; brokers send a few hundred bytes.
 const RESPONSE_HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -28,8 +40,18 @@ const BODY_BYTES_FIRST: usize = 16 * 1024;
 /// A client with one upstream's settings.
 pub struct Transport {
     agent: Agent,
+    origin: Arc<Origin>,
     connect_timeout_ms: u64,
     read_timeout_ms: u64,
+}
+
+/// Which redirects are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redirects {
+    /// None: neither broker's API has one, so whoever sends one is not to be believed.
+    Never,
+    /// At most the settings' `redirects_max`, within scheme, host and port of the base URL.
+    WithinOrigin,
 }
 
 /// A base URL of the settings that cannot be used.
@@ -93,7 +115,7 @@ pub enum TransportError {
     TooLarge { limit_bytes: u64 },
     #[error("answer broken off or not HTTP: {0}")]
     Broken(String),
-    #[error("too many redirects, or one that must not be followed")]
+    #[error("a redirect that is not followed")]
     Redirected,
     #[error("request cannot be sent: {0}")]
     BadRequest(&'static str),
@@ -109,24 +131,31 @@ impl TransportError {
                 FeedError::Unreachable { source_name, detail }
             }
             Self::TimedOut { limit_ms } => FeedError::TimedOut { source_name, limit_ms },
-            Self::TooLarge { .. } | Self::Redirected => {
-                FeedError::Malformed { source_name, detail }
-            }
+            Self::TooLarge { .. } => FeedError::Malformed { source_name, detail },
+            Self::Redirected => FeedError::Redirected { source_name },
             Self::BadRequest(_) => FeedError::Refused { source_name, detail },
         }
     }
 }
 
 impl Transport {
-    /// A client for `base_url`; if that is https, nothing else is ever spoken.
-    pub fn new(settings: &UpstreamSettings, base_url: &str, user_agent: &str) -> Self {
+    /// A client for `base_url`, an http or https URL, and for no other origin.
+    pub fn new(
+        settings: &UpstreamSettings,
+        base_url: &str,
+        user_agent: &str,
+        redirects: Redirects,
+    ) -> Self {
         let read_timeout = Some(Duration::from_millis(settings.read_timeout_ms));
         let connect_timeout = Some(Duration::from_millis(settings.connect_timeout_ms));
-        let agent = Agent::config_builder()
+        let config = Agent::config_builder()
             .http_status_as_error(false)
             .https_only(base_url.starts_with("https://"))
             .proxy(None)
-            .max_redirects(settings.redirects_max)
+            .max_redirects(match redirects {
+                Redirects::Never => 0,
+                Redirects::WithinOrigin => settings.redirects_max,
+            })
             .max_redirects_will_error(true)
             .user_agent(user_agent)
             .max_response_header_size(RESPONSE_HEAD_BYTES_MAX)
@@ -137,13 +166,20 @@ impl Transport {
             .timeout_send_request(read_timeout)
             .timeout_send_body(read_timeout)
             .timeout_recv_response(read_timeout)
-            .build()
-            .new_agent();
+            .build();
+        let origin = Arc::new(Origin::of(base_url));
         Self {
-            agent,
+            agent: agent(config, &origin),
+            origin,
             connect_timeout_ms: settings.connect_timeout_ms,
             read_timeout_ms: settings.read_timeout_ms,
         }
+    }
+
+    /// The same client with connections of its own, which are closed when it is dropped.
+    pub fn apart(&self) -> Self {
+        let origin = Arc::clone(&self.origin);
+        Self { agent: agent(self.agent.config().clone(), &origin), origin, ..*self }
     }
 
     /// GET. `url` carries its query already (see [`push_query`]).
@@ -193,12 +229,30 @@ impl Transport {
         self.finish(request.send(form.as_bytes()), limits)
     }
 
+    /// DELETE. `url` carries its query already.
+    ///
+    /// # Errors
+    /// As [`Transport::get`].
+    pub fn delete(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.delete(url), headers)?, limits);
+        self.finish(request.call(), limits)
+    }
+
     fn finish(
         &self,
         sent: Result<Response<Body>, ureq::Error>,
         limits: CallLimits,
     ) -> Result<Reply, TransportError> {
         let mut response = sent.map_err(|error| self.explain(error, limits))?;
+        // One that was not followed, whatever it leads to.
+        if response.status().is_redirection() {
+            return Err(TransportError::Redirected);
+        }
         let headers = response.headers();
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let reply = Reply {
@@ -250,6 +304,11 @@ impl Transport {
             other => TransportError::Broken(other.to_string()),
         }
     }
+}
+
+fn agent(config: Config, origin: &Arc<Origin>) -> Agent {
+    let resolver = OwnOrigin::new(Arc::clone(origin));
+    Agent::with_parts(config, DefaultConnector::default(), resolver)
 }
 
 fn limited<B>(request: RequestBuilder<B>, limits: CallLimits) -> RequestBuilder<B> {

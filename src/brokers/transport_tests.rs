@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpListener;
 
 use super::*;
-use crate::brokers::testing::{answer, drip, linger, serve};
+use crate::brokers::testing::{Seen, answer, drip, linger, serve};
 
 fn settings() -> UpstreamSettings {
     UpstreamSettings { response_bytes_max: 10_000, redirects_max: 2, ..UpstreamSettings::default() }
@@ -15,7 +15,8 @@ fn get(url: &str) -> Result<Reply, TransportError> {
 }
 
 fn fetch_with(settings: &UpstreamSettings, url: &str) -> Result<Reply, TransportError> {
-    Transport::new(settings, url, "test").get(url, &[], CallLimits::usual(settings))
+    let transport = Transport::new(settings, url, "test", Redirects::WithinOrigin);
+    transport.get(url, &[], CallLimits::usual(settings))
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -127,14 +128,27 @@ fn a_tls_handshake_without_answer_ends_at_the_connect_deadline() {
 }
 
 #[test]
-fn https_is_never_left() {
+fn no_other_origin_is_ever_spoken_to() {
     serve(
         |_, stream| answer(stream, 200, "", b""),
         |url, seen| {
             let settings = settings();
-            let transport = Transport::new(&settings, "https://127.0.0.1", "test");
-            let error = transport.get(url, &[], CallLimits::usual(&settings)).unwrap_err();
-            assert!(matches!(error, TransportError::Redirected), "{error:?}");
+            let port: u16 = url.rsplit(':').next().unwrap().parse().unwrap();
+            for base in [
+                "https://127.0.0.1".to_owned(),
+                url.replace("http://", "https://"),
+                url.replace("127.0.0.1", "localhost"),
+                format!("http://127.0.0.1:{}", port ^ 1),
+            ] {
+                for redirects in [Redirects::Never, Redirects::WithinOrigin] {
+                    let transport = Transport::new(&settings, &base, "test", redirects);
+                    for transport in [transport.apart(), transport] {
+                        let limits = CallLimits::usual(&settings);
+                        let error = transport.get(url, &[], limits).unwrap_err();
+                        assert!(matches!(error, TransportError::Redirected), "{base} {error:?}");
+                    }
+                }
+            }
             assert!(seen().is_empty());
         },
     );
@@ -155,6 +169,54 @@ fn redirects_are_followed_up_to_the_bound() {
             assert_eq!(seen().iter().filter(|r| r.target == "/loop").count(), 3);
         },
     );
+}
+
+/// What a call may carry, by each way of making one.
+fn ask_all(transport: &Transport, url: &str) -> Vec<Result<Reply, TransportError>> {
+    let limits = CallLimits::usual(&settings());
+    let headers = [("authorization", "token a:b"), ("x-sessiontoken", "s")];
+    vec![
+        transport.get(url, &headers, limits),
+        transport.delete(url, &headers, limits),
+        transport.post_form(url, &headers, &[("request_token", "r")], limits),
+        transport.fetch_with_json(url, &headers, b"{\"SessionToken\":\"s\"}", limits),
+    ]
+}
+
+#[test]
+fn a_redirect_leads_nowhere_for_brokers_and_never_to_another_origin() {
+    let thief = |_: &Seen, stream: &mut std::net::TcpStream| answer(stream, 200, "", b"thanks");
+    serve(thief, |elsewhere, stolen| {
+        for status in [301, 302, 303, 307, 308] {
+            let away = |request: &Seen, stream: &mut std::net::TcpStream| {
+                let to = match request.target.as_str() {
+                    "/away" => format!("{elsewhere}/take"),
+                    "/relative" => format!("//{}/take", &elsewhere["http://".len()..]),
+                    _ => "/here".to_owned(),
+                };
+                answer(stream, status, &format!("Location: {to}\r\n"), b"");
+            };
+            serve(away, |url, seen| {
+                let never = Transport::new(&settings(), url, "test", Redirects::Never);
+                let within = Transport::new(&settings(), url, "test", Redirects::WithinOrigin);
+                for target in ["away", "relative", "same"] {
+                    for result in ask_all(&never, &format!("{url}/{target}")) {
+                        let error = result.unwrap_err();
+                        assert!(matches!(error, TransportError::Redirected), "{status} {error:?}");
+                    }
+                }
+                assert_eq!(seen().len(), 12, "not even to itself");
+                for target in ["away", "relative"] {
+                    for result in ask_all(&within, &format!("{url}/{target}")) {
+                        let error = result.unwrap_err();
+                        assert!(matches!(error, TransportError::Redirected), "{status} {error:?}");
+                    }
+                }
+                assert_eq!(seen().len(), 20);
+            });
+        }
+        assert!(stolen().is_empty(), "{:?}", stolen());
+    });
 }
 
 #[test]
@@ -181,7 +243,7 @@ fn sends_forms_json_bodies_and_headers() {
         |url, seen| {
             let settings = settings();
             let limits = CallLimits::usual(&settings);
-            let transport = Transport::new(&settings, url, "agent/1");
+            let transport = Transport::new(&settings, url, "agent/1", Redirects::Never);
             let headers = [("authorization", "token a:b")];
             transport.post_form(url, &headers, &[("k", "a b&c")], limits).unwrap();
             transport.fetch_with_json(url, &headers, b"{\"a\":1}", limits).unwrap();
@@ -198,7 +260,7 @@ fn sends_forms_json_bodies_and_headers() {
 #[test]
 fn a_bad_header_is_refused_without_being_shown() {
     let settings = settings();
-    let error = Transport::new(&settings, "http://x", "t")
+    let error = Transport::new(&settings, "http://x", "t", Redirects::Never)
         .get("http://x/", &[("authorization", "token \n")], CallLimits::usual(&settings))
         .unwrap_err();
     assert!(!error.to_string().contains("token"), "{error}");

@@ -17,7 +17,7 @@ use super::operator::{in_words, plain, print, refuse, say, settings, with_servic
 use super::secret_input;
 use crate::auth::{
     NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, TOKEN_LIFE_S, hash_here, normalised,
-    refuse_common,
+    refuse_weak,
 };
 use crate::base::{Clock, ist};
 use crate::config::Config;
@@ -231,7 +231,7 @@ fn new_hash(matches: &ArgMatches, config: &Config) -> Result<String, ExitCode> {
         Ok(SecretString::from(text.as_str()))
     });
     let password = password.map_err(|why| refuse(&format!("the password: {why}"), Exit::Data))?;
-    refuse_common(&password).map_err(|error| refuse(&error.to_string(), Exit::Data))?;
+    refuse_weak(&password).map_err(|error| refuse(&error.to_string(), Exit::Data))?;
     hash_here(&password, &config.auth).map_err(|error| refuse(&error.to_string(), Exit::Internal))
 }
 

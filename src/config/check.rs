@@ -79,7 +79,6 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
         ("BHAV_UPSTREAM_READ_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
         ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS"),
         ("BHAV_UPSTREAM_RESPONSE_BYTES_MAX", "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX"),
-        ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "BHAV_MAX_CONNECTIONS"),
     ];
     let values = [
         (http.head_bytes_max as u64, http.body_bytes_max as u64),
@@ -87,7 +86,6 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
         (upstream.read_timeout_ms, upstream.total_timeout_ms),
         (upstream.breaker_open_ms, upstream.breaker_open_max_ms),
         (upstream.response_bytes_max, upstream.instruments_bytes_max),
-        (http.connections_per_address_max as u64, http.connections_max as u64),
     ];
     for ((lower, upper), (low, high)) in not_above.into_iter().zip(values) {
         if low > high {
@@ -222,7 +220,6 @@ mod tests {
         for (name, value) in [
             ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "8000"),
             ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "61000"),
-            ("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "10001"),
             ("BHAV_CALENDAR_FILE", "no/such/file"),
             ("BHAV_INDICES_FILE", "."),
             ("BHAV_UNIVERSE_FILE", "no/such/file"),

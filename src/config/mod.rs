@@ -78,6 +78,7 @@ pub struct HttpSettings {
     /// may workers; 0 means one per core.
     pub edge_threads: usize,
     pub connections_max: usize,
+    /// A tenth of the above, so that it takes ten to fill it; 0 switches the limit off.
     pub connections_per_address_max: usize,
     pub head_bytes_max: usize,
     pub headers_max: usize,
@@ -99,7 +100,7 @@ impl Default for HttpSettings {
             listen: "127.0.0.1:8080".into(),
             edge_threads: 0,
             connections_max: 10_000,
-            connections_per_address_max: 0,
+            connections_per_address_max: 1_000,
             head_bytes_max: 16 * 1024,
             headers_max: 100,
             body_bytes_max: 64 * 1024,
@@ -220,6 +221,7 @@ pub struct UpstreamSettings {
     pub response_bytes_max: u64,
     /// The daily instruments file is larger than any other answer.
     pub instruments_bytes_max: u64,
+    /// Of the public provider; a broker's are never followed.
     pub redirects_max: u32,
     /// Failures in a row that open a circuit.
     pub breaker_failures: u32,
@@ -287,11 +289,14 @@ pub struct StoreSettings {
     pub readers: usize,
     /// Waiting writes that one commit carries at most.
     pub writes_per_commit_max: usize,
+    /// Of one user, to the journal or to delete; 0 switches the limit off.
+    pub writes_per_user_per_minute: u32,
 }
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { readers: 2, writes_per_commit_max: 256 }
+        // As many at once, for a page of a ledger that is taken over, and ten a second after that.
+        Self { readers: 2, writes_per_commit_max: 256, writes_per_user_per_minute: 600 }
     }
 }
 

@@ -92,6 +92,8 @@ pub struct Head {
     pub close: bool,
     /// HTTP/1.0, whose clients must be told when the connection stays open.
     pub http_1_0: bool,
+    /// The target is an absolute `https` URI: it was meant for a connection with TLS.
+    pub https: bool,
     pub expects_continue: bool,
     pub if_match: Lines,
     pub if_none_match: Lines,
@@ -190,6 +192,7 @@ impl Head {
     fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
         self.framing = Framing::None;
         self.http_1_0 = request.version == Some(0);
+        self.https = false;
         self.expects_continue = false;
         (self.if_match, self.if_none_match) = (Lines::Absent, Lines::Absent);
         (self.accept_encoding, self.origin, self.request_id) = (None, None, None);
@@ -243,7 +246,8 @@ impl Head {
         let local = if target.starts_with('/') || whole_server {
             target
         } else {
-            let rest = strip_scheme(target).ok_or(HeadFault::BadTarget)?;
+            let (https, rest) = strip_scheme(target).ok_or(HeadFault::BadTarget)?;
+            self.https = https;
             let authority = rest.find(['/', '?']).unwrap_or(rest.len());
             if Authority::parse(&rest.as_bytes()[..authority]).is_none() {
                 return Err(HeadFault::BadTarget);
@@ -359,9 +363,11 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-fn strip_scheme(target: &str) -> Option<&str> {
+/// Whether the scheme is https, and what follows it.
+fn strip_scheme(target: &str) -> Option<(bool, &str)> {
     let (scheme, rest) = target.split_once("://")?;
-    (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")).then_some(rest)
+    let https = scheme.eq_ignore_ascii_case("https");
+    (https || scheme.eq_ignore_ascii_case("http")).then_some((https, rest))
 }
 
 /// The value, or an empty one for a header that came on several lines: an empty `Accept-Encoding`

@@ -62,6 +62,16 @@ pub enum Peer {
     Unix,
 }
 
+impl Peer {
+    /// Whether it is a proxy whose word is believed.
+    pub fn is_trusted(self, trusted_proxies: &[IpAddr]) -> bool {
+        match self {
+            Self::Ip(address) => trusted_proxies.contains(&address),
+            Self::Unix => true,
+        }
+    }
+}
+
 /// One request, whole: the body has been read.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {

@@ -14,6 +14,7 @@ use super::request::Peer;
 use super::slots::Slots;
 use super::stats::HttpStats;
 use super::unread::Unread;
+use crate::base::network::network;
 use crate::config::HttpSettings;
 
 /// What all connections of a server share.
@@ -90,7 +91,7 @@ impl<S> Shared<S> {
     }
 }
 
-/// One connection's share of what its address may have open.
+/// One connection's share of what its address may have open; of IPv6, its network.
 pub struct AddressPlace<S> {
     shared: Arc<Shared<S>>,
     address: Option<IpAddr>,
@@ -100,9 +101,12 @@ impl<S> AddressPlace<S> {
     /// `None` when the address has as many as it may.
     pub fn take(shared: &Arc<Shared<S>>, peer: Peer) -> Option<Self> {
         let settings = shared.settings();
-        let max = settings.connections_per_address_max;
+        // A tenth of all is left to others, however few there may be.
+        let cap = shared.slots.cap();
+        let max = settings.connections_per_address_max.min(cap - cap / 10);
         let address = match peer {
-            Peer::Ip(address) if max > 0 && !settings.trusted_proxies.contains(&address) => {
+            Peer::Ip(address) if max > 0 && !peer.is_trusted(&settings.trusted_proxies) => {
+                let address = network(address);
                 let mut open = shared.per_address.lock();
                 let count = open.entry(address).or_insert(0);
                 if *count >= max {

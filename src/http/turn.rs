@@ -151,6 +151,13 @@ impl<S: Serve> Exchange<'_, S> {
                 let about = About::of(head, arrived);
                 return self.refuse(scratch, &about, &fault.into());
             }
+            // Said over a connection without TLS, by nobody who ends TLS for us (RFC 9110 7.4).
+            Parsed::Complete if head.https && !self.peer.is_trusted(&settings.trusted_proxies) => {
+                let about = About::of(head, arrived);
+                let detail = "An https target came over a connection without TLS.";
+                let problem = Problem::new(421, "misdirected_request", detail);
+                return self.refuse(scratch, &about, &problem);
+            }
             Parsed::Complete => {}
         }
         let (head_start, body_start) = (*at, *at + head.bytes);

@@ -82,13 +82,29 @@ pub(super) fn error(status: u16, error_type: &str, message: &str) -> Answer {
     Answer::rejected(status, body)
 }
 
-/// One budget for the three quote calls, one for candles, one for everything else.
+/// Of each API key one budget for the three quote calls, one for candles, one for everything else.
 fn within_limit(call: &Call<'_>, route: &str) -> bool {
-    call.within_limit(|limits, now_ms| match route {
-        "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => limits.quotes(now_ms),
-        "broker_a.historical" => limits.candles(now_ms),
-        _ => limits.broker_a(now_ms),
+    call.within_limit(|limits, now_ms| {
+        let of_key = limits.of(&api_key(call));
+        let window = match route {
+            "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => &mut of_key.quotes,
+            "broker_a.historical" => &mut of_key.candles,
+            _ => &mut of_key.broker_a,
+        };
+        window.admit(now_ms)
     })
+}
+
+/// As it stands in the header, the form or the query; empty where there is none.
+fn api_key(call: &Call<'_>) -> String {
+    let header = call.request.header("authorization");
+    if let Some((api_key, _)) = header.and_then(|it| it.strip_prefix("token ")?.split_once(':')) {
+        return api_key.to_owned();
+    }
+    let mut pairs = call.request.form_pairs().unwrap_or_default();
+    pairs.extend(call.request.query_pairs());
+    let named = pairs.into_iter().find(|(name, _)| name == "api_key");
+    named.map(|(_, api_key)| api_key).unwrap_or_default()
 }
 
 /// Whoever the `Authorization: token <api_key>:<access_token>` header says, while that is valid.

@@ -14,7 +14,6 @@ use super::faults::Kind;
 use super::json::{Json, map};
 use super::noise::rupees;
 use super::sessions::Login;
-use super::stats::Limits;
 use super::world::{Answer, Call};
 use crate::base::ist;
 
@@ -42,10 +41,11 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if route == "broker_b.master" {
         return broker_b_master::answer(call.world, rest);
     }
-    if !call.within_limit(Limits::broker_b_minute) {
+    let api_key = api_key(call);
+    if !call.within_limit(|limits, at_ms| limits.of(&api_key).broker_b_minute.admit(at_ms)) {
         return bare_error(429, 5, "Limit exceed: API call per minute:Try after some time");
     }
-    if !call.within_limit(Limits::broker_b_day) {
+    if !call.within_limit(|limits, at_ms| limits.of(&api_key).broker_b_day.admit(at_ms)) {
         return bare_error(429, 5, "Limit exceed: API call per day: Try tomorrow");
     }
     if call.request.header("content-type") != Some("application/json") {
@@ -63,6 +63,15 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         "broker_b.portfolioholdings" => portfolio_holdings(call, &login),
         _ => portfolio_positions(call, &login),
     }
+}
+
+/// As it stands in the header or in the exchange's body; empty where there is none.
+fn api_key(call: &Call<'_>) -> String {
+    if let Some(api_key) = call.request.header("x-appkey") {
+        return api_key.to_owned();
+    }
+    let body = sonic_rs::from_slice::<SessionBody>(&call.request.body);
+    body.map(|body| body.app_key).unwrap_or_default()
 }
 
 /// What a fault answers in place of a route.

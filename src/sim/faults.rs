@@ -39,6 +39,8 @@ pub(super) enum Kind {
     /// 5xx with a page of HTML.
     #[serde(rename = "html_5xx")]
     Html5xx,
+    /// A redirect, which no upstream sends to its API's clients.
+    Redirect,
     /// The broker says that the login is over.
     ExpiredToken,
     /// Broker A says that the plan has no market data.
@@ -69,6 +71,7 @@ impl Kind {
             Self::RateLimit => "rate_limit",
             Self::ErrorIn200 => "error_in_200",
             Self::Html5xx => "html_5xx",
+            Self::Redirect => "redirect",
             Self::ExpiredToken => "expired_token",
             Self::NoPermission => "no_permission",
             Self::WrongTypes => "wrong_types",
@@ -91,8 +94,10 @@ pub(super) struct Fault {
     delay_ms: Option<u64>,
     /// With `drip`.
     bytes_per_s: Option<u32>,
-    /// With `html_5xx`; 502 if absent.
+    /// With `html_5xx`, 502 if absent; with `redirect`, 302.
     status: Option<u16>,
+    /// With `redirect`: where to.
+    location: Option<String>,
     /// How many requests it hits; absent means until cleared.
     count: Option<u64>,
 }
@@ -112,7 +117,7 @@ impl FaultOrder {
     /// # Errors
     /// What is wrong, for the person who sent it.
     pub(super) fn check(&self) -> Result<(), String> {
-        let Fault { kind, delay_ms, bytes_per_s, status, count } = &self.fault;
+        let Fault { kind, delay_ms, bytes_per_s, status, location, count } = &self.fault;
         if !route::is_route_or_group(&self.route) {
             return Err(format!(
                 "unknown route {:?}; one of *, {}",
@@ -136,9 +141,17 @@ impl FaultOrder {
             (_, None) => {}
         }
         match (kind, status) {
-            (Kind::Html5xx, None | Some(500..=599)) | (_, None) => {}
+            (Kind::Html5xx, Some(500..=599)) | (Kind::Redirect, Some(300..=399)) | (_, None) => {}
             (Kind::Html5xx, _) => return Err("status has to be 500 to 599".to_owned()),
+            (Kind::Redirect, _) => return Err("status has to be 300 to 399".to_owned()),
             (_, Some(_)) => return Err(format!("status does not go with {name}")),
+        }
+        let written = |to: &String| to.bytes().all(|byte| byte.is_ascii_graphic());
+        match (kind, location) {
+            (Kind::Redirect, Some(to)) if written(to) => {}
+            (Kind::Redirect, _) => return Err("redirect needs a location, a URL".to_owned()),
+            (_, Some(_)) => return Err(format!("location does not go with {name}")),
+            (_, None) => {}
         }
         if *count == Some(0) {
             return Err("count has to be at least 1; leave it out for no end".to_owned());
@@ -181,8 +194,16 @@ pub(super) struct Effects {
     pub(super) delivery: Delivery,
     pub(super) muted_at: Option<Timestamp>,
     /// The first fault that answers in place of the route.
-    pub(super) instead: Option<(Kind, Option<u16>)>,
+    pub(super) instead: Option<Instead>,
     rewrites: Vec<Kind>,
+}
+
+/// What answers in place of a route.
+#[derive(Debug)]
+pub(super) struct Instead {
+    pub(super) kind: Kind,
+    pub(super) status: Option<u16>,
+    pub(super) location: Option<String>,
 }
 
 impl Faults {
@@ -231,9 +252,11 @@ impl Faults {
                 Kind::RateLimit
                 | Kind::ErrorIn200
                 | Kind::Html5xx
+                | Kind::Redirect
                 | Kind::ExpiredToken
                 | Kind::NoPermission => {
-                    effects.instead.get_or_insert((kind, status));
+                    let location = set.order.fault.location.clone();
+                    effects.instead.get_or_insert(Instead { kind, status, location });
                 }
             }
             if let Some(remaining) = &mut set.remaining {
@@ -258,6 +281,8 @@ impl Faults {
             for (name, number) in numbers {
                 members.extend(number.map(|number| (name.to_owned(), number.into())));
             }
+            let location = fault.location.as_deref();
+            members.extend(location.map(|to| ("location".to_owned(), to.into())));
             map([
                 ("route", set.order.route.as_str().into()),
                 ("fault", Json::Map(members)),

@@ -8,7 +8,6 @@ use super::json::{Json, map};
 use super::message::decoded;
 use super::noise::{self, rupees};
 use super::public_chart::{self, Ask, Series};
-use super::stats::Limits;
 use super::world::{Answer, Call};
 
 /// Most symbols of one batch call.
@@ -40,7 +39,8 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     }
     let agent = call.request.header("user-agent").unwrap_or_default().trim().to_ascii_lowercase();
     let library = LIBRARY_AGENTS.iter().any(|library| agent.starts_with(library));
-    if agent.is_empty() || library || !call.within_limit(Limits::public) {
+    if agent.is_empty() || library || !call.within_limit(|limits, at_ms| limits.public.admit(at_ms))
+    {
         return throttled();
     }
     if route == "public.chart" {

@@ -6,7 +6,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::faults::{Kind, Upstream};
+use super::faults::{Instead, Kind, Upstream};
 use super::message::{Delivery, Reply, Request};
 use super::world::{Answer, Call, Content, World};
 use super::{broker_a, broker_b, control, public};
@@ -86,8 +86,8 @@ pub(super) fn answer(world: &World, request: &Request) -> Reply {
     let is_quote = matches!(route, "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp");
     world.stats.lock().asked(route, is_quote, world.clock.monotonic_ms());
     let effects = world.faults.lock().hit(route, upstream);
-    if let Some((kind, status)) = effects.instead {
-        return reply(request, instead(kind, status, upstream, route), effects.delivery);
+    if let Some(instead) = effects.instead {
+        return reply(request, in_place(instead, upstream, route), effects.delivery);
     }
     let now = world.clock.now();
     let prices_at = effects.muted_at.map_or(now, |muted| muted.min(now));
@@ -105,7 +105,12 @@ pub(super) fn answer(world: &World, request: &Request) -> Reply {
 }
 
 /// What a fault answers in place of the route.
-fn instead(kind: Kind, status: Option<u16>, upstream: Upstream, route: &str) -> Answer {
+fn in_place(instead: Instead, upstream: Upstream, route: &str) -> Answer {
+    let Instead { kind, status, location } = instead;
+    if let Some(location) = location {
+        let content = Content::Moved(location);
+        return Answer { status: status.unwrap_or(302), content, rejected: false };
+    }
     if kind == Kind::Html5xx {
         let page = "<!DOCTYPE html><html><head><title>Error</title></head>\
                     <body><h1>Will be right back</h1></body></html>";
@@ -119,14 +124,19 @@ fn instead(kind: Kind, status: Option<u16>, upstream: Upstream, route: &str) -> 
 }
 
 fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
+    let mut headers = Vec::new();
     let (media_type, mut body, mut compress) = match answer.content {
+        Content::Moved(location) => {
+            headers.push(("Location", location));
+            ("text/html", Vec::new(), false)
+        }
         Content::Json(json) => ("application/json", json.to_bytes(), false),
         Content::Text(media_type, bytes) => (media_type, bytes, false),
         Content::Gzipped(media_type, bytes) => (media_type, bytes, true),
     };
     let accepts = request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
     compress |= accepts && body.len() >= COMPRESS_BYTES_MIN && request.path.starts_with("/a/");
-    let mut headers = vec![("Content-Type", media_type.to_owned())];
+    headers.push(("Content-Type", media_type.to_owned()));
     if compress && let Ok(compressed) = gzipped(&body) {
         headers.push(("Content-Encoding", "gzip".to_owned()));
         body = compressed;

@@ -144,6 +144,25 @@ fn faults_answer_in_each_upstreams_own_words() {
 }
 
 #[test]
+fn a_redirect_says_where_to() {
+    let (sim, _) = sim();
+    for (fault, status, location) in [
+        (
+            r#"{"kind":"redirect","location":"http://elsewhere.test/x"}"#,
+            302,
+            "http://elsewhere.test/x",
+        ),
+        (r#"{"kind":"redirect","location":"/here","status":308}"#, 308, "/here"),
+    ] {
+        set_fault(&sim, "*", fault);
+        let got = get(&sim, QUOTE, BROKER_A);
+        assert_eq!((got.status, got.header("Location")), (status, Some(location)));
+        assert!(got.body.is_empty());
+        assert_eq!(clear(&sim), 1);
+    }
+}
+
+#[test]
 fn a_fault_ends_after_its_count() {
     let (sim, _) = sim();
     set_fault(&sim, "broker_a.ohlc", r#"{"kind":"rate_limit","count":2}"#);
@@ -243,6 +262,10 @@ fn control_says_what_is_wrong_with_an_order() {
         (r#"{"route":"*","fault":{"kind":"refuse","delay_ms":5}}"#, "does not go with refuse"),
         (r#"{"route":"*","fault":{"kind":"drip","bytes_per_s":0}}"#, "bytes_per_s"),
         (r#"{"route":"*","fault":{"kind":"html_5xx","status":404}}"#, "500 to 599"),
+        (r#"{"route":"*","fault":{"kind":"redirect"}}"#, "location"),
+        (r#"{"route":"*","fault":{"kind":"redirect","location":"/a b"}}"#, "location"),
+        (r#"{"route":"*","fault":{"kind":"refuse","location":"/"}}"#, "does not go with refuse"),
+        (r#"{"route":"*","fault":{"kind":"redirect","location":"/","status":200}}"#, "300 to 399"),
         (r#"{"route":"*","fault":{"kind":"refuse","count":0}}"#, "count"),
         (r#"{"route":"*","fault":{"kind":"refuse"},"x":1}"#, "x"),
         (r#"{"route":"public","fault":{"kind":"no_permission"}}"#, "broker_a only"),

@@ -1,11 +1,11 @@
 //! Counters and rate limits of the simulator: what was asked, what was turned away. Plain values
 //! behind the world's locks.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Calls within a sliding span of time.
 #[derive(Debug)]
-struct Window {
+pub(super) struct Window {
     calls_max: usize,
     span_ms: u64,
     times_ms: VecDeque<u64>,
@@ -17,7 +17,7 @@ impl Window {
     }
 
     /// Counts a call at `now_ms`, unless that would be one too many.
-    fn admit(&mut self, now_ms: u64) -> bool {
+    pub(super) fn admit(&mut self, now_ms: u64) -> bool {
         while self
             .times_ms
             .front()
@@ -33,18 +33,37 @@ impl Window {
     }
 }
 
-/// The documented limits.
+/// API keys whose calls are counted; of more, all are forgotten.
+const KEYS_MAX: usize = 4_096;
+
+/// The documented limits: the brokers' of each API key, whoever uses it.
 #[derive(Debug)]
 pub(super) struct Limits {
-    quotes: Window,
-    candles: Window,
-    broker_a: Window,
-    broker_b_minute: Window,
-    broker_b_day: Window,
-    public: Window,
+    keys: HashMap<String, OfKey>,
+    pub(super) public: Window,
+}
+
+/// The limits of one API key.
+#[derive(Debug)]
+pub(super) struct OfKey {
+    /// Broker A's three quote calls together.
+    pub(super) quotes: Window,
+    /// Broker A's candles.
+    pub(super) candles: Window,
+    /// Everything else of broker A.
+    pub(super) broker_a: Window,
+    pub(super) broker_b_minute: Window,
+    pub(super) broker_b_day: Window,
 }
 
 impl Default for Limits {
+    fn default() -> Self {
+        // No number is published; this is the figure that users report.
+        Self { keys: HashMap::new(), public: Window::new(360, 3_600_000) }
+    }
+}
+
+impl Default for OfKey {
     fn default() -> Self {
         Self {
             quotes: Window::new(1, 1_000),
@@ -52,41 +71,17 @@ impl Default for Limits {
             broker_a: Window::new(10, 1_000),
             broker_b_minute: Window::new(100, 60_000),
             broker_b_day: Window::new(5_000, 24 * 3_600_000),
-            // No number is published; this is the figure that users report.
-            public: Window::new(360, 3_600_000),
         }
     }
 }
 
 impl Limits {
-    /// Broker A's three quote calls together.
-    pub(super) fn quotes(&mut self, now_ms: u64) -> bool {
-        self.quotes.admit(now_ms)
-    }
-
-    /// Broker A's candles.
-    pub(super) fn candles(&mut self, now_ms: u64) -> bool {
-        self.candles.admit(now_ms)
-    }
-
-    /// Everything else of broker A.
-    pub(super) fn broker_a(&mut self, now_ms: u64) -> bool {
-        self.broker_a.admit(now_ms)
-    }
-
-    /// Broker B, per minute.
-    pub(super) fn broker_b_minute(&mut self, now_ms: u64) -> bool {
-        self.broker_b_minute.admit(now_ms)
-    }
-
-    /// Broker B, per day.
-    pub(super) fn broker_b_day(&mut self, now_ms: u64) -> bool {
-        self.broker_b_day.admit(now_ms)
-    }
-
-    /// The public provider.
-    pub(super) fn public(&mut self, now_ms: u64) -> bool {
-        self.public.admit(now_ms)
+    /// Those of an API key, known or not.
+    pub(super) fn of(&mut self, api_key: &str) -> &mut OfKey {
+        if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(api_key) {
+            self.keys.clear();
+        }
+        self.keys.entry(api_key.to_owned()).or_default()
     }
 }
 
@@ -136,5 +131,16 @@ mod tests {
         let mut window = Window::new(2, 1_000);
         let admitted = [0, 999, 999, 1_000, 1_500, 1_999, 2_000].map(|at| window.admit(at));
         assert_eq!(admitted, [true, true, false, true, false, true, true]);
+    }
+
+    #[test]
+    fn each_key_has_limits_of_its_own() {
+        let mut limits = Limits::default();
+        assert!(limits.of("one").quotes.admit(0) && !limits.of("one").quotes.admit(0));
+        assert!(limits.of("two").quotes.admit(0));
+        for number in 0..2 * KEYS_MAX {
+            limits.of(&number.to_string());
+        }
+        assert!(limits.keys.len() <= KEYS_MAX);
     }
 }

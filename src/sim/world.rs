@@ -89,6 +89,8 @@ pub(super) enum Content {
     Json(Json),
     /// With its media type.
     Text(&'static str, Vec<u8>),
+    /// Elsewhere.
+    Moved(String),
     /// Always compressed, whatever the request accepts; with its media type.
     Gzipped(&'static str, Vec<u8>),
 }

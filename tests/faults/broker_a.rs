@@ -49,6 +49,7 @@ faults! {
     truncate: r#"{"kind":"truncate"}"# => ["failing", "open"];
     error_in_200: r#"{"kind":"error_in_200"}"# => ["failing", "open"];
     html_5xx: r#"{"kind":"html_5xx"}"# => ["failing", "open"];
+    redirect: r#"{"kind":"redirect","location":"/elsewhere"}"# => ["failing", "open"];
     rate_limit: r#"{"kind":"rate_limit"}"# => ["failing"];
     wrong_types: r#"{"kind":"wrong_types"}"# => ["failing"];
     missing_fields: r#"{"kind":"missing_fields"}"# => ["failing"];

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use bhav::config::HttpSettings;
 use bhav::http::{ListenError, Listener};
 
 use crate::support::harness::settings;
-use crate::support::{Harness, eventually, small};
+use crate::support::{Harness, Wire, eventually, small};
 
 const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -61,6 +61,29 @@ fn one_address_may_have_so_many_and_a_trusted_proxy_any_number() {
     let trusted = vec!["127.0.0.1".parse().unwrap()];
     let harness = Harness::with(&HttpSettings { trusted_proxies: trusted, ..capped });
     let mut many: Vec<_> = (0..5).map(|_| harness.connect()).collect();
+    assert!(many.iter_mut().all(|wire| wire.ask(GET).status == 200));
+}
+
+#[test]
+fn an_address_leaves_a_tenth_to_others_and_unix_sockets_are_not_counted() {
+    let few = HttpSettings { connections_max: 10, ..settings() };
+    assert!(few.connections_per_address_max > 10, "by default");
+    let harness = Harness::with(&few);
+    let mut one: Vec<_> = (0..9).map(|_| harness.connect()).collect();
+    assert!(one.iter_mut().all(|wire| wire.ask(GET).status == 200));
+    harness.connect().closes();
+    assert_eq!(harness.shared().stats.address_refusals.value(), 1);
+    // Another address of this machine.
+    let mut other = Wire::unconnected(&harness.address).unwrap();
+    let own: SocketAddr = "127.0.0.2:0".parse().unwrap();
+    other.socket.bind(&own.into()).unwrap();
+    other.knock(&harness.address).unwrap();
+    assert_eq!(other.ask(GET).status, 200);
+    drop((one, other));
+    let folder = tempfile::tempdir().unwrap();
+    let listen = format!("unix:{}", folder.path().join("edge.sock").display());
+    let harness = Harness::with(&HttpSettings { listen, ..few });
+    let mut many: Vec<_> = (0..10).map(|_| harness.connect()).collect();
     assert!(many.iter_mut().all(|wire| wire.ask(GET).status == 200));
 }
 

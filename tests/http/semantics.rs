@@ -1,5 +1,8 @@
 //! Methods, versions and what a client may ask of the connection.
 
+use bhav::config::HttpSettings;
+
+use crate::support::harness::settings;
 use crate::support::{Answer, Harness};
 
 fn without_date(answer: &Answer) -> Vec<(String, String)> {
@@ -74,6 +77,39 @@ fn methods_reach_the_service_and_unknown_ones_do_not() {
         assert_eq!((answer.status, answer.text("code").as_str()), (501, "method_not_implemented"));
         wire.closes();
     }
+}
+
+#[test]
+fn an_https_target_is_misdirected_unless_a_trusted_proxy_sends_it() {
+    let ask = |settings: &HttpSettings, lines: &str, status: u16| {
+        let harness = Harness::with(settings);
+        for target in ["https://a/x?q=1", "HTTPS://a:443/x", "https://127.0.0.1"] {
+            let mut wire = harness.connect();
+            wire.send(format!(
+                "{lines} {target} HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\n\r\n"
+            ));
+            let answer = if lines == "HEAD" { wire.head() } else { wire.answer() };
+            assert_eq!(answer.status, status, "{lines} {target}");
+            if status == 421 {
+                assert_eq!(answer.header("x-request-id"), Some("mine"));
+                wire.closes();
+            }
+        }
+        let served = harness.probe.served();
+        assert_eq!(served > 0, status == 200, "a handler never sees one");
+        let plain = harness.connect().ask("GET http://a/x?q=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!((plain.status, plain.text("path").as_str()), (200, "/x"));
+    };
+    for method in ["GET", "HEAD", "POST", "OPTIONS"] {
+        ask(&settings(), method, 421);
+    }
+    let trusted = vec!["127.0.0.1".parse().unwrap()];
+    ask(&HttpSettings { trusted_proxies: trusted, ..settings() }, "GET", 200);
+    let folder = tempfile::tempdir().unwrap();
+    let listen = format!("unix:{}", folder.path().join("edge.sock").display());
+    ask(&HttpSettings { listen, ..settings() }, "GET", 200);
+    let answer = Harness::start().connect().ask("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(answer.text("code"), "misdirected_request");
 }
 
 #[test]
@@ -194,7 +230,7 @@ fn an_absolute_target_is_reduced_to_its_path() {
     let mut wire = harness.connect();
     for (target, path) in [
         ("http://example.in/a/b?c=d", "/a/b"),
-        ("HTTPS://example.in:443/", "/"),
+        ("HTTP://example.in:443/", "/"),
         ("http://[::1]:80/x", "/x"),
         ("http://example.in?c=d", ""),
         ("http://example.in", ""),

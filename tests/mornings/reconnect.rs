@@ -32,6 +32,7 @@ fn start_on(morning: &Morning, listener: &TcpListener, connections_max: usize) -
     command.env_clear().args(["-c", activated, env!("CARGO_BIN_EXE_bhav")]);
     command.args(morning.flags("127.0.0.1:0")).stdin(socket);
     command.arg(format!("--max-connections={connections_max}"));
+    command.arg("--http-connections-per-address-max=0");
     Program::of(&mut morning.arranged(command))
 }
 

@@ -98,10 +98,22 @@ fn every_fault_of_a_registration_is_told_at_once() {
         assert_eq!(told, fields, "{body}");
         assert!(errors.iter().all(|error| error["message"].is_str()));
     }
-    for common in ["password", "Password123", "qwertyuiop", "India@123"] {
-        let body = format!(r#"{{"email":"a@b","password":"{common}"}}"#);
+    for (weak, why) in [
+        ("password", "one of the most common"),
+        ("iloveyou", "one of the most common"),
+        ("Krishna@2024", "a common word with a common ending"),
+        ("India#1234", "a common word with a common ending"),
+        ("xqzxqzxqz", "one short piece again and again"),
+        ("mnbvcxzlkj", "keys or letters in their order"),
+    ] {
+        let body = format!(r#"{{"email":"a@b","password":"{weak}"}}"#);
+        // One code for all of them.
         let problem = service.post(REGISTER, "", &body).expect_problem(400, "password_too_common");
-        assert_eq!(problem["errors"][0]["field"], "password");
+        let error = &problem["errors"][0];
+        assert_eq!(error["field"], "password");
+        assert_eq!(error["message"].as_str().unwrap(), format!("This is {why}."), "{weak}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(detail, format!("This password is {why}; choose another."));
     }
     // Characters are counted, not bytes, and none is changed.
     let widest: String = ('\u{900}'..).take(256).collect();

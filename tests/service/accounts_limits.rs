@@ -198,6 +198,51 @@ fn a_full_queue_is_503_and_the_snapshot_answers() {
 }
 
 #[test]
+fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.auth.login_attempts_per_minute = 10;
+    config.auth.crypto_threads = 1;
+    config.auth.crypto_queue_max = 8;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let home = "X-Forwarded-For: 192.0.2.1\r\n";
+    let body = format!(r#"{{"email":"home@b.example","password":"{PASSWORD}"}}"#);
+    let registered = service.post("/api/auth/register", home, &body);
+    let token = bearer(registered.json()["access_token"].as_str().unwrap());
+    let auth = &service.0.server().shared().service.state().auth;
+    let (release, gate) = mpsc::channel::<()>();
+    let held = auth.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
+    until("the thread to be taken", || (auth.lane().stats().running == 1).then_some(()));
+    std::thread::scope(|scope| {
+        let service = &service;
+        let ask = |client: String, email: &'static str| {
+            scope.spawn(move || login_from(service, &client, email, PASSWORD).status)
+        };
+        // A crowd, each from a network of its own, at the account of somebody who exists.
+        let strangers: Vec<_> =
+            (0..40).map(|number| ask(format!("198.51.100.{number}"), "home@b.example")).collect();
+        until("the crowd to have taken its part", || {
+            (auth.counts().strangers_refused + auth.counts().throttled == 34).then_some(())
+        });
+        assert_eq!(auth.lane().stats().depth, 6);
+        let owner = ask("192.0.2.1".into(), "home@b.example");
+        let headers = format!("{token}X-Forwarded-For: 203.0.113.9\r\n");
+        let change = scope.spawn(move || {
+            let body = r#"{"current_password":"wrong horse","new_password":"another horse"}"#;
+            service.post("/api/auth/password", &headers, body).status
+        });
+        until("both to be let in", || (auth.lane().stats().depth == 8).then_some(()));
+        release.send(()).unwrap();
+        assert_eq!((owner.join().unwrap(), change.join().unwrap()), (200, 401));
+        let statuses: Vec<u16> = strangers.into_iter().map(|asks| asks.join().unwrap()).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 6, "{statuses:?}");
+    });
+    assert_eq!(held.wait(), Ok(true));
+    service.0.stop();
+}
+
+#[test]
 fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
     let scene = Scene::at(TRADING);
     let service = scene.start();

@@ -3,6 +3,7 @@
 use sonic_rs::JsonValueTrait;
 
 use super::support::{Answer, Client, Scene, Service, TRADING, members, until};
+use crate::support::upstream::{Said, Upstream};
 
 const A: &str = "/brokera/activate";
 const B: &str = "/brokerb/activate";
@@ -164,6 +165,7 @@ fn what_the_broker_does_has_its_answer() {
             (r#"{"kind":"delay","delay_ms":5000}"#, 504, "broker_timeout"),
             (r#"{"kind":"rate_limit"}"#, 429, "broker_rate_limited"),
             (r#"{"kind":"html_5xx"}"#, 502, "broker_unavailable"),
+            (r#"{"kind":"redirect","location":"/elsewhere"}"#, 502, "broker_redirected"),
             (r#"{"kind":"missing_fields"}"#, 502, "broker_answer_invalid"),
         ] {
             let service = scene.start_with(&config);
@@ -173,6 +175,26 @@ fn what_the_broker_does_has_its_answer() {
             assert_eq!(scene.control("DELETE", "faults", "").status, 200);
             service.0.stop();
         }
+    }
+}
+
+#[test]
+fn what_broker_a_says_of_the_account_is_not_taken_for_a_bad_code() {
+    for (error_type, problem, word) in [
+        ("UserException", "broker_account_problem", "the account has a problem"),
+        ("TwoFAException", "broker_two_factor_problem", "two-factor"),
+    ] {
+        let body = format!(r#"{{"status":"error","message":"m","error_type":"{error_type}"}}"#);
+        let upstream = Upstream::start(move |_| Said { status: 403, ..Said::json(body.clone()) });
+        let scene = Scene::at(TRADING);
+        let mut config = scene.config_without_tokens();
+        config.broker_a.url = upstream.url();
+        let service = scene.start_with(&config);
+        let answer = post(&service, A, &code("request_token", "x"));
+        let detail = answer.expect_problem(403, problem);
+        assert!(detail["detail"].as_str().unwrap().contains(word), "{detail}");
+        assert_eq!(answer.header("www-authenticate"), None);
+        service.0.stop();
     }
 }
 

@@ -3,6 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use bhav::base::Clock;
+use bhav::config::StoreSettings;
+use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::support::{Answer, Client, Scene, Service, TRADING, bearer, members, raw, until};
@@ -55,6 +58,50 @@ impl User {
         let ids = json["entries"].as_array().unwrap().iter().map(id).collect();
         (ids, json["next_cursor"].as_str().map(str::to_owned))
     }
+}
+
+#[test]
+fn one_user_may_change_so_much_a_minute() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.config();
+    assert_eq!(StoreSettings::default().writes_per_user_per_minute, 600, "by default");
+    config.store.writes_per_user_per_minute = 6;
+    let service = scene.start_with(&config);
+    let mut user = User::new(&service, "much@example.com");
+    let mut other = User::new(&service, "little@example.com");
+    let id = user.write("2026-11-20", "NSE:INFY");
+    let entry = format!("{JOURNAL}/{id}");
+    for _ in 0..2 {
+        assert_eq!(user.send("PUT", &entry, ENTRY).status, 200);
+    }
+    // What cannot be written takes nothing.
+    for _ in 0..9 {
+        user.send("POST", JOURNAL, "{}").expect_problem(400, "validation_failed");
+    }
+    assert_eq!(user.delete(&format!("{JOURNAL}/999")).status, 404);
+    assert_eq!(user.delete("/api/portfolio/data").status, 200);
+    user.write("2026-11-20", "NSE:TCS");
+    let before = user.get(&entry).json();
+    for refused in [
+        user.send("POST", JOURNAL, ENTRY),
+        user.send("PUT", &entry, &ENTRY.replace("NSE:M&M", "NSE:SBIN")),
+        user.delete(&entry),
+        user.delete("/api/portfolio/data"),
+    ] {
+        refused.expect_problem(429, "too_many_writes");
+        assert_eq!(refused.header("retry-after"), Some("10"));
+    }
+    assert_eq!(user.get(&entry).json(), before, "reading goes on, and nothing was changed");
+    other.write("2026-11-20", "NSE:INFY");
+    assert_eq!(service.0.server().shared().service.state().writes.refused(), 4);
+    clock.advance_ms(9_999);
+    user.send("POST", JOURNAL, ENTRY).expect_problem(429, "too_many_writes");
+    clock.advance_ms(1);
+    user.write("2026-11-20", "NSE:INFY");
+    // On this clock no drain ends by its time.
+    drop((user, other));
+    service.0.stop();
 }
 
 #[test]

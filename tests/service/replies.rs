@@ -40,11 +40,14 @@ fn expected(answer: Option<SyncErrorKind>) -> (u16, &'static str) {
         Some(SyncErrorKind::CodeRefused) => (401, "broker_session_invalid"),
         Some(SyncErrorKind::KeyRefused) => (401, "broker_credentials_invalid"),
         Some(SyncErrorKind::NotPermitted) => (403, "broker_not_permitted"),
+        Some(SyncErrorKind::AccountProblem) => (403, "broker_account_problem"),
+        Some(SyncErrorKind::SecondFactorProblem) => (403, "broker_two_factor_problem"),
         Some(SyncErrorKind::AddressRefused) => (502, "broker_address_refused"),
         Some(SyncErrorKind::RateLimited) => (429, "broker_rate_limited"),
         Some(SyncErrorKind::TimedOut) => (504, "broker_timeout"),
         Some(SyncErrorKind::Unavailable) => (502, "broker_unavailable"),
         Some(SyncErrorKind::Malformed) => (502, "broker_answer_invalid"),
+        Some(SyncErrorKind::Redirected) => (502, "broker_redirected"),
     }
 }
 
@@ -78,6 +81,7 @@ impl Stage {
                 status: row.http_status,
                 content_type: row.content_type.into(),
                 body: row.body.into(),
+                location: (300..400).contains(&row.http_status).then(|| "/elsewhere".into()),
             },
             _ => usual(&asked.target),
         });

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sonic_rs::JsonValueTrait;
 
@@ -51,6 +52,7 @@ const FAULTS: &[(&str, u16)] = &[
     (r#"{"kind":"rate_limit"}"#, 429),
     (r#"{"kind":"error_in_200"}"#, 502),
     (r#"{"kind":"html_5xx"}"#, 502),
+    (r#"{"kind":"redirect","location":"/a/elsewhere"}"#, 502),
     (r#"{"kind":"wrong_types"}"#, 502),
     (r#"{"kind":"missing_fields"}"#, 502),
     (r#"{"kind":"expired_token"}"#, 401),
@@ -334,12 +336,22 @@ pub fn crowded(world: &World, side: &Side) {
     world.scene.control("DELETE", "faults", "");
 }
 
+/// Of each broker's shared session.
+const ACTIVATIONS: usize = 2;
+
 /// A broker that takes every code and gives canaries as sessions.
 pub fn accepting(canaries: &Arc<Canaries>) -> Upstream {
     let canaries = Arc::clone(canaries);
+    let activations = [AtomicUsize::new(0), AtomicUsize::new(0)];
     Upstream::start(move |asked| {
         let of = |ours: bool| {
-            let kind = if ours { "shared session" } else { "session token" };
+            let broker = usize::from(asked.target == "/customerdetails");
+            let kind = match ours.then(|| activations[broker].fetch_add(1, Ordering::SeqCst)) {
+                // The last is in use for as long as the program runs.
+                Some(number) if number + 1 == ACTIVATIONS => "shared session",
+                Some(_) => "replaced session",
+                None => "session token",
+            };
             canaries.make(kind, &asked.target)
         };
         let ours = asked.body.contains("server-key");
@@ -369,7 +381,7 @@ pub fn activated(world: &World) {
             assert_eq!(answer.status, 200, "{}", answer.text());
         }
         let secret = &world.admin_secret;
-        for _ in 0..2 {
+        for _ in 0..ACTIVATIONS {
             let code = world.canaries.make("one-time code", "an activation that works");
             let body = format!("{{\"{}\":\"{code}\",\"secret\":\"{secret}\"}}", side.code);
             let answer = until("room for a call", || {

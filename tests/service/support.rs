@@ -74,6 +74,7 @@ impl Scene {
         config.auth.login_attempts_per_minute = 0;
         config.auth.registration_attempts_per_minute = 0;
         config.upstream.sync_attempts_per_minute = 0;
+        config.store.writes_per_user_per_minute = 0;
         config
     }
 

@@ -24,12 +24,15 @@ pub struct Said {
     pub status: u16,
     pub content_type: String,
     pub body: String,
+    /// Of a redirect.
+    pub location: Option<String>,
 }
 
 impl Said {
     /// A success with this JSON.
     pub fn json(body: impl Into<String>) -> Self {
-        Self { status: 200, content_type: "application/json".into(), body: body.into() }
+        let content_type = "application/json".into();
+        Self { status: 200, content_type, body: body.into(), location: None }
     }
 }
 
@@ -93,11 +96,12 @@ fn converse(stream: TcpStream, say: &(impl Fn(&Asked) -> Said + Sync)) -> Option
     stream.read_exact(&mut body).ok()?;
     let target = head.split(' ').nth(1)?.to_owned();
     let asked = Asked { target, head, body: String::from_utf8(body).ok()? };
-    let Said { status, content_type, body } = say(&asked);
+    let Said { status, content_type, body, location } = say(&asked);
     let length = body.len();
+    let location = location.map(|to| format!("Location: {to}\r\n")).unwrap_or_default();
     let answer = format!(
         "HTTP/1.1 {status} Word\r\nContent-Type: {content_type}\r\nConnection: close\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
+         {location}Content-Length: {length}\r\n\r\n{body}"
     );
     stream.get_mut().write_all(answer.as_bytes()).ok()
 }

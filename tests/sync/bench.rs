@@ -26,6 +26,7 @@ pub const FAULTS: &[(&str, SyncErrorKind)] = &[
     (r#"{"kind":"error_in_200"}"#, SyncErrorKind::Unavailable),
     (r#"{"kind":"html_5xx"}"#, SyncErrorKind::Unavailable),
     (r#"{"kind":"html_5xx","status":503}"#, SyncErrorKind::Unavailable),
+    (r#"{"kind":"redirect","location":"/elsewhere"}"#, SyncErrorKind::Redirected),
     (EXPIRED, SyncErrorKind::CodeRefused),
     (r#"{"kind":"no_permission"}"#, SyncErrorKind::NotPermitted),
     (r#"{"kind":"wrong_types"}"#, SyncErrorKind::Malformed),
@@ -77,6 +78,7 @@ impl Bench {
         let code = self.minted("broker_a/request_token", "request_token", user_id);
         Credentials {
             user: 1,
+            client: None,
             api_key: self.settings.broker_a.api_key.as_str().into(),
             api_secret: self.settings.broker_a.api_secret.as_str().into(),
             one_time_code: code.as_str().into(),
@@ -87,6 +89,7 @@ impl Bench {
     pub fn user_of_b(&self, user_id: &str) -> Credentials {
         Credentials {
             user: 1,
+            client: None,
             api_key: self.settings.broker_b.api_key.as_str().into(),
             api_secret: self.settings.broker_b.secret_key.as_str().into(),
             one_time_code: self.api_session(user_id).as_str().into(),

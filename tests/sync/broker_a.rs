@@ -8,7 +8,7 @@ use super::bench::{Bench, EXPIRED, FAULTS};
 #[test]
 fn a_sync_brings_holdings_and_both_lists_of_positions() {
     let bench = Bench::running(|_| {});
-    let synced = bench.broker_a.sync(&bench.user_of_a("USER01")).unwrap();
+    let synced = bench.broker_a.sync(&bench.user_of_a("USER01")).result.unwrap();
     assert!(synced.simulated);
     assert!(!synced.holdings.is_empty());
     assert!(synced.holdings.iter().all(|held| held.broker == Broker::A && held.isin.is_some()));
@@ -28,7 +28,7 @@ fn each_fault_has_its_answer_on_each_call() {
             let bench = Bench::with_budget_for(*answer);
             bench.break_with(route, fault);
             let user = bench.user_of_a("USER01");
-            let error = bench.broker_a.sync(&user).unwrap_err();
+            let error = bench.broker_a.sync(&user).result.unwrap_err();
             assert_eq!(error.kind(), *answer, "{route} {fault}: {error}");
             assert_eq!(bench.asked(route), 1, "{fault}");
         }
@@ -38,9 +38,10 @@ fn each_fault_has_its_answer_on_each_call() {
 #[test]
 fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
     let bench = Bench::running(|_| {});
-    let kind = |credentials: &Credentials| bench.broker_a.sync(credentials).unwrap_err().kind();
+    let kind =
+        |credentials: &Credentials| bench.broker_a.sync(credentials).result.unwrap_err().kind();
     let used = bench.user_of_a("USER01");
-    bench.broker_a.sync(&used).unwrap();
+    bench.broker_a.sync(&used).result.unwrap();
     assert_eq!(kind(&used), SyncErrorKind::CodeRefused);
     let key = Credentials { api_key: "other".into(), ..bench.user_of_a("USER01") };
     assert_eq!(kind(&key), SyncErrorKind::KeyRefused);
@@ -51,7 +52,7 @@ fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
 #[test]
 fn each_kind_of_row_is_there() {
     let bench = Bench::running(|_| {});
-    let held = bench.broker_a.sync(&bench.user_of_a("USER01")).unwrap().holdings;
+    let held = bench.broker_a.sync(&bench.user_of_a("USER01")).result.unwrap().holdings;
     let one = |what: &str, is: fn(&Holding) -> bool| {
         assert_eq!(held.iter().filter(|held| is(held)).count(), 1, "{what}");
     };
@@ -66,7 +67,7 @@ fn each_kind_of_row_is_there() {
 fn a_price_of_zero_is_no_price() {
     let bench = Bench::running(|_| {});
     bench.break_with("broker_a.holdings", r#"{"kind":"zero_price"}"#);
-    let held = bench.broker_a.sync(&bench.user_of_a("USER01")).unwrap().holdings;
+    let held = bench.broker_a.sync(&bench.user_of_a("USER01")).result.unwrap().holdings;
     assert!(held.iter().all(|held| held.last_price.is_none() && held.close_price.is_some()));
 }
 
@@ -76,7 +77,7 @@ fn different_users_have_different_shares_and_apps() {
     let of = |user: &str, app: u32| {
         let key = format!("{}-{app}", bench.settings.broker_a.api_key);
         let login = Credentials { api_key: key.as_str().into(), ..bench.user_of_a(user) };
-        bench.broker_a.sync(&login).unwrap().holdings
+        bench.broker_a.sync(&login).result.unwrap().holdings
     };
     let first = of("USER01", 1);
     assert_ne!(first, of("USER02", 2));

@@ -96,7 +96,7 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
 #[test]
 fn both_brokers_and_the_master_fit_together() {
     let bench = Bench::running(|_| {});
-    let of_a = bench.broker_a.sync(&bench.user_of_a("USER01")).unwrap().holdings;
+    let of_a = bench.broker_a.sync(&bench.user_of_a("USER01")).result.unwrap().holdings;
     let of_b = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap().holdings;
     let shared = of_b.iter().find(|held| held.isin.as_deref() == Some("INE002A01018")).unwrap();
     assert_eq!(shared.tradingsymbol, "RELIND");

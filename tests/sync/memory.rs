@@ -92,7 +92,7 @@ fn no_copy_of_an_api_secret_outlives_its_sync() {
     for user in [bench.user_of_a("USER01"), bench.user_of_b("USER02")] {
         let api_secret = held.as_str().into();
         let login = Credentials { api_secret, ..user };
-        bench.broker_a.sync(&login).unwrap_err();
+        bench.broker_a.sync(&login).result.unwrap_err();
         bench.broker_b.sync(&login).unwrap_err();
     }
     drop(held);
@@ -107,6 +107,7 @@ fn a_panic_amid_credentials_leaves_none() {
     let lane = Lane::start(&spec, &Clock::system()).unwrap();
     let credentials = Credentials {
         user: 1,
+        client: None,
         api_key: "key".into(),
         api_secret: held.as_str().into(),
         one_time_code: "code".into(),

@@ -30,6 +30,11 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched) {
         "Attempts to make an account refused for too many of them.",
         auth.registrations_throttled,
     );
+    text.counter(
+        "bhav_login_strangers_refused_total",
+        "Attempts of strangers refused because their part of the hashing queue was full.",
+        auth.strangers_refused,
+    );
 }
 
 /// A route and class that nothing was answered with has no series, except 2xx: so that a scraper

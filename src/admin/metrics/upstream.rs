@@ -65,6 +65,18 @@ fn calls(text: &mut Exposition, watched: &Watched, classes: &[(&str, Vec<ClassRe
         "Syncs refused because their user had tried too many.",
         watched.edge.service.state().portfolio.attempts.refused(),
     );
+    let help = "Sessions that syncs opened at broker A: ended, not ended though asked, left \
+                because nothing could be asked, kept for being of the server's own app.";
+    let mut sessions = text.family(Kind::Counter, "bhav_sync_sessions_total", help);
+    let counts = watched.edge.service.state().broker_a.session_counts();
+    for (outcome, count) in [
+        ("ended", counts.ended),
+        ("failed", counts.failed),
+        ("left", counts.left),
+        ("kept", counts.kept),
+    ] {
+        sessions.sample(&[("outcome", outcome)], count);
+    }
     let help = "State of the circuit breaker: 1 for the one it is in.";
     let mut circuits = text.family(Kind::Gauge, "bhav_upstream_circuit_state", help);
     for (upstream, class) in each() {

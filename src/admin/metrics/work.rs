@@ -42,6 +42,11 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
         "Reads and writes refused or given up because the database could not be used in time.",
         store.refused,
     );
+    text.counter(
+        "bhav_writes_throttled_total",
+        "Changes refused because their user had made too many within a minute.",
+        watched.edge.service.state().writes.refused(),
+    );
     let bounds = COMMIT_SIZES.iter().map(|bound| *bound as f64);
     text.family(
         Kind::Histogram,

@@ -10,6 +10,7 @@ use crate::http::{Problem, Reply};
 /// for the store.
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
+    state.admit_write(call.caller())?;
     let desk = &state.portfolio;
     let _turn = desk.turns.take(id.0, desk.sync_deadline_ms).map_err(|_| in_progress())?;
     let deleted = state.store.delete_portfolio(id);

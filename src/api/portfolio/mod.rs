@@ -42,6 +42,7 @@ pub use exports::Exports;
 pub use holdings::holdings;
 pub use pnl::pnl;
 pub use positions::positions;
+pub use refused::{account_trouble, redirected};
 pub use sync::{broker_a, broker_b};
 pub use turns::Turns;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::auth::throttle::Throttled;
 use crate::base::Broker;
-use crate::brokers::SyncError;
+use crate::brokers::{AccountTrouble, SyncError};
 use crate::http::Problem;
 
 /// When to try again after a full queue or another request of the same user.
@@ -29,6 +29,7 @@ pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
             let detail = format!("{name} does not permit this API key to read the portfolio.");
             Problem::new(403, "broker_not_permitted", detail)
         }
+        SyncError::AccountTrouble(trouble) => account_trouble(name, *trouble),
         SyncError::AddressRefused(_) => {
             let detail = format!(
                 "{name} takes calls of this API key from registered network addresses only, and \
@@ -51,8 +52,38 @@ pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
             let detail = format!("{name} gave an answer that makes no sense; nothing was changed.");
             Problem::new(502, "broker_answer_invalid", detail)
         }
+        SyncError::Redirected => redirected(name),
     };
     problem.because(error)
+}
+
+/// The broker has a word to say to the account's owner, whom no other key or code helps.
+pub fn account_trouble(broker: &str, trouble: AccountTrouble) -> Problem {
+    let detail = |what: &str| {
+        format!(
+            "{broker} says that {what}. Its owner has to settle that with the broker; nothing was \
+             changed."
+        )
+    };
+    match trouble {
+        AccountTrouble::Account => {
+            let detail = detail("the account has a problem there");
+            Problem::new(403, "broker_account_problem", detail)
+        }
+        AccountTrouble::SecondFactor => {
+            let detail = detail("the account's two-factor login has a problem there");
+            Problem::new(403, "broker_two_factor_problem", detail)
+        }
+    }
+}
+
+/// Whoever stands in front of the broker sent us elsewhere.
+pub fn redirected(broker: &str) -> Problem {
+    let detail = format!(
+        "{broker} answered with a redirect, which is not followed: it has none of its own. Nothing \
+         was changed."
+    );
+    Problem::new(502, "broker_redirected", detail)
 }
 
 /// The broker took too long, or its calls waited too long for their turn.
@@ -120,17 +151,21 @@ mod tests {
     fn each_refusal_has_its_answer_and_hides_the_brokers_words() {
         let said = || "SECRET-WORDS".to_owned();
         let unavailable = |retry_after| SyncError::Unavailable { detail: said(), retry_after };
+        let trouble = SyncError::AccountTrouble;
         let wait = Duration::from_millis(61_500);
         for (error, status, code, retry) in [
             (SyncError::CodeRefused(said()), 401, "broker_session_invalid", None),
             (SyncError::KeyRefused(said()), 401, "broker_credentials_invalid", None),
             (SyncError::NotPermitted(said()), 403, "broker_not_permitted", None),
+            (trouble(AccountTrouble::Account), 403, "broker_account_problem", None),
+            (trouble(AccountTrouble::SecondFactor), 403, "broker_two_factor_problem", None),
             (SyncError::AddressRefused(said()), 502, "broker_address_refused", None),
             (SyncError::RateLimited(wait), 429, "broker_rate_limited", Some("62")),
             (SyncError::TimedOut, 504, "broker_timeout", None),
             (unavailable(Some(wait)), 502, "broker_unavailable", Some("62")),
             (unavailable(None), 502, "broker_unavailable", Some("30")),
             (SyncError::Malformed(said()), 502, "broker_answer_invalid", None),
+            (SyncError::Redirected, 502, "broker_redirected", None),
         ] {
             for broker in Broker::ALL {
                 let problem = of_sync(broker, error.clone());

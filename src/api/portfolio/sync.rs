@@ -15,6 +15,7 @@ use crate::api::json::write_object;
 use crate::api::{Call, State};
 use crate::auth::throttle::Key;
 use crate::base::{Broker, Synced, ist};
+use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{Credentials, SyncError};
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
@@ -24,6 +25,9 @@ use crate::store::{Derive, Derived};
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
+
+/// How long a session that is to be ended may wait for its turn.
+const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: (&str, &str) = (
     "shared_token_may_have_ended",
@@ -53,7 +57,9 @@ fn sync(
     desk.attempts.admit(&[Key::User(id.0)]).map_err(too_many_attempts)?;
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
     let _turn = desk.turns.take(id.0, desk.sync_deadline_ms).map_err(|_| in_progress())?;
-    let synced = fetched(state, broker, credentials)?;
+    // Ends when the handler does: after the store, whatever the answer is.
+    let mut opened = Opened { state, own_key, session: None };
+    let synced = fetched(state, broker, credentials, &mut opened)?;
     let now = state.clock.now();
     let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
     let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, derive(broker, now));
@@ -86,6 +92,7 @@ fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> 
     };
     let credentials = Credentials {
         user: call.caller().id.0,
+        client: call.request.client_address(),
         api_key: fields.secret("api_key", CREDENTIAL_CHARS_MAX),
         api_secret: fields.secret("api_secret", CREDENTIAL_CHARS_MAX),
         one_time_code: fields.secret(code, CREDENTIAL_CHARS_MAX),
@@ -94,9 +101,35 @@ fn credentials(call: &Call<'_>, broker: Broker) -> Result<Credentials, Problem> 
     Ok(credentials)
 }
 
+/// The session that a sync opened at broker A. Dropped, it is given to a lane to be ended, for
+/// which nobody waits; one of the server's own app lives on, because its token may be the same.
+struct Opened<'a> {
+    state: &'a State,
+    own_key: bool,
+    session: Option<OpenSession>,
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        if self.own_key {
+            return session.keep();
+        }
+        let broker = Arc::clone(&self.state.broker_a);
+        let job = move || broker.end(session);
+        // A lane that is full drops the job, and with it the session, which counts that.
+        let _ = self.state.broker_a_sessions_lane.submit(SESSION_QUEUE_WAIT_MS, job);
+    }
+}
+
 /// What the broker says, with its codes resolved. The job owns the credentials: they are wiped when
 /// it ends, or when it is dropped unrun.
-fn fetched(state: &State, broker: Broker, credentials: Credentials) -> Result<Synced, Problem> {
+fn fetched(
+    state: &State,
+    broker: Broker,
+    credentials: Credentials,
+    opened: &mut Opened<'_>,
+) -> Result<Synced, Problem> {
     let securities = state.portfolio.securities();
     let finish = move |synced: Result<Synced, SyncError>| {
         let mut synced = synced?;
@@ -108,17 +141,23 @@ fn fetched(state: &State, broker: Broker, credentials: Credentials) -> Result<Sy
     let submitted = match broker {
         Broker::A => {
             let client = Arc::clone(&state.broker_a);
-            let job = move || finish(client.sync(&credentials));
+            let job = move || {
+                let Attempt { result, session } = client.sync(&credentials);
+                (finish(result), session)
+            };
             state.broker_a_lane.submit(deadline_ms, job)
         }
         Broker::B => {
             let client = Arc::clone(&state.broker_b);
-            let job = move || finish(client.sync(&credentials));
+            let job = move || (finish(client.sync(&credentials)), None);
             state.broker_b_lane.submit(deadline_ms, job)
         }
     };
     match submitted.map_err(|_| sync_busy())?.wait() {
-        Ok(synced) => synced.map_err(|error| of_sync(broker, error)),
+        Ok((synced, session)) => {
+            opened.session = session;
+            synced.map_err(|error| of_sync(broker, error))
+        }
         Err(LaneError::Late) => Err(timed_out(broker)),
         Err(LaneError::Closed) => Err(sync_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),

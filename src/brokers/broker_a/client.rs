@@ -19,10 +19,11 @@ use zeroize::Zeroizing;
 use super::NAME;
 use super::candles;
 use super::instruments::{self, InstrumentList};
+use super::open_session::{Attempt, OpenSession, SessionCounts};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
 use super::wire::{self, QuoteRow};
-use crate::base::{Clock, Exchange, Quote, Source, Symbol, Synced, stack};
+use crate::base::{Clock, Exchange, Quote, Source, Symbol, stack};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
 use crate::brokers::counters::{CallCounts, ClassReading};
 use crate::brokers::gate::Gate;
@@ -31,8 +32,8 @@ use crate::brokers::limiter::Penalty;
 use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
 use crate::brokers::token::{SharedToken, Token, TokenStatus, expiry};
-use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_query};
-use crate::brokers::{Batch, Credentials, FeedError, MarketFeed, Readiness, SyncCounts, SyncError};
+use crate::brokers::transport::{BadUrl, CallLimits, Redirects, Reply, Transport, push_query};
+use crate::brokers::{Batch, Credentials, FeedError, MarketFeed, Readiness, SyncCounts};
 use crate::config::{BrokerASettings, UpstreamSettings};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
@@ -84,7 +85,7 @@ impl BrokerA {
         let gate = |name, interval_ms| Gate::new(name, &clock, upstream, interval_ms, PENALTY);
         let portfolios = Portfolios::new(&url, upstream, &clock);
         Ok(Self {
-            transport: Transport::new(upstream, &url, user_agent),
+            transport: Transport::new(upstream, &url, user_agent, Redirects::Never),
             url,
             keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             token,
@@ -143,13 +144,20 @@ impl BrokerA {
         self.portfolios.counts()
     }
 
+    /// What became of the sessions that syncs opened.
+    pub fn session_counts(&self) -> SessionCounts {
+        self.portfolios.session_counts()
+    }
+
     /// One user's holdings and positions, with that user's own credentials. Blocks for at most the
     /// settings' `sync_timeout_ms`.
-    ///
-    /// # Errors
-    /// [`SyncError`]; nothing of a sync that failed half-way is returned.
-    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
+    pub fn sync(&self, credentials: &Credentials) -> Attempt {
         self.portfolios.sync(credentials)
+    }
+
+    /// Ends a session that a sync opened. Blocks for a second at most.
+    pub fn end(&self, session: OpenSession) {
+        self.portfolios.end(session);
     }
 
     /// Exchanges a one-time request token for the day's access token and makes it the shared one.
@@ -173,8 +181,10 @@ impl BrokerA {
         ];
         let url = format!("{}/session/token", self.url);
         let login = self.other.call(|| {
+            // Apart from the feed's connections, which would keep what the login sent.
             let mut reply = self
                 .transport
+                .apart()
                 .post_form(&url, &[API_VERSION], &fields, self.limits)
                 .map_err(|error| error.of(NAME))?;
             let login = wire::login(&reply);
@@ -277,10 +287,8 @@ impl BrokerA {
                 Ok(batch(symbols, &rows, simulated, self.clock.now()))
             }
             Err(error) => {
-                match (&error, spare) {
-                    (FeedError::Malformed { .. }, false) => self.route.failed(),
-                    (FeedError::Malformed { .. }, true) => self.route.spare_failed(),
-                    _ => {}
+                if let FeedError::Malformed { .. } | FeedError::Redirected { .. } = &error {
+                    if spare { self.route.spare_failed() } else { self.route.failed() }
                 }
                 self.note_refusal(&error, token);
                 Err(error)

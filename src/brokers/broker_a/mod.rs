@@ -7,6 +7,7 @@
 mod candles;
 mod client;
 pub mod instruments;
+mod open_session;
 mod portfolio;
 mod portfolio_wire;
 pub mod replies;
@@ -15,6 +16,7 @@ mod tokens;
 pub mod wire;
 
 pub use client::BrokerA;
+pub use open_session::{Attempt, OpenSession, SessionCounts};
 pub use tokens::Tokens;
 
 /// The name in errors and logs.

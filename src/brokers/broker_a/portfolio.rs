@@ -1,20 +1,22 @@
 //! Broker A's client for one user's portfolio, with that user's own credentials.
 //!
 //! Runs on the lane of user syncs and blocks up to the budget of one sync. It has its own
-//! connections, limits and circuit, apart from the shared feed's, keeps nothing of a user between
-//! two calls, and never logs what it was given.
+//! limits and circuit, apart from the shared feed's, and each sync its own connection; it keeps
+//! nothing of a user between two syncs, and never logs what it was given.
+
+use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
+use super::open_session::{Attempt, END_TIMEOUT_MS, Fates, OpenSession, SessionCounts};
 use super::portfolio_wire as wire;
 use super::session::checksum;
-use crate::base::{Clock, Synced};
+use crate::base::{Clock, Synced, stack};
 use crate::brokers::counters::ClassReading;
 use crate::brokers::errand::{Errand, Errands, SyncCounts};
 use crate::brokers::keyed::Rates;
-use crate::brokers::token::authorization;
-use crate::brokers::transport::{CallLimits, Reply, Transport};
+use crate::brokers::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::{Credentials, SyncError};
 use crate::config::UpstreamSettings;
 
@@ -37,7 +39,9 @@ pub(super) struct Portfolios {
     url: String,
     clock: Clock,
     transport: Transport,
+    limits: CallLimits,
     errands: Errands,
+    fates: Arc<Fates>,
 }
 
 impl Portfolios {
@@ -45,10 +49,12 @@ impl Portfolios {
     pub(super) fn new(url: &str, upstream: &UpstreamSettings, clock: &Clock) -> Self {
         let user_agent = concat!("bhav/", env!("CARGO_PKG_VERSION"));
         Self {
-            transport: Transport::new(upstream, url, user_agent),
+            transport: Transport::new(upstream, url, user_agent, Redirects::Never),
+            limits: CallLimits::usual(upstream),
             url: url.to_owned(),
             clock: clock.clone(),
             errands: Errands::new("broker A portfolios", clock, upstream, RATES, RATES_TOGETHER),
+            fates: Arc::default(),
         }
     }
 
@@ -60,21 +66,46 @@ impl Portfolios {
         self.errands.counts()
     }
 
-    /// Exchanges the one-time code and reads holdings and positions with what came of it.
-    ///
-    /// # Errors
-    /// [`SyncError`]; nothing of a sync that failed half-way is returned.
-    pub(super) fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
-        credentials.check()?;
-        self.errands.sync(credentials, CALLS, |errand| self.fetch(credentials, errand))
+    pub(super) fn session_counts(&self) -> SessionCounts {
+        self.fates.counts()
     }
 
-    fn fetch(&self, credentials: &Credentials, errand: &Errand<'_>) -> Result<Synced, SyncError> {
-        let key = &credentials.api_key;
-        let (token, simulated) = errand.call(|limits| self.session(credentials, limits))?;
-        let authorization = authorization(key, &token);
-        drop(token);
-        let read = |path, limits| self.read(path, &authorization, limits);
+    /// Exchanges the one-time code and reads holdings and positions with what came of it. Nothing
+    /// of a sync that failed half-way is returned but the session, which is still open.
+    pub(super) fn sync(&self, credentials: &Credentials) -> Attempt {
+        let mut session = None;
+        let sync = |errand: &Errand<'_>| self.fetch(credentials, errand, &mut session);
+        let checked = credentials.check();
+        let result = checked.and_then(|()| self.errands.sync(credentials, CALLS, sync));
+        Attempt { result, session }
+    }
+
+    /// Ends a session that a sync opened, if a call may be made just now. Nothing is learned from
+    /// its failure, which says nothing of syncs.
+    pub(super) fn end(&self, session: OpenSession) {
+        let url = format!("{}/session/token", self.url);
+        let total_timeout_ms = self.limits.total_timeout_ms.min(END_TIMEOUT_MS);
+        let limits = CallLimits { total_timeout_ms, ..self.limits };
+        if self.errands.take_one(session.who) {
+            session.end(&url, API_VERSION, limits, wire::is_success);
+            // Sending it leaves pieces of the token.
+            stack::scrub();
+        }
+    }
+
+    fn fetch(
+        &self,
+        credentials: &Credentials,
+        errand: &Errand<'_>,
+        opened: &mut Option<OpenSession>,
+    ) -> Result<Synced, SyncError> {
+        let line = self.transport.apart();
+        let (token, simulated) = errand.call(|limits| self.session(&line, credentials, limits))?;
+        let (who, key) = (errand.who(), credentials.api_key.clone());
+        let session = OpenSession::new(line, who, key, token, Arc::clone(&self.fates));
+        let session = opened.insert(session);
+        let authorization = session.authorization();
+        let read = |path, limits| self.read(&session.line, path, &authorization, limits);
         let mut synced = Synced { simulated, ..Synced::default() };
         synced.holdings = errand.call(|limits| {
             let reply = read("/portfolio/holdings", limits)?;
@@ -90,6 +121,7 @@ impl Portfolios {
     /// The access token, and whether a simulator gave it.
     fn session(
         &self,
+        line: &Transport,
         credentials: &Credentials,
         limits: CallLimits,
     ) -> Result<(SecretString, bool), SyncError> {
@@ -102,7 +134,7 @@ impl Portfolios {
             ("checksum", checksum.as_str()),
         ];
         let url = format!("{}/session/token", self.url);
-        let mut reply = self.transport.post_form(&url, &[API_VERSION], &fields, limits)?;
+        let mut reply = line.post_form(&url, &[API_VERSION], &fields, limits)?;
         let token = wire::access_token(&reply);
         drop(Zeroizing::new(std::mem::take(&mut reply.body)));
         Ok((token?, reply.simulated))
@@ -110,15 +142,20 @@ impl Portfolios {
 
     fn read(
         &self,
+        line: &Transport,
         path: &str,
         authorization: &Zeroizing<String>,
         limits: CallLimits,
     ) -> Result<Reply, SyncError> {
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
-        Ok(self.transport.get(&format!("{}{path}", self.url), &headers, limits)?)
+        Ok(line.get(&format!("{}{path}", self.url), &headers, limits)?)
     }
 }
 
 #[cfg(test)]
 #[path = "portfolio_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "portfolio_limits_tests.rs"]
+mod limits_tests;

@@ -1,7 +1,7 @@
 //! Broker A's portfolio client against a real socket.
 
 use std::io::Write;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 use crate::brokers::SyncErrorKind;
@@ -11,23 +11,24 @@ const HOLDINGS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/holding
 const POSITIONS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/positions.json");
 const SESSION: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/generate_session.json");
 
-fn credentials() -> Credentials {
+pub(super) fn credentials() -> Credentials {
     Credentials {
         user: 1,
+        client: None,
         api_key: "api_key".into(),
         api_secret: "api_secret".into(),
         one_time_code: "request_token".into(),
     }
 }
 
-fn client(url: &str, adjust: impl FnOnce(&mut UpstreamSettings)) -> (Clock, Portfolios) {
+pub(super) fn client(url: &str, adjust: impl FnOnce(&mut UpstreamSettings)) -> (Clock, Portfolios) {
     let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
     let mut upstream = UpstreamSettings::default();
     adjust(&mut upstream);
     (clock.clone(), Portfolios::new(url, &upstream, &clock))
 }
 
-fn official(request: &Seen, stream: &mut std::net::TcpStream) {
+pub(super) fn official(request: &Seen, stream: &mut std::net::TcpStream) {
     let body = match request.target.as_str() {
         "/session/token" => SESSION,
         "/portfolio/holdings" => HOLDINGS,
@@ -41,7 +42,7 @@ fn official(request: &Seen, stream: &mut std::net::TcpStream) {
 fn the_official_samples_through_a_sync() {
     serve(official, |url, seen| {
         let (clock, client) = client(url, |_| {});
-        let synced = client.sync(&credentials()).unwrap();
+        let synced = client.sync(&credentials()).result.unwrap();
         assert_eq!((synced.holdings.len(), synced.positions.len()), (2, 6));
         assert!(!synced.simulated);
         assert!(synced.holdings.iter().all(|held| held.as_of_ms == clock.now_ms()));
@@ -63,115 +64,75 @@ fn the_official_samples_through_a_sync() {
     });
 }
 
-#[test]
-fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
-    serve(official, |url, seen| {
-        let (clock, client) = client(url, |_| {});
-        for _ in 0..3 {
-            client.sync(&credentials()).unwrap();
-        }
-        let error = client.sync(&credentials()).unwrap_err();
-        assert_eq!(error, SyncError::RateLimited(Duration::from_secs(1)));
-        assert_eq!((seen().len(), client.counts().held_back), (9, 1), "nothing went out");
-        let other = Credentials { api_key: "other".into(), ..credentials() };
-        client.sync(&other).unwrap();
-        clock.advance_ms(1_000);
-        client.sync(&credentials()).unwrap();
-    });
-}
-
-fn limited(_: &Seen, stream: &mut std::net::TcpStream) {
-    let body = br#"{"status":"error","message":"x","error_type":"NetworkException"}"#;
-    answer(stream, 429, "Retry-After: 30\r\n", body);
-}
-
-fn refusing(_: &Seen, stream: &mut std::net::TcpStream) {
+pub(super) fn refusing(_: &Seen, stream: &mut std::net::TcpStream) {
     let body = br#"{"status":"error","message":"x","error_type":"TokenException"}"#;
     answer(stream, 403, "", body);
 }
 
-#[test]
-fn a_broker_that_says_too_many_is_left_alone_by_all() {
-    serve(limited, |url, seen| {
-        let (clock, client) = client(url, |_| {});
-        let half_a_minute = SyncError::RateLimited(Duration::from_secs(30));
-        assert_eq!(client.sync(&credentials()).unwrap_err(), half_a_minute);
-        assert_eq!(client.sync(&credentials()).unwrap_err(), half_a_minute);
-        for (user, key) in [(1, "another"), (2, "api_key"), (3, "third")] {
-            let other = Credentials { user, api_key: key.into(), ..credentials() };
-            assert_eq!(client.sync(&other).unwrap_err(), half_a_minute);
-        }
-        assert_eq!((seen().len(), client.counts().held_back), (1, 4));
-        clock.advance_ms(30_000);
-        client.sync(&credentials()).unwrap_err();
-        assert_eq!(seen().len(), 2);
-        clock.advance_ms(30_000);
-        let wait = client.sync(&credentials()).unwrap_err();
-        assert_eq!(wait, half_a_minute, "who asks again when the broker refuses waits for longer");
-        assert_eq!(seen().len(), 2);
-        let other = Credentials { user: 2, ..credentials() };
-        client.sync(&other).unwrap_err();
-        assert_eq!(seen().len(), 3, "others do not");
-    });
+pub(super) fn with(user: i64, key: &str) -> Credentials {
+    Credentials { user, api_key: key.into(), ..credentials() }
 }
 
 #[test]
-fn all_syncs_together_have_a_limit_whatever_keys_are_invented() {
-    serve(refusing, |url, seen| {
-        let (clock, client) = client(url, |_| {});
-        let mut number = 0;
-        let mut invented = || {
-            number += 1;
-            let key = format!("key {number}");
-            let other = Credentials { user: number, api_key: key.as_str().into(), ..credentials() };
-            client.sync(&other).unwrap_err()
-        };
-        // The last would need three calls, of which only two are left.
-        for _ in 0..RATES_TOGETHER.calls_max - 2 {
-            assert_eq!(invented().kind(), SyncErrorKind::CodeRefused);
-        }
-        assert_eq!(invented(), SyncError::RateLimited(Duration::from_secs(10)));
-        assert_eq!((seen().len(), client.counts().held_back), (198, 1));
-        clock.advance_ms(10_000);
-        assert_eq!(invented().kind(), SyncErrorKind::CodeRefused);
-    });
-}
-
-#[test]
-fn a_strangers_wrong_secrets_do_not_hold_the_owner_of_a_key_back() {
-    let by_secret = |request: &Seen, stream: &mut std::net::TcpStream| {
-        let good = "ff6a6d3d60c9d974df906ba6f787ac38300cfa68b41801b486ea1007e52e8942";
-        if request.target == "/session/token" && !request.body.ends_with(good) {
-            refusing(request, stream);
+fn a_session_is_ended_on_the_syncs_own_connection_and_only_once_asked() {
+    let over = AtomicUsize::new(0);
+    let ending = |request: &Seen, stream: &mut std::net::TcpStream| {
+        if request.method == "DELETE" {
+            let good = over.fetch_add(1, SeqCst) == 0;
+            let status = if good { 200 } else { 502 };
+            answer(stream, status, "", br#"{"status":"success","data":true}"#);
         } else {
             official(request, stream);
         }
     };
-    serve(by_secret, |url, seen| {
+    serve(ending, |url, seen| {
         let (clock, client) = client(url, |_| {});
-        for round in 0..10 {
-            for _ in 0..10 {
-                client.sync(&stranger_of(2)).unwrap_err();
-            }
-            client.sync(&credentials()).unwrap();
-            let of_stranger = seen().iter().filter(|seen| seen.method == "POST").count();
-            assert_eq!(of_stranger, REFUSED_MAX + round + 1, "all others were held back");
-            clock.advance_ms(1_200);
+        let sync = || {
+            let attempt = client.sync(&with(1, "a key&"));
+            assert!(attempt.result.is_ok());
+            attempt.session.unwrap()
+        };
+        client.end(sync());
+        let ended = seen().pop().unwrap();
+        assert_eq!(ended.target, "/session/token?api_key=a%20key%26&access_token=XXXXXX");
+        assert_eq!(ended.header("authorization"), Some("token a key&:XXXXXX"));
+        assert_eq!(ended.header("x-kite-version"), Some("3"));
+        client.end(sync());
+        clock.advance_ms(1_000);
+        sync().keep();
+        drop(sync());
+        let expected = SessionCounts { ended: 1, failed: 1, kept: 1, left: 1 };
+        assert_eq!(client.session_counts(), expected);
+        assert_eq!(over.load(SeqCst), 2);
+        // A failure says nothing of syncs; and what a limit holds back is left.
+        clock.advance_ms(1_000);
+        for session in [sync(), sync(), sync()] {
+            client.end(session);
         }
-        clock.advance_ms(60_000);
-        // Many strangers at once: the owner is known by now and keeps half of the key.
-        for user in 100..120 {
-            client.sync(&stranger_of(user)).unwrap_err();
-        }
-        client.sync(&credentials()).unwrap();
+        assert_eq!((client.session_counts().left, over.load(SeqCst)), (3, 3));
+        assert_eq!(client.counts().failed, 0);
     });
 }
 
-/// Refused syncs of one user with one key within a minute.
-const REFUSED_MAX: usize = 5;
-
-fn stranger_of(user: i64) -> Credentials {
-    Credentials { user, api_secret: "guess".into(), ..credentials() }
+#[test]
+fn a_sync_that_fails_half_way_gives_its_session_out() {
+    let half = |request: &Seen, stream: &mut std::net::TcpStream| {
+        if request.target == "/portfolio/holdings" {
+            answer(stream, 502, "", b"<html></html>");
+        } else {
+            official(request, stream);
+        }
+    };
+    serve(half, |url, _| {
+        let (_, client) = client(url, |_| {});
+        let attempt = client.sync(&credentials());
+        assert!(attempt.result.is_err() && attempt.session.is_some());
+    });
+    serve(refusing, |url, _| {
+        let (_, client) = client(url, |_| {});
+        let attempt = client.sync(&credentials());
+        assert!(attempt.result.is_err() && attempt.session.is_none());
+    });
 }
 
 #[test]
@@ -181,11 +142,11 @@ fn failures_open_the_circuit_for_everybody_and_nonsense_does_not() {
         serve(broken, |url, seen| {
             let (clock, client) = client(url, |_| {});
             for _ in 0..3 {
-                client.sync(&credentials()).unwrap_err();
+                client.sync(&credentials()).result.unwrap_err();
                 clock.advance_ms(1_000);
             }
             let other = Credentials { api_key: "other".into(), ..credentials() };
-            let error = client.sync(&other).unwrap_err();
+            let error = client.sync(&other).result.unwrap_err();
             let held = matches!(&error, SyncError::Unavailable { retry_after: Some(_), .. });
             assert_eq!((held, seen().len()), (opens, if opens { 3 } else { 4 }), "{status}");
         });
@@ -207,7 +168,7 @@ fn a_dripping_broker_ends_the_sync_within_its_budget() {
         let upstream = UpstreamSettings { sync_timeout_ms: 300, ..UpstreamSettings::default() };
         let client = Portfolios::new(url, &upstream, &clock);
         let started_ms = clock.monotonic_ms();
-        assert_eq!(client.sync(&credentials()).unwrap_err(), SyncError::TimedOut);
+        assert_eq!(client.sync(&credentials()).result.unwrap_err(), SyncError::TimedOut);
         let took_ms = clock.monotonic_ms() - started_ms;
         assert!((250..upstream.read_timeout_ms / 2).contains(&took_ms), "{took_ms}");
     });
@@ -223,7 +184,7 @@ fn calls_are_not_begun_when_the_budget_is_spent() {
     };
     serve(slow, |url, seen| {
         let client = Portfolios::new(url, &UpstreamSettings::default(), &clock);
-        assert_eq!(client.sync(&credentials()).unwrap_err(), SyncError::TimedOut);
+        assert_eq!(client.sync(&credentials()).result.unwrap_err(), SyncError::TimedOut);
         assert_eq!(seen().len(), 2);
     });
 }
@@ -240,7 +201,7 @@ fn nothing_of_the_credentials_is_in_an_error() {
     serve(echo, |url, _| {
         let (_, client) = client(url, |_| {});
         let given = credentials();
-        let error = client.sync(&given).unwrap_err();
+        let error = client.sync(&given).result.unwrap_err();
         let shown = format!("{error} {error:?} {given:?}");
         for secret in ["api_key=", "request_token", "ff6a6d3d"] {
             assert!(!shown.contains(secret), "{shown}");
@@ -252,7 +213,7 @@ fn nothing_of_the_credentials_is_in_an_error() {
 fn credentials_that_cannot_be_meant_are_not_sent() {
     serve(official, |url, seen| {
         let (_, client) = client(url, |_| {});
-        let kind = |credentials: &Credentials| client.sync(credentials).unwrap_err().kind();
+        let kind = |credentials: &Credentials| client.sync(credentials).result.unwrap_err().kind();
         let long = "x".repeat(crate::brokers::portfolio::CREDENTIAL_BYTES_MAX + 1);
         for bad in ["", &long] {
             let key = Credentials { api_key: bad.into(), ..credentials() };

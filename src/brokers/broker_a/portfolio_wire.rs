@@ -13,10 +13,10 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 
 use crate::base::{Broker, Holding, Position, PositionKind, json};
-use crate::brokers::SyncError;
 use crate::brokers::limiter::RETRY_AFTER_MAX;
 use crate::brokers::number::Number;
 use crate::brokers::transport::Reply;
+use crate::brokers::{AccountTrouble, SyncError};
 
 /// The broker's error names have less than this; more is not repeated in our words.
 const ERROR_TYPE_BYTES_MAX: usize = 32;
@@ -94,6 +94,11 @@ pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, SyncError> {
     Ok(positions)
 }
 
+/// Whether the broker did what it was asked, whatever it says of it.
+pub(super) fn is_success(reply: &Reply) -> bool {
+    data(Call::Read, reply).is_ok()
+}
+
 /// `data` of a success.
 fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
     let Some(mut members) = json::members(&reply.body) else {
@@ -130,9 +135,8 @@ fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> SyncError {
         ("PermissionException" | "PermissionError", _) => {
             SyncError::NotPermitted("the app lacks the permission".into())
         }
-        ("UserException" | "TwoFAException", _) => {
-            SyncError::NotPermitted("the account has a problem at the broker".into())
-        }
+        ("UserException", _) => SyncError::AccountTrouble(AccountTrouble::Account),
+        ("TwoFAException", _) => SyncError::AccountTrouble(AccountTrouble::SecondFactor),
         _ if status == 429 || message.contains("too many requests") => rate_limited(reply),
         ("InputException", Call::Session) => refused_login(message),
         // Our own requests have no parameters that could be wrong.

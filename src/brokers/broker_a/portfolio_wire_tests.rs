@@ -1,6 +1,7 @@
 //! Broker A's answers to a sync, tested on the official samples and the list of replies.
 
 use super::*;
+use crate::brokers::SyncErrorKind;
 use crate::brokers::broker_a::replies::REPLIES;
 
 const HOLDINGS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/holdings.json");
@@ -22,7 +23,9 @@ fn number(text: &str) -> Decimal {
 
 #[test]
 fn each_documented_reply_has_its_answer() {
-    for documented in REPLIES {
+    // A redirect ends in the transport.
+    let read = REPLIES.iter().filter(|reply| reply.answer != Some(SyncErrorKind::Redirected));
+    for documented in read {
         let reply = reply(documented.http_status, documented.body.as_bytes());
         let rows = match documented.call {
             "POST /session/token" => access_token(&reply).map(|_| 1),

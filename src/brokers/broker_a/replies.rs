@@ -21,7 +21,10 @@ macro_rules! error {
     };
 }
 
-use SyncErrorKind::{CodeRefused, KeyRefused, Malformed, NotPermitted, RateLimited, Unavailable};
+use SyncErrorKind::{
+    AccountProblem, CodeRefused, KeyRefused, Malformed, NotPermitted, RateLimited, Redirected,
+    SecondFactorProblem, Unavailable,
+};
 
 /// The list, by call.
 #[rustfmt::skip]
@@ -37,13 +40,15 @@ pub const REPLIES: &[Reply] = &[
     Reply::json(SESSION, "request token missing or misshapen", 400,
         error!("InputException", "Missing or empty field `request_token`"), Some(CodeRefused)),
     Reply::json(SESSION, "account has a problem", 403,
-        error!("UserException", "User account is not active."), Some(NotPermitted)),
+        error!("UserException", "User account is not active."), Some(AccountProblem)),
     Reply::json(SESSION, "second factor has a problem", 403,
-        error!("TwoFAException", "Two factor authentication is pending."), Some(NotPermitted)),
+        error!("TwoFAException", "Two factor authentication is pending."),
+        Some(SecondFactorProblem)),
     Reply::json(SESSION, "app not permitted", 403,
         error!("PermissionException", "The user is not enabled for the app."), Some(NotPermitted)),
     Reply::json(SESSION, "too many requests", 429,
         error!("NetworkException", "Too many requests"), Some(RateLimited)),
+    Reply::page(SESSION, "redirect, which is not followed", 302, "", Redirected),
     Reply::json(SESSION, "success without an access token", 200,
         r#"{"status":"success","data":{"user_id":"XX0000","access_token":""}}"#, Some(Malformed)),
     Reply::json(HOLDINGS, "session ended in between", 403,
@@ -54,9 +59,10 @@ pub const REPLIES: &[Reply] = &[
     Reply::json(HOLDINGS, "app lacks the permission, other spelling", 403,
         error!("PermissionError", "Insufficient permission for that call."), Some(NotPermitted)),
     Reply::json(HOLDINGS, "account has a problem", 403,
-        error!("UserException", "User account is not active."), Some(NotPermitted)),
+        error!("UserException", "User account is not active."), Some(AccountProblem)),
     Reply::json(HOLDINGS, "second factor has a problem", 403,
-        error!("TwoFAException", "Two factor authentication is pending."), Some(NotPermitted)),
+        error!("TwoFAException", "Two factor authentication is pending."),
+        Some(SecondFactorProblem)),
     Reply::json(HOLDINGS, "bad parameter, though there are none", 400,
         error!("InputException", "Invalid parameter."), Some(Malformed)),
     Reply::json(HOLDINGS, "error of orders (Python client's status)", 500,
@@ -91,6 +97,7 @@ pub const REPLIES: &[Reply] = &[
     Reply::page(HOLDINGS, "page of the edge in front of the broker", 429, OUTAGE, RateLimited),
     Reply::page(HOLDINGS, "page of somebody with a 200", 200, OUTAGE, Malformed),
     Reply::page(HOLDINGS, "page of a firewall", 403, OUTAGE, Malformed),
+    Reply::page(HOLDINGS, "redirect, which is not followed", 307, OUTAGE, Redirected),
     Reply::page(HOLDINGS, "empty body", 200, "", Malformed),
     Reply::page(HOLDINGS, "empty body of an outage", 503, "", Unavailable),
     Reply::json(HOLDINGS, "success without data", 200, r#"{"status":"success"}"#, Some(Malformed)),

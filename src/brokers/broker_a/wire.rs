@@ -14,8 +14,8 @@ use sonic_rs::{LazyValue, RawNumber};
 
 use super::NAME;
 use crate::base::{decimal, ist, json};
-use crate::brokers::FeedError;
 use crate::brokers::transport::Reply;
+use crate::brokers::{AccountTrouble, FeedError};
 
 /// Low byte of an instrument token that marks an index.
 const INDEX_SEGMENT: u64 = 9;
@@ -64,8 +64,15 @@ fn reported(reply: &Reply, envelope: &Envelope<'_>) -> FeedError {
         "NetworkException" if message.to_ascii_lowercase().contains("too many requests") => {
             rate_limited(reply)
         }
-        "UserException" | "TwoFAException" | "InputException" | "OrderException"
-        | "MarginException" | "HoldingException" => FeedError::Refused { source_name, detail },
+        "UserException" => {
+            FeedError::AccountTrouble { source_name, trouble: AccountTrouble::Account }
+        }
+        "TwoFAException" => {
+            FeedError::AccountTrouble { source_name, trouble: AccountTrouble::SecondFactor }
+        }
+        "InputException" | "OrderException" | "MarginException" | "HoldingException" => {
+            FeedError::Refused { source_name, detail }
+        }
         "" if (400..500).contains(&status) => FeedError::Refused { source_name, detail },
         // Network, Data and General, and types we do not know, which count as General.
         _ => FeedError::Upstream { source_name, status, detail },

@@ -18,7 +18,7 @@ use crate::brokers::errand::{Errand, Errands, SyncCounts};
 use crate::brokers::keyed::Rates;
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::token::{SharedToken, TokenStatus};
-use crate::brokers::transport::{BadUrl, Reply, Transport};
+use crate::brokers::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::{Credentials, SyncError};
 use crate::config::{BrokerBSettings, UpstreamSettings};
 
@@ -68,7 +68,7 @@ impl BrokerB {
     ) -> Result<Self, BadUrl> {
         let url = BadUrl::checked("broker_b.url", &settings.url)?;
         Ok(Self {
-            transport: Transport::new(upstream, &url, USER_AGENT),
+            transport: Transport::new(upstream, &url, USER_AGENT, Redirects::Never),
             url,
             keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             clock: clock.clone(),
@@ -122,8 +122,10 @@ impl BrokerB {
         if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {
             return Err(SyncError::CodeRefused("wrong length".into()));
         }
-        let errand = self.errands.own(key, 1)?;
-        let (session, _) = self.exchange(&errand, key, api_session)?;
+        let (session, _) = self.errands.own(key, 1, |errand| {
+            Asking { broker: self, errand, line: &self.transport.apart() }
+                .exchange(key, api_session)
+        })?;
         let now = self.clock.now();
         self.session.activate(session, key.clone(), now);
         tracing::info!("broker B session activated");
@@ -137,70 +139,8 @@ impl BrokerB {
     /// [`SyncError`]; nothing of a sync that failed half-way is returned.
     pub fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
         credentials.check()?;
-        self.errands.sync(credentials, CALLS, |errand| self.fetch(credentials, errand))
-    }
-
-    fn fetch(&self, credentials: &Credentials, errand: &Errand<'_>) -> Result<Synced, SyncError> {
-        let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
-        let (session, simulated) = self.exchange(errand, api_key, one_time_code.expose_secret())?;
-        let signer = Signer { api_key, api_secret, session: &session };
-        let demat: Vec<DematRow> = self.read(errand, &signer, "dematholdings", NOTHING)?;
-        let mut portfolio: Vec<PortfolioRow> =
-            self.read(errand, &signer, "portfolioholdings", SHARES)?;
-        if portfolio.is_empty() && !demat.is_empty() {
-            // Some accounts answer with a range of dates only.
-            portfolio = self.read(errand, &signer, "portfolioholdings", &self.wide_range())?;
-        }
-        let holdings = combine::holdings(&demat, &portfolio, self.clock.now_ms())?;
-        let positions: Vec<PositionRow> =
-            self.read(errand, &signer, "portfoliopositions", NOTHING)?;
-        Ok(Synced { holdings, positions: combine::positions(&positions)?, simulated })
-    }
-
-    /// The session token, and whether a simulator gave it.
-    fn exchange(
-        &self,
-        errand: &Errand<'_>,
-        api_key: &SecretString,
-        api_session: &str,
-    ) -> Result<(SecretString, bool), SyncError> {
-        let body = exchange_body(api_session, api_key);
-        let url = format!("{}/customerdetails", self.url);
-        let ask = || -> Result<_, SyncError> {
-            errand.call(|limits| {
-                let mut reply =
-                    self.transport.fetch_with_json(&url, &[], body.as_bytes(), limits)?;
-                let token = wire::session_token(&reply, self.clock.now());
-                drop(Zeroizing::new(std::mem::take(&mut reply.body)));
-                settled(token.map(|token| (token, reply.simulated)))
-            })
-        };
-        once_more(ask)
-    }
-
-    /// The rows of one signed read.
-    fn read<T: for<'a> Deserialize<'a>>(
-        &self,
-        errand: &Errand<'_>,
-        signer: &Signer<'_>,
-        call: &str,
-        body: &str,
-    ) -> Result<Vec<T>, SyncError> {
-        let url = format!("{}/{call}", self.url);
-        once_more(|| {
-            errand.call(|limits| {
-                // Anew for each attempt: a signature is good for a minute.
-                let signature = Signature::of(self.clock.now(), body, signer.api_secret);
-                let headers = [
-                    ("x-checksum", signature.checksum.as_str()),
-                    ("x-timestamp", signature.timestamp.as_str()),
-                    ("x-appkey", signer.api_key.expose_secret()),
-                    ("x-sessiontoken", signer.session.expose_secret()),
-                ];
-                let sent = self.transport.fetch_with_json(&url, &headers, body.as_bytes(), limits);
-                let reply: Reply = sent?;
-                settled(wire::rows(&reply, self.clock.now()))
-            })
+        self.errands.sync(credentials, CALLS, |errand| {
+            Asking { broker: self, errand, line: &self.transport.apart() }.fetch(credentials)
         })
     }
 
@@ -212,6 +152,75 @@ impl BrokerB {
             "{{\"exchange_code\":\"NSE\",\"from_date\":\"2000-01-01T06:00:00.000Z\",\
              \"to_date\":\"{today}T23:59:59.000Z\"}}"
         )
+    }
+}
+
+/// One user's calls, over connections of their own.
+struct Asking<'a> {
+    broker: &'a BrokerB,
+    errand: &'a Errand<'a>,
+    line: &'a Transport,
+}
+
+impl Asking<'_> {
+    fn fetch(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
+        let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
+        let (session, simulated) = self.exchange(api_key, one_time_code.expose_secret())?;
+        let signer = Signer { api_key, api_secret, session: &session };
+        let demat: Vec<DematRow> = self.read(&signer, "dematholdings", NOTHING)?;
+        let mut portfolio: Vec<PortfolioRow> = self.read(&signer, "portfolioholdings", SHARES)?;
+        if portfolio.is_empty() && !demat.is_empty() {
+            // Some accounts answer with a range of dates only.
+            portfolio = self.read(&signer, "portfolioholdings", &self.broker.wide_range())?;
+        }
+        let holdings = combine::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
+        let positions: Vec<PositionRow> = self.read(&signer, "portfoliopositions", NOTHING)?;
+        Ok(Synced { holdings, positions: combine::positions(&positions)?, simulated })
+    }
+
+    /// The session token, and whether a simulator gave it.
+    fn exchange(
+        &self,
+        api_key: &SecretString,
+        api_session: &str,
+    ) -> Result<(SecretString, bool), SyncError> {
+        let body = exchange_body(api_session, api_key);
+        let url = format!("{}/customerdetails", self.broker.url);
+        let ask = || -> Result<_, SyncError> {
+            self.errand.call(|limits| {
+                let mut reply = self.line.fetch_with_json(&url, &[], body.as_bytes(), limits)?;
+                let token = wire::session_token(&reply, self.broker.clock.now());
+                drop(Zeroizing::new(std::mem::take(&mut reply.body)));
+                settled(token.map(|token| (token, reply.simulated)))
+            })
+        };
+        once_more(ask)
+    }
+
+    /// The rows of one signed read.
+    fn read<T: for<'a> Deserialize<'a>>(
+        &self,
+        signer: &Signer<'_>,
+        call: &str,
+        body: &str,
+    ) -> Result<Vec<T>, SyncError> {
+        let url = format!("{}/{call}", self.broker.url);
+        once_more(|| {
+            self.errand.call(|limits| {
+                // Anew for each attempt: a signature is good for a minute.
+                let now = self.broker.clock.now();
+                let signature = Signature::of(now, body, signer.api_secret);
+                let headers = [
+                    ("x-checksum", signature.checksum.as_str()),
+                    ("x-timestamp", signature.timestamp.as_str()),
+                    ("x-appkey", signer.api_key.expose_secret()),
+                    ("x-sessiontoken", signer.session.expose_secret()),
+                ];
+                let sent = self.line.fetch_with_json(&url, &headers, body.as_bytes(), limits);
+                let reply: Reply = sent?;
+                settled(wire::rows(&reply, self.broker.clock.now()))
+            })
+        })
     }
 }
 

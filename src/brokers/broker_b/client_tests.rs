@@ -20,6 +20,7 @@ const INTERMITTENT: &[u8] = br#"{"Success":null,"Status":500,"Error":"Invalid Us
 fn credentials() -> Credentials {
     Credentials {
         user: 1,
+        client: None,
         api_key: "a+key=".into(),
         api_secret: "EXAMPLE_SECRET".into(),
         one_time_code: "12345678".into(),

@@ -16,7 +16,9 @@ macro_rules! error {
     };
 }
 
-use SyncErrorKind::{AddressRefused, CodeRefused, KeyRefused, Malformed, RateLimited, Unavailable};
+use SyncErrorKind::{
+    AddressRefused, CodeRefused, KeyRefused, Malformed, RateLimited, Redirected, Unavailable,
+};
 
 /// The list, by call.
 #[rustfmt::skip]
@@ -34,6 +36,7 @@ pub const REPLIES: &[Reply] = &[
     Reply::json(SESSION, "nothing, where there has to be something", 200,
         error!("200", "No Data Found"), Some(Malformed)),
     Reply::page(SESSION, "wrong method, says the server", 405, OUTAGE, Malformed),
+    Reply::page(SESSION, "redirect, which is not followed", 302, "", Redirected),
     Reply::json(DEMAT, "API secret wrong, or a clock", 401,
         r#"{"Status":5,"Error":"Authentication Fail :: Invalid Checksum."}"#, Some(KeyRefused)),
     Reply::json(DEMAT, "API secret wrong, or a clock, with HTTP 200", 200,
@@ -73,6 +76,7 @@ pub const REPLIES: &[Reply] = &[
     Reply::page(DEMAT, "page of maintenance with a 200", 200, OUTAGE, Malformed),
     Reply::page(DEMAT, "page of too many requests", 429, OUTAGE, RateLimited),
     Reply::page(DEMAT, "page of a firewall", 403, OUTAGE, Malformed),
+    Reply::page(DEMAT, "redirect, which is not followed", 307, OUTAGE, Redirected),
     Reply::page(DEMAT, "empty body", 200, "", Malformed),
     Reply::json(DEMAT, "no rows and no word of why", 200,
         r#"{"Success":null,"Status":200,"Error":null}"#, Some(Malformed)),

@@ -22,7 +22,9 @@ fn demat(status: u16, body: &str) -> Result<Vec<DematRow>, Refusal> {
 
 #[test]
 fn each_documented_reply_has_its_answer() {
-    for documented in REPLIES {
+    // A redirect ends in the transport.
+    let read = REPLIES.iter().filter(|reply| reply.answer != Some(SyncErrorKind::Redirected));
+    for documented in read {
         let reply = reply(documented.http_status, documented.body);
         let rows = match documented.call {
             "GET customerdetails" => session_token(&reply, now()).map(|_| 1),

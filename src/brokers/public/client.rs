@@ -24,7 +24,7 @@ use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::limiter::Penalty;
 use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
-use crate::brokers::transport::{BadUrl, CallLimits, Reply, Transport, push_encoded};
+use crate::brokers::transport::{BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded};
 use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
 use crate::config::{PublicSettings, UpstreamSettings};
 
@@ -71,7 +71,10 @@ impl Public {
         let url = BadUrl::checked("public.url", &settings.url)?;
         Ok(Self {
             enabled: settings.enabled,
-            transport: Transport::new(upstream, &url, &settings.user_agent),
+            transport: {
+                let redirects = Redirects::WithinOrigin;
+                Transport::new(upstream, &url, &settings.user_agent, redirects)
+            },
             url,
             symbols: SymbolMap::new(index_symbols),
             limits: CallLimits::usual(upstream),
@@ -229,6 +232,7 @@ fn blames_route(error: &FeedError) -> bool {
         error,
         FeedError::Refused { .. }
             | FeedError::Malformed { .. }
+            | FeedError::Redirected { .. }
             | FeedError::Upstream { status: 400..500, .. }
     )
 }

@@ -269,7 +269,8 @@ impl SignalsWarmer {
             Some(
                 FeedError::RateLimited { .. }
                 | FeedError::TokenDead { .. }
-                | FeedError::NoPermission { .. },
+                | FeedError::NoPermission { .. }
+                | FeedError::AccountTrouble { .. },
             ) => {}
             _ => tracked.failed(source, false, now_mono_ms),
         }

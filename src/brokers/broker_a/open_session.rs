@@ -1,0 +1,125 @@
+//! The session that a user's sync opened at broker A, and its end.
+//!
+//! Nobody needs it once the rows are read, and it would live until six the next morning. Ended on a
+//! lane of its own after the sync's answer is stored: whatever becomes of it, no sync waits for it
+//! or fails by it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use crate::base::Synced;
+use crate::brokers::SyncError;
+use crate::brokers::shares::Who;
+use crate::brokers::token::authorization;
+use crate::brokers::transport::{CallLimits, Reply, Transport, TransportError, push_query};
+
+/// Longest call that ends a session; most take a tenth of it.
+pub(super) const END_TIMEOUT_MS: u64 = 1_000;
+
+/// What a sync came to: rows or the reason why not, and the session if one was opened.
+pub struct Attempt {
+    pub result: Result<Synced, SyncError>,
+    pub session: Option<OpenSession>,
+}
+
+/// What became of the sessions that syncs opened, since the start of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// The broker says that it is over.
+    pub ended: u64,
+    /// The broker was asked and did not say so.
+    pub failed: u64,
+    /// Not asked: no time, no room, a limit, or a broker that is left alone.
+    pub left: u64,
+    /// Meant to live on: of the server's own app.
+    pub kept: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Fates {
+    ended: AtomicU64,
+    failed: AtomicU64,
+    left: AtomicU64,
+    kept: AtomicU64,
+}
+
+impl Fates {
+    pub(super) fn counts(&self) -> SessionCounts {
+        SessionCounts {
+            ended: self.ended.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            left: self.left.load(Relaxed),
+            kept: self.kept.load(Relaxed),
+        }
+    }
+}
+
+/// An access token with the connection that it was used on. Both end with this value; the session
+/// at the broker lives on until [`BrokerA::end`](super::BrokerA::end).
+pub struct OpenSession {
+    pub(super) line: Transport,
+    pub(super) who: Who,
+    pub(super) api_key: SecretString,
+    pub(super) access_token: SecretString,
+    pub(super) fates: Arc<Fates>,
+    /// Counted.
+    settled: bool,
+}
+
+impl OpenSession {
+    pub(super) fn new(
+        line: Transport,
+        who: Who,
+        api_key: SecretString,
+        access_token: SecretString,
+        fates: Arc<Fates>,
+    ) -> Self {
+        Self { line, who, api_key, access_token, fates, settled: false }
+    }
+
+    /// Leaves the session as it is.
+    pub fn keep(mut self) {
+        self.settled = true;
+        self.fates.kept.fetch_add(1, Relaxed);
+    }
+
+    /// The value of the `Authorization` header.
+    pub(super) fn authorization(&self) -> Zeroizing<String> {
+        authorization(&self.api_key, &self.access_token)
+    }
+
+    /// Asks the broker to end it. `url` is the session's; blocks for the call's time at most.
+    pub(super) fn end(
+        mut self,
+        url: &str,
+        version: (&'static str, &str),
+        limits: CallLimits,
+        is_over: impl FnOnce(&Reply) -> bool,
+    ) {
+        self.settled = true;
+        let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
+        // Room for everything: a growing text would leave copies behind.
+        let bytes = url.len() + 32 + 3 * (key.len() + token.len());
+        let mut target = Zeroizing::new(String::with_capacity(bytes));
+        target.push_str(url);
+        push_query(&mut target, "api_key", key);
+        push_query(&mut target, "access_token", token);
+        let authorization = self.authorization();
+        let headers = [version, ("authorization", authorization.as_str())];
+        let said: Result<Reply, TransportError> = self.line.delete(&target, &headers, limits);
+        let ended = said.is_ok_and(|reply| is_over(&reply));
+        let fate = if ended { &self.fates.ended } else { &self.fates.failed };
+        fate.fetch_add(1, Relaxed);
+    }
+}
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.fates.left.fetch_add(1, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What holds broker A's syncs back, whom, and for how long, against a real socket.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use super::tests::{client, credentials, official, refusing, with};
+use super::*;
+use crate::brokers::SyncErrorKind;
+use crate::brokers::testing::{Seen, answer, serve};
+
+fn limited(_: &Seen, stream: &mut std::net::TcpStream) {
+    let body = br#"{"status":"error","message":"x","error_type":"NetworkException"}"#;
+    answer(stream, 429, "Retry-After: 30\r\n", body);
+}
+
+/// Waits as told; a second is the least that is told.
+fn rate_limited(seconds: u64) -> SyncError {
+    SyncError::RateLimited(Duration::from_secs(seconds))
+}
+
+/// A login that the broker refuses, of a new account with a key of its own.
+fn invented(number: i64, client: [u8; 4]) -> Credentials {
+    let api_key = format!("key {number}").as_str().into();
+    Credentials { user: 1_000 + number, client: Some(client.into()), api_key, ..credentials() }
+}
+
+/// Knows one app.
+fn strict(request: &Seen, stream: &mut std::net::TcpStream) {
+    if request.method == "POST" && !request.body.starts_with("api_key=api_key&") {
+        refusing(request, stream);
+    } else {
+        official(request, stream);
+    }
+}
+
+/// Refused syncs of one user with one key within a minute.
+const REFUSED_MAX: usize = 5;
+
+fn stranger_of(user: i64) -> Credentials {
+    Credentials { user, api_secret: "guess".into(), ..credentials() }
+}
+
+#[test]
+fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
+    serve(official, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        for _ in 0..3 {
+            client.sync(&credentials()).result.unwrap();
+        }
+        let error = client.sync(&credentials()).result.unwrap_err();
+        assert_eq!(error, SyncError::RateLimited(Duration::from_secs(1)));
+        assert_eq!((seen().len(), client.counts().held_back), (9, 1), "nothing went out");
+        let other = Credentials { api_key: "other".into(), ..credentials() };
+        client.sync(&other).result.unwrap();
+        clock.advance_ms(1_000);
+        client.sync(&credentials()).result.unwrap();
+    });
+}
+
+#[test]
+fn a_key_that_is_refused_rests_and_only_several_keys_make_everybody_rest() {
+    serve(limited, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        let refused = |user, key: &str| client.sync(&with(user, key)).result.unwrap_err();
+        assert_eq!(refused(1, "one"), rate_limited(30));
+        assert_eq!((refused(1, "one"), refused(2, "one")), (rate_limited(30), rate_limited(30)));
+        assert_eq!((seen().len(), client.counts().held_back), (1, 2), "the key rests");
+        clock.advance_ms(1_000);
+        assert_eq!(refused(2, "two"), rate_limited(30), "another key's first call");
+        assert_eq!(seen().len(), 2);
+        assert_eq!(refused(3, "three"), rate_limited(30), "and the third");
+        assert_eq!(seen().len(), 3);
+        assert_eq!(refused(4, "four"), rate_limited(30), "now all rest");
+        assert_eq!((seen().len(), client.counts().held_back), (3, 3));
+    });
+}
+
+#[test]
+fn whoever_is_refused_is_told_the_whole_time_and_a_success_starts_over() {
+    let refuses = AtomicBool::new(true);
+    let moody = |request: &Seen, stream: &mut std::net::TcpStream| {
+        if refuses.load(SeqCst) {
+            let body = br#"{"status":"error","message":"x","error_type":"NetworkException"}"#;
+            answer(stream, 429, "Retry-After: 1\r\n", body);
+        } else {
+            official(request, stream);
+        }
+    };
+    serve(moody, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        let mut calls = 0;
+        for held_s in [1, 2, 4, 8] {
+            calls += 1;
+            assert_eq!(client.sync(&credentials()).result.unwrap_err(), rate_limited(held_s));
+            clock.advance_ms(held_s as i64 * 1_000 - 1);
+            let early = client.sync(&credentials()).result.unwrap_err();
+            assert_eq!(early, SyncError::RateLimited(Duration::from_millis(1)));
+            assert_eq!(seen().len(), calls, "held back to the end");
+            clock.advance_ms(1);
+        }
+        refuses.store(false, SeqCst);
+        client.sync(&credentials()).result.unwrap();
+        clock.advance_ms(1_000);
+        refuses.store(true, SeqCst);
+        assert_eq!(client.sync(&credentials()).result.unwrap_err(), rate_limited(1));
+    });
+}
+
+#[test]
+fn an_open_circuit_is_told_with_the_failure_that_opened_it() {
+    let broken = |_: &Seen, stream: &mut _| answer(stream, 503, "Retry-After: 1\r\n", b"<html>");
+    serve(broken, |url, _| {
+        let (_, client) = client(url, |upstream| {
+            (upstream.breaker_failures, upstream.breaker_open_ms) = (2, 9_000);
+            upstream.breaker_open_max_ms = 9_000;
+        });
+        let wait = || match client.sync(&credentials()).result.unwrap_err() {
+            SyncError::Unavailable { retry_after, .. } => retry_after.unwrap().as_millis(),
+            other => panic!("{other}"),
+        };
+        assert_eq!(wait(), 1_000, "as the broker asked");
+        let opened = wait();
+        assert!((7_000..=9_000).contains(&opened), "{opened}");
+        assert_eq!(wait(), opened);
+    });
+}
+
+#[test]
+fn one_stranger_with_many_accounts_and_keys_uses_up_his_own_share() {
+    serve(strict, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        for round in 0..6 {
+            for number in 0..100 {
+                let invented = invented(1_000 * round + number, [192, 0, 2, 1]);
+                client.sync(&invented).result.unwrap_err();
+            }
+            client.sync(&credentials()).result.unwrap();
+            clock.advance_ms(10_000);
+        }
+        let refused = seen().iter().filter(|seen| seen.body.contains("key%20")).count();
+        assert_eq!(refused, 20, "within the minute, whatever accounts and keys");
+    });
+}
+
+#[test]
+fn strangers_from_everywhere_leave_half_to_those_who_have_synced() {
+    serve(strict, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        client.sync(&credentials()).result.unwrap();
+        clock.advance_ms(10_000);
+        let (mut asked, mut held) = (0, 0);
+        for number in 0..300_i64 {
+            let from = [198, 51, (number >> 8) as u8, number as u8];
+            match client.sync(&invented(number, from)).result.unwrap_err() {
+                SyncError::CodeRefused(_) => asked += 1,
+                SyncError::RateLimited(_) => held += 1,
+                other => panic!("{other}"),
+            }
+        }
+        // The last would need three calls, of which only two are left.
+        assert_eq!((asked, held), (RATES_TOGETHER.calls_max / 2 - 2, 300 - 98));
+        for _ in 0..3 {
+            client.sync(&credentials()).result.unwrap();
+        }
+        assert_eq!(seen().len(), 3 + 98 + 9);
+        clock.advance_ms(10_000);
+        let next = client.sync(&invented(999, [203, 0, 113, 1])).result.unwrap_err();
+        assert_eq!(next.kind(), SyncErrorKind::CodeRefused);
+    });
+}
+
+#[test]
+fn a_strangers_wrong_secrets_do_not_hold_the_owner_of_a_key_back() {
+    let by_secret = |request: &Seen, stream: &mut std::net::TcpStream| {
+        let good = "ff6a6d3d60c9d974df906ba6f787ac38300cfa68b41801b486ea1007e52e8942";
+        if request.target == "/session/token" && !request.body.ends_with(good) {
+            refusing(request, stream);
+        } else {
+            official(request, stream);
+        }
+    };
+    serve(by_secret, |url, seen| {
+        let (clock, client) = client(url, |_| {});
+        for round in 0..10 {
+            for _ in 0..10 {
+                client.sync(&stranger_of(2)).result.unwrap_err();
+            }
+            client.sync(&credentials()).result.unwrap();
+            let of_stranger = seen().iter().filter(|seen| seen.method == "POST").count();
+            assert_eq!(of_stranger, REFUSED_MAX + round + 1, "all others were held back");
+            clock.advance_ms(1_200);
+        }
+        clock.advance_ms(60_000);
+        // Many strangers at once: the owner is known by now and keeps half of the key.
+        for user in 100..120 {
+            client.sync(&stranger_of(user)).result.unwrap_err();
+        }
+        client.sync(&credentials()).result.unwrap();
+    });
+}
