@@ -1,9 +1,10 @@
 //! Row 5: who is calling, and how one becomes somebody.
 //!
 //! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone, never
-//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. What is revoked
-//! is loaded from the store at start; until that has worked nobody is identified, because a token
-//! that was revoked must not come back to life with a broken disk.
+//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. Which database it
+//! is, which accounts there are and what is revoked is loaded from the store at start; until that
+//! has worked nobody is identified, because a token that was revoked must not come back to life
+//! with a broken disk.
 
 mod accounts;
 mod common;
@@ -15,21 +16,24 @@ mod passwords;
 mod revoked;
 pub mod throttle;
 mod tokens;
+mod users;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 
 pub use accounts::{AccountError, Session};
 pub use email::{EMAIL_BYTES_MAX, normalised};
-pub use keys::KeyError;
+pub use keys::{KeyError, KeyState};
 pub use passwords::CryptoError;
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
 
 use familiar::Familiar;
+use keys::{Key, KeyFile, Keys};
 use passwords::Passwords;
 use revoked::Revoked;
 use throttle::Throttle;
@@ -40,13 +44,19 @@ use crate::config::{AuthSettings, Registration};
 use crate::http::Request;
 use crate::ops::Counter;
 use crate::rt::Lane;
-use crate::store::{AccountId, OutsideChanges, Store, StoreError};
+use crate::store::{AccountId, OutsideChanges, Store};
 
 /// The cookie that may carry a token (contract, section 3). The service never sets one.
 const COOKIE: &[u8] = b"access_token_cookie";
 
-/// Between two attempts to load what is revoked, where the first failed.
+/// Between two attempts to load what decides about tokens, where the first failed.
 const LOAD_INTERVAL_MS: u64 = 1_000;
+
+/// Between two looks for revocations of tokens that have expired.
+const FORGET_INTERVAL_MS: u64 = 3_600_000;
+/// Where no feed says what time it is, revocations are kept for so long after their tokens have
+/// expired: no clock that anybody works with is wrong by more.
+const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
 
 /// The user behind a request, as its token says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,9 +75,10 @@ pub struct Caller {
 pub enum Unidentified {
     /// No token was sent.
     Missing,
-    /// Malformed, expired, revoked, or signed by nobody we know.
+    /// Malformed, expired, revoked, of another database or nobody's account, or signed by nobody we
+    /// know.
     Invalid,
-    /// What is revoked is not known, because the store could not be read yet.
+    /// Which tokens are good is not known, because the store could not be read yet.
     Unready,
 }
 
@@ -82,7 +93,7 @@ pub enum AuthError {
 
 /// Keys and limits that are ready to be put in force.
 pub struct PreparedAuth {
-    tokens: Tokens,
+    keys: Keys,
     registration: Registration,
     attempts_per_minute: u32,
 }
@@ -91,16 +102,23 @@ pub struct PreparedAuth {
 pub struct Auth {
     clock: Clock,
     store: Arc<dyn Store>,
-    tokens: ArcSwap<Tokens>,
+    keys: Mutex<Vec<Key>>,
+    /// Known once the store could be read, and then for good.
+    database_id: OnceLock<String>,
+    /// Of these keys for that database; `None` until everything about tokens has been loaded.
+    tokens: ArcSwapOption<Tokens>,
+    /// Held over a look at the disk.
+    key_file: Mutex<KeyFile>,
+    /// As the last look found it.
+    key_state: Mutex<KeyState>,
     state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
     familiar: Familiar,
     registration_open: AtomicBool,
     revoked: Revoked,
-    /// What is revoked has been loaded.
-    ready: AtomicBool,
     next_load_mono_ms: AtomicU64,
+    next_forget_mono_ms: AtomicU64,
     logins: Counter,
     wrong_passwords: Counter,
 }
@@ -115,8 +133,8 @@ pub struct AuthCounts {
 }
 
 impl Auth {
-    /// Loads or makes the signing key, starts the hashing lane, and asks the store what is revoked.
-    /// Blocks; for the main thread.
+    /// Loads or makes the signing key, starts the hashing lane, and asks the store what decides about
+    /// tokens. Blocks; for the main thread.
     ///
     /// # Errors
     /// [`AuthError`]. A store that cannot be read is none.
@@ -126,30 +144,43 @@ impl Auth {
         store: Arc<dyn Store>,
         clock: &Clock,
     ) -> Result<Self, AuthError> {
+        let Keys { all, mut file } = keys::load(settings, state_dir)?;
+        let key_state = Mutex::new(file.look());
         let auth = Self {
             clock: clock.clone(),
             store,
-            tokens: ArcSwap::from_pointee(Tokens::new(&keys::load(settings, state_dir)?)),
+            keys: Mutex::new(all),
+            database_id: OnceLock::new(),
+            tokens: ArcSwapOption::empty(),
+            key_file: Mutex::new(file),
+            key_state,
             state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
             familiar: Familiar::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revoked::default(),
-            ready: AtomicBool::new(false),
             next_load_mono_ms: AtomicU64::new(0),
+            next_forget_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),
             wrong_passwords: Counter::new(),
         };
-        auth.load_revocations();
+        auth.load_state();
         Ok(auth)
     }
 
-    /// Never inlined: the load takes a thread-local's address, which must not outlive a wait of
-    /// the caller.
+    /// `None` while nobody can be identified. Never inlined: the load takes a thread-local's
+    /// address, which must not outlive a wait of the caller.
     #[inline(never)]
-    fn tokens(&self) -> Arc<Tokens> {
+    fn tokens(&self) -> Option<Arc<Tokens>> {
         self.tokens.load_full()
+    }
+
+    /// Puts `keys` in force, as soon as it is known for which database.
+    fn put_in_force(&self, keys: &[Key]) {
+        if let Some(id) = self.database_id.get() {
+            self.tokens.store(Some(Arc::new(Tokens::new(keys, id))));
+        }
     }
 
     /// Makes what other settings ask for, without putting it in force. Reads the kept key again
@@ -158,15 +189,22 @@ impl Auth {
     /// # Errors
     /// [`KeyError`].
     pub fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
-        let tokens = Tokens::new(&keys::load(settings, &self.state_dir)?);
+        let keys = keys::load(settings, &self.state_dir)?;
         let registration = settings.registration;
         let attempts_per_minute = settings.login_attempts_per_minute;
-        Ok(PreparedAuth { tokens, registration, attempts_per_minute })
+        Ok(PreparedAuth { keys, registration, attempts_per_minute })
     }
 
     /// Puts that in force. Tokens of a key that is no longer known end.
     pub fn adopt(&self, prepared: PreparedAuth) {
-        self.tokens.store(Arc::new(prepared.tokens));
+        let Keys { all, file } = prepared.keys;
+        {
+            let mut keys = self.keys.lock();
+            *keys = all;
+            self.put_in_force(&keys);
+        }
+        *self.key_file.lock() = file;
+        self.look_after_key();
         let open = prepared.registration == Registration::Open;
         self.registration_open.store(open, Ordering::Relaxed);
         self.throttle.set_rate(prepared.attempts_per_minute);
@@ -192,11 +230,8 @@ impl Auth {
     /// [`Unidentified`].
     pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
         let (token, by_cookie) = presented(request)?;
-        let token =
-            self.tokens().verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
-        if !self.ready.load(Ordering::Acquire) {
-            return Err(Unidentified::Unready);
-        }
+        let tokens = self.tokens().ok_or(Unidentified::Unready)?;
+        let token = tokens.verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
         if self.revoked.refuses(&token) {
             return Err(Unidentified::Invalid);
         }
@@ -208,7 +243,7 @@ impl Auth {
         })
     }
 
-    /// After [`Unidentified::Unready`]: loads what is revoked if no attempt was made lately. Parks.
+    /// After [`Unidentified::Unready`]: loads what is missing if no attempt was made lately. Parks.
     /// True if the caller may be looked for again.
     pub fn recover(&self) -> bool {
         let now_ms = self.clock.monotonic_ms();
@@ -224,16 +259,16 @@ impl Auth {
                 )
                 .is_ok();
         if mine {
-            self.load_revocations();
+            self.load_state();
         }
-        self.ready.load(Ordering::Acquire)
+        self.tokens().is_some()
     }
 
     /// Takes up what an operator's command changed beside this service. Blocks; for a lane.
     pub fn notice_outside_changes(&self) {
         // Counted before it is loaded: a change that comes in between is taken up the next time.
         let Ok(OutsideChanges { made, noticed }) = self.store.outside_changes() else { return };
-        if made == noticed || !self.load_revocations() {
+        if made == noticed || !self.load_state() {
             return;
         }
         if let Err(error) = self.store.notice_outside_changes(made) {
@@ -241,30 +276,80 @@ impl Auth {
         }
     }
 
+    /// Looks whether the file with the signing key is what the next start needs, and tells once
+    /// where it is not. Blocks; for a lane.
+    pub fn look_after_key(&self) {
+        let found = self.key_file.lock().look();
+        let before = std::mem::replace(&mut *self.key_state.lock(), found);
+        match found {
+            _ if found == before => {}
+            KeyState::Missing | KeyState::Changed => tracing::error!(
+                state = found.as_str(),
+                "the file with the signing key was removed or changed: the next start or reload \
+                 ends every login; put it back if that is not wanted"
+            ),
+            KeyState::Kept | KeyState::Given => tracing::info!("the signing key is kept"),
+        }
+    }
+
+    /// As the last look found the file with the signing key.
+    pub fn key_state(&self) -> KeyState {
+        *self.key_state.lock()
+    }
+
+    /// Drops revocations of tokens that have expired for certain: by this clock, and by the time
+    /// that the exchange's newest price has (`exchange_ms`). This clock alone may be days ahead, and
+    /// what was dropped then would be good again once it is right. Blocks; for a lane.
+    pub fn forget_expired(&self, exchange_ms: Option<i64>) {
+        let (now_ms, now_mono_ms) = (self.clock.now_ms(), self.clock.monotonic_ms());
+        if now_mono_ms < self.next_forget_mono_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        self.next_forget_mono_ms.store(now_mono_ms + FORGET_INTERVAL_MS, Ordering::Relaxed);
+        let before_ms = certainly_past_ms(now_ms, exchange_ms);
+        match self.store.forget_revocations(before_ms) {
+            Ok(tokens) => {
+                self.revoked.forget(before_ms);
+                tracing::debug!(tokens, "revocations of expired tokens were dropped");
+            }
+            Err(error) => tracing::warn!(%error, "revocations that are past are kept for now"),
+        }
+    }
+
     /// False where the store does not say.
-    fn load_revocations(&self) -> bool {
-        let loaded: Result<_, StoreError> = self.store.revocations(self.clock.now_ms());
-        match loaded {
+    fn load_state(&self) -> bool {
+        let known = self.tokens().is_some();
+        match self.store.auth_state() {
             Ok(stored) => {
                 self.revoked.load(&stored);
-                self.ready.store(true, Ordering::Release);
-                let (tokens, changed, erased) = self.revoked.sizes();
-                tracing::info!(tokens, changed, erased, "know what is revoked");
+                if !known {
+                    // A process never opens another file than the first.
+                    let _ = self.database_id.set(stored.database_id);
+                    self.put_in_force(&self.keys.lock());
+                }
+                let (users, changed, tokens) = self.revoked.sizes();
+                tracing::info!(users, changed, tokens, "know which tokens are good");
                 true
             }
-            Err(error) if self.ready.load(Ordering::Acquire) => {
-                tracing::warn!(%error, "what was revoked by command cannot be read yet");
+            Err(error) if known => {
+                tracing::warn!(%error, "what was changed by command cannot be read yet");
                 false
             }
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "what is revoked cannot be read, so no token is accepted until it can"
+                    "what decides about tokens cannot be read, so none is accepted until it can"
                 );
                 false
             }
         }
     }
+}
+
+/// What lies before it is past by every clock that there is.
+fn certainly_past_ms(now_ms: i64, exchange_ms: Option<i64>) -> i64 {
+    let told_ms = exchange_ms.map_or(i64::MIN, |exchange_ms| exchange_ms.min(now_ms));
+    told_ms.max(now_ms.saturating_sub(KEPT_MS_MAX))
 }
 
 /// The token that was sent, and whether by cookie. The header wins; a header that is not one bearer
@@ -305,4 +390,20 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer ";
     let (scheme, token) = header.split_at_checked(SCHEME.len())?;
     scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_clock_and_exchange_agree_on_is_past() {
+        const DAY_MS: i64 = 24 * 3_600 * 1_000;
+        let now_ms = 20_000 * DAY_MS;
+        assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 5)), now_ms - 5);
+        assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 8 * DAY_MS)), now_ms - 8 * DAY_MS);
+        assert_eq!(certainly_past_ms(now_ms, Some(now_ms + 8 * DAY_MS)), now_ms);
+        // Nobody says what time it is.
+        assert_eq!(certainly_past_ms(now_ms, None), now_ms - 400 * DAY_MS);
+    }
 }

@@ -29,9 +29,9 @@ which people log in again. An existing file is never overwritten.";
 const RESTORE_NOTES: &str = "\
 Stop the service first, and its socket unit, which would start it: systemctl stop bhav.socket
 bhav.service. Start both again behind it, the socket only if you use it. The database that stands
-there is kept beside, as bhav.sqlite.before-restore-TIME; delete it in time. Tokens that were
-revoked since the backup are good again until they expire, at most 7 days: --rotate-key ends every
-login instead (where the key is given as JWT_SECRET, change that).";
+there is kept beside, as bhav.sqlite.before-restore-TIME; delete it in time. Everybody logs in
+again: no token of before is good for a restored database. --rotate-key is for a signing key that
+somebody else may know (where it is given as JWT_SECRET, change that).";
 
 /// `backup`'s part of the command line.
 pub fn backup_command() -> Command {
@@ -62,7 +62,7 @@ pub fn restore_command() -> Command {
             .about("Put a backup in the place of the database; the service must be stopped")
             .arg(from.value_parser(value_parser!(PathBuf)).help("The backup"))
             .arg(yes.help("Do not ask"))
-            .arg(rotate.help("Set the signing key aside too, which ends every login"))
+            .arg(rotate.help("Set the signing key aside too, so that the next start makes another"))
             .after_help(format!("{RESTORE_NOTES}\n\n{}", exit::HELP)),
     )
 }
@@ -96,6 +96,9 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
         None => given.clone(),
     };
     let database = config.state_dir.join(FILE_NAME);
+    if let Some(directory) = directory {
+        remove_unfinished(directory);
+    }
     let copied = upkeep::copy_to(&database, &to);
     remember(&config.state_dir, &database, &clock, &copied);
     let report = match copied {
@@ -175,16 +178,12 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     if let Some(kept) = restored.kept {
         text.push_str(&format!("the former database is {}\n", kept.display()));
     }
+    text.push_str("everybody logs in again: no token of before is good any more\n");
     if matches.get_flag("rotate-key") {
         match rotate_key(state, &stamp) {
             Ok(told) => text.push_str(&told),
             Err(error) => return refuse(&format!("{KEY_FILE}: {error}"), Exit::StateDir),
         }
-    } else {
-        text.push_str(
-            "tokens revoked since the backup are good again; to end every login, run it with \
-             --rotate-key or remove jwt.key\n",
-        );
     }
     print(&text)
 }
@@ -247,7 +246,7 @@ fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
     let kept = state.join(format!("{KEY_FILE}.before-restore-{stamp}"));
     match fs::rename(&path, &kept) {
         Ok(()) => Ok(format!(
-            "the signing key was set aside as {}: every login has ended; delete it\n",
+            "the signing key was set aside as {}; delete it\n",
             kept.display()
         )),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -273,6 +272,19 @@ fn is_backup(name: &str) -> bool {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         date.len() == 8 && time.len() == 6 && digits(date) && digits(time)
     })
+}
+
+/// Removes what backups into this directory that were ended have left. One that is under way stays;
+/// what cannot be removed keeps no backup from being made.
+fn remove_unfinished(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_ours = name.strip_suffix(".unfinished").is_some_and(is_backup);
+        if is_ours && upkeep::remove_unfinished(&path).unwrap_or(false) {
+            say(&format!("removed {}, left by a backup that was ended\n", path.display()));
+        }
+    }
 }
 
 /// Removes all but the newest `keep`, which sort by name as by time.

@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use jiff::Timestamp;
 
 use super::operator::{in_words, plain, print, refuse, say, settings, with_service};
-use crate::auth::{TOKEN_LIFE_S, normalised};
+use crate::auth::normalised;
 use crate::base::{Clock, ist};
 use crate::config::Config;
 use crate::ops::{Exit, exit, state_lock};
@@ -140,9 +140,7 @@ fn change(
                 let why = "nothing was changed; --yes does it without asking";
                 return Ok(refuse(why, Exit::Usage));
             }
-            // A token that is being signed at this moment may live that long.
-            let forget_ms = now_ms + (TOKEN_LIFE_S + 60) * 1_000;
-            (Change::Delete { forget_ms }, "is erased with everything stored for them")
+            (Change::Delete, "is erased with everything stored for them")
         }
     };
     let Some(number) = people.change(person.id, change)? else {

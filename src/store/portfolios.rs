@@ -9,6 +9,7 @@ use super::columns::{
     all, broker, date, decimal, decimal_if_any, digits, digits_if_any, run, word,
 };
 use super::condition::Failure;
+use super::cleaning;
 use super::{
     AccountId, Before, DayPoint, Deleted, Derive, Derived, PointSource, Portfolio, StoreError,
     SyncState,
@@ -224,9 +225,13 @@ pub(super) fn points(
 pub(super) fn delete(connection: &Connection, id: AccountId) -> Result<Deleted, Failure> {
     let deleted = |sql| run(connection, sql, [id.0]).map(|rows| rows as u64);
     deleted(DELETE_SYNCS)?;
-    Ok(Deleted {
+    let all = Deleted {
         holdings: deleted(DELETE_HOLDINGS)?,
         positions: deleted(DELETE_POSITIONS)?,
         pnl_snapshots: deleted(DELETE_POINTS)?,
-    })
+    };
+    if all != Deleted::default() {
+        cleaning::count(connection)?;
+    }
+    Ok(all)
 }

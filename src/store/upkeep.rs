@@ -3,7 +3,7 @@
 //! Called by commands on their main thread, beside a running service or without one; blocks. Must
 //! never leave half a copy under its final name, nor write over a file that exists.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::StoreError;
 use super::condition::Failure;
 use super::file::{self, OpenError, beside};
+use super::{identity, log};
 
 /// What a file was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +112,10 @@ impl UpkeepError {
 /// # Errors
 /// [`UpkeepError`]: not there, not ours, or newer than this program.
 pub fn inspect(path: &Path) -> Result<FileReport, UpkeepError> {
+    let is_empty = fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0);
+    if is_empty && !file::is_emptied(path) {
+        return Ok(report_of(0));
+    }
     let connection = open(path)?;
     report(&connection, path)
 }
@@ -156,20 +161,35 @@ fn one_line(found: &str) -> String {
 pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
-    let copied = copy_unfinished(from, &unfinished, to)
-        .and_then(|report| publish(&unfinished, to).map(|()| report));
-    if copied.is_err() {
-        // Whatever it holds, nobody was told of it.
-        let _ = fs::remove_file(&unfinished);
-    }
-    copied
+    let report = copy_unfinished(from, &unfinished, to)?;
+    publish(&unfinished, to).inspect_err(|_| remove_quietly(&unfinished))?;
+    Ok(report)
 }
 
-/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it.
+/// Whatever it holds, nobody was told of it.
+fn remove_quietly(unfinished: &Path) {
+    let _ = fs::remove_file(unfinished);
+}
+
+/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it; then
+/// there is no file `unfinished`, unless another command is at work on it.
 fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     let connection = open(from)?;
-    report(&connection, from)?;
-    make_private(unfinished).map_err(|error| error.said_of(unfinished, to))?;
+    if report(&connection, from)?.version == 0 {
+        return Err(UpkeepError::Foreign(from.to_owned()));
+    }
+    let claim = claim(unfinished).map_err(|error| error.said_of(unfinished, to))?;
+    fill(connection, from, unfinished, to)
+        .and_then(|report| claim.sync_all().map(|()| report).map_err(UpkeepError::file(to)))
+        .inspect_err(|_| remove_quietly(unfinished))
+}
+
+fn fill(
+    connection: Connection,
+    from: &Path,
+    unfinished: &Path,
+    to: &Path,
+) -> Result<FileReport, UpkeepError> {
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(|source| {
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => UpkeepError::NoSpace(to.to_owned()),
@@ -180,10 +200,44 @@ fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileRepo
         }
     })?;
     drop(connection);
+    identity::forget_in(unfinished)?;
     // What a whole copy has wrong, it has from there.
-    let report = verify(unfinished).map_err(|error| error.said_of(unfinished, from))?;
-    File::open(unfinished).and_then(|file| file.sync_all()).map_err(UpkeepError::file(to))?;
-    Ok(report)
+    verify(unfinished).map_err(|error| error.said_of(unfinished, from))
+}
+
+/// Makes the file of a copy that is under way, locked while it is, so that one that was left behind
+/// can be told from it.
+fn claim(unfinished: &Path) -> Result<File, UpkeepError> {
+    remove_unfinished(unfinished)?;
+    make_private(unfinished)?;
+    let claim = File::open(unfinished).map_err(UpkeepError::file(unfinished))?;
+    match claim.try_lock() {
+        // A file system without locks has no second command to fear either.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(claim),
+        Err(TryLockError::WouldBlock) => Err(in_work(unfinished)),
+    }
+}
+
+fn in_work(path: &Path) -> UpkeepError {
+    UpkeepError::file(path)(io::Error::other("another command is writing it"))
+}
+
+/// Removes a copy that a command which was ended left behind; false where there is none.
+///
+/// # Errors
+/// [`UpkeepError`], also where a command is at work on it.
+pub fn remove_unfinished(path: &Path) -> Result<bool, UpkeepError> {
+    match File::open(path) {
+        Ok(file) if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) => {
+            return Err(in_work(path));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(UpkeepError::file(path)(error)),
+    }
+    // What SQLite keeps beside a file that it writes.
+    let _ = fs::remove_file(beside(path, "-journal"));
+    fs::remove_file(path).map(|()| true).map_err(UpkeepError::file(path))
 }
 
 /// What putting a backup back did.
@@ -201,17 +255,8 @@ pub struct Restored {
 /// [`UpkeepError`]; then the database that stood there stands there still, or is under that name.
 pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, UpkeepError> {
     let unfinished = beside(path, ".restoring");
-    let copied = copy_unfinished(backup, &unfinished, path);
-    let report = copied
-        .and_then(|report| match report.version {
-            // An empty file opens as an empty database.
-            0 => Err(UpkeepError::Foreign(backup.to_owned())),
-            _ => Ok(report),
-        })
-        .and_then(|report| owned_like_its_directory(&unfinished).map(|()| report))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished);
-        })?;
+    let report = copy_unfinished(backup, &unfinished, path)?;
+    owned_like_its_directory(&unfinished).inspect_err(|_| remove_quietly(&unfinished))?;
     let kept = beside(path, &format!(".before-restore-{stamp}"));
     let kept = set_aside(path, &kept)?;
     fs::rename(&unfinished, path).map_err(UpkeepError::file(path))?;
@@ -235,7 +280,9 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, UpkeepError> {
     let there = path.exists();
     if there {
         // So that the one file is all of it. A damaged one keeps its log beside it.
-        let _ = fold_log(path);
+        if !file::is_emptied(path) {
+            let _ = fold_log(path);
+        }
         fs::rename(path, kept).map_err(UpkeepError::file(path))?;
     }
     for suffix in ["-wal", "-shm"] {
@@ -252,17 +299,23 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, UpkeepError> {
 
 fn fold_log(path: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(file::BUSY_TIMEOUT)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    log::empty(&Connection::open_with_flags(path, flags)?, file::BUSY_TIMEOUT).map(drop)
 }
 
 /// Reads; where the log has to be read too, SQLite makes its shared memory beside it.
 fn open(path: &Path) -> Result<Connection, UpkeepError> {
     // SQLite would only say that it cannot.
     let about = File::open(path).and_then(|file| file.metadata());
-    if !about.map_err(UpkeepError::file(path))?.is_file() {
+    let about = about.map_err(UpkeepError::file(path))?;
+    if !about.is_file() {
         return Err(UpkeepError::file(path)(io::Error::other("it is not a file")));
+    }
+    // SQLite would open it as a new database, and take its log away.
+    if file::is_emptied(path) {
+        return Err(emptied(path));
+    }
+    if about.len() == 0 {
+        return Err(UpkeepError::Foreign(path.to_owned()));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
@@ -278,17 +331,31 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport, UpkeepErro
         }
         OpenError::Sqlite(source) => UpkeepError::database(path)(source),
         OpenError::System(source) => UpkeepError::file(path)(source),
+        OpenError::Emptied { .. } => emptied(path),
+        OpenError::Store(error) => UpkeepError::Store(error),
         // A file that has been read was not too new for an old SQLite.
         OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
             UpkeepError::Foreign(path.to_owned())
         }
     })?;
+    match version {
+        0 if identity::stood(path) => Err(emptied(path)),
+        version => Ok(report_of(version)),
+    }
+}
+
+fn report_of(version: i64) -> FileReport {
     let names = file::MIGRATION_NAMES.iter().copied();
-    Ok(FileReport {
+    FileReport {
         version,
         known: file::known_version(),
         pending: names.skip(usize::try_from(version).unwrap_or(0)).collect(),
-    })
+    }
+}
+
+fn emptied(path: &Path) -> UpkeepError {
+    let found = "it holds nothing, where a database stood".to_owned();
+    UpkeepError::Damaged { path: path.to_owned(), found }
 }
 
 pub(super) fn make_private(path: &Path) -> Result<(), UpkeepError> {
@@ -324,7 +391,7 @@ fn refuse_existing(path: &Path) -> Result<(), UpkeepError> {
     }
 }
 
-fn sync_parent(path: &Path) -> Result<(), UpkeepError> {
+pub(super) fn sync_parent(path: &Path) -> Result<(), UpkeepError> {
     let parent = parent(path);
     File::open(parent).and_then(|file| file.sync_all()).map_err(UpkeepError::file(parent))
 }
