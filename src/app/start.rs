@@ -101,8 +101,7 @@ impl App {
         let admin = admin_listener(&config.admin)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let Assembled { state, parts, mailbox, backstage } =
-            assemble(config, &state_lock, clock)?;
+        let Assembled { state, parts, mailbox, backstage } = assemble(config, &state_lock, clock)?;
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
         let warmers = Warmers::start(parts, mailbox)?;

@@ -70,11 +70,7 @@ impl Users {
     }
 
     fn change(&self, at: i64, change: impl Fn(Word) -> Word) {
-        self.0.pin().update_or_insert_with(
-            at,
-            |word| change(*word),
-            || change(Word::default()),
-        );
+        self.0.pin().update_or_insert_with(at, |word| change(*word), || change(Word::default()));
     }
 
     pub fn has(&self, id: AccountId) -> bool {

@@ -245,10 +245,7 @@ fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
     let path = state.join(KEY_FILE);
     let kept = state.join(format!("{KEY_FILE}.before-restore-{stamp}"));
     match fs::rename(&path, &kept) {
-        Ok(()) => Ok(format!(
-            "the signing key was set aside as {}; delete it\n",
-            kept.display()
-        )),
+        Ok(()) => Ok(format!("the signing key was set aside as {}; delete it\n", kept.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok("there was no signing key to set aside; the next start makes one\n".to_owned())
         }

@@ -27,7 +27,7 @@ use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
-use crate::ops::{Exit, exit, log, panic, version};
+use crate::ops::{Exit, address_space, exit, log, panic, version};
 
 /// Longest wait for the last log lines at the end.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
@@ -83,6 +83,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
 }
 
 fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
+    if let Err(error) = address_space::expect_enough() {
+        say(&format!("bhav: {error}\n"));
+        return Exit::Usage.into();
+    }
     let Loaded { config, warnings, .. } = match settings(matches) {
         Ok(loaded) => loaded,
         Err(code) => return code,

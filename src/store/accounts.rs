@@ -125,9 +125,7 @@ pub(super) fn auth_state(connection: &Connection) -> Result<AuthState, Failure> 
         users: all(connection, USER_IDS, [], id)?,
         last_user: first(connection, LAST_USER_ID, [], id)?.unwrap_or_default(),
         epochs: all(connection, EPOCHS, [], |row| Ok((AccountId(row.get(0)?), row.get(1)?)))?,
-        revoked_tokens: all(connection, REVOKED_TOKENS, [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?,
+        revoked_tokens: all(connection, REVOKED_TOKENS, [], |row| Ok((row.get(0)?, row.get(1)?)))?,
     })
 }
 

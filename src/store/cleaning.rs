@@ -15,18 +15,21 @@ const COUNT_ERASURE: &str = include_str!("../../sql/store/count_erasure.sql");
 const ERASURES: &str = include_str!("../../sql/store/erasures.sql");
 const NOTE_CLEANED: &str = include_str!("../../sql/store/note_cleaned.sql");
 
-/// A larger file is not written anew by itself: no write is taken for as long, some 5 ms a MiB.
-const FILE_BYTES_MAX: i64 = 512 * 1024 * 1024;
+/// No write is taken while the file is written anew, some 10 to 25 ms a MiB on a busy machine: up to
+/// this size that is less than a write waits at most.
+pub(super) const RUNNING_BYTES_MAX: i64 = 64 * 1024 * 1024;
+/// A larger file has to wait for the next start, where nobody waits for it but the supervisor.
+pub(super) const START_BYTES_MAX: i64 = 1024 * 1024 * 1024;
 
 /// In the transaction that erases.
 pub(super) fn count(connection: &Connection) -> Result<(), Failure> {
     run(connection, COUNT_ERASURE, []).map(drop)
 }
 
-/// Whether something was erased since the file was last written anew.
-pub(super) fn is_due(connection: &Connection) -> Result<bool, Failure> {
+/// Whether something was erased since the file was last written anew, and it is no larger.
+pub(super) fn is_due(connection: &Connection, bytes_max: i64) -> Result<bool, Failure> {
     let (erasures, cleaned) = counts(connection)?;
-    Ok(erasures > cleaned && bytes(connection)? <= FILE_BYTES_MAX)
+    Ok(erasures > cleaned && bytes(connection)? <= bytes_max)
 }
 
 fn counts(connection: &Connection) -> Result<(i64, i64), Failure> {
@@ -40,14 +43,16 @@ fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(pages * page_bytes)
 }
 
-/// Writes the file anew, if that is due. What is erased meanwhile is due again.
-pub(super) fn clean(connection: &Connection) -> Result<(), Failure> {
-    if !is_due(connection)? {
-        return Ok(());
+/// Writes the file anew, if that is due; then its log has to be emptied too. What is erased
+/// meanwhile is due again.
+pub(super) fn clean(connection: &Connection, bytes_max: i64) -> Result<bool, Failure> {
+    if !is_due(connection, bytes_max)? {
+        return Ok(false);
     }
     let (erasures, _) = counts(connection)?;
     connection.execute_batch("VACUUM")?;
-    run(connection, NOTE_CLEANED, [erasures]).map(drop)
+    run(connection, NOTE_CLEANED, [erasures])?;
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -73,15 +78,18 @@ mod tests {
             memchr::memmem::find_iter(&bytes, "somebody-01").count()
         };
         assert!(held() >= 200);
-        assert!(!is_due(&connection).unwrap());
-        clean(&connection).unwrap();
+        let due = |bytes_max: i64| is_due(&connection, bytes_max).unwrap();
+        assert!(!due(RUNNING_BYTES_MAX));
+        clean(&connection, RUNNING_BYTES_MAX).unwrap();
         connection.execute("DELETE FROM users WHERE email LIKE 'somebody-01%'", []).unwrap();
         count(&connection).unwrap();
         assert!(held() > 0, "the test needs a trace");
-        assert!(is_due(&connection).unwrap());
-        clean(&connection).unwrap();
+        assert!(due(RUNNING_BYTES_MAX) && !due(100_000), "it is larger");
+        clean(&connection, 100_000).unwrap();
+        assert!(held() > 0);
+        clean(&connection, RUNNING_BYTES_MAX).unwrap();
         assert_eq!(held(), 0);
-        assert!(!is_due(&connection).unwrap());
+        assert!(!due(RUNNING_BYTES_MAX));
         let left = "SELECT count(*) FROM users";
         assert_eq!(connection.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 100);
         let sequence = "SELECT seq FROM sqlite_sequence WHERE name = 'users'";

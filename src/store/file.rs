@@ -13,7 +13,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::condition::{Failure, State};
-use super::{StoreError, identity, log, progress};
+use super::{StoreError, cleaning, identity, log, progress};
 
 /// `bhav` in ASCII: tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = 0x6268_6176;
@@ -123,13 +123,12 @@ pub(super) fn known_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
-/// Opens for writing. The first time in a process it makes the file where there is none, with mode
-/// 0600, and counts the start.
-pub(super) fn open_for_writing(path: &Path, first: bool) -> Result<Connection, OpenError> {
+/// Opens for writing, and migrates. Where there is no file it makes one with mode 0600, if `make`.
+pub(super) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, OpenError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(OpenError::OldSqlite(rusqlite::version()));
     }
-    make_private(path, first)?;
+    make_private(path, make)?;
     refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
@@ -153,13 +152,30 @@ pub(super) fn open_for_writing(path: &Path, first: bool) -> Result<Connection, O
             progress::told(&mut connection, |connection| keep_copy(connection, path))?;
         }
         progress::told(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
-        // So that the one file is all of it.
-        log::empty(&connection, BUSY_TIMEOUT)?;
-    }
-    if first && !connection.is_readonly("main")? {
-        identity::begin_start(&mut connection, path)?;
     }
     Ok(connection)
+}
+
+/// Once in a process: counts the start, does what an earlier process left to be done, and leaves
+/// all of it in the one file.
+pub(super) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    // Of a migration just now, or of a process that was killed.
+    let has_log = length(&beside(path, "-wal")) > 0;
+    identity::begin_start(connection, path)?;
+    progress::told(connection, |connection| {
+        if let Err(error) = finish(connection, has_log) {
+            // A service can do without: it is tried again.
+            tracing::warn!(%error, "the database's log was not emptied at the start");
+        }
+        Ok(())
+    })
+}
+
+fn finish(connection: &Connection, has_log: bool) -> Result<(), Failure> {
+    if cleaning::clean(connection, cleaning::START_BYTES_MAX)? || has_log {
+        log::empty(connection, BUSY_TIMEOUT)?;
+    }
+    Ok(())
 }
 
 /// Opens a file of the present schema that cannot be written, or must not be.

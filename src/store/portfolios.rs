@@ -5,11 +5,11 @@ use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 
 use super::accounts::expect_user;
+use super::cleaning;
 use super::columns::{
     all, broker, date, decimal, decimal_if_any, digits, digits_if_any, run, word,
 };
 use super::condition::Failure;
-use super::cleaning;
 use super::{
     AccountId, Before, DayPoint, Deleted, Derive, Derived, PointSource, Portfolio, StoreError,
     SyncState,

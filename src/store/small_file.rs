@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::file::beside;
-use super::upkeep::{UpkeepError, make_private, owned_like_its_directory, sync_parent};
+use super::upkeep::{UpkeepError, make_private, owned_like_its_directory};
 
 /// Two values; whoever wrote more is not us.
 const BYTES_MAX: u64 = 1_024;
@@ -25,7 +25,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Puts `bytes` in its place, on disk.
+/// Puts `bytes` in its place. A power cut may bring the old file back, whole.
 ///
 /// # Errors
 /// [`UpkeepError`]; then what stood there stands there still.
@@ -34,8 +34,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), UpkeepError> {
     let written = make_private(&unfinished)
         .and_then(|()| write(&unfinished, bytes).map_err(UpkeepError::file(path)))
         .and_then(|()| owned_like_its_directory(&unfinished))
-        .and_then(|()| fs::rename(&unfinished, path).map_err(UpkeepError::file(path)))
-        .and_then(|()| sync_parent(path));
+        .and_then(|()| fs::rename(&unfinished, path).map_err(UpkeepError::file(path)));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }

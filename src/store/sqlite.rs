@@ -36,9 +36,8 @@ const READ_DEADLINE_MS: u64 = 2_000;
 const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Pages of the close run: many rows, and nobody waits.
 pub(super) const PAGE_DEADLINE_MS: u64 = 10_000;
-/// A file of the largest size that is written anew takes some seconds.
-const CLEAN_DEADLINE_MS: u64 = 30_000;
-/// Of the time until the file is written anew once more, that it may take: no write is done in it.
+/// Before the file is written anew once more, so many times as long as that took: no write is done
+/// in it.
 const CLEAN_PAUSES: u64 = 20;
 /// What waits is written, and the log emptied.
 const CLOSE_DEADLINE_MS: u64 = 10_000;
@@ -173,12 +172,14 @@ impl SqliteStore {
     /// now.
     fn cleaning_is_due(&self) -> bool {
         self.clock.monotonic_ms() >= self.next_clean_mono_ms.load(Ordering::Relaxed)
-            && self.read(READ_DEADLINE_MS, cleaning::is_due).unwrap_or(false)
+            && self
+                .read(READ_DEADLINE_MS, |file| cleaning::is_due(file, cleaning::RUNNING_BYTES_MAX))
+                .unwrap_or(false)
     }
 
     fn clean(&self) -> Result<(), StoreError> {
         let began_mono_ms = self.clock.monotonic_ms();
-        let done = self.submit(CLEAN_DEADLINE_MS, |ledger| {
+        let done = self.submit(PAGE_DEADLINE_MS, |ledger| {
             ledger.then_clean();
             Ok(())
         });

@@ -8,7 +8,7 @@ use super::*;
 const MAY_SCAN: &[(&str, &str)] = &[
     ("epochs", "SCAN users USING COVERING INDEX users_with_epoch"),
     ("user_ids", "SCAN users USING COVERING INDEX sqlite_autoindex_users_1"),
-    ("revoked_tokens", "SCAN revoked_tokens"),
+    ("revoked_tokens", "SCAN revoked_tokens USING COVERING INDEX revoked_tokens_by_end"),
     ("last_user_id", "SCAN sqlite_sequence"),
 ];
 

@@ -391,7 +391,7 @@ fn refuse_existing(path: &Path) -> Result<(), UpkeepError> {
     }
 }
 
-pub(super) fn sync_parent(path: &Path) -> Result<(), UpkeepError> {
+fn sync_parent(path: &Path) -> Result<(), UpkeepError> {
     let parent = parent(path);
     File::open(parent).and_then(|file| file.sync_all()).map_err(UpkeepError::file(parent))
 }

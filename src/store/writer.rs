@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::condition::{Condition, Failure, State};
-use super::file::{OpenError, open_beside, open_for_writing};
+use super::file::{OpenError, begin_start, open_beside, open_for_writing};
 use super::readers::Readers;
 use super::{StoreError, cleaning, log};
 use crate::rt::Ledger;
@@ -19,6 +19,8 @@ pub(super) struct SqliteLedger {
     changes_before: u64,
     /// A job that is kept changed something.
     wrote: bool,
+    /// This process's start was counted in the file.
+    begun: bool,
     then: Then,
     condition: Arc<Condition>,
     readers: Arc<Readers>,
@@ -45,22 +47,25 @@ impl SqliteLedger {
             connection: None,
             changes_before: 0,
             wrote: false,
+            begun: false,
             then: Then::default(),
             condition,
             readers,
         };
         match ledger.connect() {
-            Err(error) if error.ends_the_start() => Err(error),
-            // The condition has it.
-            Ok(()) | Err(_) => Ok(ledger),
+            Err(error) if error.ends_the_start() => return Err(error),
+            // What is wrong, the condition has.
+            Ok(()) => drop(ledger.begin_start()),
+            Err(_) => {}
         }
+        Ok(ledger)
     }
 
     fn connect(&mut self) -> Result<(), OpenError> {
-        let first = !self.condition.was_opened();
+        let make = !self.condition.was_opened();
         let locked = self.condition.expect_lock();
         let opened = match &locked {
-            Ok(()) => open_for_writing(self.condition.path(), first),
+            Ok(()) => open_for_writing(self.condition.path(), make),
             Err(error) => Err(error.clone().into()),
         };
         let opened = opened.and_then(|connection| {
@@ -69,13 +74,27 @@ impl SqliteLedger {
             self.condition.log.note(takes_writes);
             Ok(connection)
         });
-        opened.map(|connection| self.connection = Some(connection)).inspect_err(|error| {
+        let opened = opened.map(|connection| self.connection = Some(connection));
+        opened.inspect_err(|error| {
             let readable = error.is_of_writing() && self.look().is_ok();
             if locked.is_ok() {
                 let state = if readable { State::ReadOnly } else { error.state() };
                 self.condition.failed(state, &error.to_string());
             }
         })
+    }
+
+    /// Before the first write of this process. What cannot be written yet may be read.
+    fn begin_start(&mut self) -> Result<(), StoreError> {
+        let Some(connection) = self.connection.as_mut().filter(|_| !self.begun) else {
+            return Ok(());
+        };
+        begin_start(connection, self.condition.path()).map_err(|error| {
+            self.condition.failed(error.state(), &error.to_string());
+            StoreError::Unavailable(error.to_string())
+        })?;
+        self.begun = true;
+        Ok(())
     }
 
     /// What cannot be written may still be read.
@@ -186,7 +205,7 @@ impl SqliteLedger {
 
     fn clean(&self) {
         let Some(connection) = &self.connection else { return };
-        if let Err(error) = cleaning::clean(connection) {
+        if let Err(error) = cleaning::clean(connection, cleaning::RUNNING_BYTES_MAX) {
             tracing::warn!(%error, "the database was not written anew after an erasure");
         }
     }
@@ -222,6 +241,7 @@ impl Ledger for SqliteLedger {
         if self.condition.state() == State::Corrupt {
             return Err(self.closed());
         }
+        self.begin_start()?;
         self.control("BEGIN IMMEDIATE")
     }
 

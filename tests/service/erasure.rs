@@ -32,8 +32,7 @@ fn start(scene: &Scene) -> Program {
 fn account(scene: &Scene, program: &Program, mark: &str) -> Account {
     let mut client = Client::connect(&program.address);
     let email = format!("{mark}@example.com");
-    let body =
-        format!(r#"{{"email":"{email}","password":"{PASSWORD}","name":"Name of {mark}"}}"#);
+    let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}","name":"Name of {mark}"}}"#);
     let answer = client.send_json("POST", "/api/auth/register", "", &body);
     assert_eq!(answer.status, 201, "{}", answer.text());
     let token = answer.json()["access_token"].as_str().unwrap().to_owned();
