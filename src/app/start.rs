@@ -223,7 +223,7 @@ fn lock_state_dir(path: &Path) -> Result<Arc<InstanceLock>, StartError> {
     match lock.hold() {
         Ok(()) => Ok(lock),
         Err(NotHeld::InUse) => Err(StartError::StateInUse { path: path.display().to_string() }),
-        Err(error @ NotHeld::Refused(_)) => {
+        Err(error @ (NotHeld::Refused(_) | NotHeld::Released)) => {
             tracing::warn!(%error, path = %path.display(), "nothing is written without the lock");
             Ok(lock)
         }

@@ -66,7 +66,8 @@ pub struct Unsigned(String);
 
 struct VerifyingKey {
     /// The one header, base64, of every token of this key. Comparing it whole pins algorithm, type,
-    /// key and database, and keeps a stranger's JSON from the library's parser, which nests by recursion.
+    /// key and database, and keeps a stranger's JSON from the library's parser, which nests by
+    /// recursion.
     header: String,
     key: DecodingKey,
 }
@@ -150,6 +151,23 @@ impl Tokens {
             epoch: claims.epoch,
         })
     }
+}
+
+/// Whether one of these keys signed it, for whichever database.
+pub fn signed_by_any(keys: &[Key], token: &[u8]) -> bool {
+    if token.len() > TOKEN_BYTES_MAX {
+        return false;
+    }
+    hs256::install();
+    let Some((message, tag)) = std::str::from_utf8(token).ok().and_then(|t| t.rsplit_once('.'))
+    else {
+        return false;
+    };
+    keys.iter().any(|key| {
+        let key = DecodingKey::from_secret(key);
+        jsonwebtoken::crypto::verify(tag, message.as_bytes(), &key, Algorithm::HS256)
+            .unwrap_or(false)
+    })
 }
 
 fn header_of(key: &[u8], database_id: &str) -> Header {

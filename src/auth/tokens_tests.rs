@@ -81,6 +81,11 @@ fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
     for other in ["", "thi", "that", "this "] {
         assert!(tokens_of(&[A], other).verify(signed.text.as_bytes(), NOW_MS).is_none());
     }
+    assert!(signed_by_any(&[key(B), key(A)], signed.text.as_bytes()));
+    assert!(!signed_by_any(&[key(B)], signed.text.as_bytes()));
+    for bad in ["", ".", "bad", "a.b.c", &format!("{}x", signed.text), &"a".repeat(2_000)] {
+        assert!(!signed_by_any(&[key(A)], bad.as_bytes()), "{bad}");
+    }
     // As they were made before tokens knew their database.
     let mut hash = Sha256::new();
     hash.update(b"bhav token key id\0");

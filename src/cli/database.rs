@@ -16,15 +16,16 @@ use crate::base::{Clock, ist};
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, exit};
 use crate::store::upkeep::{self, FileReport, UpkeepError};
-use crate::store::{FILE_NAME, backups};
+use crate::store::{self, FILE_NAME, backups};
 
 /// The signing key, in the state directory.
 const KEY_FILE: &str = "jwt.key";
 
 const BACKUP_NOTES: &str = "\
 Works while the service runs. The copy is checked before it gets its name, has mode 600, and holds
-everything the database holds: keep it as safe. It does not hold the signing key (jwt.key), without
-which people log in again. An existing file is never overwritten.";
+everything the database holds: keep it as safe. The signing key (jwt.key) is not in it and not
+needed: after a restore everybody logs in again. An existing file is never overwritten; what a
+backup into the directory that was ended has left there is removed.";
 
 const RESTORE_NOTES: &str = "\
 Stop the service first, and its socket unit, which would start it: systemctl stop bhav.socket
@@ -278,7 +279,7 @@ fn remove_unfinished(directory: &Path) {
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_ours = name.strip_suffix(".unfinished").is_some_and(is_backup);
-        if is_ours && upkeep::remove_unfinished(&path).unwrap_or(false) {
+        if is_ours && store::remove_unfinished(&path).unwrap_or(false) {
             say(&format!("removed {}, left by a backup that was ended\n", path.display()));
         }
     }

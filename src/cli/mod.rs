@@ -56,8 +56,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
         }
     };
     match matches.subcommand() {
-        Some(("serve", typed)) => start(typed, commands.serve),
-        Some(("demo", typed)) => start(typed, commands.demo),
+        Some(("serve", typed)) => start_service(typed, commands.serve),
+        Some(("demo", typed)) => start_service(typed, commands.demo),
         Some(("sim", typed)) => start(typed, commands.sim),
         Some(("config", config)) => match config.subcommand() {
             Some(("check", typed)) => check(typed),
@@ -82,11 +82,17 @@ pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Exi
     }
 }
 
-fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
-    if let Err(error) = address_space::expect_enough() {
-        say(&format!("bhav: {error}\n"));
-        return Exit::Usage.into();
+fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
+    match address_space::expect_enough() {
+        Ok(()) => start(matches, serve),
+        Err(error) => {
+            say(&format!("bhav: {error}\n"));
+            Exit::Usage.into()
+        }
     }
+}
+
+fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
     let Loaded { config, warnings, .. } = match settings(matches) {
         Ok(loaded) => loaded,
         Err(code) => return code,

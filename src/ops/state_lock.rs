@@ -26,7 +26,17 @@ pub enum StateLock {
 #[derive(Debug)]
 pub struct InstanceLock {
     state_dir: PathBuf,
-    held: Mutex<Option<File>>,
+    hold: Mutex<Hold>,
+}
+
+#[derive(Debug)]
+enum Hold {
+    NotYet,
+    Held {
+        _file: File,
+    },
+    /// For good: the next instance may have it.
+    Released,
 }
 
 /// Why an instance has no lock.
@@ -36,12 +46,14 @@ pub enum NotHeld {
     InUse,
     #[error("the lock of the state directory cannot be taken: {0}")]
     Refused(#[from] io::Error),
+    #[error("the service is stopping")]
+    Released,
 }
 
 impl InstanceLock {
     /// Nobody's yet.
     pub fn of(state_dir: &Path) -> Self {
-        Self { state_dir: state_dir.to_owned(), held: Mutex::new(None) }
+        Self { state_dir: state_dir.to_owned(), hold: Mutex::new(Hold::NotYet) }
     }
 
     /// Takes the lock where it is not held already.
@@ -49,19 +61,23 @@ impl InstanceLock {
     /// # Errors
     /// [`NotHeld`].
     pub fn hold(&self) -> Result<(), NotHeld> {
-        let mut held = self.held.lock();
-        if held.is_none() {
-            match take(&self.state_dir)? {
-                StateLock::Held(file) => *held = Some(file),
-                StateLock::InUse => return Err(NotHeld::InUse),
-            }
+        let mut hold = self.hold.lock();
+        match *hold {
+            Hold::Held { .. } => Ok(()),
+            Hold::Released => Err(NotHeld::Released),
+            Hold::NotYet => match take(&self.state_dir)? {
+                StateLock::Held(file) => {
+                    *hold = Hold::Held { _file: file };
+                    Ok(())
+                }
+                StateLock::InUse => Err(NotHeld::InUse),
+            },
         }
-        Ok(())
     }
 
     /// Lets the next instance have it.
     pub fn release(&self) {
-        *self.held.lock() = None;
+        *self.hold.lock() = Hold::Released;
     }
 }
 
@@ -138,6 +154,7 @@ mod tests {
         assert!(matches!(second.hold(), Err(NotHeld::InUse)));
         first.release();
         second.hold().unwrap();
+        assert!(matches!(first.hold(), Err(NotHeld::Released)));
     }
 
     /// As on a medium that takes no writes, where an earlier instance left its file.

@@ -45,14 +45,13 @@ fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
 
 /// Writes the file anew, if that is due; then its log has to be emptied too. What is erased
 /// meanwhile is due again.
-pub(super) fn clean(connection: &Connection, bytes_max: i64) -> Result<bool, Failure> {
+pub(super) fn clean(connection: &Connection, bytes_max: i64) -> Result<(), Failure> {
     if !is_due(connection, bytes_max)? {
-        return Ok(false);
+        return Ok(());
     }
     let (erasures, _) = counts(connection)?;
     connection.execute_batch("VACUUM")?;
-    run(connection, NOTE_CLEANED, [erasures])?;
-    Ok(true)
+    run(connection, NOTE_CLEANED, [erasures]).map(drop)
 }
 
 #[cfg(test)]

@@ -152,7 +152,7 @@ impl Condition {
         let Some(Err(why)) = self.lock.as_ref().map(|lock| lock.hold()) else { return Ok(()) };
         let state = match &why {
             NotHeld::InUse => State::Busy,
-            NotHeld::Refused(_) => State::ReadOnly,
+            NotHeld::Refused(_) | NotHeld::Released => State::ReadOnly,
         };
         self.failed(state, &why.to_string());
         Err(StoreError::Unavailable(why.to_string()))

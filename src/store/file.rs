@@ -162,17 +162,20 @@ pub(super) fn begin_start(connection: &mut Connection, path: &Path) -> Result<()
     // Of a migration just now, or of a process that was killed.
     let has_log = length(&beside(path, "-wal")) > 0;
     identity::begin_start(connection, path)?;
-    progress::told(connection, |connection| {
-        if let Err(error) = finish(connection, has_log) {
-            // A service can do without: it is tried again.
-            tracing::warn!(%error, "the database's log was not emptied at the start");
-        }
-        Ok(())
-    })
+    if let Err(error) = finish(connection, has_log) {
+        // A service can do without: it is tried again.
+        tracing::warn!(%error, "what an earlier process left in the database's log is still there");
+    }
+    Ok(())
 }
 
-fn finish(connection: &Connection, has_log: bool) -> Result<(), Failure> {
-    if cleaning::clean(connection, cleaning::START_BYTES_MAX)? || has_log {
+fn finish(connection: &mut Connection, has_log: bool) -> Result<(), OpenError> {
+    const BYTES_MAX: i64 = cleaning::START_BYTES_MAX;
+    let clean = cleaning::is_due(connection, BYTES_MAX)?;
+    if clean {
+        progress::told(connection, |connection| Ok(cleaning::clean(connection, BYTES_MAX)?))?;
+    }
+    if clean || has_log {
         log::empty(connection, BUSY_TIMEOUT)?;
     }
     Ok(())
@@ -325,8 +328,9 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
-        progress::step();
     }
+    // Of the migrations themselves SQLite tells; the commit waits for the disk alone.
+    progress::step();
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
     transaction.commit()?;

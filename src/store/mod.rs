@@ -7,6 +7,7 @@
 
 mod accounts;
 pub mod backups;
+mod care;
 mod cleaning;
 mod closes;
 mod columns;
@@ -26,6 +27,7 @@ mod signal_rows;
 mod signals;
 mod small_file;
 mod sqlite;
+mod unfinished;
 pub mod upkeep;
 mod writer;
 
@@ -42,6 +44,7 @@ pub use signal_rows::{
     PublishedSignal, SignalOutcome, SplitSuspicion,
 };
 pub use sqlite::{FILE_NAME, SqliteStore};
+pub use unfinished::remove_unfinished;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;

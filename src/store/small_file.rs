@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::file::beside;
-use super::upkeep::{UpkeepError, make_private, owned_like_its_directory};
+use super::unfinished::make_private;
+use super::upkeep::{UpkeepError, owned_like_its_directory};
 
 /// Two values; whoever wrote more is not us.
 const BYTES_MAX: u64 = 1_024;

@@ -6,21 +6,21 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use jiff::civil::Date;
 use rusqlite::Connection;
 use rust_decimal::Decimal;
 
-use super::condition::{Condition, Failure, State};
+use super::condition::{Condition, Failure};
 use super::file::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{
     AccountId, AuthState, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, JournalCursor,
     JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
-    Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts, cleaning, closes, columns,
-    journal, portfolios,
+    Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts, closes, journal,
+    portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
@@ -31,32 +31,24 @@ use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 pub const FILE_NAME: &str = "bhav.sqlite";
 
 /// A person waits for these; a local disk takes milliseconds.
-const READ_DEADLINE_MS: u64 = 2_000;
+pub(super) const READ_DEADLINE_MS: u64 = 2_000;
 /// Longer than the wait for another process's lock.
-const WRITE_DEADLINE_MS: u64 = 5_000;
+pub(super) const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Pages of the close run: many rows, and nobody waits.
 pub(super) const PAGE_DEADLINE_MS: u64 = 10_000;
-/// Before the file is written anew once more, so many times as long as that took: no write is done
-/// in it.
-const CLEAN_PAUSES: u64 = 20;
-/// What waits is written, and the log emptied.
-const CLOSE_DEADLINE_MS: u64 = 10_000;
 /// Waiting requests of each kind. Beyond it, refusing is kinder than a wait that ends late.
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
-
-const PROBE_READ: &str = include_str!("../../sql/store/probe_read.sql");
-const PROBE_WRITE: &str = include_str!("../../sql/store/probe_write.sql");
 
 /// [`Store`] on SQLite.
 pub struct SqliteStore {
     writer: Batch<SqliteLedger>,
     reader_lane: Lane,
     readers: Arc<Readers>,
-    condition: Arc<Condition>,
-    clock: Clock,
+    pub(super) condition: Arc<Condition>,
+    pub(super) clock: Clock,
     /// Monotonic time from which the file may be written anew.
-    next_clean_mono_ms: AtomicU64,
+    pub(super) next_clean_mono_ms: AtomicU64,
 }
 
 impl SqliteStore {
@@ -135,7 +127,7 @@ impl SqliteStore {
 
     /// As [`write`](Self::write), of work that erases for good: where `erased` says that there was
     /// something, the log is emptied before the answer.
-    fn erase<T: Send + 'static>(
+    pub(super) fn erase<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
         erased: fn(&T) -> bool,
@@ -158,7 +150,7 @@ impl SqliteStore {
         self.write(WRITE_DEADLINE_MS, work).inspect(|_| self.condition.log.set_due(true))
     }
 
-    fn submit<T: Send + 'static>(
+    pub(super) fn submit<T: Send + 'static>(
         &self,
         deadline_ms: u64,
         job: impl FnOnce(&mut SqliteLedger) -> Result<T, StoreError> + Send + 'static,
@@ -166,27 +158,6 @@ impl SqliteStore {
         let ticket = self.writer.submit(deadline_ms, job);
         let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
         self.told(outcome)
-    }
-
-    /// Whether something was erased since the file was last written anew, and that was not just
-    /// now.
-    fn cleaning_is_due(&self) -> bool {
-        self.clock.monotonic_ms() >= self.next_clean_mono_ms.load(Ordering::Relaxed)
-            && self
-                .read(READ_DEADLINE_MS, |file| cleaning::is_due(file, cleaning::RUNNING_BYTES_MAX))
-                .unwrap_or(false)
-    }
-
-    fn clean(&self) -> Result<(), StoreError> {
-        let began_mono_ms = self.clock.monotonic_ms();
-        let done = self.submit(PAGE_DEADLINE_MS, |ledger| {
-            ledger.then_clean();
-            Ok(())
-        });
-        let now_mono_ms = self.clock.monotonic_ms();
-        let pause_ms = now_mono_ms.saturating_sub(began_mono_ms) * CLEAN_PAUSES;
-        self.next_clean_mono_ms.store(now_mono_ms + pause_ms, Ordering::Relaxed);
-        done
     }
 
     /// What the caller is told; counts what was not done for want of time, room or a file.
@@ -388,35 +359,11 @@ impl Store for SqliteStore {
     }
 
     fn probe(&self) {
-        // Failures are noted where they happen.
-        let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
-        let read = self.read(READ_DEADLINE_MS, |file| {
-            columns::first(file, PROBE_READ, [], |row| Ok(row.get::<_, i64>(0)?))
-        });
-        let well = in_place && self.condition.state() == State::Ok && read.is_ok();
-        let done = if !well {
-            let write = |file: &Connection| columns::run(file, PROBE_WRITE, []).map(drop);
-            self.write(WRITE_DEADLINE_MS, write)
-        } else if self.cleaning_is_due() {
-            self.clean()
-        } else if self.condition.log.due() {
-            self.erase(|_| Ok(()), |()| true)
-        } else {
-            Ok(())
-        };
-        if let Err(error) = done {
-            tracing::debug!(%error, "the store is still not well");
-        }
+        self.look_after();
     }
 
     fn close(&self) {
-        let closed = self.submit(CLOSE_DEADLINE_MS, |ledger| {
-            ledger.then_close();
-            Ok(())
-        });
-        if let Err(error) = closed {
-            tracing::warn!(%error, "the database was not closed; its log stays beside it");
-        }
+        self.close_file();
     }
 }
 

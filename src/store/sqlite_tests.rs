@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use jiff::civil::date;
 use tempfile::TempDir;
 
-use super::super::{Before, Counts, PointSource, Side, SyncState};
+use super::super::care::PROBE_WRITE;
+use super::super::{Before, Counts, PointSource, Side, SyncState, columns};
 use super::*;
 use crate::base::{Holding, Position, PositionKind};
 

@@ -3,9 +3,9 @@
 //! Called by commands on their main thread, beside a running service or without one; blocks. Must
 //! never leave half a copy under its final name, nor write over a file that exists.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -13,6 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::StoreError;
 use super::condition::Failure;
 use super::file::{self, OpenError, beside};
+use super::unfinished::{claim, remove_quietly};
 use super::{identity, log};
 
 /// What a file was found to be.
@@ -166,11 +167,6 @@ pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     Ok(report)
 }
 
-/// Whatever it holds, nobody was told of it.
-fn remove_quietly(unfinished: &Path) {
-    let _ = fs::remove_file(unfinished);
-}
-
 /// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it; then
 /// there is no file `unfinished`, unless another command is at work on it.
 fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
@@ -203,41 +199,6 @@ fn fill(
     identity::forget_in(unfinished)?;
     // What a whole copy has wrong, it has from there.
     verify(unfinished).map_err(|error| error.said_of(unfinished, from))
-}
-
-/// Makes the file of a copy that is under way, locked while it is, so that one that was left behind
-/// can be told from it.
-fn claim(unfinished: &Path) -> Result<File, UpkeepError> {
-    remove_unfinished(unfinished)?;
-    make_private(unfinished)?;
-    let claim = File::open(unfinished).map_err(UpkeepError::file(unfinished))?;
-    match claim.try_lock() {
-        // A file system without locks has no second command to fear either.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(claim),
-        Err(TryLockError::WouldBlock) => Err(in_work(unfinished)),
-    }
-}
-
-fn in_work(path: &Path) -> UpkeepError {
-    UpkeepError::file(path)(io::Error::other("another command is writing it"))
-}
-
-/// Removes a copy that a command which was ended left behind; false where there is none.
-///
-/// # Errors
-/// [`UpkeepError`], also where a command is at work on it.
-pub fn remove_unfinished(path: &Path) -> Result<bool, UpkeepError> {
-    match File::open(path) {
-        Ok(file) if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) => {
-            return Err(in_work(path));
-        }
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(UpkeepError::file(path)(error)),
-    }
-    // What SQLite keeps beside a file that it writes.
-    let _ = fs::remove_file(beside(path, "-journal"));
-    fs::remove_file(path).map(|()| true).map_err(UpkeepError::file(path))
 }
 
 /// What putting a backup back did.
@@ -356,19 +317,6 @@ fn report_of(version: i64) -> FileReport {
 fn emptied(path: &Path) -> UpkeepError {
     let found = "it holds nothing, where a database stood".to_owned();
     UpkeepError::Damaged { path: path.to_owned(), found }
-}
-
-pub(super) fn make_private(path: &Path) -> Result<(), UpkeepError> {
-    // Left by a command that was ended in between; nobody was told of it.
-    let _ = fs::remove_file(path);
-    // Made first, so that it is private from the beginning; SQLite takes an empty file.
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map(drop)
-        .map_err(UpkeepError::file(path))
 }
 
 /// Gives the finished file its name, unless somebody else took it meanwhile.

@@ -1,11 +1,12 @@
 //! The writer's side of the file. Runs on the thread `store-writer` alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
 use super::condition::{Condition, Failure, State};
-use super::file::{OpenError, begin_start, open_beside, open_for_writing};
+use super::file::{BUSY_TIMEOUT, OpenError, begin_start, open_beside, open_for_writing};
 use super::readers::Readers;
 use super::{StoreError, cleaning, log};
 use crate::rt::Ledger;
@@ -195,7 +196,7 @@ impl SqliteLedger {
             self.clean();
         }
         if empty_log || clean || close {
-            self.empty_log();
+            self.empty_log(if close { BUSY_TIMEOUT } else { log::READERS_WAIT });
         }
         if close {
             // Whoever closes a database last takes its empty log away.
@@ -210,9 +211,9 @@ impl SqliteLedger {
         }
     }
 
-    fn empty_log(&self) {
+    fn empty_log(&self, patience: Duration) {
         let Some(connection) = &self.connection else { return };
-        let emptied = log::empty(connection, log::READERS_WAIT);
+        let emptied = log::empty(connection, patience);
         self.condition.log.set_due(!matches!(emptied, Ok(true)));
         if let Err(error) = emptied {
             tracing::warn!(%error, "the database's log was not emptied");
