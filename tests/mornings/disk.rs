@@ -88,15 +88,20 @@ fn fresh_email() -> String {
     format!("user{}@example.com", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// By a service that is stopped again.
+fn leave_an_account(room: &Room, morning: &Morning) {
+    let mut program = start_in(room, morning);
+    let mut client = ready(morning, &program);
+    assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
+    program.terminate();
+    assert_eq!(program.exit().code(), Some(0));
+}
+
 #[test]
 fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");
     let room = Room::with_disk(&morning.state);
-    let mut first = start_in(&room, &morning);
-    let mut client = ready(&morning, &first);
-    assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
-    first.terminate();
-    assert_eq!(first.exit().code(), Some(0));
+    leave_an_account(&room, &morning);
     room.sh("mount -o remount,ro \"$0\"", &morning.state);
 
     let program = start_in(&room, &morning);
@@ -126,11 +131,7 @@ fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
     for earlier in [true, false] {
         let morning = Morning::at("2026-11-20T11:00:00+05:30");
         let room = Room::with_disk(&morning.state);
-        let mut first = start_in(&room, &morning);
-        let mut client = ready(&morning, &first);
-        assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
-        first.terminate();
-        assert_eq!(first.exit().code(), Some(0));
+        leave_an_account(&room, &morning);
         if !earlier {
             // As where the directory was made, and never written.
             room.sh("rm \"$0/lock\"", &morning.state);
