@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::Arc;
 
 use bhav::api::{Api, State};
 use bhav::app::assemble;
@@ -14,6 +15,7 @@ use bhav::config::{Config, HttpSettings};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
 use bhav::ops::Durations;
+use bhav::ops::state_lock::InstanceLock;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;
@@ -21,7 +23,8 @@ const SYMBOLS: usize = 50;
 /// The real parts, with what requests ask for put in by hand.
 fn state(clock: &Clock, state_dir: &Path) -> State {
     let config = Config { state_dir: state_dir.into(), ..Config::default() };
-    let state = assemble(&config, clock).unwrap().state;
+    let lock = Arc::new(InstanceLock::of(&config.state_dir));
+    let state = assemble(&config, &lock, clock).unwrap().state;
     for number in 0..SYMBOLS {
         let quote = Quote {
             symbol: Symbol::parse(&format!("NSE:SIM{number:03}")).unwrap(),

@@ -24,6 +24,7 @@ use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::config::{Config, HttpSettings};
 use bhav::http::{Listener, Preconditions, Prepared, Server};
+use bhav::ops::state_lock::InstanceLock;
 
 /// Calls of the allocator by threads that are not the test's own.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -87,7 +88,8 @@ fn symbols() -> Vec<Symbol> {
 fn state(clock: &Clock, state_dir: &Path) -> State {
     let mut config = Config { state_dir: state_dir.into(), ..Config::default() };
     config.http.allowed_origins = vec!["https://app.example".to_owned()];
-    let state = assemble(&config, clock).unwrap().state;
+    let lock = Arc::new(InstanceLock::of(&config.state_dir));
+    let state = assemble(&config, &lock, clock).unwrap().state;
     let json = format!(r#"{{"index1_price":24321.88,"sectors":[{}0]}}"#, "1,".repeat(900));
     state.snapshot.publish(json.into_bytes(), clock.now_ms());
     for symbol in symbols() {

@@ -1,2 +1,4 @@
-UPDATE users SET disabled_ms = ?2, token_epoch = token_epoch + 1
+-- The epoch as in change_password.sql.
+UPDATE users SET disabled_ms = ?2,
+    token_epoch = (((token_epoch >> 32) + 1) << 32) | (random() & 0xFFFFFFFF)
 WHERE id = ?1 AND disabled_ms IS NULL

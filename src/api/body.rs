@@ -33,8 +33,15 @@ impl<'a> Fields<'a> {
     /// Reads the body's members.
     ///
     /// # Errors
-    /// 415 for another type than JSON, 400 for what is not one JSON object with distinct names.
+    /// 415 for another type than JSON or a coded body, 400 for what is not one JSON object with
+    /// distinct names.
     pub fn of(request: &Request<'a>) -> Result<Self, Problem> {
+        if request.header("content-encoding").is_some() {
+            let detail = "Send the body without a Content-Encoding.";
+            let problem = Problem::new(415, "unsupported_media_type", detail);
+            // Which codings would do (RFC 9110 15.5.16).
+            return Err(problem.with("Accept-Encoding", "identity"));
+        }
         if !request.header("content-type").is_some_and(is_json) {
             let detail = "Send the body as application/json.";
             return Err(Problem::new(415, "unsupported_media_type", detail));

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
 use crate::ops::RefusalLines;
+use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
@@ -58,20 +59,26 @@ pub struct Assembled {
 }
 
 /// Builds everything that stands behind the listener; opens the databases of an existing state
-/// directory.
+/// directory, for writing where its lock is held.
 ///
 /// # Errors
 /// [`StartError`].
-pub fn assemble(config: &Config, clock: &Clock) -> Result<Assembled, StartError> {
+pub fn assemble(
+    config: &Config,
+    lock: &Arc<InstanceLock>,
+    clock: &Clock,
+) -> Result<Assembled, StartError> {
     let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
     let path = config.state_dir.join(store::FILE_NAME);
-    let store = Arc::new(SqliteStore::open_with(&path, &config.store, clock)?);
+    let store = SqliteStore::open_with(&path, &config.store, Some(Arc::clone(lock)), clock)?;
+    let store = Arc::new(store);
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
-    let (parts, mailbox) = parts(config, clock, calendar, indices, store, &auth)?;
+    let l2 = second_level(config, lock);
+    let (parts, mailbox) = parts(config, clock, calendar, indices, store, l2, &auth)?;
     let state = state(config, &parts, auth)?;
     let backstage = backstage(config, &parts, &state);
     Ok(Assembled { state, parts, mailbox, backstage })
@@ -83,6 +90,7 @@ fn parts(
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
     store: Arc<SqliteStore>,
+    l2: Arc<dyn SecondLevel>,
     auth: &Arc<Auth>,
 ) -> Result<(Parts, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
@@ -119,7 +127,7 @@ fn parts(
         },
         answers: Arc::new(Answers::new(config.cache.answers_bytes_max)),
         l1: Arc::new(L1::new(config.cache.l1_entries_max)),
-        l2: second_level(config),
+        l2,
         store,
         auth: Arc::clone(auth),
         crypto_lane: Arc::clone(auth.lane()),
@@ -286,8 +294,12 @@ fn embedded_shares() -> Vec<Listed> {
 }
 
 /// The file, or nothing: prices are served without it, but not over a restart.
-fn second_level(config: &Config) -> Arc<dyn SecondLevel> {
+fn second_level(config: &Config, lock: &InstanceLock) -> Arc<dyn SecondLevel> {
     let path = config.state_dir.join("l2.sqlite");
+    if let Err(error) = lock.hold() {
+        tracing::error!(%error, path = %path.display(), "running without second cache level");
+        return Arc::new(Absent);
+    }
     match SqliteL2::open(&path, config.cache.l2_records_max) {
         Ok(l2) => Arc::new(l2),
         Err(error) => {

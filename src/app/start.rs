@@ -1,6 +1,5 @@
 //! From settings to a running service, and back down in order.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -20,7 +19,7 @@ use crate::brokers::transport::BadUrl;
 use crate::config::{AdminListen, Config};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
-use crate::ops::state_lock::{self, StateLock};
+use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::ops::{Exit, Inherited};
 use crate::rt::edge;
 use crate::store::OpenError;
@@ -94,7 +93,7 @@ pub struct App {
     /// Of the main thread alone.
     handover: Mutex<Handover>,
     /// Held while the service runs; the system lets go of it with the process.
-    _state_lock: Option<File>,
+    state_lock: Arc<InstanceLock>,
 }
 
 impl App {
@@ -111,7 +110,8 @@ impl App {
         let (admin, admin_failure) = admin_listener(&config.admin.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let Assembled { state, mut parts, mailbox, backstage } = assemble(config, clock)?;
+        let Assembled { state, mut parts, mailbox, backstage } =
+            assemble(config, &state_lock, clock)?;
         parts.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
         let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
@@ -125,19 +125,16 @@ impl App {
             Ok((server, admin))
         });
         match started {
-            Ok((server, admin)) => {
-                let _state_lock = state_lock;
-                Ok(Self {
-                    server,
-                    admin,
-                    admin_failure,
-                    warmers,
-                    pulse,
-                    reloads,
-                    handover,
-                    _state_lock,
-                })
-            }
+            Ok((server, admin)) => Ok(Self {
+                server,
+                admin,
+                admin_failure,
+                warmers,
+                pulse,
+                reloads,
+                handover,
+                state_lock,
+            }),
             Err(error) => {
                 warmers.stop();
                 Err(error.into())
@@ -208,19 +205,22 @@ impl App {
         }
     }
 
-    /// Drains connections, then stores what the caches hold. Gives how many connections were cut
-    /// off.
+    /// Drains connections, then stores what the caches hold and closes the database. Gives how many
+    /// connections were cut off.
     pub fn stop(self) -> usize {
         let shared = Arc::clone(self.server.shared());
         let cut_off = self.server.drain();
         // A login may have been the last thing that was answered.
         self.handover.into_inner().go(shared.service.state());
+        let store = Arc::clone(&shared.service.state().store);
         drop(shared);
         self.warmers.stop();
+        store.close();
         // Last: until here it says that the service drains.
         if let Some(admin) = self.admin {
             admin.drain();
         }
+        self.state_lock.release();
         cut_off
     }
 }
@@ -250,15 +250,16 @@ fn make_state_dir(path: &Path) -> Result<(), StartError> {
         .map_err(|source| StartError::StateDir { path: path.display().to_string(), source })
 }
 
-/// One instance per state directory: two would set each other's files aside. A directory that
-/// cannot be written has nothing to protect.
-fn lock_state_dir(path: &Path) -> Result<Option<File>, StartError> {
-    match state_lock::take(path) {
-        Ok(StateLock::Held(file)) => Ok(Some(file)),
-        Ok(StateLock::InUse) => Err(StartError::StateInUse { path: path.display().to_string() }),
-        Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "state directory cannot be locked");
-            Ok(None)
+/// One instance per state directory: two would set each other's files aside. Where the lock cannot
+/// be had the service starts all the same, and writes nothing until it has it.
+fn lock_state_dir(path: &Path) -> Result<Arc<InstanceLock>, StartError> {
+    let lock = Arc::new(InstanceLock::of(path));
+    match lock.hold() {
+        Ok(()) => Ok(lock),
+        Err(NotHeld::InUse) => Err(StartError::StateInUse { path: path.display().to_string() }),
+        Err(error @ (NotHeld::Refused(_) | NotHeld::Released)) => {
+            tracing::warn!(%error, path = %path.display(), "nothing is written without the lock");
+            Ok(lock)
         }
     }
 }

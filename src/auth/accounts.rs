@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::common::{self, Weakness};
 use super::passwords::{CryptoError, Whose};
 use super::throttle::{Key, Throttled};
-use super::tokens::{self, TOKEN_LIFE_S, Unsigned};
+use super::tokens::{self, Unsigned};
 use super::{Auth, Caller};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
@@ -19,6 +19,7 @@ use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 pub const PASSWORD_CHARS_MIN: usize = 8;
 pub const PASSWORD_CHARS_MAX: usize = 256;
 pub const NAME_CHARS_MAX: usize = 100;
+const UNREADY: &str = "what decides about tokens has not been loaded from the store yet";
 
 /// A user with a new token.
 #[derive(Debug)]
@@ -71,6 +72,7 @@ impl Auth {
         if !self.registration_open.load(Ordering::Relaxed) {
             return Err(AccountError::Closed);
         }
+        self.expect_ready()?;
         // Not the account's attempts: anybody can name any e-mail, and no password is tried.
         self.registrations.admit(&[Key::Address(client)])?;
         refuse_weak(&password)?;
@@ -96,6 +98,7 @@ impl Auth {
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<Session, AccountError> {
+        self.expect_ready()?;
         let (own, whose) = match client {
             Some(address) if self.familiar.knows(email, address) => {
                 (Key::Familiar(email, address), Whose::Known)
@@ -124,7 +127,7 @@ impl Auth {
     pub fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
         let expires_ms = caller.expires_s.saturating_mul(1_000);
         if let Some(id) = tokens::token_id(&caller.token_id) {
-            self.revoked.token(id, expires_ms, self.clock.now_ms());
+            self.revoked.token(id, expires_ms);
         }
         self.store.revoke_token(&caller.token_id, expires_ms)
     }
@@ -151,7 +154,6 @@ impl Auth {
         }
         // Another change came first: the password that was given is not the current one any more.
         let epoch = changed?.ok_or(AccountError::WrongPassword)?;
-        self.revoked.raise(id, epoch);
         self.session(secrets.user, epoch)
     }
 
@@ -167,15 +169,12 @@ impl Auth {
     ) -> Result<Erased, AccountError> {
         let secrets = self.proven_caller(caller, password, client)?;
         let id = secrets.user.id;
-        let now_ms = self.clock.now_ms();
-        // A token that is being signed at this moment may live that long.
-        let forget_ms = now_ms + (TOKEN_LIFE_S + 60) * 1_000;
-        let erased = self.store.erase_user(id, forget_ms);
+        let erased = self.store.erase_user(id);
         if let Err(StoreError::Late) = &erased {
             self.doubt(&secrets);
         }
         let erased = erased?;
-        self.revoked.erased(id, forget_ms, now_ms);
+        self.revoked.erased(id);
         self.familiar.forget(&secrets.user.email);
         Ok(erased)
     }
@@ -235,7 +234,7 @@ impl Auth {
     /// It is not known whether a write that raises the user's epoch will still happen: refuses the
     /// tokens that it would refuse.
     fn doubt(&self, secrets: &UserSecrets) {
-        self.revoked.doubt(secrets.user.id, secrets.token_epoch + 1, self.clock.monotonic_ms());
+        self.revoked.doubt(secrets.user.id, secrets.token_epoch, self.clock.monotonic_ms());
     }
 
     /// At a login after [`doubt`](Self::doubt): what the store says now is what happened.
@@ -247,8 +246,19 @@ impl Auth {
         }
     }
 
+    /// No token can be made before it is known for which database.
+    fn expect_ready(&self) -> Result<(), StoreError> {
+        match self.tokens().is_some() || self.recover() {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable(UNREADY.to_owned())),
+        }
+    }
+
+    /// With a token of the epoch that the store has just shown, which refuses those of others.
     fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
-        let signed = self.tokens().sign(user.id, epoch, self.clock.now_ms())?;
+        let tokens = self.tokens().ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
+        self.revoked.seen(user.id, epoch);
+        let signed = tokens.sign(user.id, epoch, self.clock.now_ms())?;
         Ok(Session { user, token: signed.text })
     }
 }

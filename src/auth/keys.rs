@@ -1,8 +1,9 @@
 //! The signing keys: from settings, or one made once and kept in the state directory.
 //!
-//! Main thread, at start. The key file holds 32 bytes of the system's randomness in hexadecimal and
-//! is for its owner alone: one that others may read is refused, because whoever read it can be any
-//! user.
+//! Main thread, at start; a lane looks after the file. It holds 32 bytes of the system's randomness
+//! in hexadecimal and is for its owner alone: one that others may read is refused, because whoever
+//! read it can be any user. A file that is gone is not made again under a running service: removing
+//! it is how an operator ends every login.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -22,6 +23,70 @@ const FILE_BYTES_MAX: u64 = 1024;
 /// One key.
 pub type Key = Zeroizing<Vec<u8>>;
 
+/// The keys of some settings.
+pub struct Keys {
+    /// The one that signs, then those that only verify.
+    pub all: Vec<Key>,
+    pub file: KeyFile,
+}
+
+/// The file with the signing key, to be looked after. Whoever looks waits for the disk.
+pub struct KeyFile(Option<Kept>);
+
+/// A key that no setting gives.
+struct Kept {
+    path: PathBuf,
+    key: Key,
+    /// It was in the file once.
+    was_kept: bool,
+}
+
+/// What has become of the file that keeps the signing key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// There is none: settings give the key.
+    Given,
+    Kept,
+    /// The next start makes another key, which ends every login.
+    Missing,
+    /// The next start takes another key, which ends every login, or is refused.
+    Changed,
+}
+
+impl KeyState {
+    /// As health names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Kept => "kept",
+            Self::Missing => "missing",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+impl KeyFile {
+    /// Looks at the file; writes one that could not be written before.
+    pub fn look(&mut self) -> KeyState {
+        let Some(Kept { path, key, was_kept }) = &mut self.0 else { return KeyState::Given };
+        match File::open(&*path) {
+            Ok(opened) => {
+                *was_kept = true;
+                match read(path, opened) {
+                    Ok(found) if found == *key => KeyState::Kept,
+                    _ => KeyState::Changed,
+                }
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => KeyState::Changed,
+            Err(_) if *was_kept => KeyState::Missing,
+            Err(_) => {
+                *was_kept = write(path, key).is_ok();
+                if *was_kept { KeyState::Kept } else { KeyState::Missing }
+            }
+        }
+    }
+}
+
 /// The key file is there and cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -38,37 +103,45 @@ pub enum KeyError {
     NoRandomness(getrandom::Error),
 }
 
-/// The key that signs, then those that only verify.
+/// The keys of the settings, or the kept one.
 ///
 /// # Errors
 /// [`KeyError`]. A state directory that cannot be written is none: the key then lasts as long as
-/// the process.
-pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Vec<Key>, KeyError> {
-    let current = match &settings.jwt_secret {
-        Some(secret) => Zeroizing::new(secret.expose_secret().as_bytes().to_vec()),
-        None => kept(&state_dir.join(FILE_NAME))?,
+/// the process, or until it can be written.
+pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, KeyError> {
+    let (current, file) = match &settings.jwt_secret {
+        Some(secret) => (Zeroizing::new(secret.expose_secret().as_bytes().to_vec()), None),
+        None => {
+            let path = state_dir.join(FILE_NAME);
+            let (key, was_kept) = kept(&path)?;
+            (key.clone(), Some(Kept { path, key, was_kept }))
+        }
     };
     let previous = settings.jwt_previous_secrets.as_ref();
     let previous = previous.map_or("", |secrets| secrets.expose_secret());
     let previous = previous.split(',').map(str::trim).filter(|key| !key.is_empty());
     let previous = previous.map(|key| Zeroizing::new(key.as_bytes().to_vec()));
-    Ok(std::iter::once(current).chain(previous).collect())
+    let all = std::iter::once(current).chain(previous).collect();
+    Ok(Keys { all, file: KeyFile(file) })
 }
 
-fn kept(path: &Path) -> Result<Key, KeyError> {
+/// The key and whether its file is there.
+fn kept(path: &Path) -> Result<(Key, bool), KeyError> {
     match File::open(path) {
-        Ok(file) => read(path, file),
+        Ok(file) => Ok((read(path, file)?, true)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut key = Zeroizing::new(vec![0; KEY_BYTES]);
             getrandom::fill(&mut key).map_err(KeyError::NoRandomness)?;
-            if let Err(error) = write(path, &key) {
+            let written = write(path, &key);
+            if let Err(error) = &written {
                 tracing::error!(
                     %error,
                     path = %path.display(),
-                    "the signing key cannot be kept: every login ends when the service does"
+                    "the signing key cannot be kept: while that is so, every login ends with the \
+                     service"
                 );
             }
-            Ok(key)
+            Ok((key, written.is_ok()))
         }
         Err(source) => Err(KeyError::Unreadable { path: path.into(), source }),
     }
@@ -129,15 +202,15 @@ mod tests {
     fn a_key_is_made_once_and_kept_for_its_owner() {
         let directory = tempfile::tempdir().unwrap();
         let first = load(&settings(), directory.path()).unwrap();
-        assert_eq!((first.len(), first[0].len()), (1, KEY_BYTES));
-        assert_ne!(*first[0], vec![0; KEY_BYTES]);
+        assert_eq!((first.all.len(), first.all[0].len()), (1, KEY_BYTES));
+        assert_ne!(*first.all[0], vec![0; KEY_BYTES]);
         let path = directory.path().join(FILE_NAME);
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(*load(&settings(), directory.path()).unwrap()[0], *first[0]);
+        assert_eq!(*load(&settings(), directory.path()).unwrap().all[0], *first.all[0]);
         let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "{names:?}");
         let other = tempfile::tempdir().unwrap();
-        assert_ne!(*load(&settings(), other.path()).unwrap()[0], *first[0]);
+        assert_ne!(*load(&settings(), other.path()).unwrap().all[0], *first.all[0]);
     }
 
     #[test]
@@ -161,11 +234,36 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_gives_a_key_for_this_process() {
+    fn a_directory_that_is_not_there_gives_a_key_for_this_process_until_it_is() {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("missing");
-        let first = load(&settings(), &missing).unwrap();
-        assert_ne!(*load(&settings(), &missing).unwrap()[0], *first[0]);
+        let mut first = load(&settings(), &missing).unwrap();
+        assert_ne!(*load(&settings(), &missing).unwrap().all[0], *first.all[0]);
+        assert_eq!(first.file.look(), KeyState::Missing);
+        std::fs::create_dir(&missing).unwrap();
+        assert_eq!(first.file.look(), KeyState::Kept);
+        assert_eq!(*load(&settings(), &missing).unwrap().all[0], *first.all[0]);
+    }
+
+    #[test]
+    fn a_file_that_is_removed_or_changed_is_noticed_and_not_made_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE_NAME);
+        let mut keys = load(&settings(), directory.path()).unwrap();
+        assert_eq!(keys.file.look(), KeyState::Kept);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((keys.file.look(), keys.file.look()), (KeyState::Missing, KeyState::Missing));
+        assert!(!path.exists(), "that is how an operator ends every login");
+        // Another's, which is somebody's all the same.
+        load(&settings(), directory.path()).unwrap();
+        assert_eq!(keys.file.look(), KeyState::Changed);
+        std::fs::write(&path, &whole).unwrap();
+        assert_eq!(keys.file.look(), KeyState::Kept);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(keys.file.look(), KeyState::Changed);
+        let given = AuthSettings { jwt_secret: Some("given".into()), ..settings() };
+        assert_eq!(load(&given, directory.path()).unwrap().file.look(), KeyState::Given);
     }
 
     #[test]
@@ -177,7 +275,7 @@ mod tests {
             ..settings()
         };
         let keys = load(&settings, directory.path()).unwrap();
-        let texts: Vec<_> = keys.iter().map(|key| key.as_slice()).collect();
+        let texts: Vec<_> = keys.all.iter().map(|key| key.as_slice()).collect();
         assert_eq!(texts, [b"current".as_slice(), b"one", b"two"]);
         assert!(!directory.path().join(FILE_NAME).exists());
     }

@@ -1,11 +1,13 @@
 //! Row 5: who is calling, and how one becomes somebody.
 //!
 //! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone, never
-//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. What is revoked
-//! is loaded from the store at start; until that has worked nobody is identified, because a token
-//! that was revoked must not come back to life with a broken disk.
+//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. Which database it
+//! is, which accounts there are and what is revoked is loaded from the store at start; until that
+//! has worked nobody is identified, because a token that was revoked must not come back to life
+//! with a broken disk.
 
 mod accounts;
+mod care;
 mod common;
 mod email;
 mod familiar;
@@ -15,24 +17,27 @@ mod passwords;
 mod revoked;
 pub mod throttle;
 mod tokens;
+mod users;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 
 pub use accounts::{
     AccountError, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session, refuse_weak,
 };
 pub use common::Weakness;
 pub use email::{EMAIL_BYTES_MAX, normalised};
-pub use keys::KeyError;
+pub use keys::{KeyError, KeyState};
 pub use passwords::{CryptoError, hash_here};
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
 
 use familiar::Familiar;
+use keys::{Key, KeyFile, Keys};
 use passwords::Passwords;
 use revoked::Revoked;
 use throttle::Throttle;
@@ -43,12 +48,12 @@ use crate::config::{AuthSettings, Registration};
 use crate::http::Request;
 use crate::ops::Counter;
 use crate::rt::Lane;
-use crate::store::{AccountId, OutsideChanges, Store, StoreError};
+use crate::store::{AccountId, Store};
 
 /// The cookie that may carry a token (contract, section 3). The service never sets one.
 const COOKIE: &[u8] = b"access_token_cookie";
 
-/// Between two attempts to load what is revoked, where the first failed.
+/// Between two attempts to load what decides about tokens, where the first failed.
 const LOAD_INTERVAL_MS: u64 = 1_000;
 
 /// The user behind a request, as its token says.
@@ -68,9 +73,10 @@ pub struct Caller {
 pub enum Unidentified {
     /// No token was sent.
     Missing,
-    /// Malformed, expired, revoked, or signed by nobody we know.
+    /// Malformed, expired, revoked, of another database or nobody's account, or signed by nobody we
+    /// know.
     Invalid,
-    /// What is revoked is not known, because the store could not be read yet.
+    /// Which tokens are good is not known, because the store could not be read yet.
     Unready,
 }
 
@@ -85,7 +91,7 @@ pub enum AuthError {
 
 /// Keys and limits that are ready to be put in force.
 pub struct PreparedAuth {
-    tokens: Tokens,
+    keys: Keys,
     registration: Registration,
     logins_per_minute: u32,
     registrations_per_minute: u32,
@@ -95,7 +101,15 @@ pub struct PreparedAuth {
 pub struct Auth {
     clock: Clock,
     store: Arc<dyn Store>,
-    tokens: ArcSwap<Tokens>,
+    keys: Mutex<Vec<Key>>,
+    /// Known once the store could be read, and then for good.
+    database_id: OnceLock<String>,
+    /// Of these keys for that database; `None` until everything about tokens has been loaded.
+    tokens: ArcSwapOption<Tokens>,
+    /// Held over a look at the disk.
+    key_file: Mutex<KeyFile>,
+    /// As the last look found it.
+    key_state: Mutex<KeyState>,
     state_dir: PathBuf,
     passwords: Passwords,
     throttle: Throttle,
@@ -104,9 +118,8 @@ pub struct Auth {
     familiar: Familiar,
     registration_open: AtomicBool,
     revoked: Revoked,
-    /// What is revoked has been loaded.
-    ready: AtomicBool,
     next_load_mono_ms: AtomicU64,
+    next_forget_mono_ms: AtomicU64,
     logins: Counter,
     wrong_passwords: Counter,
 }
@@ -125,8 +138,8 @@ pub struct AuthCounts {
 }
 
 impl Auth {
-    /// Loads or makes the signing key, starts the hashing lane, and asks the store what is revoked.
-    /// Blocks; for the main thread.
+    /// Loads or makes the signing key, starts the hashing lane, and asks the store what decides
+    /// about tokens. Blocks; for the main thread.
     ///
     /// # Errors
     /// [`AuthError`]. A store that cannot be read is none.
@@ -136,10 +149,16 @@ impl Auth {
         store: Arc<dyn Store>,
         clock: &Clock,
     ) -> Result<Self, AuthError> {
+        let Keys { all, mut file } = keys::load(settings, state_dir)?;
+        let key_state = Mutex::new(file.look());
         let auth = Self {
             clock: clock.clone(),
             store,
-            tokens: ArcSwap::from_pointee(Tokens::new(&keys::load(settings, state_dir)?)),
+            keys: Mutex::new(all),
+            database_id: OnceLock::new(),
+            tokens: ArcSwapOption::empty(),
+            key_file: Mutex::new(file),
+            key_state,
             state_dir: state_dir.to_owned(),
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
@@ -147,20 +166,27 @@ impl Auth {
             familiar: Familiar::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revoked::default(),
-            ready: AtomicBool::new(false),
             next_load_mono_ms: AtomicU64::new(0),
+            next_forget_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),
             wrong_passwords: Counter::new(),
         };
-        auth.load_revocations();
+        auth.load_state();
         Ok(auth)
     }
 
-    /// Never inlined: the load takes a thread-local's address, which must not outlive a wait of
-    /// the caller.
+    /// `None` while nobody can be identified. Never inlined: the load takes a thread-local's
+    /// address, which must not outlive a wait of the caller.
     #[inline(never)]
-    fn tokens(&self) -> Arc<Tokens> {
+    fn tokens(&self) -> Option<Arc<Tokens>> {
         self.tokens.load_full()
+    }
+
+    /// Puts `keys` in force, as soon as it is known for which database.
+    fn put_in_force(&self, keys: &[Key]) {
+        if let Some(id) = self.database_id.get() {
+            self.tokens.store(Some(Arc::new(Tokens::new(keys, id))));
+        }
     }
 
     /// Makes what other settings ask for, without putting it in force. Reads the kept key again
@@ -169,9 +195,9 @@ impl Auth {
     /// # Errors
     /// [`KeyError`].
     pub fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
-        let tokens = Tokens::new(&keys::load(settings, &self.state_dir)?);
+        let keys = keys::load(settings, &self.state_dir)?;
         Ok(PreparedAuth {
-            tokens,
+            keys,
             registration: settings.registration,
             logins_per_minute: settings.login_attempts_per_minute,
             registrations_per_minute: settings.registration_attempts_per_minute,
@@ -180,7 +206,14 @@ impl Auth {
 
     /// Puts that in force. Tokens of a key that is no longer known end.
     pub fn adopt(&self, prepared: PreparedAuth) {
-        self.tokens.store(Arc::new(prepared.tokens));
+        let Keys { all, file } = prepared.keys;
+        {
+            let mut keys = self.keys.lock();
+            *keys = all;
+            self.put_in_force(&keys);
+        }
+        *self.key_file.lock() = file;
+        self.look_after_key();
         let open = prepared.registration == Registration::Open;
         self.registration_open.store(open, Ordering::Relaxed);
         self.throttle.set_rate(prepared.logins_per_minute);
@@ -209,11 +242,12 @@ impl Auth {
     /// [`Unidentified`].
     pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
         let (token, by_cookie) = presented(request)?;
-        let token =
-            self.tokens().verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
-        if !self.ready.load(Ordering::Acquire) {
-            return Err(Unidentified::Unready);
-        }
+        let Some(tokens) = self.tokens() else {
+            // What none of our keys signed is good for no database.
+            let is_ours = tokens::signed_by_any(&self.keys.lock(), token);
+            return Err(if is_ours { Unidentified::Unready } else { Unidentified::Invalid });
+        };
+        let token = tokens.verify(token, self.clock.now_ms()).ok_or(Unidentified::Invalid)?;
         if self.revoked.refuses(&token) {
             return Err(Unidentified::Invalid);
         }
@@ -225,7 +259,7 @@ impl Auth {
         })
     }
 
-    /// After [`Unidentified::Unready`]: loads what is revoked if no attempt was made lately. Parks.
+    /// After [`Unidentified::Unready`]: loads what is missing if no attempt was made lately. Parks.
     /// True if the caller may be looked for again.
     pub fn recover(&self) -> bool {
         let now_ms = self.clock.monotonic_ms();
@@ -241,46 +275,9 @@ impl Auth {
                 )
                 .is_ok();
         if mine {
-            self.load_revocations();
+            self.load_state();
         }
-        self.ready.load(Ordering::Acquire)
-    }
-
-    /// Takes up what an operator's command changed beside this service. Blocks; for a lane.
-    pub fn notice_outside_changes(&self) {
-        // Counted before it is loaded: a change that comes in between is taken up the next time.
-        let Ok(OutsideChanges { made, noticed }) = self.store.outside_changes() else { return };
-        if made == noticed || !self.load_revocations() {
-            return;
-        }
-        if let Err(error) = self.store.notice_outside_changes(made) {
-            tracing::warn!(%error, "changes of users were taken up, which could not be noted");
-        }
-    }
-
-    /// False where the store does not say.
-    fn load_revocations(&self) -> bool {
-        let loaded: Result<_, StoreError> = self.store.revocations(self.clock.now_ms());
-        match loaded {
-            Ok(stored) => {
-                self.revoked.load(&stored);
-                self.ready.store(true, Ordering::Release);
-                let (tokens, changed, erased) = self.revoked.sizes();
-                tracing::info!(tokens, changed, erased, "know what is revoked");
-                true
-            }
-            Err(error) if self.ready.load(Ordering::Acquire) => {
-                tracing::warn!(%error, "what was revoked by command cannot be read yet");
-                false
-            }
-            Err(error) => {
-                tracing::error!(
-                    %error,
-                    "what is revoked cannot be read, so no token is accepted until it can"
-                );
-                false
-            }
-        }
+        self.tokens().is_some()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Access tokens: HS256 JSON web tokens, signed with the current key, verified with any known one.
 //!
-//! Runs on the edge; pure. Which tokens are revoked stands elsewhere (`revoked`).
+//! A token is good for one database alone, because another one gives the same ids to other people:
+//! the key id in its header is made of the key and the database's id, and the header is compared as
+//! a whole. Runs on the edge; pure. Which tokens are revoked stands elsewhere (`revoked`).
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -16,14 +18,14 @@ use crate::store::AccountId;
 /// token has no further seconds of grace.
 pub const TOKEN_LIFE_S: i64 = 7 * 24 * 3_600;
 
-/// Ours have about 330 bytes; nothing longer is looked at.
+/// Ours have about 340 bytes; nothing longer is looked at.
 pub const TOKEN_BYTES_MAX: usize = 1_024;
 
 const ISSUER: &str = "bhav";
 
-/// What makes keys tell themselves apart without telling anything of them.
-const KEY_ID_LABEL: &[u8] = b"bhav token key id\0";
-const KEY_ID_BYTES: usize = 8;
+/// What makes keys, and databases, tell themselves apart without telling anything of them.
+const KEY_ID_LABEL: &[u8] = b"bhav token key id of a database\0";
+const KEY_ID_BYTES: usize = 16;
 
 /// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,8 +65,9 @@ pub struct Signed {
 pub struct Unsigned(String);
 
 struct VerifyingKey {
-    /// The one header, base64, of every token of this key. Comparing it whole pins algorithm, type
-    /// and key, and keeps a stranger's JSON from the library's parser, which nests by recursion.
+    /// The one header, base64, of every token of this key. Comparing it whole pins algorithm, type,
+    /// key and database, and keeps a stranger's JSON from the library's parser, which nests by
+    /// recursion.
     header: String,
     key: DecodingKey,
 }
@@ -78,11 +81,11 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The first key signs; all verify.
+    /// The first key signs; all verify, and all for this database alone.
     ///
     /// # Panics
     /// Without a key.
-    pub fn new(keys: &[Key]) -> Self {
+    pub fn new(keys: &[Key], database_id: &str) -> Self {
         hs256::install();
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
@@ -90,11 +93,11 @@ impl Tokens {
         // Judged by the product's own clock instead.
         validation.validate_exp = false;
         let verifying = keys.iter().map(|key| VerifyingKey {
-            header: encoded(&header_of(key)),
+            header: encoded(&header_of(key, database_id)),
             key: DecodingKey::from_secret(key),
         });
         Self {
-            header: header_of(&keys[0]),
+            header: header_of(&keys[0], database_id),
             signing: EncodingKey::from_secret(&keys[0]),
             verifying: verifying.collect(),
             validation,
@@ -129,7 +132,7 @@ impl Tokens {
         })
     }
 
-    /// What the token says, if one of our keys signed it and it has not expired.
+    /// What the token says, if one of our keys signed it for this database and it has not expired.
     pub fn verify(&self, token: &[u8], now_ms: i64) -> Option<Verified> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
@@ -150,9 +153,29 @@ impl Tokens {
     }
 }
 
-fn header_of(key: &[u8]) -> Header {
+/// Whether one of these keys signed it, for whichever database.
+pub fn signed_by_any(keys: &[Key], token: &[u8]) -> bool {
+    if token.len() > TOKEN_BYTES_MAX {
+        return false;
+    }
+    hs256::install();
+    let Some((message, tag)) = std::str::from_utf8(token).ok().and_then(|t| t.rsplit_once('.'))
+    else {
+        return false;
+    };
+    keys.iter().any(|key| {
+        let key = DecodingKey::from_secret(key);
+        jsonwebtoken::crypto::verify(tag, message.as_bytes(), &key, Algorithm::HS256)
+            .unwrap_or(false)
+    })
+}
+
+fn header_of(key: &[u8], database_id: &str) -> Header {
     let mut hash = Sha256::new();
     hash.update(KEY_ID_LABEL);
+    // So that nothing can be taken from one and given to the other.
+    hash.update((database_id.len() as u64).to_be_bytes());
+    hash.update(database_id);
     hash.update(key);
     let mut header = Header::new(Algorithm::HS256);
     header.kid = Some(BASE64_URL_SAFE_NO_PAD.encode(&hash.finalize()[..KEY_ID_BYTES]));

@@ -10,7 +10,11 @@ fn key(text: &str) -> Key {
 }
 
 fn tokens(keys: &[&str]) -> Tokens {
-    Tokens::new(&keys.iter().map(|text| key(text)).collect::<Vec<_>>())
+    tokens_of(keys, "this")
+}
+
+fn tokens_of(keys: &[&str], database_id: &str) -> Tokens {
+    Tokens::new(&keys.iter().map(|text| key(text)).collect::<Vec<_>>(), database_id)
 }
 
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -67,6 +71,31 @@ fn previous_keys_verify_and_forgotten_ones_do_not() {
     assert!(tokens(&[A]).verify(old.text.as_bytes(), NOW_MS).is_none());
     let new = tokens(&[A, B]).sign(AccountId(1), 0, NOW_MS).unwrap();
     assert!(tokens(&[B]).verify(new.text.as_bytes(), NOW_MS).is_none());
+}
+
+#[test]
+fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
+    let here = tokens_of(&[A], "this");
+    let signed = here.sign(AccountId(1), 0, NOW_MS).unwrap();
+    assert!(tokens_of(&[B, A], "this").verify(signed.text.as_bytes(), NOW_MS).is_some());
+    for other in ["", "thi", "that", "this "] {
+        assert!(tokens_of(&[A], other).verify(signed.text.as_bytes(), NOW_MS).is_none());
+    }
+    assert!(signed_by_any(&[key(B), key(A)], signed.text.as_bytes()));
+    assert!(!signed_by_any(&[key(B)], signed.text.as_bytes()));
+    for bad in ["", ".", "bad", "a.b.c", &format!("{}x", signed.text), &"a".repeat(2_000)] {
+        assert!(!signed_by_any(&[key(A)], bad.as_bytes()), "{bad}");
+    }
+    // As they were made before tokens knew their database.
+    let mut hash = Sha256::new();
+    hash.update(b"bhav token key id\0");
+    hash.update(A);
+    let kid = BASE64_URL_SAFE_NO_PAD.encode(&hash.finalize()[..8]);
+    let old = format!(r#"{{"typ":"JWT","alg":"HS256","kid":"{kid}"}}"#);
+    let (header, claims) = parts(&signed.text);
+    assert!(header.starts_with(r#"{"typ":"JWT","alg":"HS256","kid":""#), "{header}");
+    assert!(here.verify(forged(&header, &claims, A).as_bytes(), NOW_MS).is_some());
+    assert!(here.verify(forged(&old, &claims, A).as_bytes(), NOW_MS).is_none());
 }
 
 #[test]

@@ -148,6 +148,9 @@ cures! {
     STORE_UNAVAILABLE "store_unavailable" Degraded
         "The database cannot be used ({})"
         => "journalctl -u bhav names the reason; put the file back, or bhav restore BACKUP",
+    SIGNING_KEY_LOST "signing_key_lost" Degraded
+        "The file with the signing key, jwt.key, is {}: the next start ends every login"
+        => "put the file back before the next start, or leave it so if every login is to end",
     L2_OFF "second_level_off" Degraded
         "Prices are not kept over a restart: the second cache level cannot be opened"
         => "make the state directory writable; l2.sqlite may be deleted; then restart",

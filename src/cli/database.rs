@@ -16,23 +16,24 @@ use crate::base::{Clock, ist};
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, exit};
 use crate::store::upkeep::{self, FileReport, UpkeepError};
-use crate::store::{FILE_NAME, backups};
+use crate::store::{self, FILE_NAME, backups};
 
 /// The signing key, in the state directory.
 const KEY_FILE: &str = "jwt.key";
 
 const BACKUP_NOTES: &str = "\
 Works while the service runs. The copy is checked before it gets its name, has mode 600, and holds
-everything the database holds: keep it as safe. It does not hold the signing key (jwt.key), without
-which people log in again. An existing file is never overwritten. bhav status shows the last good
+everything the database holds: keep it as safe. The signing key (jwt.key) is not in it and not
+needed: after a restore everybody logs in again. An existing file is never overwritten; what a
+backup into the directory that was ended has left there is removed. bhav status shows the last good
 copy, whoever made it; a failure only of a timer's run (--scheduled).";
 
 const RESTORE_NOTES: &str = "\
 Stop the service first, and its socket unit, which would start it: systemctl stop bhav.socket
 bhav.service. Start both again behind it, the socket only if you use it. The database that stands
-there is kept beside, as bhav.sqlite.before-restore-TIME; delete it in time. Tokens that were
-revoked since the backup are good again until they expire, at most 7 days: --rotate-key ends every
-login instead (where the key is given as JWT_SECRET, change that).";
+there is kept beside, as bhav.sqlite.before-restore-TIME; delete it in time. Everybody logs in
+again: no token of before is good for a restored database. --rotate-key is for a signing key that
+somebody else may know (where it is given as JWT_SECRET, change that).";
 
 /// `backup`'s part of the command line.
 pub fn backup_command() -> Command {
@@ -68,7 +69,7 @@ pub fn restore_command() -> Command {
             .about("Put a backup in the place of the database; the service must be stopped")
             .arg(from.value_parser(value_parser!(PathBuf)).help("The backup"))
             .arg(yes.help("Do not ask"))
-            .arg(rotate.help("Set the signing key aside too, which ends every login"))
+            .arg(rotate.help("Set the signing key aside too, so that the next start makes another"))
             .after_help(format!("{RESTORE_NOTES}\n\n{}", exit::HELP)),
     )
 }
@@ -143,6 +144,9 @@ fn copy<'a>(
     clock: &Clock,
 ) -> Result<Copied<'a>, (String, Exit)> {
     let directory = directory(given, keeps)?;
+    if let Some(directory) = directory {
+        remove_unfinished(directory);
+    }
     let to = match directory {
         Some(directory) => directory.join(backup_name(&stamp(clock))),
         None => given.to_owned(),
@@ -222,16 +226,12 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     if let Some(kept) = restored.kept {
         text.push_str(&format!("the former database is {}\n", kept.display()));
     }
+    text.push_str("everybody logs in again: no token of before is good any more\n");
     if matches.get_flag("rotate-key") {
         match rotate_key(state, &stamp) {
             Ok(told) => text.push_str(&told),
             Err(error) => return refuse(&format!("{KEY_FILE}: {error}"), Exit::StateDir),
         }
-    } else {
-        text.push_str(
-            "tokens revoked since the backup are good again; to end every login, run it with \
-             --rotate-key or remove jwt.key\n",
-        );
     }
     print(&text)
 }
@@ -293,10 +293,7 @@ fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
     let path = state.join(KEY_FILE);
     let kept = state.join(format!("{KEY_FILE}.before-restore-{stamp}"));
     match fs::rename(&path, &kept) {
-        Ok(()) => Ok(format!(
-            "the signing key was set aside as {}: every login has ended; delete it\n",
-            kept.display()
-        )),
+        Ok(()) => Ok(format!("the signing key was set aside as {}; delete it\n", kept.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok("there was no signing key to set aside; the next start makes one\n".to_owned())
         }
@@ -320,6 +317,19 @@ fn is_backup(name: &str) -> bool {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         date.len() == 8 && time.len() == 6 && digits(date) && digits(time)
     })
+}
+
+/// Removes what backups into this directory that were ended have left. One that is under way stays;
+/// what cannot be removed keeps no backup from being made.
+fn remove_unfinished(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_ours = name.strip_suffix(".unfinished").is_some_and(is_backup);
+        if is_ours && store::remove_unfinished(&path).unwrap_or(false) {
+            say(&format!("removed {}, left by a backup that was ended\n", path.display()));
+        }
+    }
 }
 
 /// Removes all but the newest `keep`, which sort by name as by time.

@@ -29,7 +29,7 @@ use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
-use crate::ops::{Exit, exit, log, panic, version};
+use crate::ops::{Exit, address_space, exit, log, panic, version};
 
 /// Longest wait for the last log lines at the end.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
@@ -66,8 +66,8 @@ fn ended(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitC
         }
     };
     match matches.subcommand() {
-        Some(("serve", typed)) => start(typed, commands.serve),
-        Some(("demo", typed)) => start(typed, commands.demo),
+        Some(("serve", typed)) => start_service(typed, commands.serve),
+        Some(("demo", typed)) => start_service(typed, commands.demo),
         Some(("sim", typed)) => start(typed, commands.sim),
         Some(("config", config)) => match config.subcommand() {
             Some(("check", typed)) => check(typed),
@@ -89,6 +89,16 @@ fn ended(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitC
         Some(("man", typed)) => documents::man(typed, command()),
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
+    }
+}
+
+fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
+    match address_space::expect_enough() {
+        Ok(()) => start(matches, serve),
+        Err(error) => {
+            say(&format!("bhav: {error}\n"));
+            Exit::Usage.into()
+        }
     }
 }
 

@@ -16,8 +16,7 @@ use zeroize::Zeroizing;
 use super::operator::{in_words, plain, print, refuse, say, settings, with_service};
 use super::secret_input;
 use crate::auth::{
-    NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, TOKEN_LIFE_S, hash_here, normalised,
-    refuse_weak,
+    NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, hash_here, normalised, refuse_weak,
 };
 use crate::base::{Clock, ist};
 use crate::config::Config;
@@ -286,9 +285,7 @@ fn change(
                 let why = "nothing was changed; --yes does it without asking";
                 return Ok(refuse(why, Exit::Usage));
             }
-            // A token that is being signed at this moment may live that long.
-            let forget_ms = now_ms + (TOKEN_LIFE_S + 60) * 1_000;
-            (Change::Delete { forget_ms }, "is erased with everything stored for them")
+            (Change::Delete, "is erased with everything stored for them")
         }
     };
     let Some(number) = people.change(person.id, change)? else {

@@ -51,8 +51,8 @@ Exit codes:
    0  done, or stopped by SIGTERM or SIGINT after open requests were answered
    1  status only: degraded
    2  status only: down, or not reachable
-  64  wrong command line or settings, or a database that a newer version wrote or that is not
-      ours; restarting cannot help
+  64  wrong command line or settings, a database that a newer version wrote or that is not ours,
+      or a limit on address space that is too low; restarting cannot help
   65  the candles to evaluate, the code of a login, the new password or the backup cannot be used
   69  cannot listen: address in use; or the state directory belongs to a running instance; or
       the service or a broker does not answer a command

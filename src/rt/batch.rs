@@ -28,7 +28,8 @@ pub trait Ledger: Send + 'static {
     /// Keeps what was done since the mark, or undoes it. An error says that the transaction is
     /// lost.
     fn settle(&mut self, keep: bool) -> Result<(), Self::Error>;
-    /// Makes everything since [`begin`](Self::begin) lasting. After an error nothing of it is.
+    /// Makes everything since [`begin`](Self::begin) lasting. After an error nothing of it is, or
+    /// the error says that this is not known.
     fn commit(&mut self) -> Result<(), Self::Error>;
     /// Undoes everything since [`begin`](Self::begin).
     fn abandon(&mut self);

@@ -5,9 +5,9 @@ use rusqlite::{Connection, Row, params};
 use super::columns::{all, damaged, first, run};
 use super::condition::Failure;
 use super::{
-    AccountId, Deleted, Erased, NewUser, OutsideChanges, Revocations, StoreError, User, UserSecrets,
+    AccountId, AuthState, Deleted, Erased, NewUser, OutsideChanges, StoreError, User, UserSecrets,
 };
-use super::{journal, portfolios};
+use super::{cleaning, identity, journal, portfolios};
 
 const CREATE_USER: &str = include_str!("../../sql/store/create_user.sql");
 const USER_BY_EMAIL: &str = include_str!("../../sql/store/user_by_email.sql");
@@ -16,12 +16,11 @@ const USER_EXISTS: &str = include_str!("../../sql/store/user_exists.sql");
 const REPLACE_HASH: &str = include_str!("../../sql/store/replace_hash.sql");
 const CHANGE_PASSWORD: &str = include_str!("../../sql/store/change_password.sql");
 const ERASE_USER: &str = include_str!("../../sql/store/erase_user.sql");
-const REMEMBER_ERASED: &str = include_str!("../../sql/store/remember_erased.sql");
 const REVOKE_TOKEN: &str = include_str!("../../sql/store/revoke_token.sql");
 const FORGET_TOKENS: &str = include_str!("../../sql/store/forget_tokens.sql");
-const FORGET_ERASED: &str = include_str!("../../sql/store/forget_erased.sql");
 const REVOKED_TOKENS: &str = include_str!("../../sql/store/revoked_tokens.sql");
-const ERASED_USERS: &str = include_str!("../../sql/store/erased_users.sql");
+const USER_IDS: &str = include_str!("../../sql/store/user_ids.sql");
+const LAST_USER_ID: &str = include_str!("../../sql/store/last_user_id.sql");
 const DISABLE_USER: &str = include_str!("../../sql/store/disable_user.sql");
 const ENABLE_USER: &str = include_str!("../../sql/store/enable_user.sql");
 const OUTSIDE_CHANGES: &str = include_str!("../../sql/store/outside_changes.sql");
@@ -88,18 +87,14 @@ pub(super) fn change_password(
     first(connection, CHANGE_PASSWORD, params![id.0, old_hash, new_hash], |row| Ok(row.get(0)?))
 }
 
-pub(super) fn erase(
-    connection: &Connection,
-    id: AccountId,
-    forget_ms: i64,
-) -> Result<Erased, Failure> {
+pub(super) fn erase(connection: &Connection, id: AccountId) -> Result<Erased, Failure> {
     // By hand, for the counts; the rest would go with the row.
     let portfolio = portfolios::delete(connection, id)?;
     let Some(counted) = first(connection, ERASE_USER, [id.0], |row| Ok(row.get::<_, i64>(0)?))?
     else {
         return Ok(Erased { user: false, portfolio: Deleted::default(), journal_entries: 0 });
     };
-    run(connection, REMEMBER_ERASED, params![id.0, forget_ms])?;
+    cleaning::count(connection)?;
     let journal_entries =
         u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
     debug_assert!(journal_entries <= journal::ENTRIES_MAX as u64);
@@ -114,19 +109,23 @@ pub(super) fn revoke_token(
     run(connection, REVOKE_TOKEN, params![token_id, expires_ms]).map(drop)
 }
 
-/// Drops revocations that are past.
-pub(super) fn forget_past(connection: &Connection, now_ms: i64) -> Result<(), Failure> {
-    run(connection, FORGET_TOKENS, [now_ms])?;
-    run(connection, FORGET_ERASED, [now_ms])?;
-    Ok(())
+/// Drops revocations of tokens that had expired before.
+pub(super) fn forget_revocations(
+    connection: &Connection,
+    before_ms: i64,
+) -> Result<usize, Failure> {
+    run(connection, FORGET_TOKENS, [before_ms])
 }
 
-pub(super) fn revocations(connection: &Connection, now_ms: i64) -> Result<Revocations, Failure> {
-    let user_and_number = |row: &Row<'_>| Ok((AccountId(row.get(0)?), row.get(1)?));
-    Ok(Revocations {
-        tokens: all(connection, REVOKED_TOKENS, [now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?,
-        epochs: all(connection, EPOCHS, [], user_and_number)?,
-        erased: all(connection, ERASED_USERS, [now_ms], user_and_number)?,
+/// In one transaction, so that the last id is of the moment of the others.
+pub(super) fn auth_state(connection: &Connection) -> Result<AuthState, Failure> {
+    let id = |row: &Row<'_>| Ok(AccountId(row.get(0)?));
+    Ok(AuthState {
+        database_id: identity::database_id(connection)?,
+        users: all(connection, USER_IDS, [], id)?,
+        last_user: first(connection, LAST_USER_ID, [], id)?.unwrap_or_default(),
+        epochs: all(connection, EPOCHS, [], |row| Ok((AccountId(row.get(0)?), row.get(1)?)))?,
+        revoked_tokens: all(connection, REVOKED_TOKENS, [], |row| Ok((row.get(0)?, row.get(1)?)))?,
     })
 }
 

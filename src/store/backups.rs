@@ -4,20 +4,16 @@
 //! Written by commands on their main thread, read on a lane of the service; blocks on the disk.
 //! Must never keep a backup from being made: it is told of afterwards.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::beside;
-use super::upkeep::{UpkeepError, make_private, owned_like_its_directory};
+use super::small_file;
+use super::upkeep::UpkeepError;
 
 /// Its name in the state directory.
 pub const FILE_NAME: &str = "last-backup.json";
-
-/// Two numbers; whoever wrote more is not us.
-const BYTES_MAX: u64 = 1_024;
 
 /// The last attempt and the last success, Unix milliseconds by the machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,17 +35,11 @@ impl BackupRecord {
 /// # Errors
 /// The file cannot be read, or is none of ours.
 pub fn read(state_dir: &Path) -> io::Result<Option<BackupRecord>> {
-    let file = match File::open(state_dir.join(FILE_NAME)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    sonic_rs::from_slice(&bytes).map(Some).map_err(io::Error::other)
+    let bytes = small_file::read(&state_dir.join(FILE_NAME))?;
+    bytes.map(|bytes| sonic_rs::from_slice(&bytes).map_err(io::Error::other)).transpose()
 }
 
-/// Notes an attempt that ended at `tried_ms`, well or not. All of the new file or the old one is
-/// there; it is private and the service's own.
+/// Notes an attempt that ended at `tried_ms`, well or not.
 ///
 /// # Errors
 /// [`UpkeepError`].
@@ -59,27 +49,15 @@ pub fn note(state_dir: &Path, tried_ms: i64, good: bool) -> Result<(), UpkeepErr
     let record =
         BackupRecord { tried_ms, succeeded_ms: if good { Some(tried_ms) } else { before } };
     let path = state_dir.join(FILE_NAME);
-    let unfinished = beside(&path, ".unfinished");
-    let written = make_private(&unfinished)
-        .and_then(|()| write(&unfinished, &record).map_err(UpkeepError::file(&path)))
-        .and_then(|()| owned_like_its_directory(&unfinished))
-        .and_then(|()| fs::rename(&unfinished, &path).map_err(UpkeepError::file(&path)));
-    if written.is_err() {
-        let _ = fs::remove_file(&unfinished);
-    }
-    written
-}
-
-fn write(path: &Path, record: &BackupRecord) -> io::Result<()> {
-    let mut bytes = sonic_rs::to_vec(record).map_err(io::Error::other)?;
+    // Two numbers always serialise.
+    let mut bytes = sonic_rs::to_vec(&record).unwrap_or_default();
     bytes.push(b'\n');
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    file.write_all(&bytes)?;
-    file.sync_all()
+    small_file::replace(&path, &bytes)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -33,7 +33,7 @@ fn a_close_run_pages_through_holders_and_skips_what_changed_meanwhile() {
     let points = ids.iter().map(|id| valued(*id)).collect();
     sync(&store, ids[2], Broker::B, 11, &["INFY"]);
     store.delete_portfolio(ids[3]).unwrap();
-    store.erase_user(ids[4], 1).unwrap();
+    store.erase_user(ids[4]).unwrap();
     store.keep_points(DAY, points, ids[2], None).unwrap();
     assert_eq!(store.close_run(DAY).unwrap(), CloseRun::Begun(ids[2]));
     let source = |at: usize| store.points(ids[at], DAY).unwrap().first().map(|p| p.source);

@@ -4,14 +4,16 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::{fs, io};
 
 use parking_lot::Mutex;
 use rusqlite::{ErrorCode, ffi};
 
 use super::StoreError;
+use super::log::LogWatch;
+use crate::ops::state_lock::{InstanceLock, NotHeld};
 
 /// A state as health names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub(super) enum State {
     Full,
     /// Nothing is written any more until an operator has put a good file in place.
     Corrupt,
-    /// Another process holds the lock.
+    /// Another process holds a lock.
     Busy,
     Unavailable,
 }
@@ -74,13 +76,13 @@ struct Seen {
 
 /// The file behind a path: a name may come to stand for another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
+pub(super) struct Identity {
     device: u64,
     inode: u64,
 }
 
 impl Identity {
-    fn of(path: &Path) -> io::Result<Self> {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
         Ok(Self { device: found.dev(), inode: found.ino() })
     }
@@ -93,16 +95,25 @@ pub(super) struct Condition {
     /// Of the file that was opened first and had or got the present schema; no other is opened by
     /// this process, and none is made any more.
     opened: OnceLock<Identity>,
+    /// The log that belongs to the file.
+    pub(super) log: LogWatch,
+    /// Without it nothing is written; `None` where nobody else could be at work.
+    lock: Option<Arc<InstanceLock>>,
+    /// The service ends: nothing is opened any more.
+    closed: AtomicBool,
     refused: AtomicU64,
 }
 
 impl Condition {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &Path, lock: Option<Arc<InstanceLock>>) -> Self {
         let seen = Seen { state: State::Unavailable, cause: "not opened yet".into() };
         Self {
             path: path.to_owned(),
             seen: Mutex::new(seen),
             opened: OnceLock::new(),
+            log: LogWatch::new(path),
+            lock,
+            closed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
         }
     }
@@ -124,12 +135,41 @@ impl Condition {
         self.opened.get().is_some()
     }
 
+    /// Nothing is opened or written any more.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn expect_not_closed(&self) -> Result<(), StoreError> {
+        match self.closed.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(StoreError::Unavailable("the service is stopping".to_owned())),
+        }
+    }
+
+    /// Refuses to write beside another instance, or where none can be kept away.
+    pub(super) fn expect_lock(&self) -> Result<(), StoreError> {
+        let Some(Err(why)) = self.lock.as_ref().map(|lock| lock.hold()) else { return Ok(()) };
+        let state = match &why {
+            NotHeld::InUse => State::Busy,
+            NotHeld::Refused(_) | NotHeld::Released => State::ReadOnly,
+        };
+        self.failed(state, &why.to_string());
+        Err(StoreError::Unavailable(why.to_string()))
+    }
+
     /// Refuses to go on where the path stands for another file than the one opened first, or for
-    /// none: what is written to a removed file is lost.
+    /// none: what is written to a removed file is lost. Nor is a file that was cut to nothing any
+    /// good.
     pub(super) fn expect_in_place(&self) -> Result<(), StoreError> {
         let Some(opened) = self.opened.get() else { return Ok(()) };
         if Identity::of(&self.path).is_ok_and(|found| found == *opened) {
-            return Ok(());
+            if fs::metadata(&self.path).is_ok_and(|about| about.len() > 0) {
+                return Ok(());
+            }
+            let cause = "the file was cut to nothing while in use";
+            self.failed(State::Corrupt, cause);
+            return Err(StoreError::Unavailable(cause.to_owned()));
         }
         let cause = "the file was moved, removed or replaced while in use: put it back, or stop \
                      the service, put a good copy in place and start it";
@@ -157,6 +197,15 @@ impl Condition {
                 true => self.set(State::Ok, ""),
                 false => self.set(State::ReadOnly, "the file takes no writes"),
             }
+        }
+        Ok(())
+    }
+
+    /// The file that is there can be read and not written: that is all this process opens.
+    pub(super) fn readable(&self) -> io::Result<()> {
+        if !self.was_opened() {
+            // Another thread's cannot be another file's: only the writer's thread opens first.
+            let _ = self.opened.set(Identity::of(&self.path)?);
         }
         Ok(())
     }

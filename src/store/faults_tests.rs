@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 
 use super::*;
+use crate::ops::state_lock::NotHeld;
 
 const UNAVAILABLE: &str = "unavailable";
 
@@ -228,4 +229,75 @@ fn a_panic_while_deriving_costs_that_sync_alone() {
     refused(store.replace_portfolio(id, Broker::A, 2, Synced::default(), derive));
     assert_eq!((store.portfolio(id).unwrap(), state(&store)), (before, "ok"));
     sync(&store, id, Broker::A, 3, &["TCS"]);
+}
+
+/// The first instance could not take the lock at its start, and now another has it.
+#[test]
+fn without_the_lock_a_store_is_read_and_not_written_until_it_has_it() {
+    let (dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    drop(store);
+    let before = fs::read(&path).unwrap();
+    let other = InstanceLock::of(dir.path());
+    other.hold().unwrap();
+    let lock = Arc::new(InstanceLock::of(dir.path()));
+    let settings = StoreSettings::default();
+    let store = SqliteStore::open_with(&path, &settings, Some(lock), &clock()).unwrap();
+    assert!(store.user_by_id(id).unwrap().is_some());
+    refused(store.add_entry(id, note(1), 1, None));
+    assert_eq!(state(&store), "busy");
+    assert!(store.health().cause.contains("another instance"), "{}", store.health().cause);
+    store.probe();
+    assert_eq!((state(&store), fs::read(&path).unwrap()), ("busy", before));
+    other.release();
+    store.probe();
+    assert_eq!(state(&store), "ok");
+    store.add_entry(id, note(1), 2, None).unwrap();
+    let late = InstanceLock::of(dir.path());
+    assert!(matches!(late.hold(), Err(NotHeld::InUse)));
+}
+
+/// A reader keeps the log from being emptied, and the service from going on without that.
+#[test]
+fn a_log_that_was_removed_is_waited_for_while_somebody_reads_it() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM users").unwrap();
+    let rows: i64 = reader.query_row("SELECT count(*) FROM users", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 1);
+    store.add_entry(id, note(1), 1, None).unwrap();
+    fs::remove_file(path.with_extension("sqlite-wal")).unwrap();
+    refused(store.add_entry(id, note(2), 2, None));
+    let health = store.health();
+    assert_eq!(health.state, UNAVAILABLE);
+    assert!(health.cause.contains("something reads it"), "{}", health.cause);
+    reader.execute_batch("COMMIT").unwrap();
+    drop(reader);
+    store.add_entry(id, note(3), 3, None).unwrap();
+    assert_eq!(state(&store), "ok");
+    let copy = path.with_extension("copy");
+    fs::copy(&path, &copy).unwrap();
+    let entries = "SELECT count(*) FROM journal";
+    let copy = Connection::open(&copy).unwrap();
+    assert_eq!(copy.query_row(entries, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 2);
+}
+
+#[test]
+fn a_store_that_is_closed_is_one_file_and_takes_nothing_any_more() {
+    let (dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    store.close();
+    let mut names: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["bhav.sqlite", "bhav.sqlite.mark"]);
+    refused(store.add_entry(id, note(1), 1, None));
+    refused(store.user_by_id(id));
+    store.probe();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    drop(store);
+    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    assert!(store.user_by_id(id).unwrap().is_some());
 }

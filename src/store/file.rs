@@ -5,13 +5,15 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::progress;
+use super::condition::{Failure, State};
+use super::{StoreError, cleaning, identity, log, progress};
 
 /// `bhav` in ASCII: tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = 0x6268_6176;
@@ -34,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0006_disabled_users.sql"),
     include_str!("../../sql/store/0007_provisional_signals.sql"),
     include_str!("../../sql/store/0008_journal_bytes.sql"),
+    include_str!("../../sql/store/0009_identity.sql"),
 ];
 
 /// What they are called, for a person.
@@ -46,6 +49,7 @@ pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0006_disabled_users",
     "0007_provisional_signals",
     "0008_journal_bytes",
+    "0009_identity",
 ];
 
 /// Why a file was not opened.
@@ -64,10 +68,24 @@ pub enum OpenError {
     Foreign { path: String },
     #[error("SQLite {0} is older than 3.51.3")]
     OldSqlite(&'static str),
+    /// What is there now is no new file: there was more.
+    #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
+    Emptied { path: String },
     #[error("{0}")]
     System(#[from] io::Error),
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error.into(),
+            Failure::Sqlite(error) => error.into(),
+        }
+    }
 }
 
 impl OpenError {
@@ -75,6 +93,29 @@ impl OpenError {
     pub(super) fn ends_the_start(&self) -> bool {
         matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
     }
+
+    /// What it says of the file.
+    pub(super) fn state(&self) -> State {
+        match self {
+            Self::Sqlite(error) => State::of(error).unwrap_or(State::Unavailable),
+            Self::Emptied { .. } => State::Corrupt,
+            _ => State::Unavailable,
+        }
+    }
+
+    /// Whether the file may be good to read all the same.
+    pub(super) fn is_of_writing(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => is_of_writing(error),
+            Self::System(_) | Self::Store(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// SQLite cannot make its files beside a database on a medium that takes no writes.
+fn is_of_writing(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }
 
 /// The version this program writes.
@@ -88,10 +129,14 @@ pub(super) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
         return Err(OpenError::OldSqlite(rusqlite::version()));
     }
     make_private(path, make)?;
+    refuse_emptied(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     configure(&connection)?;
     let version = version(&connection, path)?;
+    if version == 0 && identity::stood(path) {
+        return Err(OpenError::Emptied { path: path.display().to_string() });
+    }
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
@@ -111,13 +156,97 @@ pub(super) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     Ok(connection)
 }
 
+/// Once in a process: counts the start, does what an earlier process left to be done, and leaves
+/// all of it in the one file.
+pub(super) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    // Of a migration just now, or of a process that was killed.
+    let has_log = length(&beside(path, "-wal")) > 0;
+    identity::begin_start(connection, path)?;
+    if let Err(error) = finish(connection, has_log) {
+        // A service can do without: it is tried again.
+        tracing::warn!(%error, "what an earlier process left in the database's log is still there");
+    }
+    Ok(())
+}
+
+fn finish(connection: &mut Connection, has_log: bool) -> Result<(), OpenError> {
+    const BYTES_MAX: i64 = cleaning::START_BYTES_MAX;
+    let clean = cleaning::is_due(connection, BYTES_MAX)?;
+    if clean {
+        progress::told(connection, |connection| Ok(cleaning::clean(connection, BYTES_MAX)?))?;
+    }
+    if clean || has_log {
+        log::empty(connection, BUSY_TIMEOUT)?;
+    }
+    Ok(())
+}
+
+/// Opens a file of the present schema that cannot be written, or must not be.
+pub(super) fn open_beside(path: &Path) -> Result<Connection, OpenError> {
+    refuse_emptied(path)?;
+    let connection = open_for_reading(path)?;
+    match version(&connection, path)? {
+        found if found == known_version() => Ok(connection),
+        found => {
+            let why = format!("schema version {found} cannot be migrated without writing");
+            Err(StoreError::Unavailable(why).into())
+        }
+    }
+}
+
 /// Opens a file that the writer has opened before.
 pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    configure(&connection)?;
+    let connection = match opened_for_reading(path, "") {
+        // On a medium that takes no writes SQLite wants to be told that nobody writes.
+        Err(error) if is_of_writing(&error) && length(&beside(path, "-wal")) == 0 => {
+            opened_for_reading(path, "?immutable=1")?
+        }
+        opened => opened?,
+    };
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
+}
+
+/// Only the first read shows whether it can be read.
+fn opened_for_reading(path: &Path, query: &str) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("{}{query}", uri(path)), flags)?;
+    configure(&connection)?;
+    connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+    Ok(connection)
+}
+
+/// As SQLite reads names that begin with `file:`.
+fn uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte));
+            }
+            other => uri.push_str(&format!("%{other:02x}")),
+        }
+    }
+    uri
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |about| about.len())
+}
+
+/// Whether a file of no byte stands where there was more. SQLite would take it for new, and away
+/// with its log.
+pub(super) fn is_emptied(path: &Path) -> bool {
+    length(path) == 0 && (identity::stood(path) || length(&beside(path, "-wal")) > 0)
+}
+
+fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
+    match is_emptied(path) {
+        true => Err(OpenError::Emptied { path: path.display().to_string() }),
+        false => Ok(()),
+    }
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
@@ -142,6 +271,10 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
         Ok(found) if found.permissions().mode() & 0o077 == 0 => Ok(()),
         Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
         Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+            // It would be taken for the new one's.
+            log::set_aside(&beside(path, "-wal"))?;
+            // First, so that a start that is broken off in between can be repeated.
+            identity::forget_mark(path)?;
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
             match path.parent() {
                 Some(parent) => File::open(parent)?.sync_all(),
@@ -152,13 +285,15 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
     }
 }
 
-/// The schema's version; 0 for an empty file.
+/// The schema's version; 0 for a file without a table, such as a first start leaves that is broken
+/// off.
 pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
     let (application, found): (i64, i64) = (number("application_id")?, number("user_version")?);
-    let pages: i64 = number("page_count")?;
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0))?;
     let path = || path.display().to_string();
-    if pages == 0 {
+    if (application, found, tables) == (0, 0, 0) {
         return Ok(0);
     }
     if application != i64::from(APPLICATION_ID) || found < 1 {
@@ -180,6 +315,7 @@ fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
     progress::step();
+    identity::forget_in(&unfinished)?;
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
     tracing::info!(copy = %kept.display(), "kept a copy before migrating; delete it in time");
@@ -192,8 +328,9 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
-        progress::step();
     }
+    // Of the migrations themselves SQLite tells; the commit waits for the disk alone.
+    progress::step();
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
     transaction.commit()?;

@@ -7,13 +7,17 @@
 
 mod accounts;
 pub mod backups;
+mod care;
+mod cleaning;
 mod closes;
 mod columns;
 mod condition;
 mod error;
 mod expected;
 mod file;
+mod identity;
 mod journal;
+mod log;
 pub mod people;
 mod portfolios;
 mod progress;
@@ -22,7 +26,9 @@ mod readers;
 mod rows;
 mod signal_rows;
 mod signals;
+mod small_file;
 mod sqlite;
+mod unfinished;
 pub mod upkeep;
 mod writer;
 
@@ -31,15 +37,16 @@ pub use error::StoreError;
 pub use expected::{Expected, ExpectedPage, Revision, States};
 pub use file::OpenError;
 pub use rows::{
-    AccountId, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased, JournalCursor,
-    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, PointSource,
-    Portfolio, Revocations, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
+    AccountId, AuthState, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
+    PointSource, Portfolio, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
 };
 pub use signal_rows::{
     CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
     PublishedSignal, SignalOutcome, SplitSuspicion,
 };
 pub use sqlite::{FILE_NAME, SqliteStore};
+pub use unfinished::remove_unfinished;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -62,7 +69,7 @@ pub trait Store: Send + Sync {
     /// Stores a hash of the same password with better parameters, if the one it was made from still
     /// stands.
     fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool, StoreError>;
-    /// Changes the password, if `old_hash` still stands, and raises the token epoch, which it
+    /// Changes the password, if `old_hash` still stands, and makes a higher token epoch, which it
     /// returns; `None` where another change came first or the user is gone.
     fn change_password(
         &self,
@@ -70,13 +77,14 @@ pub trait Store: Send + Sync {
         old_hash: &str,
         new_hash: &str,
     ) -> Result<Option<i64>, StoreError>;
-    /// Erases the user and everything of theirs; keeps only the bare id until `forget_ms`, so that
-    /// tokens still out there stay refused.
-    fn erase_user(&self, id: AccountId, forget_ms: i64) -> Result<Erased, StoreError>;
-    /// Refuses one token from now on; the record may go after `expires_ms`.
+    /// Erases the user and everything of theirs, from the file and its log.
+    fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError>;
+    /// Refuses one token from now on; it expires at `expires_ms`.
     fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError>;
-    /// Everything that is revoked and not past at `now_ms`, for memory; drops what is past.
-    fn revocations(&self, now_ms: i64) -> Result<Revocations, StoreError>;
+    /// Drops revocations of tokens that had expired before `before_ms`; how many.
+    fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError>;
+    /// What decides about a token beside its signature, all of one moment, for memory.
+    fn auth_state(&self) -> Result<AuthState, StoreError>;
 
     /// Whether an operator's command changed users beside this service.
     fn outside_changes(&self) -> Result<OutsideChanges, StoreError>;
@@ -172,8 +180,11 @@ pub trait Store: Send + Sync {
 
     /// What the last operations and probes saw. Never waits.
     fn health(&self) -> StoreHealth;
-    /// Tries the file: a read and, where writing was refused before, a write. Blocks.
+    /// Tries the file: a read and, where writing was refused before, a write. Does what an erasure
+    /// left to be done. Blocks.
     fn probe(&self);
+    /// Writes what waits, leaves all of it in the one file, and takes nothing any more. Blocks.
+    fn close(&self);
 }
 
 /// Durable storage of candles and signals, for the warmer of signals. Every method may fail with

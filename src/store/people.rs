@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use super::columns::{all, first};
 use super::condition::Failure;
 use super::upkeep::{UpkeepError, inspect};
-use super::{AccountId, NewUser, User, accounts, file};
+use super::{AccountId, NewUser, User, accounts, file, log};
 
 const PEOPLE: &str = include_str!("../../sql/store/people.sql");
 
@@ -38,10 +38,8 @@ pub enum Change {
         now_ms: i64,
     },
     Enable,
-    /// With everything stored of theirs; the bare id stays until `forget_ms`.
-    Delete {
-        forget_ms: i64,
-    },
+    /// With everything stored of theirs.
+    Delete,
 }
 
 /// The database, opened beside the service.
@@ -137,13 +135,17 @@ impl People {
         let changed = match change {
             Change::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
             Change::Enable => accounts::enable(&transaction, id)?,
-            Change::Delete { forget_ms } => accounts::erase(&transaction, id, forget_ms)?.user,
+            Change::Delete => accounts::erase(&transaction, id)?.user,
         };
         if !changed {
             return Ok(None);
         }
         let number = accounts::count_outside_change(&transaction)?;
         transaction.commit()?;
+        // Where a reader keeps it from that, the service does it once it has noticed.
+        if change == Change::Delete && !log::empty(&self.0, file::BUSY_TIMEOUT)? {
+            tracing::debug!("the database's log is read at the moment");
+        }
         Ok(Some(number))
     }
 

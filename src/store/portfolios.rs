@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 
 use super::accounts::expect_user;
+use super::cleaning;
 use super::columns::{
     all, broker, date, decimal, decimal_if_any, digits, digits_if_any, run, word,
 };
@@ -224,9 +225,13 @@ pub(super) fn points(
 pub(super) fn delete(connection: &Connection, id: AccountId) -> Result<Deleted, Failure> {
     let deleted = |sql| run(connection, sql, [id.0]).map(|rows| rows as u64);
     deleted(DELETE_SYNCS)?;
-    Ok(Deleted {
+    let all = Deleted {
         holdings: deleted(DELETE_HOLDINGS)?,
         positions: deleted(DELETE_POSITIONS)?,
         pnl_snapshots: deleted(DELETE_POINTS)?,
-    })
+    };
+    if all != Deleted::default() {
+        cleaning::count(connection)?;
+    }
+    Ok(all)
 }

@@ -2,6 +2,7 @@
 //! lane `store-reader`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -13,12 +14,23 @@ use super::file::open_for_reading;
 /// At most one connection per thread of the lane.
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
+    /// How often all were retired: a connection of before is not used again.
+    generation: AtomicU64,
     condition: Arc<Condition>,
 }
 
 impl Readers {
     pub(super) fn new(condition: Arc<Condition>) -> Self {
-        Self { idle: Mutex::new(Vec::new()), condition }
+        Self { idle: Mutex::new(Vec::new()), generation: AtomicU64::new(0), condition }
+    }
+
+    /// Closes all connections, those at work as soon as they are not.
+    pub(super) fn retire(&self) {
+        let mut idle = self.idle.lock();
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        let retired = std::mem::take(&mut *idle);
+        drop(idle);
+        drop(retired);
     }
 
     /// Runs `work` on one state of the file. A connection that met an error is not used again.
@@ -29,7 +41,10 @@ impl Readers {
         if !self.condition.was_opened() {
             return Err(StoreError::Unavailable(self.condition.cause()));
         }
-        let pooled = self.idle.lock().pop();
+        let (generation, pooled) = {
+            let mut idle = self.idle.lock();
+            (self.generation.load(Ordering::Relaxed), idle.pop())
+        };
         let connection = match pooled {
             Some(connection) => Ok(connection),
             None => self.open(),
@@ -41,14 +56,22 @@ impl Readers {
             // SQLite shares the log's index among a process's connections, so one that was opened
             // where nothing can be written would make the writer's next one read-only too.
             if self.condition.state() != State::ReadOnly {
-                self.idle.lock().push(connection);
+                self.keep(connection, generation);
             }
             Ok(done)
         });
         attempt.map_err(|failure| self.condition.judge(failure))
     }
 
+    fn keep(&self, connection: Connection, generation: u64) {
+        let mut idle = self.idle.lock();
+        if generation == self.generation.load(Ordering::Relaxed) {
+            idle.push(connection);
+        }
+    }
+
     fn open(&self) -> Result<Connection, Failure> {
+        self.condition.expect_not_closed()?;
         self.condition.expect_in_place()?;
         Ok(open_for_reading(self.condition.path())?)
     }

@@ -7,7 +7,7 @@ use crate::base::{Broker, Holding, Position};
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(pub i64);
 
 /// A registration.
@@ -35,7 +35,7 @@ pub struct User {
 pub struct UserSecrets {
     pub user: User,
     pub password_hash: String,
-    /// Tokens of a lower epoch are refused.
+    /// Tokens of another epoch are refused.
     pub token_epoch: i64,
     /// An operator closed the account to logins.
     pub disabled: bool,
@@ -50,15 +50,19 @@ pub struct Erased {
     pub journal_entries: u64,
 }
 
-/// What is refused although its signature is good.
+/// What decides about a token beside its signature.
 #[derive(Clone, Debug, Default)]
-pub struct Revocations {
-    /// Token ids, with when they expire anyway (Unix milliseconds).
-    pub tokens: Vec<(String, i64)>,
-    /// Users whose epoch is above zero.
+pub struct AuthState {
+    /// Tokens of another database are refused.
+    pub database_id: String,
+    /// Every user.
+    pub users: Vec<AccountId>,
+    /// The highest id that was ever given.
+    pub last_user: AccountId,
+    /// Users whose epoch is not zero.
     pub epochs: Vec<(AccountId, i64)>,
-    /// Users that are gone, with when their last token has expired (Unix milliseconds).
-    pub erased: Vec<(AccountId, i64)>,
+    /// Ids of tokens that are refused, with when they expire anyway (Unix milliseconds).
+    pub revoked_tokens: Vec<(String, i64)>,
 }
 
 /// What operators' commands changed beside the running service, counted.

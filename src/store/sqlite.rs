@@ -6,78 +6,84 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use jiff::civil::Date;
 use rusqlite::Connection;
 use rust_decimal::Decimal;
 
-use super::condition::{Condition, Failure, State};
+use super::condition::{Condition, Failure};
 use super::file::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{
-    AccountId, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, Expected, ExpectedPage,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
-    Portfolio, Revocations, Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts,
-    closes, columns, journal, portfolios,
+    AccountId, AuthState, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, Expected,
+    ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser,
+    OutsideChanges, Portfolio, Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts,
+    closes, journal, portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
+use crate::ops::state_lock::InstanceLock;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
 
 /// A person waits for these; a local disk takes milliseconds.
-const READ_DEADLINE_MS: u64 = 2_000;
+pub(super) const READ_DEADLINE_MS: u64 = 2_000;
 /// Longer than the wait for another process's lock.
-const WRITE_DEADLINE_MS: u64 = 5_000;
+pub(super) const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Pages of the close run: many rows, and nobody waits.
 pub(super) const PAGE_DEADLINE_MS: u64 = 10_000;
 /// Waiting requests of each kind. Beyond it, refusing is kinder than a wait that ends late.
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
 
-const PROBE_READ: &str = include_str!("../../sql/store/probe_read.sql");
-const PROBE_WRITE: &str = include_str!("../../sql/store/probe_write.sql");
-
 /// [`Store`] on SQLite.
 pub struct SqliteStore {
     writer: Batch<SqliteLedger>,
     reader_lane: Lane,
     readers: Arc<Readers>,
-    condition: Arc<Condition>,
+    pub(super) condition: Arc<Condition>,
+    pub(super) clock: Clock,
+    /// Monotonic time from which the file may be written anew.
+    pub(super) next_clean_mono_ms: AtomicU64,
 }
 
 impl SqliteStore {
-    /// [`open_with`](Self::open_with) all settings but `readers` at their defaults.
+    /// [`open_with`](Self::open_with) all settings but `readers` at their defaults, where no other
+    /// instance can be.
     ///
     /// # Errors
     /// The same.
     pub fn open(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
         let settings = StoreSettings { readers, ..StoreSettings::default() };
-        Self::open_with(path, &settings, clock)
+        Self::open_with(path, &settings, None, clock)
     }
 
     /// Opens the file at `path`, making or migrating it. A file that cannot be used leaves a store
-    /// that says so and tries again.
+    /// that says so and tries again. With a `lock` nothing is written while that is not held.
     ///
     /// # Errors
     /// A newer schema, a foreign file, or no thread to be had.
     pub fn open_with(
         path: &Path,
         settings: &StoreSettings,
+        lock: Option<Arc<InstanceLock>>,
         clock: &Clock,
     ) -> Result<Self, OpenError> {
-        let condition = Arc::new(Condition::new(path));
-        let ledger = SqliteLedger::open(Arc::clone(&condition))?;
-        Self::start(settings, clock, ledger, condition).map_err(OpenError::System)
+        let condition = Arc::new(Condition::new(path, lock));
+        let readers = Arc::new(Readers::new(Arc::clone(&condition)));
+        let ledger = SqliteLedger::open(Arc::clone(&condition), Arc::clone(&readers))?;
+        Self::start(settings, clock, ledger, readers, condition).map_err(OpenError::System)
     }
 
     fn start(
         settings: &StoreSettings,
         clock: &Clock,
         ledger: SqliteLedger,
+        readers: Arc<Readers>,
         condition: Arc<Condition>,
     ) -> io::Result<Self> {
         let writer = BatchSpec {
@@ -93,8 +99,10 @@ impl SqliteStore {
         Ok(Self {
             writer: Batch::start(&writer, clock, ledger)?,
             reader_lane: Lane::start(&lane, clock)?,
-            readers: Arc::new(Readers::new(Arc::clone(&condition))),
+            readers,
             condition,
+            clock: clock.clone(),
+            next_clean_mono_ms: AtomicU64::new(0),
         })
     }
 
@@ -114,7 +122,40 @@ impl SqliteStore {
         deadline_ms: u64,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let ticket = self.writer.submit(deadline_ms, move |ledger| ledger.work(work));
+        self.submit(deadline_ms, move |ledger| ledger.work(work))
+    }
+
+    /// As [`write`](Self::write), of work that erases for good: where `erased` says that there was
+    /// something, the log is emptied before the answer.
+    pub(super) fn erase<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        erased: fn(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        self.submit(WRITE_DEADLINE_MS, move |ledger| {
+            let done = ledger.work(work)?;
+            if erased(&done) {
+                ledger.then_empty_log();
+            }
+            Ok(done)
+        })
+    }
+
+    /// As [`write`](Self::write), of work after which something of before is to leave the log soon:
+    /// with the next probe.
+    fn write_over<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.write(WRITE_DEADLINE_MS, work).inspect(|_| self.condition.log.set_due(true))
+    }
+
+    pub(super) fn submit<T: Send + 'static>(
+        &self,
+        deadline_ms: u64,
+        job: impl FnOnce(&mut SqliteLedger) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let ticket = self.writer.submit(deadline_ms, job);
         let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
         self.told(outcome)
     }
@@ -164,11 +205,11 @@ impl Store for SqliteStore {
         new_hash: &str,
     ) -> Result<Option<i64>, StoreError> {
         let (old, new) = (old_hash.to_owned(), new_hash.to_owned());
-        self.write(WRITE_DEADLINE_MS, move |file| accounts::change_password(file, id, &old, &new))
+        self.write_over(move |file| accounts::change_password(file, id, &old, &new))
     }
 
-    fn erase_user(&self, id: AccountId, forget_ms: i64) -> Result<Erased, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| accounts::erase(file, id, forget_ms))
+    fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError> {
+        self.erase(move |file| accounts::erase(file, id), |erased| erased.user)
     }
 
     fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
@@ -178,14 +219,12 @@ impl Store for SqliteStore {
         })
     }
 
-    fn revocations(&self, now_ms: i64) -> Result<Revocations, StoreError> {
-        // A file that takes no writes must still say what is revoked.
-        if let Err(error) =
-            self.write(WRITE_DEADLINE_MS, move |file| accounts::forget_past(file, now_ms))
-        {
-            tracing::warn!(%error, "revocations that are past are kept for now");
-        }
-        self.read(PAGE_DEADLINE_MS, move |file| accounts::revocations(file, now_ms))
+    fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError> {
+        self.write(WRITE_DEADLINE_MS, move |file| accounts::forget_revocations(file, before_ms))
+    }
+
+    fn auth_state(&self) -> Result<AuthState, StoreError> {
+        self.read(PAGE_DEADLINE_MS, accounts::auth_state)
     }
 
     fn outside_changes(&self) -> Result<OutsideChanges, StoreError> {
@@ -193,7 +232,8 @@ impl Store for SqliteStore {
     }
 
     fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| accounts::notice_outside_changes(file, made))
+        // Some of them may have been erasures.
+        self.write_over(move |file| accounts::notice_outside_changes(file, made))
     }
 
     fn replace_portfolio(
@@ -218,7 +258,8 @@ impl Store for SqliteStore {
     }
 
     fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| portfolios::delete(file, id))
+        let is_some = |deleted: &Deleted| *deleted != Deleted::default();
+        self.erase(move |file| portfolios::delete(file, id), is_some)
     }
 
     fn close_run(&self, date: Date) -> Result<CloseRun, StoreError> {
@@ -300,9 +341,7 @@ impl Store for SqliteStore {
         now_ms: i64,
         expected: Expected,
     ) -> Result<Option<JournalEntry>, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| {
-            journal::replace(file, id, entry, fields, now_ms, &expected)
-        })
+        self.write_over(move |file| journal::replace(file, id, entry, fields, now_ms, &expected))
     }
 
     fn delete_entry(
@@ -311,7 +350,7 @@ impl Store for SqliteStore {
         entry: i64,
         expected: Expected,
     ) -> Result<bool, StoreError> {
-        self.write(WRITE_DEADLINE_MS, move |file| journal::delete(file, id, entry, &expected))
+        self.write_over(move |file| journal::delete(file, id, entry, &expected))
     }
 
     fn health(&self) -> StoreHealth {
@@ -329,18 +368,11 @@ impl Store for SqliteStore {
     }
 
     fn probe(&self) {
-        // Failures are noted where they happen.
-        let in_place = self.condition.expect_in_place().is_ok();
-        let read = self.read(READ_DEADLINE_MS, |file| {
-            columns::first(file, PROBE_READ, [], |row| Ok(row.get::<_, i64>(0)?))
-        });
-        if in_place && self.condition.state() == State::Ok && read.is_ok() {
-            return;
-        }
-        let written = self.write(WRITE_DEADLINE_MS, |file| columns::run(file, PROBE_WRITE, []));
-        if let Err(error) = written {
-            tracing::debug!(%error, "the store is still not well");
-        }
+        self.look_after();
+    }
+
+    fn close(&self) {
+        self.close_file();
     }
 }
 

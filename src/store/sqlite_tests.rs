@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use jiff::civil::date;
 use tempfile::TempDir;
 
-use super::super::{Before, Counts, PointSource, Side, SyncState};
+use super::super::care::PROBE_WRITE;
+use super::super::{Before, Counts, PointSource, Side, SyncState, columns};
 use super::*;
 use crate::base::{Holding, Position, PositionKind};
 
@@ -142,23 +143,31 @@ fn a_user_is_created_once_changed_and_erased() {
     assert!(!store.replace_hash(id, "another", "x").unwrap());
     assert!(store.replace_hash(id, "hash one", "hash two").unwrap());
     assert_eq!(store.change_password(id, "hash one", "x").unwrap(), None);
-    assert_eq!(store.change_password(id, "hash two", "hash three").unwrap(), Some(1));
+    let epoch = store.change_password(id, "hash two", "hash three").unwrap().unwrap();
+    let next = store.change_password(id, "hash three", "hash four").unwrap().unwrap();
+    assert_eq!((epoch >> 32, next >> 32), (1, 2), "they have an order");
+    assert_ne!(epoch + (1 << 32), next, "and are no one else's");
+    assert_eq!(store.auth_state().unwrap().epochs, [(id, next)]);
     sync(&store, id, Broker::A, 9, &["INFY"]);
     store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
     store.revoke_token("one", 50).unwrap();
     store.revoke_token("two", 70).unwrap();
-    let gone = store.erase_user(id, 60).unwrap();
+    let gone = store.erase_user(id).unwrap();
     assert!(gone.user);
     assert_eq!((gone.portfolio.holdings, gone.portfolio.positions), (1, 2));
     assert_eq!((gone.portfolio.pnl_snapshots, gone.journal_entries), (1, 1));
-    assert_eq!(store.erase_user(id, 60).unwrap(), Erased::default());
+    assert_eq!(store.erase_user(id).unwrap(), Erased::default());
     assert!(store.user_by_id(id).unwrap().is_none());
-    assert_ne!(user(&store, "a@example.com"), id, "an id is never used twice");
-    let revoked = store.revocations(55).unwrap();
-    assert_eq!(revoked.tokens, [("two".to_owned(), 70)]);
-    assert_eq!(revoked.erased, [(id, 60)]);
-    let none = store.revocations(70).unwrap();
-    assert!(none.tokens.is_empty() && none.erased.is_empty());
+    let state = store.auth_state().unwrap();
+    assert_eq!((state.users, state.last_user, state.epochs), (vec![], id, vec![]));
+    let again = user(&store, "a@example.com");
+    assert_ne!(again, id, "an id is never used twice");
+    assert_eq!(store.auth_state().unwrap().users, [again]);
+    assert_eq!(store.forget_revocations(55).unwrap(), 1);
+    let state = store.auth_state().unwrap();
+    assert_eq!(state.revoked_tokens, [("two".to_owned(), 70)]);
+    assert_eq!(store.forget_revocations(70).unwrap(), 1);
+    assert!(store.auth_state().unwrap().revoked_tokens.is_empty());
 }
 
 #[test]
@@ -324,7 +333,8 @@ fn a_writer_that_stands_still_makes_writes_late_and_then_busy() {
 fn one_write_per_commit_where_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let settings = StoreSettings { writes_per_commit_max: 1, ..StoreSettings::default() };
-    let store = SqliteStore::open_with(&dir.path().join(FILE_NAME), &settings, &clock()).unwrap();
+    let store = SqliteStore::open_with(&dir.path().join(FILE_NAME), &settings, None, &clock());
+    let store = store.unwrap();
     let shared = &store;
     std::thread::scope(|scope| {
         for n in 0..8 {

@@ -3,9 +3,9 @@
 //! Called by commands on their main thread, beside a running service or without one; blocks. Must
 //! never leave half a copy under its final name, nor write over a file that exists.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -13,6 +13,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::StoreError;
 use super::condition::Failure;
 use super::file::{self, OpenError, beside};
+use super::unfinished::{claim, remove_quietly};
+use super::{identity, log};
 
 /// What a file was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +113,10 @@ impl UpkeepError {
 /// # Errors
 /// [`UpkeepError`]: not there, not ours, or newer than this program.
 pub fn inspect(path: &Path) -> Result<FileReport, UpkeepError> {
+    let is_empty = fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0);
+    if is_empty && !file::is_emptied(path) {
+        return Ok(report_of(0));
+    }
     let connection = open(path)?;
     report(&connection, path)
 }
@@ -156,20 +162,30 @@ fn one_line(found: &str) -> String {
 pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
-    let copied = copy_unfinished(from, &unfinished, to)
-        .and_then(|report| publish(&unfinished, to).map(|()| report));
-    if copied.is_err() {
-        // Whatever it holds, nobody was told of it.
-        let _ = fs::remove_file(&unfinished);
-    }
-    copied
+    let report = copy_unfinished(from, &unfinished, to)?;
+    publish(&unfinished, to).inspect_err(|_| remove_quietly(&unfinished))?;
+    Ok(report)
 }
 
-/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it.
+/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it; then
+/// there is no file `unfinished`, unless another command is at work on it.
 fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     let connection = open(from)?;
-    report(&connection, from)?;
-    make_private(unfinished).map_err(|error| error.said_of(unfinished, to))?;
+    if report(&connection, from)?.version == 0 {
+        return Err(UpkeepError::Foreign(from.to_owned()));
+    }
+    let claim = claim(unfinished).map_err(|error| error.said_of(unfinished, to))?;
+    fill(connection, from, unfinished, to)
+        .and_then(|report| claim.sync_all().map(|()| report).map_err(UpkeepError::file(to)))
+        .inspect_err(|_| remove_quietly(unfinished))
+}
+
+fn fill(
+    connection: Connection,
+    from: &Path,
+    unfinished: &Path,
+    to: &Path,
+) -> Result<FileReport, UpkeepError> {
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(|source| {
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => UpkeepError::NoSpace(to.to_owned()),
@@ -180,10 +196,9 @@ fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileRepo
         }
     })?;
     drop(connection);
+    identity::forget_in(unfinished)?;
     // What a whole copy has wrong, it has from there.
-    let report = verify(unfinished).map_err(|error| error.said_of(unfinished, from))?;
-    File::open(unfinished).and_then(|file| file.sync_all()).map_err(UpkeepError::file(to))?;
-    Ok(report)
+    verify(unfinished).map_err(|error| error.said_of(unfinished, from))
 }
 
 /// What putting a backup back did.
@@ -201,17 +216,8 @@ pub struct Restored {
 /// [`UpkeepError`]; then the database that stood there stands there still, or is under that name.
 pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, UpkeepError> {
     let unfinished = beside(path, ".restoring");
-    let copied = copy_unfinished(backup, &unfinished, path);
-    let report = copied
-        .and_then(|report| match report.version {
-            // An empty file opens as an empty database.
-            0 => Err(UpkeepError::Foreign(backup.to_owned())),
-            _ => Ok(report),
-        })
-        .and_then(|report| owned_like_its_directory(&unfinished).map(|()| report))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished);
-        })?;
+    let report = copy_unfinished(backup, &unfinished, path)?;
+    owned_like_its_directory(&unfinished).inspect_err(|_| remove_quietly(&unfinished))?;
     let kept = beside(path, &format!(".before-restore-{stamp}"));
     let kept = set_aside(path, &kept)?;
     fs::rename(&unfinished, path).map_err(UpkeepError::file(path))?;
@@ -235,7 +241,9 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, UpkeepError> {
     let there = path.exists();
     if there {
         // So that the one file is all of it. A damaged one keeps its log beside it.
-        let _ = fold_log(path);
+        if !file::is_emptied(path) {
+            let _ = fold_log(path);
+        }
         fs::rename(path, kept).map_err(UpkeepError::file(path))?;
     }
     for suffix in ["-wal", "-shm"] {
@@ -252,17 +260,23 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, UpkeepError> {
 
 fn fold_log(path: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(file::BUSY_TIMEOUT)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    log::empty(&Connection::open_with_flags(path, flags)?, file::BUSY_TIMEOUT).map(drop)
 }
 
 /// Reads; where the log has to be read too, SQLite makes its shared memory beside it.
 fn open(path: &Path) -> Result<Connection, UpkeepError> {
     // SQLite would only say that it cannot.
     let about = File::open(path).and_then(|file| file.metadata());
-    if !about.map_err(UpkeepError::file(path))?.is_file() {
+    let about = about.map_err(UpkeepError::file(path))?;
+    if !about.is_file() {
         return Err(UpkeepError::file(path)(io::Error::other("it is not a file")));
+    }
+    // SQLite would open it as a new database, and take its log away.
+    if file::is_emptied(path) {
+        return Err(emptied(path));
+    }
+    if about.len() == 0 {
+        return Err(UpkeepError::Foreign(path.to_owned()));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
@@ -278,30 +292,31 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport, UpkeepErro
         }
         OpenError::Sqlite(source) => UpkeepError::database(path)(source),
         OpenError::System(source) => UpkeepError::file(path)(source),
+        OpenError::Emptied { .. } => emptied(path),
+        OpenError::Store(error) => UpkeepError::Store(error),
         // A file that has been read was not too new for an old SQLite.
         OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
             UpkeepError::Foreign(path.to_owned())
         }
     })?;
+    match version {
+        0 if identity::stood(path) => Err(emptied(path)),
+        version => Ok(report_of(version)),
+    }
+}
+
+fn report_of(version: i64) -> FileReport {
     let names = file::MIGRATION_NAMES.iter().copied();
-    Ok(FileReport {
+    FileReport {
         version,
         known: file::known_version(),
         pending: names.skip(usize::try_from(version).unwrap_or(0)).collect(),
-    })
+    }
 }
 
-pub(super) fn make_private(path: &Path) -> Result<(), UpkeepError> {
-    // Left by a command that was ended in between; nobody was told of it.
-    let _ = fs::remove_file(path);
-    // Made first, so that it is private from the beginning; SQLite takes an empty file.
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map(drop)
-        .map_err(UpkeepError::file(path))
+fn emptied(path: &Path) -> UpkeepError {
+    let found = "it holds nothing, where a database stood".to_owned();
+    UpkeepError::Damaged { path: path.to_owned(), found }
 }
 
 /// Gives the finished file its name, unless somebody else took it meanwhile.

@@ -31,6 +31,7 @@ struct Health {
     version: &'static str,
     uptime_s: u64,
     database: &'static str,
+    signing_key: &'static str,
     store: StoreReport,
     cache_l1: CacheL1,
     cache_answers: CacheAnswers,
@@ -273,6 +274,7 @@ fn report(scheduler: &Scheduler) -> Health {
         version: version::VERSION,
         uptime_s: scheduler.uptime_ms() / 1_000,
         database: store.state,
+        signing_key: parts.auth.key_state().as_str(),
         store: StoreReport { writes: store.writes, commits: store.commits, refused: store.refused },
         cache_l1: CacheL1 {
             size: l1.size,

@@ -201,7 +201,8 @@ impl Scheduler {
         instruments.poll(parts, tokens, learned, now_mono_ms, events);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
-        self.store_probe.poll(&self.parts, now_mono_ms, &self.events);
+        let exchange_ms = self.snapshot.as_ref().map(|held| held.market.as_of.as_millisecond());
+        self.store_probe.poll(&self.parts, exchange_ms, now_mono_ms, &self.events);
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
             self.second = now_ms / 1_000;

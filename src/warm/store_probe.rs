@@ -1,6 +1,7 @@
-//! Looks after the store: has it probed now and then, so that a disk that works again is noticed
-//! though nobody writes, and so is what an operator's command changed in it or noted of a backup.
-//! On the scheduler's thread; the probe itself runs on a lane.
+//! Looks after the store and what lies beside it: has it probed now and then, so that a disk that
+//! works again is noticed though nobody writes, and so is what an operator's command changed in it
+//! or noted of a backup, and what became of the signing key. On the scheduler's thread; the probe
+//! itself runs on a lane.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,8 +29,15 @@ pub struct StoreProbe {
 }
 
 impl StoreProbe {
-    /// Sends a probe to its lane, if it is time and the last one has ended.
-    pub fn poll(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    /// Sends a probe to its lane, if it is time and the last one has ended. `exchange_ms` is the
+    /// newest time that a price has.
+    pub fn poll(
+        &mut self,
+        parts: &Parts,
+        exchange_ms: Option<i64>,
+        now_mono_ms: u64,
+        events: &Sender<Event>,
+    ) {
         let since = self.probed_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
         if self.in_flight || since.is_some_and(|since_ms| since_ms < PROBE_INTERVAL_MS) {
             return;
@@ -43,6 +51,8 @@ impl StoreProbe {
         let submitted = parts.store_lane.submit(PROBE_DEADLINE_MS, move || {
             store.probe();
             auth.notice_outside_changes();
+            auth.forget_expired(exchange_ms);
+            auth.look_after_key();
             look(&state_dir, &backup);
             drop(report);
         });

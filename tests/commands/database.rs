@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use bhav::store::{FILE_NAME, backups};
 
@@ -96,6 +97,73 @@ fn nothing_is_overwritten_and_no_half_file_is_left() {
     assert!(names(empty.path()).is_empty(), "a look changes nothing");
 }
 
+/// A database whose copy takes long enough to be caught at it.
+fn large() -> Scene {
+    let scene = stopped_with("asha@example.com");
+    let connection = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    let fill = "CREATE TABLE filling (x BLOB);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 64)
+        INSERT INTO filling SELECT randomblob(1048576) FROM n";
+    connection.execute_batch(fill).unwrap();
+    scene
+}
+
+/// A backup under way, and the file that it writes.
+fn under_way(scene: &Scene, out: &Path) -> (Child, PathBuf) {
+    let mut command = bhav(&["backup", &state_flag(scene.state.path()), text(out)]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let unfinished = until("half a copy", || {
+        let found = names(out).into_iter().find(|name| name.ends_with(".unfinished"));
+        found.map(|name| out.join(name)).filter(|path| fs::metadata(path).unwrap().len() > 0)
+    });
+    (child, unfinished)
+}
+
+#[test]
+fn what_a_killed_backup_left_is_removed_by_the_next() {
+    let (scene, out) = (large(), tempfile::tempdir().unwrap());
+    let (mut child, unfinished) = under_way(&scene, out.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(unfinished.exists());
+    let other = out.path().join("mine.unfinished");
+    fs::write(&other, "mine").unwrap();
+    let ran = until("another second", || {
+        let ran = command("backup", scene.state.path(), &[text(out.path())]);
+        (ran.code == Some(0)).then_some(ran)
+    });
+    assert!(ran.err.contains("left by a backup that was ended"), "{}", ran.err);
+    let names = names(out.path());
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names.iter().any(|name| name == "mine.unfinished"), "{names:?}");
+    // The same under a name that was given.
+    let to = out.path().join("copy.sqlite");
+    fs::write(out.path().join("copy.sqlite.unfinished"), "half").unwrap();
+    let ran = command("backup", scene.state.path(), &[text(&to)]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(!out.path().join("copy.sqlite.unfinished").exists());
+}
+
+#[test]
+fn a_backup_that_is_under_way_is_left_alone_by_another() {
+    let (scene, out) = (large(), tempfile::tempdir().unwrap());
+    let (mut child, unfinished) = under_way(&scene, out.path());
+    let signal = |name: &str| {
+        let kill = format!("kill -{name} {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    };
+    signal("STOP");
+    until("another second", || {
+        let ran = command("backup", scene.state.path(), &[text(out.path())]);
+        (ran.code == Some(0)).then_some(())
+    });
+    assert!(unfinished.exists(), "the first one still writes it");
+    signal("CONT");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(names(out.path()).len(), 2);
+    assert!(names(out.path()).iter().all(|name| name.ends_with(".sqlite")));
+}
+
 #[test]
 fn a_directory_keeps_the_newest_of_the_pattern() {
     let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
@@ -146,7 +214,7 @@ fn a_restore_is_refused_while_an_instance_runs_and_without_a_yes() {
 }
 
 #[test]
-fn the_former_database_is_kept_and_old_tokens_can_be_ended() {
+fn the_former_database_is_kept_and_no_token_comes_back() {
     let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
     let service = scene.start();
     let token = service.register("asha@example.com", PASSWORD);
@@ -163,19 +231,19 @@ fn the_former_database_is_kept_and_old_tokens_can_be_ended() {
     assert!(!holds(&scene, &token), "logged out");
     let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("tokens revoked since the backup are good again"), "{}", ran.out);
-    assert!(holds(&scene, &token), "as told");
+    assert!(ran.out.contains("everybody logs in again"), "{}", ran.out);
+    assert!(!holds(&scene, &token), "a restore brings no token back");
     let kept = names(scene.state.path());
     let kept = kept.iter().find(|name| name.starts_with("bhav.sqlite.before-restore-")).unwrap();
     assert!(ran.out.contains(kept.as_str()), "{}", ran.out);
-    // The kept one is whole: it goes back the same way, and the key that signed goes.
+    // The kept one is whole: it goes back the same way, and the key goes.
     let kept = out.path().join("kept");
     let from = names(scene.state.path());
     let from = from.iter().find(|name| name.contains(".before-restore-")).unwrap();
     fs::rename(scene.state.path().join(from), &kept).unwrap();
     let ran = command("restore", scene.state.path(), &[text(&kept), "--yes", "--rotate-key"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("every login has ended"), "{}", ran.out);
+    assert!(ran.out.contains("the signing key was set aside as"), "{}", ran.out);
     assert!(!holds(&scene, &token));
     let service = scene.start();
     assert!(logs_in(&service, "ravi@example.com"), "written before the first restore");
@@ -275,10 +343,6 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
     let spoilt = |spoil: &dyn Fn(&Path)| {
         let scene = stopped_with("asha@example.com");
         let database = scene.state.path().join(FILE_NAME);
-        // All of it in the one file.
-        let connection = rusqlite::Connection::open(&database).unwrap();
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-        drop(connection);
         spoil(&database);
         let ran = command("backup", scene.state.path(), &[text(&to)]);
         assert!(ran.err.contains(text(&database)), "{}", ran.err);
@@ -295,6 +359,11 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
     let foreign = spoilt(&|path| fs::write(path, "garbage ".repeat(999)).unwrap());
     assert_eq!(foreign.code, Some(64), "{}", foreign.err);
     assert!(foreign.err.contains("--state-dir"), "{}", foreign.err);
+    // No good copy makes room for a copy of nothing.
+    let emptied = spoilt(&|path| fs::write(path, "").unwrap());
+    assert_eq!(emptied.code, Some(65), "{}", emptied.err);
+    assert!(emptied.err.contains("it holds nothing, where a database stood"), "{}", emptied.err);
+    assert!(emptied.err.contains(cure), "{}", emptied.err);
     let newer = |path: &Path| {
         let connection = rusqlite::Connection::open(path).unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();

@@ -6,9 +6,10 @@
 use bhav::app::App;
 use bhav::base::Clock;
 use jiff::SignedDuration;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::morning::{Morning, until_seen};
-use crate::service::support::{Client, PRICES, SNAPSHOT, Service, until};
+use crate::service::support::{Client, PRICES, SNAPSHOT, Service, bearer, until};
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 const MINUTE_MS: i64 = 60_000;
@@ -74,6 +75,40 @@ fn backwards_makes_prices_look_like_the_futures_which_is_said() {
     let mut client = jump.service.client();
     until_marked(&mut client);
     jump.told_and_mended(-60, "behind");
+}
+
+/// By the wrong clock every token has expired, and none by the exchange's.
+#[test]
+fn started_a_week_ahead_no_revocation_is_forgotten() {
+    let morning = Morning::at(OPEN);
+    let ahead = |days: i64| {
+        let now = morning.scene.clock.now() + SignedDuration::from_hours(24 * days);
+        let service = morning.scene.start_by(&Clock::starting_at(now));
+        let mut client = service.client();
+        until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+        service
+    };
+    let asked = |service: &Service, token: &str| {
+        service.client().send("GET", "/api/journal", &bearer(token)).status
+    };
+    let service = ahead(0);
+    let revoked = service.register("asha@example.com", "nine green parrots");
+    let good = service.register("ravi@example.com", "nine green parrots");
+    assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
+    assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
+    service.0.stop();
+    let service = ahead(8);
+    assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 401), "both expired");
+    // The store has been looked after, by this clock.
+    until("a probe", || {
+        let lanes = service.health()["lanes"].clone();
+        let probes = lanes.as_array().unwrap().iter().find(|lane| lane["name"] == "store-probe");
+        (probes.unwrap()["completed"].as_u64().unwrap() > 0).then_some(())
+    });
+    service.0.stop();
+    let service = ahead(0);
+    assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
+    service.0.stop();
 }
 
 /// Nothing is restored that could be shown, and what comes is of the future.

@@ -88,15 +88,20 @@ fn fresh_email() -> String {
     format!("user{}@example.com", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// By a service that is stopped again.
+fn leave_an_account(room: &Room, morning: &Morning) {
+    let mut program = start_in(room, morning);
+    let mut client = ready(morning, &program);
+    assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
+    program.terminate();
+    assert_eq!(program.exit().code(), Some(0));
+}
+
 #[test]
 fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");
     let room = Room::with_disk(&morning.state);
-    let mut first = start_in(&room, &morning);
-    let mut client = ready(&morning, &first);
-    assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
-    first.terminate();
-    assert_eq!(first.exit().code(), Some(0));
+    leave_an_account(&room, &morning);
     room.sh("mount -o remount,ro \"$0\"", &morning.state);
 
     let program = start_in(&room, &morning);
@@ -118,6 +123,41 @@ fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
     // The prices' own file was not opened at the start; that the cure is a restart is said.
     status.expect_on_screen("second_level_off");
     assert!(status.screen.contains("then restart"), "{}", status.screen);
+}
+
+/// Its lock is that of whoever could take it first; a second instance never writes beside it.
+#[test]
+fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
+    for earlier in [true, false] {
+        let morning = Morning::at("2026-11-20T11:00:00+05:30");
+        let room = Room::with_disk(&morning.state);
+        leave_an_account(&room, &morning);
+        if !earlier {
+            // As where the directory was made, and never written.
+            room.sh("rm \"$0/lock\"", &morning.state);
+        }
+        room.sh("mount -o remount,ro \"$0\"", &morning.state);
+        let program = start_in(&room, &morning);
+        let mut client = ready(&morning, &program);
+        told_beside(&morning, &program, "store_read_only");
+        assert_eq!(account(&mut client, "login", "first@example.com").status, 200);
+        room.sh("mount -o remount,rw \"$0\"", &morning.state);
+        let writes = |client: &mut Client| {
+            until_seen("writes again", || {
+                let answer = account(client, "register", &fresh_email());
+                if answer.status == 201 { Ok(()) } else { Err(answer.text().to_owned()) }
+            });
+        };
+        if !earlier {
+            writes(&mut client);
+        }
+        let mut second = room.command(env!("CARGO_BIN_EXE_bhav"));
+        second.args(morning.flags("127.0.0.1:0"));
+        let ran = run(&mut second);
+        assert_eq!(ran.code, Some(69), "{}", ran.err);
+        assert!(ran.err.contains("in use by another instance"), "{}", ran.err);
+        writes(&mut client);
+    }
 }
 
 #[test]

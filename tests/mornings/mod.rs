@@ -6,6 +6,7 @@ mod clock;
 mod disk;
 mod feeds;
 mod instance;
+mod key;
 mod log;
 mod morning;
 mod reconnect;

@@ -142,6 +142,11 @@ fn bodies_that_are_not_one_json_object_are_refused() {
         raw(headers, good).expect_problem(415, "unsupported_media_type");
     }
     let json = "Content-Type: Application/JSON; charset=\"UTF-8\"\r\n";
+    for coding in ["gzip", "br", "identity", "gzip, identity"] {
+        let answer = raw(&format!("{json}Content-Encoding: {coding}\r\n"), good);
+        answer.expect_problem(415, "unsupported_media_type");
+        assert_eq!(answer.header("accept-encoding"), Some("identity"));
+    }
     raw(json, good).expect_problem(401, "invalid_credentials");
     let bomb = format!(r#"{{"email":{}"#, "[".repeat(30_000));
     let deep = format!(r#"{{"x":{}{}}}"#, r#"{"a":"#.repeat(9_000), "}".repeat(9_000));

@@ -262,7 +262,7 @@ fn prices_come_late_and_who_left_gets_no_point() {
     health_when(&scene, &service, "stale");
     assert_eq!(store.close_run(friday()).unwrap(), CloseRun::NotBegun);
     store.delete_portfolio(users[0]).unwrap();
-    store.erase_user(users[1], i64::MAX).unwrap();
+    store.erase_user(users[1]).unwrap();
     scene.control("DELETE", "faults", "");
     await_finish(&scene, &service, 1_000);
     assert_eq!(close_point(&service, users[0]), None);

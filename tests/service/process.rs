@@ -365,6 +365,25 @@ fn two_instances_with_an_address_and_a_state_of_their_own_run_side_by_side() {
     }
 }
 
+/// Whichever thread or allocation would have come last; nothing is started.
+#[test]
+fn a_limit_on_address_space_that_is_too_low_is_told_as_that() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path().join("untouched");
+    for mib in [64, 128, 256, 640] {
+        let script = format!("ulimit -v {}; exec \"$0\" \"$@\"", mib * 1_024);
+        let mut command = Command::new("sh");
+        command.env_clear().args(["-c", &script, env!("CARGO_BIN_EXE_bhav"), "serve"]);
+        command.args(["--listen=127.0.0.1:0", &format!("--state-dir={}", state.display())]);
+        let ran = command.output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(64), "{mib} MiB: {said}");
+        let words = format!("the limit on address space (RLIMIT_AS; ulimit -v, LimitAS=) is {mib}");
+        assert!(said.contains(&words) && said.contains("raise or remove it"), "{said}");
+        assert!(!state.exists());
+    }
+}
+
 #[test]
 fn a_file_in_the_place_of_the_socket_is_left_alone() {
     let state = tempfile::tempdir().unwrap();

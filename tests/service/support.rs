@@ -123,8 +123,17 @@ impl Scene {
     }
 
     pub fn start_with(&self, config: &Config) -> Service {
+        Self::started(config, &self.clock)
+    }
+
+    /// On a machine whose clock is not the world's.
+    pub fn start_by(&self, machine: &Clock) -> Service {
+        Self::started(&self.config(), machine)
+    }
+
+    fn started(config: &Config, clock: &Clock) -> Service {
         // A program that another test starts just now holds this process's locks for a moment.
-        until("the state directory", || match App::start(config, &self.clock) {
+        until("the state directory", || match App::start(config, clock) {
             Err(StartError::StateInUse { .. }) => None,
             started => Some(Service(started.unwrap())),
         })

@@ -90,7 +90,7 @@ fn run(args: &Args) -> Result<(), SeedError> {
     let settings =
         StoreSettings { writes_per_commit_max: WRITES_PER_COMMIT_MAX, ..StoreSettings::default() };
     let clock = Clock::system();
-    let store = SqliteStore::open_with(&args.state.join(FILE_NAME), &settings, &clock)?;
+    let store = SqliteStore::open_with(&args.state.join(FILE_NAME), &settings, None, &clock)?;
     let registered = store.user_by_email(&args.registered)?;
     let hash = registered.ok_or_else(|| SeedError::Nobody(args.registered.clone()))?.password_hash;
     let next = AtomicUsize::new(1);

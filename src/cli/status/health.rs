@@ -11,6 +11,7 @@ pub struct Health {
     pub version: String,
     pub uptime_s: u64,
     pub database: String,
+    pub signing_key: String,
     pub store: Store,
     pub cache_l1: CacheL1,
     pub cache_answers: CacheAnswers,

@@ -41,6 +41,9 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
         !(clock_explains && silent.contains(&trouble.name))
     }));
     found.extend(cures::of_store(&health.database).map(|row| row.told(&health.database)));
+    if matches!(health.signing_key.as_str(), "missing" | "changed") {
+        found.push(cures::SIGNING_KEY_LOST.told(&health.signing_key));
+    }
     found.extend(logins(tokens, &found));
     if health.status == "down" && health.warmers.index == "starting" {
         found.push(cures::STARTING.told(""));

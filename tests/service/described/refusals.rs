@@ -67,6 +67,8 @@ fn bodies_that_are_none_are_refused_as_described() {
         tried += 1;
         let text = "Content-Type: text/plain\r\nContent-Length: 0\r\n";
         code(&walk.send(method, &target, text, ""), 415, "unsupported_media_type");
+        let coded = "Content-Encoding: gzip\r\n";
+        code(&walk.send(method, &target, coded, "{}"), 415, "unsupported_media_type");
         code(&walk.send(method, &target, "", "{"), 400, "malformed_json");
         let json = walk.send(method, &target, "", "{}").expect_problem(400, "validation_failed");
         assert!(json.to_string().contains("\"errors\":[{"), "{json}");

@@ -1,0 +1,1 @@
+UPDATE identity SET erasures = erasures + 1 WHERE id = 1

@@ -1,1 +1,0 @@
-SELECT id, forget_ms FROM erased_users WHERE forget_ms > ?1

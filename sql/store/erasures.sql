@@ -1,0 +1,1 @@
+SELECT erasures, erasures_cleaned FROM identity WHERE id = 1

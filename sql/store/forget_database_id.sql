@@ -1,0 +1,1 @@
+UPDATE identity SET database_id = NULL WHERE id = 1

@@ -1,1 +1,0 @@
-DELETE FROM erased_users WHERE forget_ms <= ?1

@@ -1,0 +1,1 @@
+SELECT database_id, starts FROM identity WHERE id = 1

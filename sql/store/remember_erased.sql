@@ -1,1 +1,0 @@
-INSERT INTO erased_users (id, forget_ms) VALUES (?1, ?2)
