@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0006_disabled_users.sql"),
     include_str!("../../sql/store/0007_provisional_signals.sql"),
     include_str!("../../sql/store/0008_journal_bytes.sql"),
+    include_str!("../../sql/store/0010_closing_prices.sql"),
 ];
 
 /// What they are called, for a person.
@@ -46,6 +47,7 @@ pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0006_disabled_users",
     "0007_provisional_signals",
     "0008_journal_bytes",
+    "0010_closing_prices",
 ];
 
 /// Why a file was not opened.
