@@ -1,7 +1,8 @@
 //! What holdings cost and what they are worth: per row, in total, and as the point of a day.
 //!
-//! Pure. Nothing is rounded here. Each total is the sum of the rows that have what it is made of: the
-//! value of a price, cost and profit of a price and a cost. The others are counted, never guessed.
+//! Pure. Nothing is rounded here. Each total is the sum of the rows that have what it is made of: a
+//! price for the value, a price and a cost for cost and profit. The others are counted, never
+//! guessed.
 
 use jiff::Timestamp;
 use jiff::civil::Date;

@@ -1,6 +1,6 @@
 //! The routes under `/sim/control/`: switch faults on and off, read the counters, log people in and
-//! out, give them shares, set prices, split and halt shares. Bodies are small JSON documents; anything that makes no sense is answered 400 with the
-//! reason.
+//! out, give them shares, set prices, split and halt shares. Bodies are small JSON documents;
+//! anything that makes no sense is answered 400 with the reason.
 
 use std::sync::atomic::Ordering;
 

@@ -180,9 +180,9 @@ impl Day {
             (tick.high, tick.low) = (tick.high.max(price), tick.low.min(price));
         }
         let before = self.sessions.before(tick.date);
-        if let Some(price) = trading.price_at(instant(before, end_s(instrument, before))) {
-            tick.previous_close = price;
-        }
+        let closed = trading.price_at(instant(before, end_s(instrument, before)));
+        let previous_close = trading.previous_close(tick.date).or(closed);
+        tick.previous_close = previous_close.unwrap_or(tick.previous_close);
         tick
     }
 

@@ -2,10 +2,12 @@
 //! a halt. Plain values.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 
 use super::noise::paise;
+use crate::base::ist;
 
 /// Prices set for one share: a year of dates, twice a date.
 const PRICES_MAX: usize = 500;
@@ -15,9 +17,18 @@ const PRICE_PAISE_MAX: i64 = 100_000_000;
 /// What was ordered for one share.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Trading {
-    /// From when on which price in paise stands, oldest first.
-    prices: Vec<(Timestamp, i64)>,
+    /// Oldest first.
+    prices: Vec<Price>,
     halted_at: Option<Timestamp>,
+}
+
+/// A price in paise that stands from an instant on.
+#[derive(Debug, Clone, Copy)]
+struct Price {
+    from: Timestamp,
+    paise: i64,
+    /// What the exchange states as that date's previous close.
+    previous_close: Option<i64>,
 }
 
 impl Trading {
@@ -28,8 +39,14 @@ impl Trading {
 
     /// The price set for `at`, in paise.
     pub(super) fn price_at(&self, at: Timestamp) -> Option<i64> {
-        let after = self.prices.partition_point(|(from, _)| *from <= at);
-        after.checked_sub(1).map(|index| self.prices[index].1)
+        let after = self.prices.partition_point(|price| price.from <= at);
+        after.checked_sub(1).map(|index| self.prices[index].paise)
+    }
+
+    /// The previous close ordered for a date, in paise.
+    pub(super) fn previous_close(&self, date: Date) -> Option<i64> {
+        let of_date = |price: &&Price| ist::zoned(price.from).date() == date;
+        self.prices.iter().filter(of_date).find_map(|price| price.previous_close)
     }
 
     /// Carries out an order given at `now`.
@@ -38,15 +55,18 @@ impl Trading {
     /// What is wrong, for the person who sent it.
     pub(super) fn order(&mut self, order: &TradingOrder, now: Timestamp) -> Result<(), String> {
         if let Some(price) = order.price {
-            let price = paise(price);
-            if !(1..=PRICE_PAISE_MAX).contains(&price) || self.prices.len() >= PRICES_MAX {
+            let previous_close = order.previous_close.map(paise);
+            let price = Price { from: now, paise: paise(price), previous_close };
+            let fits = |paise: i64| (1..=PRICE_PAISE_MAX).contains(&paise);
+            let all_fit = fits(price.paise) && price.previous_close.is_none_or(fits);
+            if !all_fit || self.prices.len() >= PRICES_MAX {
                 return Err(format!(
-                    "price: 0.01 to {} rupees, at most {PRICES_MAX} of one share",
+                    "prices: 0.01 to {} rupees, at most {PRICES_MAX} of one share",
                     PRICE_PAISE_MAX / 100
                 ));
             }
-            self.prices.retain(|(from, _)| *from < now);
-            self.prices.push((now, price));
+            self.prices.retain(|price| price.from < now);
+            self.prices.push(price);
         }
         match order.halted {
             Some(true) => self.halted_at = Some(now),
@@ -65,6 +85,9 @@ pub(super) struct TradingOrder {
     pub(super) symbol: String,
     /// From now on, in place of the simulated ones.
     price: Option<Decimal>,
+    /// With a price: the date's previous close, as an exchange adjusts it for a split. Else it is
+    /// what the share closed at.
+    previous_close: Option<Decimal>,
     /// Whether trading stands still: the last price stays, with its time.
     halted: Option<bool>,
 }

@@ -13,41 +13,30 @@ mod due;
 mod jobs;
 mod missing;
 mod prices;
+mod work;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use jiff::SignedDuration;
 use jiff::civil::Date;
 
 use super::feeds::FeedSlot;
 use super::{Event, JobReport, Parts};
-use crate::base::Symbol;
-use crate::store::{AccountId, PriceOfClose, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 pub use due::{Due, margin};
 pub use jobs::Done;
-use jobs::{Closes, Looked, PageOrder, Paged, Reach};
+use jobs::{Looked, PageOrder, Paged, Reach};
 use missing::Missing;
 use prices::Call;
+use work::{Step, Walk, Walked, Work};
 
 /// How long missing prices are asked for: an evening's outage passes, a symbol that no feed knows
 /// does not.
 const PATIENCE_MS: u64 = 3 * 3_600_000;
 
-/// Between two walks over the users that are not complete. Prices come by the batch, and each walk
-/// reads the portfolios of all who wait for one.
-const WALK_REST_MS: u64 = 60_000;
-
-/// Before prices may be the next session's, waiting ends: the pages need some minutes.
-const PAGES_NEED: SignedDuration = SignedDuration::from_mins(10);
-
 /// After a failure of the store or a feed.
 const RETRY_MS: u64 = 30_000;
-
-/// Prices that do not come for this long are worth telling.
-const UNHEARD_MS: u64 = 5 * 60_000;
 
 /// The store's methods end by deadlines of their own; a job has a bounded number of them.
 const STORE_DEADLINE_MS: u64 = 120_000;
@@ -87,46 +76,6 @@ pub struct Counts {
     pub points: u64,
     /// Holdings in them valued at an older price.
     pub carried: u64,
-}
-
-/// A run under way.
-struct Work {
-    due: Due,
-    began_mono_ms: u64,
-    heard_mono_ms: u64,
-    closes: Arc<Closes>,
-    missing: Missing,
-    /// Received and not stored yet; `keeping` is what the job under way stores.
-    unkept: Vec<PriceOfClose>,
-    keeping: Vec<PriceOfClose>,
-    step: Step,
-    /// The last walk that has ended.
-    walked: Option<Walked>,
-}
-
-enum Step {
-    Look,
-    /// Prices are asked for; beside it users are walked over.
-    Price(Option<Walk>),
-    /// No more prices are asked for.
-    Last(Walk),
-    Finish,
-}
-
-/// A walk over the users that are not complete.
-struct Walk {
-    reach: Reach,
-    /// The next page begins after this user.
-    after: AccountId,
-    awaited: Arc<HashSet<Symbol>>,
-    /// Closing prices that were kept when it began.
-    prices: usize,
-}
-
-struct Walked {
-    reach: Reach,
-    prices: usize,
-    at_mono_ms: u64,
 }
 
 impl CloseWarmer {
@@ -340,73 +289,6 @@ impl CloseWarmer {
                 _ => "ok",
             },
         }
-    }
-}
-
-impl Work {
-    fn of(due: Due, now_mono_ms: u64) -> Self {
-        Self {
-            due,
-            began_mono_ms: now_mono_ms,
-            heard_mono_ms: now_mono_ms,
-            closes: Arc::default(),
-            missing: Missing::default(),
-            unkept: Vec::new(),
-            keeping: Vec::new(),
-            step: Step::Look,
-            walked: None,
-        }
-    }
-
-    /// Whether prices are still asked for.
-    fn is_asking(&self) -> bool {
-        matches!(self.step, Step::Price(_))
-    }
-
-    fn is_unheard(&self, now_mono_ms: u64) -> bool {
-        now_mono_ms.saturating_sub(self.heard_mono_ms) > UNHEARD_MS
-    }
-
-    /// Begins the next walk, if there is to be one now. Prices that came are stored first.
-    fn step_on(&mut self, parts: &Parts, now_mono_ms: u64) {
-        if !matches!(self.step, Step::Price(None)) || !self.unkept.is_empty() {
-            return;
-        }
-        let late = self.due.until.duration_since(parts.clock.now()) <= PAGES_NEED;
-        let Some(reach) = self.next_reach(late, now_mono_ms) else { return };
-        let (date, missing, priced) = (self.due.date, self.missing.len(), self.closes.len());
-        tracing::info!(%date, ?reach, priced, missing, "valuing at the close");
-        let awaited = Arc::new(self.missing.awaited());
-        let walk = Walk { reach, after: AccountId(0), awaited, prices: self.closes.len() };
-        self.step = match reach {
-            Reach::Last => Step::Last(walk),
-            Reach::Complete | Reach::Everybody => Step::Price(Some(walk)),
-        };
-    }
-
-    /// Whom the next walk is to reach. Without any price of the date there is nothing to value at,
-    /// however long it takes, unless nothing is waited for.
-    fn next_reach(&self, late: bool, now_mono_ms: u64) -> Option<Reach> {
-        if self.missing.is_over() {
-            return Some(Reach::Last);
-        }
-        if self.closes.is_empty() {
-            return None;
-        }
-        let since = |mono_ms: u64| now_mono_ms.saturating_sub(mono_ms);
-        if late || since(self.began_mono_ms) >= PATIENCE_MS {
-            return Some(Reach::Last);
-        }
-        let answered = self.missing.all_answered();
-        let reach = if answered { Reach::Everybody } else { Reach::Complete };
-        let is_due = match &self.walked {
-            None => answered || since(self.began_mono_ms) >= WALK_REST_MS,
-            Some(last) => {
-                let has_news = self.closes.len() > last.prices;
-                reach > last.reach || (has_news && since(last.at_mono_ms) >= WALK_REST_MS)
-            }
-        };
-        is_due.then_some(reach)
     }
 }
 

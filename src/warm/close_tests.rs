@@ -6,13 +6,15 @@ use rust_decimal::Decimal;
 
 use super::jobs::{look, page};
 use super::prices::STARVED_MS;
+use super::work::{UNHEARD_MS, WALK_REST_MS};
 use super::*;
-use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Synced};
+use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
 use crate::brokers::{Batch, FeedError};
 use crate::cache::{Answers, View};
 use crate::market::MarketCalendar;
 use crate::store::{
-    Counts as Rows, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced, SqliteStore,
+    AccountId, Counts as Rows, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced,
+    SqliteStore,
 };
 use crate::warm::Round;
 

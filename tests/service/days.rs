@@ -50,8 +50,12 @@ impl Days {
         self.order("trading", &format!(r#"{{"symbol":"{symbol}","price":"{price}"}}"#));
     }
 
-    pub fn halt(&self, symbol: &str, halted: bool) {
-        self.order("trading", &format!(r#"{{"symbol":"{symbol}","halted":{halted}}}"#));
+    /// The same, and the exchange states its previous close as this: at first, and on an ex-date.
+    pub fn price_anew(&self, symbol: &str, price: &str) {
+        self.order(
+            "trading",
+            &format!(r#"{{"symbol":"{symbol}","price":"{price}","previous_close":"{price}"}}"#),
+        );
     }
 
     /// `rows` as the simulator takes them, without the brackets.
