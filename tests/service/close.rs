@@ -221,7 +221,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
 
 #[test]
 fn a_run_that_was_cut_off_goes_on_where_it_was() {
-    const USERS: usize = 500;
+    const USERS: usize = 300;
     let scene = Scene::at(EVENING);
     let users = seed(&scene, vec![infy("10"); USERS]);
     let mut config = scene.config();

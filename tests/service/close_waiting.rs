@@ -1,4 +1,4 @@
-//! The evening's revaluation while some prices do not come: who is valued when, and what is carried.
+//! The evening's revaluation while some prices do not come: who is valued when, what is carried.
 
 use bhav::store::{AccountId, DayPoint};
 use sonic_rs::JsonValueTrait;
