@@ -91,3 +91,7 @@ pub(super) struct TradingOrder {
     /// Whether trading stands still: the last price stays, with its time.
     halted: Option<bool>,
 }
+
+#[cfg(test)]
+#[path = "trading_tests.rs"]
+mod tests;
