@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::value::price_date;
-use crate::base::{ActionSign, ClosingPrice, Holding, Mark, Symbol};
+use crate::base::{ActionSign, ClosingPrice, Holding, Mark, Symbol, ist};
 
 /// A price at or below this part of the last known one, or at or above its inverse, looks like a
 /// split, a bonus or a consolidation: the common ones at least halve or double the price. A 1:2
@@ -40,10 +40,13 @@ pub fn reprice(
 }
 
 /// Says of prices that a broker named while the market rests that they are of the last close: none
-/// can be newer, whenever it was asked.
-pub fn cap_times(holdings: &mut [Holding], last_close: Timestamp) {
+/// can be newer, whenever it was asked. On the morning of the next `session` a broker's previous
+/// close may be that last close already, so the close before it is then not known.
+pub fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date) {
+    let is_next_morning = ist::zoned(last_close).date() < session;
     for row in holdings {
         row.as_of_ms = row.as_of_ms.min(last_close.as_millisecond());
+        row.close_price = row.close_price.filter(|_| !is_next_morning);
     }
 }
 

@@ -89,8 +89,12 @@ fn a_broker_s_price_after_the_close_is_of_the_close() {
     let at = close().as_millisecond();
     let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1)];
     (rows[0].as_of_ms, rows[1].as_of_ms) = (at + DAY_MS, at - 1);
-    cap_times(&mut rows, close());
+    date_back(&mut rows, close(), date());
     assert_eq!((rows[0].as_of_ms, rows[1].as_of_ms), (at, at - 1));
+    assert!(rows.iter().all(|row| row.close_price.is_some()));
+    // On Monday before the open the broker's previous close may be Friday's.
+    date_back(&mut rows, close(), "2026-11-23".parse().unwrap());
+    assert!(rows.iter().all(|row| row.close_price.is_none()));
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod testing;
 mod value;
 
 pub use actions::{Suspicion, Why, mark, suspicions};
-pub use close::{cap_times, reprice};
+pub use close::{date_back, reprice};
 pub use diff::{Change, Diff, diff};
 pub use merge::{Merged, merged};
 pub use resolve::{Listed, Securities};

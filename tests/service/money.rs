@@ -117,8 +117,20 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
         (&"2026-11-17".into(), Some(0))
     );
     assert_eq!(written(&summary["day_pnl"]), "0", "computed to be 0: the price stood");
-    days.go_to("2026-11-18T09:00:00+05:30");
-    assert_eq!(days.summary()["day"], "2026-11-17", "the date has not begun");
+    days.go_to("2026-11-18T08:30:00+05:30");
+    days.holds_at_a(
+        r#"{"symbol":"NSE:INFY","quantity":100,"average_paise":70000},
+           {"symbol":"NSE:ITC","quantity":1,"average_paise":30000}"#,
+    );
+    days.sync("a");
+    let summary = days.summary();
+    assert_eq!(summary["day"], "2026-11-17", "the date has not begun");
+    assert_eq!(summary["priced_to"], "2026-11-17T15:35:00+05:30", "nor its prices");
+    // Of the share that is new the broker names Tuesday's close as the previous one, or Monday's.
+    assert_eq!(summary["without_close"].as_u64(), Some(1));
+    assert_eq!(days.point("2026-11-18")["carried"].as_u64(), Some(3), "the date's own are to come");
+    days.holds_at_a(r#"{"symbol":"NSE:INFY","quantity":100,"average_paise":70000}"#);
+    days.sync("a");
     days.go_to("2026-11-18T09:20:00+05:30");
     let summary = days.summary();
     assert_eq!(summary["day"], "2026-11-18");

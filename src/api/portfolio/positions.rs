@@ -42,10 +42,10 @@ fn written(portfolio: &Portfolio, kind: Option<PositionKind>, closed: bool) -> V
 
 fn totals<'a>(object: &mut Object<'_>, rows: impl Iterator<Item = &'a Position> + Clone) {
     let count = rows.clone().count();
-    let known = rows.filter_map(|row| row.pnl);
+    let mut known = rows.filter_map(|row| row.pnl);
     let without_pnl = count - known.clone().count();
     // A sum that does not fit is not known either; nor is one of which every part is unknown.
-    let pnl = known.into_iter().try_fold(Decimal::ZERO, |sum, pnl| sum.checked_add(pnl));
+    let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
     let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
     object.count("count", count).money("pnl", pnl).count("without_pnl", without_pnl);
 }

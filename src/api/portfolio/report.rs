@@ -26,7 +26,7 @@ pub fn derive(broker: Broker, day: &MarketDay, before: &Before, synced: &mut Syn
     let close_of = |symbol: &Symbol| closes.get(symbol).copied();
     if let Some(close) = day.last_close {
         let date = ist::zoned(close).date();
-        portfolio::cap_times(&mut synced.holdings, close);
+        portfolio::date_back(&mut synced.holdings, close, day.session);
         portfolio::reprice(&mut synced.holdings, date, close_of);
         repriced.changed = portfolio::reprice(&mut repriced.holdings, date, close_of);
     }
