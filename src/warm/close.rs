@@ -268,8 +268,8 @@ impl CloseWarmer {
         self.gave_up = false;
     }
 
-    /// Whether there are prices of which no feed has said anything: other work of the evening leaves
-    /// the feeds to it. What they had no price of is asked for again in passing.
+    /// Whether there are symbols about which no feed has answered: other work of the evening leaves
+    /// the feeds to them. What the feeds had no price of is asked for again in passing.
     pub fn is_pricing(&self) -> bool {
         let asks = |work: &Work| work.is_asking() && !work.missing.all_answered();
         self.work.as_ref().is_some_and(asks)
