@@ -1,1 +1,1 @@
-SELECT done_to, finished_ms FROM close_runs WHERE date = ?1
+SELECT 1 FROM close_runs WHERE date = ?1

@@ -26,14 +26,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use jiff::Timestamp;
 
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{Auth, Caller, Unidentified};
-use crate::base::Clock;
+use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses, Probes};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
-use crate::market::{InstrumentList, PublishedJson};
+use crate::market::{InstrumentList, MarketCalendar, PublishedJson};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
@@ -51,6 +52,7 @@ const LOGGED_PATH_BYTES_MAX: usize = 160;
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {
     pub clock: Clock,
+    pub calendar: ArcSwap<MarketCalendar>,
     pub auth: Arc<Auth>,
     pub store: Arc<dyn Store>,
     pub snapshot: Arc<PublishedJson>,
@@ -91,6 +93,12 @@ pub struct State {
 }
 
 impl State {
+    /// Where prices stand at `now`.
+    #[inline(never)]
+    fn market_day(&self, now: Timestamp) -> MarketDay {
+        self.calendar.load().market_day(now)
+    }
+
     /// The allowed origins of this moment.
     #[inline(never)]
     fn cors(&self) -> Arc<Cors> {

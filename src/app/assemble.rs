@@ -175,6 +175,7 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
     let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &parts.clock)?;
     Ok(State {
         clock: parts.clock.clone(),
+        calendar: ArcSwap::new(Arc::clone(&parts.calendar)),
         auth,
         store: Arc::clone(&parts.store),
         snapshot: Arc::clone(&parts.snapshot),

@@ -130,7 +130,9 @@ impl<'a> Reloader<'a> {
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
         let provisional_signals = new.market.signals_provisional;
-        let files = MarketFiles { calendar: Arc::new(calendar), universe, provisional_signals };
+        let calendar = Arc::new(calendar);
+        state.calendar.store(Arc::clone(&calendar));
+        let files = MarketFiles { calendar, universe, provisional_signals };
         self.app.warmers().take_files(files);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {
             tracing::warn!("the log's filter cannot be changed");

@@ -5,6 +5,7 @@
 pub mod broker;
 pub mod candle;
 pub mod clock;
+pub mod closing;
 pub mod decimal;
 pub mod holding;
 pub mod ist;
@@ -19,7 +20,8 @@ pub mod symbol;
 pub use broker::Broker;
 pub use candle::Candle;
 pub use clock::Clock;
-pub use holding::{Holding, Position, PositionKind, Synced};
+pub use closing::{ClosingPrice, MarketDay};
+pub use holding::{ActionSign, Cost, Holding, Mark, Position, PositionKind, Synced};
 pub use quote::{Quote, Source};
 pub use security::MasterRow;
 pub use symbol::{Exchange, Symbol};

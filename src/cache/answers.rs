@@ -39,12 +39,12 @@ const MANNER: Manner = Manner {
 /// Which of a user's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum View {
-    /// Of one broker or of both.
-    Holdings { broker: Option<Broker> },
+    /// Of one broker or of both, with the move of a trading date.
+    Holdings { broker: Option<Broker>, day: Option<Date> },
     /// Of one list or of both.
     Positions { kind: Option<PositionKind>, closed: bool },
-    /// The days up to a date.
-    Pnl { days: u16, today: Date },
+    /// The days up to a date, with the move of a trading date.
+    Pnl { days: u16, today: Date, day: Option<Date> },
 }
 
 /// The right to keep answers for a user, until the next invalidation.

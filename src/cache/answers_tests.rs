@@ -8,14 +8,14 @@ use super::*;
 use crate::http::Preconditions;
 use crate::rt::threads::spawn;
 
-const ALL: View = View::Holdings { broker: None };
+const ALL: View = View::Holdings { broker: None, day: None };
 
 fn answer(bytes: usize) -> Arc<Variants> {
     Answers::make(&b"1".repeat(bytes))
 }
 
 fn days(days: u16) -> View {
-    View::Pnl { days, today: "2026-11-20".parse().unwrap() }
+    View::Pnl { days, today: "2026-11-20".parse().unwrap(), day: None }
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn an_answer_is_found_by_its_user_and_view_only() {
     assert!(answers.keep(&answers.place(1), ALL, &kept, 0));
     assert!(Arc::ptr_eq(&answers.find(1, ALL, 0).unwrap(), &kept));
     assert!(answers.find(2, ALL, 0).is_none());
-    assert!(answers.find(1, View::Holdings { broker: Some(Broker::A) }, 0).is_none());
+    assert!(answers.find(1, View::Holdings { broker: Some(Broker::A), day: None }, 0).is_none());
     let stats = answers.stats();
     assert_eq!((stats.users, stats.hits, stats.misses), (1, 1, 3));
 }

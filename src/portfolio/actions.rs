@@ -4,9 +4,9 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use super::close::is_leap;
 use super::pairs::paired;
-use super::value::is_of;
-use crate::base::Holding;
+use crate::base::{ActionSign, Holding, Mark};
 
 /// Least move of the quantity that can be one: a bonus of one share for twenty.
 const RATIO_MIN: Decimal = millionths(1_050_000);
@@ -52,11 +52,14 @@ const fn millionths(count: u32) -> Decimal {
     Decimal::from_parts(count, 0, 0, false, 6)
 }
 
+/// Brokers credit the shares of a split or a bonus within days. A quantity that has not followed
+/// the price by then belongs to a real move.
+const FOLLOWS_WITHIN_DAYS: i32 = 7;
+
 /// What speaks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Quantity and price, or quantity and average cost, moved by inverse ratios.
-    InverseRatios,
+    Sign(ActionSign),
     /// The broker says that its own average is unreliable.
     BrokerDiscrepancy,
 }
@@ -65,7 +68,7 @@ impl Why {
     /// The word that clients see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::InverseRatios => "inverse_ratios",
+            Self::Sign(sign) => sign.as_str(),
             Self::BrokerDiscrepancy => "broker_discrepancy",
         }
     }
@@ -79,53 +82,76 @@ pub struct Suspicion<'a> {
 }
 
 /// Marks the rows of one broker's new holdings that look split since `before`. A mark made earlier
-/// on the same date stays: the day's point is written anew by each sync.
+/// on the same date stays, because the day's point is written anew by each sync; a leap of the
+/// price stays marked until the quantity has followed.
 pub fn mark(before: &[&Holding], after: &mut [Holding], today: Date) {
     let pairs = paired(before, after);
     for (row, pair) in after.iter_mut().zip(pairs) {
         let Some(before) = pair.map(|at| before[at]) else { continue };
-        let marked_today = before.corporate_action && is_of(before, today);
-        row.corporate_action = marked_today || is_suspected(before, row);
+        // An amount that does not fit says nothing.
+        row.mark = match judged(before, row).flatten() {
+            Some(sign) => Some(Mark { on: today, sign }),
+            None => before.mark.filter(|mark| stays(*mark, today)),
+        };
+    }
+}
+
+fn stays(mark: Mark, today: Date) -> bool {
+    let days = today.since(mark.on).map_or(i32::MAX, |span| span.get_days());
+    match mark.sign {
+        ActionSign::PriceLeap => days < FOLLOWS_WITHIN_DAYS,
+        ActionSign::InverseRatios | ActionSign::SharesArrived => days == 0,
     }
 }
 
 /// The marked rows and those that the broker itself calls unreliable.
 pub fn suspicions(holdings: &[Holding]) -> Vec<Suspicion<'_>> {
-    let why = |row: &Holding| match (row.corporate_action, row.discrepancy) {
-        (true, _) => Some(Why::InverseRatios),
-        (false, true) => Some(Why::BrokerDiscrepancy),
-        (false, false) => None,
+    let why = |row: &Holding| match (row.mark, row.discrepancy) {
+        (Some(mark), _) => Some(Why::Sign(mark.sign)),
+        (None, true) => Some(Why::BrokerDiscrepancy),
+        (None, false) => None,
     };
     holdings.iter().filter_map(|row| Some(Suspicion { holding: row, why: why(row)? })).collect()
 }
 
-fn is_suspected(before: &Holding, after: &Holding) -> bool {
-    // An amount that does not fit says nothing.
-    judged(before, after).unwrap_or(false)
-}
-
-fn judged(before: &Holding, after: &Holding) -> Option<bool> {
+/// What the step from one row to the other looks like; the outer `None` where an amount does not
+/// fit.
+fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
+    let leapt = leapt(before, after).then_some(ActionSign::PriceLeap);
     let (owned, owns) = (before.quantity(), after.quantity());
     if owned <= Decimal::ZERO || owns <= Decimal::ZERO {
-        return Some(false);
+        return Some(None);
     }
     let ratio = owns.checked_div(owned)?;
     let size = if ratio >= Decimal::ONE { ratio } else { owned.checked_div(owns)? };
     if size < RATIO_MIN {
-        return Some(false);
+        return Some(leapt);
     }
     let price_moved = price_inverse(before, after, ratio, size);
-    match (positive(before.average_price), positive(after.average_price)) {
-        (Some(was), Some(is)) => {
-            let cost_stayed = cost_stayed(before, after, ratio, (was, is))?;
-            // A sale may leave the cost alone by accident, so fewer shares need the price as well.
-            let given = cost_stayed && (ratio > Decimal::ONE || price_moved);
-            // Brokers correct the average days after the quantity. A sale leaves it by design.
-            let uncorrected = ratio > Decimal::ONE && was == is && price_moved && is_usual(size);
-            Some(given || uncorrected)
-        }
-        _ => Some(price_moved && is_usual(size)),
-    }
+    // The price has leapt already, and now the quantity follows.
+    let awaited = before.mark.is_some_and(|mark| mark.sign == ActionSign::PriceLeap);
+    let (given, uncorrected) =
+        match (positive(before.average_price()), positive(after.average_price())) {
+            (Some(was), Some(is)) => {
+                let cost_stayed = cost_stayed(before, after, ratio, (was, is))?;
+                // A sale may leave the cost alone by accident, so fewer shares need more than that.
+                let given = cost_stayed && (ratio > Decimal::ONE || price_moved || awaited);
+                // Brokers correct the average days after the quantity. A sale leaves it by design.
+                let kept = ratio > Decimal::ONE && was == is && is_usual(size);
+                (given, kept && (price_moved || awaited))
+            }
+            _ => ((price_moved || awaited) && is_usual(size), false),
+        };
+    Some(match () {
+        () if uncorrected || (given && price_moved) => Some(ActionSign::InverseRatios),
+        () if given => Some(ActionSign::SharesArrived),
+        () => leapt,
+    })
+}
+
+fn leapt(before: &Holding, after: &Holding) -> bool {
+    let prices = positive(before.last_price).zip(positive(after.last_price));
+    prices.is_some_and(|(was, is)| is_leap(was, is))
 }
 
 /// Whether the whole cost what it did before, and the difference in shares cost next to nothing.

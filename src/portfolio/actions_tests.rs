@@ -3,54 +3,94 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::Cost;
 use crate::portfolio::testing::{holding, price};
 
 fn today() -> Date {
     "2026-11-20".parse().unwrap()
 }
 
-/// `quantity`, average and last price, before and after.
-fn suspected(was: (i64, &str, &str), is: (i64, &str, &str)) -> bool {
+/// What is seen in the step from `quantity`, average and last price to others.
+fn seen(was: (i64, &str, &str), is: (i64, &str, &str)) -> Option<ActionSign> {
+    seen_after(None, was, is)
+}
+
+fn seen_after(
+    mark_before: Option<Mark>,
+    was: (i64, &str, &str),
+    is: (i64, &str, &str),
+) -> Option<ActionSign> {
     let row = |(quantity, average, last): (i64, &str, &str)| {
         let mut row = holding("KOTAKBANK", quantity, 1);
-        row.average_price = average.parse().ok();
+        row.cost = average.parse().ok().map(Cost::PerShare);
         row.last_price = last.parse().ok();
         row
     };
+    let mut before = row(was);
+    before.mark = mark_before;
     let mut after = [row(is)];
-    mark(&[&row(was)], &mut after, today());
-    after[0].corporate_action
+    mark(&[&before], &mut after, today());
+    after[0].mark.map(|mark| mark.sign)
 }
 
 #[test]
 fn splits_bonuses_and_consolidations_are_seen() {
+    let inverse = Some(ActionSign::InverseRatios);
     // Split 1:5, all adjusted; the market moved by two percent.
-    assert!(suspected((100, "1500", "2000"), (500, "300", "408")));
+    assert_eq!(seen((100, "1500", "2000"), (500, "300", "408")), inverse);
     // Bonus 1:2: two thirds of the price.
-    assert!(suspected((100, "900", "1200"), (150, "600", "795")));
-    // The shares came days after the price fell.
-    assert!(suspected((100, "1500", "400"), (500, "300", "410")));
+    assert_eq!(seen((100, "900", "1200"), (150, "600", "795")), inverse);
     // Quantity and price moved, the average waits.
-    assert!(suspected((100, "1500", "2000"), (200, "1500", "1010")));
+    assert_eq!(seen((100, "1500", "2000"), (200, "1500", "1010")), inverse);
     // The cost was never known.
-    assert!(suspected((100, "", "2000"), (200, "", "1010")));
+    assert_eq!(seen((100, "", "2000"), (200, "", "1010")), inverse);
     // Ten old shares for a new one.
-    assert!(suspected((1000, "12", "10"), (100, "120", "98")));
-    // A bonus of 1:10 on 15 shares; the half share is paid out.
-    assert!(suspected((15, "110", "220"), (16, "103.13", "200")));
+    assert_eq!(seen((1000, "12", "10"), (100, "120", "98")), inverse);
+    let arrived = Some(ActionSign::SharesArrived);
+    // The shares came days after the price fell.
+    assert_eq!(seen((100, "1500", "400"), (500, "300", "410")), arrived);
+    // A bonus of 1:10 on 15 shares; the half share is paid out, and the market hides the price.
+    assert_eq!(seen((15, "110", "220"), (16, "103.13", "200")), arrived);
+}
+
+#[test]
+fn a_price_that_leaps_is_seen_whatever_the_quantity_does() {
+    let leap = Some(ActionSign::PriceLeap);
+    assert_eq!(seen((10, "1000", "1400"), (10, "1000", "280")), leap, "the quantity waits");
+    assert_eq!(seen((10, "1000", "1400"), (12, "900", "280")), leap, "bought on the same day");
+    assert_eq!(seen((10, "1000", "1400"), (5, "1000", "280")), leap, "sold");
+    assert_eq!(seen((100, "10", "10"), (100, "10", "100")), leap, "a consolidation");
+    assert_eq!(seen((100, "1500", "2000"), (100, "1500", "1200")), leap, "of two fifths");
 }
 
 #[test]
 fn trades_and_moves_of_the_market_are_not() {
-    assert!(!suspected((100, "1500", "2000"), (100, "1500", "1000")), "a crash");
-    assert!(!suspected((100, "1500", "2000"), (200, "1750", "2000")), "bought as many again");
-    assert!(!suspected((100, "1500", "2000"), (200, "1250", "1000")), "bought after a crash");
-    assert!(!suspected((100, "1000", "50"), (105, "954.76", "50")), "averaging down a ruin");
-    assert!(!suspected((100, "1500", "2000"), (50, "1500", "2000")), "sold half");
-    assert!(!suspected((100, "1500", "1000"), (50, "1500", "2000")), "sold half, doubled in price");
-    assert!(!suspected((100, "", "2000"), (137, "", "1460")), "no usual ratio");
-    assert!(!suspected((0, "", "2000"), (10, "2000", "2000")), "a first purchase");
-    assert!(!suspected((10, "2000", "2000"), (0, "2000", "2000")), "all sold");
+    let nothing = None;
+    assert_eq!(seen((100, "1500", "2000"), (100, "1500", "1201")), nothing, "a terrible month");
+    assert_eq!(seen((100, "1500", "2000"), (200, "1750", "2000")), nothing, "bought as many again");
+    assert_eq!(seen((100, "1500", "2000"), (200, "1450", "1400")), nothing, "bought after a fall");
+    assert_eq!(seen((100, "1000", "50"), (105, "954.76", "50")), nothing, "averaging down a ruin");
+    assert_eq!(seen((100, "1500", "2000"), (50, "1500", "2000")), nothing, "sold half");
+    assert_eq!(seen((100, "", "2000"), (137, "", "1460")), nothing, "no usual ratio");
+    assert_eq!(seen((0, "", "2000"), (10, "2000", "2000")), nothing, "a first purchase");
+    assert_eq!(seen((10, "2000", "2000"), (0, "2000", "2000")), nothing, "all sold");
+}
+
+/// Split 1:5, the price first.
+#[test]
+fn what_follows_a_leap_is_told_from_a_new_one() {
+    let leapt = Some(Mark { on: today().yesterday().unwrap(), sign: ActionSign::PriceLeap });
+    let after = |is| seen_after(leapt, (10, "1000", "280"), is);
+    let (leap, arrived) = (Some(ActionSign::PriceLeap), Some(ActionSign::SharesArrived));
+    assert_eq!(after((10, "1000", "285")), leap, "the quantity still waits");
+    assert_eq!(after((13, "830", "285")), leap, "more were bought meanwhile");
+    assert_eq!(after((50, "200", "285")), arrived);
+    assert_eq!(after((50, "1000", "285")), Some(ActionSign::InverseRatios), "the average waits");
+    let unknown = seen_after(leapt, (10, "", "280"), (50, "", "285"));
+    assert_eq!(unknown, arrived, "no cost, and a usual ratio");
+    assert_eq!(seen_after(leapt, (10, "", "280"), (23, "", "285")), leap, "no usual one");
+    let consolidated = seen_after(leapt, (1000, "12", "100"), (100, "120", "98"));
+    assert_eq!(consolidated, arrived);
 }
 
 #[test]
@@ -60,28 +100,31 @@ fn a_new_isin_under_the_same_ticker_counts() {
     let mut after = [holding("KOTAKBANK", 50, 400)];
     after[0].isin = Some("INE237A01036".into());
     mark(&[&before], &mut after, today());
-    assert!(after[0].corporate_action);
+    assert!(after[0].mark.is_some());
 }
 
 #[test]
-fn a_mark_lasts_for_its_date() {
-    let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
+fn a_mark_lasts_for_its_date_and_a_leap_for_a_week() {
     let mut before = holding("INFY", 10, 100);
-    before.corporate_action = true;
-    for (as_of, expected) in
-        [("2026-11-20T09:30:00+05:30", true), ("2026-11-19T15:00:00+05:30", false)]
-    {
-        before.as_of_ms = at(as_of);
+    for (sign, on, stays) in [
+        (ActionSign::InverseRatios, "2026-11-20", true),
+        (ActionSign::InverseRatios, "2026-11-19", false),
+        (ActionSign::SharesArrived, "2026-11-20", true),
+        (ActionSign::SharesArrived, "2026-11-19", false),
+        (ActionSign::PriceLeap, "2026-11-14", true),
+        (ActionSign::PriceLeap, "2026-11-13", false),
+    ] {
+        before.mark = Some(Mark { on: on.parse().unwrap(), sign });
         let mut after = [holding("INFY", 10, 100)];
         mark(&[&before], &mut after, today());
-        assert_eq!(after[0].corporate_action, expected, "{as_of}");
+        assert_eq!(after[0].mark, before.mark.filter(|_| stays), "{sign:?} {on}");
     }
 }
 
 #[test]
 fn the_brokers_own_word_is_told_too() {
     let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1), holding("SBIN", 1, 1)];
-    rows[0].corporate_action = true;
+    rows[0].mark = Some(Mark { on: today(), sign: ActionSign::InverseRatios });
     rows[2].discrepancy = true;
     let told: Vec<_> = suspicions(&rows).iter().map(|s| s.why.as_str()).collect();
     assert_eq!(told, ["inverse_ratios", "broker_discrepancy"]);
@@ -100,15 +143,16 @@ proptest! {
     ) {
         let now = last * Decimal::new(100 + moved_pct, 2);
         let mut before = holding("INFY", owned, 1);
-        (before.average_price, before.last_price) = (known.then_some(average), Some(last));
+        before.cost = known.then_some(Cost::PerShare(average));
+        before.last_price = Some(last);
         let mut after = before.clone();
         after.settled_quantity = (owned + bought).into();
         let cost = average * Decimal::from(owned) + now * Decimal::from(bought);
-        after.average_price = known.then_some(cost / Decimal::from(owned + bought));
+        after.cost = known.then_some(Cost::Total(cost));
         after.last_price = Some(now);
         let mut rows = [after];
         mark(&[&before], &mut rows, today());
-        prop_assert!(!rows[0].corporate_action);
+        prop_assert_eq!(rows[0].mark, None);
     }
 
     /// A sale leaves the average; the price goes where it likes, within a day's circuit.
@@ -121,13 +165,13 @@ proptest! {
         moved_pct in -4_i64..=4,
     ) {
         let mut before = holding("INFY", owned, 1);
-        (before.average_price, before.last_price) = (Some(average), Some(last));
+        (before.cost, before.last_price) = (Some(Cost::PerShare(average)), Some(last));
         let mut after = before.clone();
         after.settled_quantity = (owned * part / 1_000).into();
         after.last_price = Some(last * Decimal::new(100 + moved_pct, 2));
         let mut rows = [after];
         mark(&[&before], &mut rows, today());
-        prop_assert!(!rows[0].corporate_action);
+        prop_assert_eq!(rows[0].mark, None);
     }
 
     /// A usual ratio, everything adjusted, a market within two percent.
@@ -141,14 +185,14 @@ proptest! {
     ) {
         let ratio = USUAL_RATIOS[usual];
         let mut before = holding("INFY", owned, 1);
-        (before.average_price, before.last_price) = (Some(average), Some(last));
+        (before.cost, before.last_price) = (Some(Cost::PerShare(average)), Some(last));
         let mut after = before.clone();
         after.settled_quantity = (Decimal::from(owned) * ratio).floor();
-        after.average_price = Some(average * Decimal::from(owned) / after.settled_quantity);
+        after.cost = Some(Cost::Total(average * Decimal::from(owned)));
         after.last_price = Some(last * Decimal::new(100 + moved_pct, 2) / ratio);
         let mut rows = [after];
         mark(&[&before], &mut rows, today());
-        prop_assert!(rows[0].corporate_action);
+        prop_assert!(rows[0].mark.is_some());
     }
 
     #[test]
@@ -157,7 +201,7 @@ proptest! {
         places in 0_u32..28,
     ) {
         let mut before = holding("INFY", owned, was);
-        before.average_price = Some(Decimal::new(was, places));
+        before.cost = Some(Cost::PerShare(Decimal::new(was, places)));
         let mut after = [holding("INFY", owns, is)];
         after[0].last_price = Some(Decimal::MAX);
         mark(&[&before], &mut after, today());

@@ -1,56 +1,59 @@
-//! A portfolio at the closing prices of a trading date. Pure.
+//! Closing prices put into the rows of a portfolio. Pure.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::value::is_of;
-use super::{Overflow, Point, point};
-use crate::base::{Holding, Symbol, ist};
+use super::value::price_date;
+use crate::base::{ActionSign, ClosingPrice, Holding, Mark, Symbol, ist};
 
-/// A close at or below this part of the last known price, or at or above its inverse, looks like a
+/// A price at or below this part of the last known one, or at or above its inverse, looks like a
 /// split, a bonus or a consolidation: the common ones at least halve or double the price. A 1:2
 /// bonus, which takes a third, is not told from a terrible month.
 const DROP_SUSPECT: Decimal = Decimal::from_parts(60, 0, 0, false, 2);
 const RISE_SUSPECT: Decimal = Decimal::from_parts(167, 0, 0, false, 2);
 
-/// The point of the date whose official close stood at `close`: `holdings` at what `close_of`
-/// gives. Where it gives nothing, at the last price that the broker named: that is carried, unless
-/// it was true at the close or later.
-///
-/// # Errors
-/// [`Overflow`].
-pub fn point_at_close(
-    mut holdings: Vec<Holding>,
-    close: Timestamp,
-    close_of: impl Fn(&Symbol) -> Option<Decimal>,
-) -> Result<Point, Overflow> {
-    let date = ist::zoned(close).date();
-    let close_ms = close.as_millisecond();
-    let mut is_suspect = false;
-    let mut carried = 0;
-    for holding in &mut holdings {
-        // A mark belongs to the point of the date on which it was made.
-        holding.corporate_action &= is_of(holding, date);
-        match holding.symbol().and_then(|symbol| close_of(&symbol)) {
-            Some(price) => {
-                is_suspect |= holding.last_price.is_some_and(|last| is_leap(last, price));
-                holding.last_price = Some(price);
-            }
-            None => {
-                let counts = holding.last_price.is_some() && holding.average_price.is_some();
-                carried += u32::from(counts && holding.as_of_ms < close_ms);
-            }
+/// Puts the closing prices of `date` into the rows, in place of whatever stands there; marks rows
+/// whose price leaps by it. Which rows are no longer what they were, by their index.
+pub fn reprice(
+    holdings: &mut [Holding],
+    date: Date,
+    close_of: impl Fn(&Symbol) -> Option<ClosingPrice>,
+) -> Vec<usize> {
+    let mut changed = Vec::new();
+    for (index, row) in holdings.iter_mut().enumerate() {
+        let Some(close) = row.symbol().and_then(|symbol| close_of(&symbol)) else { continue };
+        let before = (row.last_price, row.close_price, row.as_of_ms, row.mark);
+        if row.last_price.is_some_and(|last| is_leap(last, close.price)) {
+            row.mark = Some(Mark { on: date, sign: ActionSign::PriceLeap });
+        }
+        // The broker's own previous close is one of this date only beside a price of this date.
+        let of_date = row.close_price.filter(|_| price_date(row) == Some(date));
+        row.close_price = close.previous_close.or(of_date);
+        row.last_price = Some(close.price);
+        row.as_of_ms = close.as_of_ms;
+        if before != (row.last_price, row.close_price, row.as_of_ms, row.mark) {
+            changed.push(index);
         }
     }
-    // `corporate_action` is judged by the row's own time, which still is that of its sync.
-    let point = point(date, &holdings)?;
-    Ok(Point { carried, suspect: point.suspect || is_suspect, ..point })
+    changed
+}
+
+/// Says of prices that a broker named while the market rests that they are of the last close: none
+/// can be newer, whenever it was asked. On the morning of the next `session` a broker's previous
+/// close may be that last close already, so the close before it is then not known.
+pub fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date) {
+    let is_next_morning = ist::zoned(last_close).date() < session;
+    for row in holdings {
+        row.as_of_ms = row.as_of_ms.min(last_close.as_millisecond());
+        row.close_price = row.close_price.filter(|_| !is_next_morning);
+    }
 }
 
 /// Whether a price moved as far as only corporate actions move it.
-fn is_leap(last: Decimal, close: Decimal) -> bool {
+pub(super) fn is_leap(last: Decimal, now: Decimal) -> bool {
     last > Decimal::ZERO
-        && close.checked_div(last).is_none_or(|part| part <= DROP_SUSPECT || part >= RISE_SUSPECT)
+        && now.checked_div(last).is_none_or(|part| part <= DROP_SUSPECT || part >= RISE_SUSPECT)
 }
 
 #[cfg(test)]

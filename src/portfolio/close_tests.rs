@@ -1,15 +1,21 @@
-//! The point of a close: sums, what is carried, what is suspect.
+//! Closing prices in rows: what is written, what is left, what leaps, and the point that they make.
 
-use proptest::prelude::{prop, prop_assert_eq, proptest};
+use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::base::Holding;
+use crate::base::{Cost, MarketDay};
 use crate::portfolio::testing::{any_holding, holding};
+use crate::portfolio::{Overflow, Point, point, summary, valued};
 
 const CLOSE: &str = "2026-11-20T15:35:00+05:30";
+const DAY_MS: i64 = 86_400_000;
 
 fn close() -> Timestamp {
     CLOSE.parse().unwrap()
+}
+
+fn date() -> Date {
+    "2026-11-20".parse().unwrap()
 }
 
 fn decimal(text: &str) -> Decimal {
@@ -20,23 +26,75 @@ fn decimal(text: &str) -> Decimal {
 fn held(ticker: &str, quantity: &str, average: Option<&str>, last: Option<&str>) -> Holding {
     Holding {
         settled_quantity: decimal(quantity),
-        average_price: average.map(decimal),
+        cost: average.map(|average| Cost::PerShare(decimal(average))),
         last_price: last.map(decimal),
-        as_of_ms: close().as_millisecond() - 86_400_000,
+        as_of_ms: close().as_millisecond() - DAY_MS,
         ..holding(ticker, 0, 1)
     }
 }
 
-fn closes(symbol: &Symbol) -> Option<Decimal> {
+fn closes(symbol: &Symbol) -> Option<ClosingPrice> {
+    let at = |price: &str, previous: Option<&str>| ClosingPrice {
+        price: decimal(price),
+        previous_close: previous.map(decimal),
+        as_of_ms: close().as_millisecond() - 60_000,
+    };
     match symbol.as_str() {
-        "NSE:INFY" => Some(decimal("1500.05")),
-        "NSE:TCS" => Some(decimal("3000")),
+        "NSE:INFY" => Some(at("1500.05", Some("1490"))),
+        "NSE:TCS" => Some(at("3000", None)),
         _ => None,
     }
 }
 
-fn at_close(rows: &[Holding]) -> Point {
-    point_at_close(rows.to_vec(), close(), closes).unwrap()
+fn repriced(rows: &[Holding]) -> Vec<Holding> {
+    let mut rows = rows.to_vec();
+    reprice(&mut rows, date(), closes);
+    rows
+}
+
+fn at_close(rows: &[Holding]) -> Result<Point, Overflow> {
+    let rows = repriced(rows);
+    let day =
+        MarketDay { today: date(), session: date(), day: Some(date()), last_close: Some(close()) };
+    point(&day, &rows, |row| row.symbol().and_then(|symbol| closes(&symbol)).is_some())
+}
+
+#[test]
+fn price_previous_close_and_time_are_written_and_nothing_else() {
+    let before = [
+        held("INFY", "1", Some("1400"), Some("1480")),
+        held("TCS", "1", Some("1400"), Some("2950")),
+        Holding { as_of_ms: close().as_millisecond() - 3_600_000, ..held("TCS", "1", None, None) },
+        held("OTHER", "1", Some("1400"), Some("2950")),
+        Holding { unresolved: true, ..held("INFY", "1", Some("1"), Some("3")) },
+    ];
+    let mut rows = before.to_vec();
+    assert_eq!(reprice(&mut rows, date(), closes), [0, 1, 2]);
+    let as_of_ms = close().as_millisecond() - 60_000;
+    let expect = |row: &Holding, price: &str, previous: Option<&str>| Holding {
+        last_price: Some(decimal(price)),
+        close_price: previous.map(decimal),
+        as_of_ms,
+        ..row.clone()
+    };
+    assert_eq!(rows[0], expect(&before[0], "1500.05", Some("1490")));
+    assert_eq!(rows[1], expect(&before[1], "3000", None), "Thursday's is no previous close now");
+    assert_eq!(rows[2], expect(&before[2], "3000", Some("1")), "the broker's own, of this date");
+    assert_eq!(rows[3..], before[3..]);
+    assert_eq!(reprice(&mut rows, date(), closes), [0_usize; 0], "once");
+}
+
+#[test]
+fn a_broker_s_price_after_the_close_is_of_the_close() {
+    let at = close().as_millisecond();
+    let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1)];
+    (rows[0].as_of_ms, rows[1].as_of_ms) = (at + DAY_MS, at - 1);
+    date_back(&mut rows, close(), date());
+    assert_eq!((rows[0].as_of_ms, rows[1].as_of_ms), (at, at - 1));
+    assert!(rows.iter().all(|row| row.close_price.is_some()));
+    // On Monday before the open the broker's previous close may be Friday's.
+    date_back(&mut rows, close(), "2026-11-23".parse().unwrap());
+    assert!(rows.iter().all(|row| row.close_price.is_none()));
 }
 
 #[test]
@@ -53,17 +111,19 @@ fn the_close_wins_and_what_has_none_is_carried() {
         held("INFY", "1", None, Some("1500")),
         held("NOPRICE", "1", Some("1"), None),
     ]);
+    let known = decimal("4500.15") + decimal("1500") + decimal("75") + decimal("7");
     let expected = Point {
-        date: "2026-11-20".parse().unwrap(),
+        date: date(),
         total_invested: decimal("4200") + decimal("1450.05") + decimal("50") + decimal("3"),
-        total_current_value: decimal("4500.15") + decimal("1500") + decimal("75") + decimal("7"),
+        total_current_value: known + decimal("1500.05"),
         total_pnl: decimal("379.10"),
+        value_without_cost: decimal("1500.05"),
         left_out: 2,
         carried: 3,
         suspect: false,
     };
-    assert_eq!(point, expected);
-    assert_eq!(at_close(&[]).total_current_value, Decimal::ZERO);
+    assert_eq!(point.unwrap(), expected);
+    assert_eq!(at_close(&[]).unwrap().total_current_value, Decimal::ZERO);
 }
 
 #[test]
@@ -76,40 +136,60 @@ fn leaps_and_flags_are_suspect() {
         ("4999", false),
         ("0", false),
     ] {
-        let point = at_close(&[held("TCS", "1", Some("1"), Some(last))]);
-        assert_eq!(point.suspect, expected, "{last}");
+        let row = held("TCS", "1", Some("1"), Some(last));
+        assert_eq!(at_close(std::slice::from_ref(&row)).unwrap().suspect, expected, "{last}");
+        let mark = expected.then_some(Mark { on: date(), sign: ActionSign::PriceLeap });
+        let mut rows = repriced(&[row]);
+        assert_eq!(rows[0].mark, mark, "{last}");
+        // A second time there is no leap, and the mark stays.
+        reprice(&mut rows, date(), closes);
+        assert_eq!(rows[0].mark, mark, "{last}");
     }
     let plain = held("TCS", "1", Some("1"), Some("3000"));
-    assert!(at_close(&[Holding { discrepancy: true, ..plain.clone() }]).suspect);
-    let marked = Holding { corporate_action: true, ..plain };
-    assert!(!at_close(std::slice::from_ref(&marked)).suspect, "the mark is of an earlier date");
-    let today = Holding { as_of_ms: close().as_millisecond(), ..marked };
-    assert!(at_close(&[today]).suspect);
+    assert!(at_close(&[Holding { discrepancy: true, ..plain }]).unwrap().suspect);
 }
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    let rows = vec![Holding { settled_quantity: Decimal::MAX, ..held("TCS", "0", None, None) }];
-    assert_eq!(point_at_close(rows, close(), closes), Err(Overflow));
+    let rows = [Holding { settled_quantity: Decimal::MAX, ..held("TCS", "0", None, None) }];
+    assert_eq!(at_close(&rows), Err(Overflow));
 }
 
 proptest! {
+    /// The summary over the rows that were written is the point that was written.
+    #[test]
+    fn the_rows_come_to_the_point(rows in prop::collection::vec(any_holding(), 0..20)) {
+        let point = at_close(&rows).unwrap();
+        let rows = repriced(&rows);
+        let sum = summary(&valued(&rows).unwrap(), Some(date())).unwrap();
+        prop_assert_eq!(sum.total_current_value, point.total_current_value);
+        prop_assert_eq!(sum.total_invested, point.total_invested);
+        prop_assert_eq!(sum.total_pnl, point.total_pnl);
+        prop_assert_eq!(sum.value_without_cost, point.value_without_cost);
+        prop_assert_eq!(sum.left_out, point.left_out);
+        let close_ms = close().as_millisecond();
+        let old = rows.iter().filter(|row| row.last_price.is_some());
+        let old = old.filter(|row| row.as_of_ms < close_ms - 60_000).count();
+        prop_assert_eq!(point.carried as usize, old);
+    }
+
     #[test]
     fn the_parts_sum_to_the_whole(
         rows in prop::collection::vec(any_holding(), 0..20),
         split in 0_usize..20,
     ) {
         let (left, right) = rows.split_at(split.min(rows.len()));
-        let (whole, left, right) = (at_close(&rows), at_close(left), at_close(right));
+        let [whole, left, right] = [&rows[..], left, right].map(|rows| at_close(rows).unwrap());
         prop_assert_eq!(left.total_invested + right.total_invested, whole.total_invested);
         prop_assert_eq!(
             left.total_current_value + right.total_current_value,
             whole.total_current_value
         );
         prop_assert_eq!(left.total_pnl + right.total_pnl, whole.total_pnl);
-        prop_assert_eq!(whole.total_current_value - whole.total_invested, whole.total_pnl);
+        let apart = whole.total_current_value - whole.value_without_cost;
+        prop_assert_eq!(apart - whole.total_invested, whole.total_pnl);
         prop_assert_eq!(left.left_out + right.left_out, whole.left_out);
         prop_assert_eq!(left.carried + right.carried, whole.carried);
-        prop_assert_eq!(left.suspect || right.suspect, whole.suspect);
+        prop_assert!((left.suspect || right.suspect) == whole.suspect);
     }
 }

@@ -21,7 +21,7 @@ impl Change<'_> {
 
     /// Average cost before and now, where that differs.
     pub fn average_price(&self) -> Option<(Option<Decimal>, Option<Decimal>)> {
-        let (before, after) = (self.before.average_price, self.after.average_price);
+        let (before, after) = (self.before.average_price(), self.after.average_price());
         (before != after).then_some((before, after))
     }
 }

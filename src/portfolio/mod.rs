@@ -14,11 +14,11 @@ mod testing;
 mod value;
 
 pub use actions::{Suspicion, Why, mark, suspicions};
-pub use close::point_at_close;
+pub use close::{date_back, reprice};
 pub use diff::{Change, Diff, diff};
 pub use merge::{Merged, merged};
 pub use resolve::{Listed, Securities};
-pub use value::{Point, Summary, Valuation, Valued, check, point, summary, valuation};
+pub use value::{Point, Summary, Valuation, Valued, check, point, summary, valuation, valued};
 
 /// A quantity, price or sum is larger than any portfolio's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

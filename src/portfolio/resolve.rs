@@ -28,7 +28,7 @@ pub struct Securities {
     by_code: Index,
 }
 
-/// Key, then exchange, to the row; `None` where lists contradict each other.
+/// Key in capitals, then exchange, to the row; `None` where lists contradict each other.
 type Index = HashMap<String, Vec<(String, Option<usize>)>, RandomState>;
 
 impl Securities {
@@ -90,7 +90,7 @@ impl Securities {
 
     /// The row of `key`, of `exchange` if it is listed there, else of NSE, else of any.
     fn find(&self, index: &Index, key: &str, exchange: &str) -> Option<&Listed> {
-        let places = index.get(key)?;
+        let places = index.get(&key.to_ascii_uppercase())?;
         let on = |wanted: &str| places.iter().find(|(exchange, _)| exchange == wanted);
         let (_, at) = on(exchange).or_else(|| on("NSE")).or_else(|| places.first())?;
         Some(&self.rows[(*at)?])
@@ -108,7 +108,7 @@ impl Securities {
 }
 
 fn enter(index: &mut Index, key: &str, row: &Listed, at: usize, rows: &[Listed]) {
-    let places = index.entry(key.to_owned()).or_default();
+    let places = index.entry(key.to_ascii_uppercase()).or_default();
     match places.iter_mut().find(|(exchange, _)| *exchange == row.exchange) {
         None => places.push((row.exchange.clone(), Some(at))),
         // Several series of one share are the same ticker; two tickers are a contradiction.

@@ -57,6 +57,9 @@ fn the_isin_decides_then_the_code() {
     let earlier_list = resolved("STABAN", "NSE", None);
     assert_eq!(name(&earlier_list).as_deref(), Some("NSE:SBIN"));
     assert_eq!(name(&resolved("INFTEC", "NSE", None)).as_deref(), Some("NSE:INFY"));
+    assert_eq!(name(&resolved("InfTec", "NSE", None)).as_deref(), Some("NSE:INFY"), "any case");
+    let lower = resolved("WHATEVER", "NSE", Some("ine002a01018"));
+    assert_eq!(name(&lower).as_deref(), Some("NSE:RELIANCE"));
     // A share that the list has on the other exchange alone.
     assert_eq!(name(&resolved("ONLBSE", "NSE", None)).as_deref(), Some("BSE:ONLYBSE"));
     // After a split the broker's ISIN is newer than the list's.

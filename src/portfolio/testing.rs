@@ -3,7 +3,7 @@
 use proptest::prelude::{Strategy, any};
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Holding};
+use crate::base::{Broker, Cost, Holding};
 
 /// A holding of broker A on NSE, at 1,000 times nothing special: last price equals the average.
 pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
@@ -17,14 +17,14 @@ pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
-        average_price: Some(average.into()),
+        cost: Some(Cost::PerShare(average.into())),
         last_price: Some(average.into()),
         close_price: Some(average.into()),
         as_of_ms: 1_795_000_000_000,
         broker_pnl: None,
         discrepancy: false,
         unresolved: false,
-        corporate_action: false,
+        mark: None,
     }
 }
 
@@ -45,7 +45,8 @@ pub fn any_holding() -> impl Strategy<Value = Holding> {
             let mut row = holding(ticker, settled, 1);
             row.broker = if at_b { Broker::B } else { Broker::A };
             row.t1_quantity = t1.into();
-            (row.average_price, row.last_price, row.close_price) = (average, last, close);
+            row.cost = average.map(Cost::PerShare);
+            (row.last_price, row.close_price) = (last, close);
             row
         },
     )

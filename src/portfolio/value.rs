@@ -1,14 +1,15 @@
 //! What holdings cost and what they are worth: per row, in total, and as the point of a day.
 //!
-//! Pure. Nothing is rounded here. The totals are the sums of the rows that have both a cost and a
-//! price; the others are counted, never guessed.
+//! Pure. Nothing is rounded here. Each total is the sum of the rows that have what it is made of: a
+//! price for the value, a price and a cost for cost and profit. The others are counted, never
+//! guessed.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::Overflow;
-use crate::base::{Holding, Synced, decimal, ist};
+use crate::base::{Cost, Holding, MarketDay, Synced, decimal, ist};
 
 /// Largest quantity of one row: above every company's number of shares.
 const QUANTITY_MAX: Decimal = Decimal::from_parts(0xd4a5_1000, 0xe8, 0, false, 0); // 1e12
@@ -41,23 +42,32 @@ pub struct Valued<'a> {
 /// Totals over holdings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
+    /// Cost of the holdings of which cost and price are known; so are the profit and its share.
     pub total_invested: Decimal,
+    /// Value of every holding that has a price, whatever is known of its cost.
     pub total_current_value: Decimal,
     pub total_pnl: Decimal,
-    /// Zero without holdings; `None` where the holdings cost nothing.
+    /// `None` where there is nothing to be a part of.
     pub total_pnl_pct: Option<Decimal>,
-    /// Holdings without a cost, left out of the three totals.
+    /// Holdings without a known cost.
     pub without_cost: u32,
-    /// Holdings without any price, left out as well.
+    /// Holdings without any price, left out of all totals.
     pub without_price: u32,
-    /// What the holdings without a cost are worth, where they have a price.
+    /// What the holdings without a cost are worth: the value without cost and profit.
     pub value_without_cost: Decimal,
-    /// Holdings left out of the three totals, each counted once.
+    /// Holdings left out of cost and profit, each counted once.
     pub left_out: u32,
-    /// Over the holdings whose last price and previous close are known.
-    pub day_pnl: Decimal,
+    /// Holdings of which nothing is owned outright, but shares are pledged, or funded.
+    pub pledged_only: u32,
+    pub mtf_only: u32,
+    /// Of the asked day, over the holdings whose price is of that day and whose previous close is
+    /// known; `None` where there are none.
+    pub day_pnl: Option<Decimal>,
     /// Holdings left out of `day_pnl`.
     pub without_close: u32,
+    /// Times of the oldest and the newest price, Unix milliseconds.
+    pub priced_from_ms: Option<i64>,
+    pub priced_to_ms: Option<i64>,
 }
 
 /// A day's point of the trend.
@@ -67,7 +77,8 @@ pub struct Point {
     pub total_invested: Decimal,
     pub total_current_value: Decimal,
     pub total_pnl: Decimal,
-    /// Holdings left out of the totals.
+    pub value_without_cost: Decimal,
+    /// Holdings left out of cost and profit.
     pub left_out: u32,
     /// Holdings valued at a price older than the date's.
     pub carried: u32,
@@ -82,6 +93,7 @@ pub struct Point {
 pub fn check(synced: &Synced) -> Result<(), Overflow> {
     let fits = |value: Decimal, most: Decimal| value.abs() <= most;
     let price_fits = |price: Option<Decimal>| price.is_none_or(|price| fits(price, PRICE_MAX));
+    let cost_max = QUANTITY_MAX.saturating_mul(PRICE_MAX);
     let holding_fits = |row: &Holding| {
         let quantities = [
             row.settled_quantity,
@@ -90,8 +102,17 @@ pub fn check(synced: &Synced) -> Result<(), Overflow> {
             row.mtf_quantity,
             row.disputed_quantity,
         ];
+        let cost_fits = match row.cost {
+            Some(Cost::PerShare(average)) => price_fits(Some(average)),
+            Some(Cost::Total(cost)) => fits(cost, cost_max),
+            Some(Cost::Part { quantity, cost }) => {
+                fits(quantity, QUANTITY_MAX) && fits(cost, cost_max)
+            }
+            None => true,
+        };
         quantities.into_iter().all(|quantity| fits(quantity, QUANTITY_MAX))
-            && [row.average_price, row.last_price, row.close_price].into_iter().all(price_fits)
+            && cost_fits
+            && [row.last_price, row.close_price].into_iter().all(price_fits)
     };
     let position_fits = |row: &crate::base::Position| {
         fits(row.quantity, QUANTITY_MAX)
@@ -111,7 +132,11 @@ pub fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
     let settled = holding.settled_quantity;
     let quantity = settled.checked_add(holding.t1_quantity).ok_or(Overflow)?;
     let by_quantity = |price: Decimal| quantity.checked_mul(price).ok_or(Overflow);
-    let invested = holding.average_price.map(by_quantity).transpose()?;
+    let invested = match holding.cost {
+        Some(Cost::PerShare(average)) => Some(by_quantity(average)?),
+        Some(Cost::Total(cost)) => Some(cost),
+        Some(Cost::Part { .. }) | None => None,
+    };
     let current_value = holding.last_price.map(by_quantity).transpose()?;
     let pnl = match (current_value, invested) {
         (Some(value), Some(cost)) => Some(value.checked_sub(cost).ok_or(Overflow)?),
@@ -128,75 +153,94 @@ pub fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
     Ok(Valuation { quantity, invested, current_value, pnl, pnl_pct, day_pnl })
 }
 
-/// The totals of valued holdings.
+/// The rows with their amounts.
 ///
 /// # Errors
 /// [`Overflow`].
-pub fn summary<'a>(rows: impl IntoIterator<Item = &'a Valuation>) -> Result<Summary, Overflow> {
+pub fn valued<'a>(
+    holdings: impl IntoIterator<Item = &'a Holding>,
+) -> Result<Vec<Valued<'a>>, Overflow> {
+    let valued = |holding| Ok(Valued { holding, valuation: valuation(holding)? });
+    holdings.into_iter().map(valued).collect()
+}
+
+/// The totals of valued holdings, and their move on `day`.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn summary<'a>(
+    rows: impl IntoIterator<Item = &'a Valued<'a>>,
+    day: Option<Date>,
+) -> Result<Summary, Overflow> {
     let mut sum = Summary::default();
-    let mut counted = 0_u32;
-    for row in rows {
-        match (row.invested, row.current_value, row.pnl) {
-            (Some(invested), Some(value), Some(pnl)) => {
-                add(&mut sum.total_invested, invested)?;
-                add(&mut sum.total_current_value, value)?;
-                add(&mut sum.total_pnl, pnl)?;
-                counted += 1;
-            }
-            (invested, value, _) => {
-                sum.left_out += 1;
-                sum.without_cost += u32::from(invested.is_none());
-                sum.without_price += u32::from(value.is_none());
-                if invested.is_none() {
-                    add(&mut sum.value_without_cost, value.unwrap_or_default())?;
-                }
-            }
+    for Valued { holding, valuation } in rows {
+        let Valuation { invested, current_value, pnl, .. } = *valuation;
+        if let Some(value) = current_value {
+            add(&mut sum.total_current_value, value)?;
+            let at = Some(holding.as_of_ms);
+            sum.priced_from_ms = [sum.priced_from_ms, at].into_iter().flatten().min();
+            sum.priced_to_ms = sum.priced_to_ms.max(at);
         }
-        match row.day_pnl {
-            Some(day_pnl) => add(&mut sum.day_pnl, day_pnl)?,
+        if let (Some(cost), Some(pnl)) = (invested, pnl) {
+            add(&mut sum.total_invested, cost)?;
+            add(&mut sum.total_pnl, pnl)?;
+        } else {
+            sum.left_out += 1;
+            sum.without_cost += u32::from(invested.is_none());
+            sum.without_price += u32::from(current_value.is_none());
+            add(&mut sum.value_without_cost, current_value.unwrap_or_default())?;
+        }
+        if valuation.quantity.is_zero() {
+            sum.pledged_only += u32::from(!holding.pledged_quantity.is_zero());
+            sum.mtf_only += u32::from(!holding.mtf_quantity.is_zero());
+        }
+        match valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day) {
+            Some(moved) => add(sum.day_pnl.get_or_insert_default(), moved)?,
             None => sum.without_close += 1,
         }
     }
-    sum.total_pnl_pct = match counted {
-        0 => Some(Decimal::ZERO),
-        _ => share(sum.total_pnl, sum.total_invested)?,
-    };
+    sum.total_pnl_pct = share(sum.total_pnl, sum.total_invested)?;
     Ok(sum)
 }
 
-/// The point of `date` for holdings of both brokers.
+/// The point of `day` for holdings of both brokers. `has_close` says which of them stand at their
+/// closing price of the last close, though that may be a trade of long before.
 ///
 /// # Errors
 /// [`Overflow`].
 pub fn point<'a>(
-    date: Date,
+    day: &MarketDay,
     holdings: impl IntoIterator<Item = &'a Holding>,
+    has_close: impl Fn(&Holding) -> bool,
 ) -> Result<Point, Overflow> {
-    let mut rows = Vec::new();
+    let rows = valued(holdings)?;
+    let is_old = |holding: &Holding| {
+        let before_close = |close: Timestamp| holding.as_of_ms < close.as_millisecond();
+        price_date(holding).is_none_or(|date| date < day.session)
+            || (day.last_close.is_some_and(before_close) && !has_close(holding))
+    };
     let (mut carried, mut suspect) = (0, false);
-    for holding in holdings {
-        let valuation = valuation(holding)?;
-        let on_date = is_of(holding, date);
-        carried += u32::from(valuation.pnl.is_some() && !on_date);
-        suspect |= holding.discrepancy || (holding.corporate_action && on_date);
-        rows.push(valuation);
+    for Valued { holding, valuation } in &rows {
+        carried += u32::from(valuation.current_value.is_some() && is_old(holding));
+        suspect |= holding.discrepancy || holding.mark.is_some_and(|mark| mark.bends(day.today));
     }
-    let sum = summary(&rows)?;
+    let sum = summary(&rows, None)?;
     Ok(Point {
-        date,
+        date: day.today,
         total_invested: sum.total_invested,
         total_current_value: sum.total_current_value,
         total_pnl: sum.total_pnl,
+        value_without_cost: sum.value_without_cost,
         left_out: sum.left_out,
         carried,
         suspect,
     })
 }
 
-/// Whether the holding's price is of this IST date.
-pub(super) fn is_of(holding: &Holding, date: Date) -> bool {
-    let at = Timestamp::from_millisecond(holding.as_of_ms);
-    at.is_ok_and(|at| ist::zoned(at).date() == date)
+/// The IST date of the holding's price.
+pub(super) fn price_date(holding: &Holding) -> Option<Date> {
+    let at = Timestamp::from_millisecond(holding.as_of_ms).ok()?;
+    Some(ist::zoned(at).date())
 }
 
 /// `part` in percent of `whole`; `None` of nothing or less.

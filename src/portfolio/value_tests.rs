@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::decimal::rounded;
+use crate::base::{ActionSign, Mark};
 use crate::portfolio::testing::{any_holding, holding};
 use crate::portfolio::{Merged, merged};
 
@@ -17,11 +18,19 @@ fn the_limits_are_what_they_say() {
     assert_eq!(PRICE_MAX, decimal("1000000000"));
 }
 
+fn per_share(price: &str) -> Option<Cost> {
+    Some(Cost::PerShare(decimal(price)))
+}
+
+fn of(rows: &[Holding]) -> Vec<Valued<'_>> {
+    valued(rows).unwrap()
+}
+
 #[test]
 fn a_row_is_worth_quantity_by_price_t1_included() {
     let mut row = holding("AARON", 0, 1);
     row.t1_quantity = Decimal::ONE;
-    row.average_price = Some(decimal("161"));
+    row.cost = per_share("161");
     row.last_price = Some(decimal("352.95"));
     row.close_price = Some(decimal("352.35"));
     let amounts = valuation(&row).unwrap();
@@ -33,34 +42,78 @@ fn a_row_is_worth_quantity_by_price_t1_included() {
 }
 
 #[test]
-fn what_is_not_known_is_left_out_and_counted() {
-    let known = holding("INFY", 10, 100);
-    let mut free = holding("TCS", 2, 1);
-    (free.average_price, free.last_price) = (None, Some(decimal("50.5")));
-    let mut mute = holding("SBIN", 3, 700);
-    (mute.last_price, mute.close_price) = (None, None);
-    let mut neither = mute.clone();
-    neither.average_price = None;
-    let rows: Vec<_> = [&known, &free, &mute, &neither].map(|row| valuation(row).unwrap()).into();
-    let sum = summary(&rows).unwrap();
-    assert_eq!((sum.without_cost, sum.without_price, sum.left_out), (2, 2, 3));
-    assert_eq!(sum.value_without_cost, decimal("101"));
-    assert_eq!(sum.total_invested, decimal("1000"));
-    assert_eq!((sum.total_current_value, sum.total_pnl), (decimal("1000"), Decimal::ZERO));
-    assert_eq!((sum.without_close, sum.total_pnl_pct), (2, Some(Decimal::ZERO)));
+fn a_cost_of_all_shares_is_taken_as_it_is_and_one_of_some_is_not_taken() {
+    let mut row = holding("AARON", 3, 1);
+    row.cost = Some(Cost::Total(decimal("100")));
+    row.last_price = Some(decimal("50"));
+    let amounts = valuation(&row).unwrap();
+    assert_eq!((amounts.invested, amounts.pnl), (Some(decimal("100")), Some(decimal("50"))));
+    row.cost = Some(Cost::Part { quantity: Decimal::ONE, cost: decimal("100") });
+    let amounts = valuation(&row).unwrap();
+    assert_eq!((amounts.invested, amounts.pnl, amounts.pnl_pct), (None, None, None));
+    assert_eq!(amounts.current_value, Some(decimal("150")));
 }
 
 #[test]
-fn nothing_has_a_percentage_of_zero_and_a_gift_has_none() {
-    assert_eq!(
-        summary([]).unwrap(),
-        Summary { total_pnl_pct: Some(Decimal::ZERO), ..Summary::default() }
-    );
+fn what_is_not_known_is_left_out_and_counted() {
+    let known = holding("INFY", 10, 100);
+    let mut free = holding("TCS", 2, 1);
+    (free.cost, free.last_price) = (None, Some(decimal("50.5")));
+    let mut mute = holding("SBIN", 3, 700);
+    (mute.last_price, mute.close_price) = (None, None);
+    let mut neither = mute.clone();
+    neither.cost = None;
+    let rows = [known, free, mute, neither];
+    let day = price_date(&rows[0]);
+    let sum = summary(&of(&rows), day).unwrap();
+    assert_eq!((sum.without_cost, sum.without_price, sum.left_out), (2, 2, 3));
+    assert_eq!(sum.value_without_cost, decimal("101"));
+    assert_eq!(sum.total_invested, decimal("1000"));
+    assert_eq!((sum.total_current_value, sum.total_pnl), (decimal("1101"), Decimal::ZERO));
+    assert_eq!((sum.without_close, sum.total_pnl_pct), (2, Some(Decimal::ZERO)));
+    assert_eq!(sum.day_pnl, Some(decimal("99")));
+}
+
+#[test]
+fn a_move_of_another_day_is_left_out_and_counted() {
+    let at = |time: &str| time.parse::<Timestamp>().unwrap().as_millisecond();
+    let mut rows = [holding("INFY", 10, 100), holding("TCS", 2, 100)];
+    rows[0].as_of_ms = at("2026-11-20T00:00:00+05:30");
+    rows[1].as_of_ms = at("2026-11-19T23:59:59+05:30");
+    rows.iter_mut().for_each(|row| row.close_price = Some(decimal("99")));
+    let sum = |day: Option<&str>| summary(&of(&rows), day.map(|day| day.parse().unwrap())).unwrap();
+    let on = |day| {
+        let sum = sum(day);
+        (sum.day_pnl, sum.without_close)
+    };
+    assert_eq!(on(Some("2026-11-20")), (Some(decimal("10")), 1));
+    assert_eq!(on(Some("2026-11-19")), (Some(decimal("2")), 1));
+    assert_eq!(on(Some("2026-11-21")), (None, 2));
+    assert_eq!(on(None), (None, 2), "the calendar does not know");
+    let sum = sum(None);
+    let (from, to) = (sum.priced_from_ms, sum.priced_to_ms);
+    assert_eq!((from, to), (Some(rows[1].as_of_ms), Some(rows[0].as_of_ms)));
+}
+
+#[test]
+fn nothing_and_a_gift_have_no_percentage() {
+    assert_eq!(summary([], None).unwrap(), Summary::default());
+    assert_eq!(Summary::default().total_pnl_pct, None);
     let mut gift = holding("INFY", 1, 0);
     gift.last_price = Some(decimal("100"));
     let amounts = valuation(&gift).unwrap();
     assert_eq!((amounts.pnl, amounts.pnl_pct), (Some(decimal("100")), None));
-    assert_eq!(summary([&amounts]).unwrap().total_pnl_pct, None);
+    assert_eq!(summary(&of(&[gift]), None).unwrap().total_pnl_pct, None);
+}
+
+#[test]
+fn shares_that_are_not_owned_outright_are_counted() {
+    let mut rows = [holding("INFY", 0, 1), holding("TCS", 0, 1), holding("SBIN", 5, 1)];
+    rows[0].pledged_quantity = Decimal::TEN;
+    rows[1].mtf_quantity = Decimal::TEN;
+    rows[2].pledged_quantity = Decimal::TWO;
+    let sum = summary(&of(&rows), None).unwrap();
+    assert_eq!((sum.pledged_only, sum.mtf_only), (1, 1));
 }
 
 #[test]
@@ -77,36 +130,60 @@ fn an_overflow_is_an_error_and_cannot_pass_the_check() {
     row.settled_quantity = QUANTITY_MAX;
     row.last_price = Some(PRICE_MAX);
     assert_eq!(check(&synced(&row)), Ok(()));
-    row.average_price = Some(-PRICE_MAX - Decimal::ONE);
+    row.cost = Some(Cost::PerShare(-PRICE_MAX - Decimal::ONE));
+    assert_eq!(check(&synced(&row)), Err(Overflow));
+    let most = PRICE_MAX * QUANTITY_MAX;
+    row.cost = Some(Cost::Total(most));
+    assert_eq!(check(&synced(&row)), Ok(()));
+    row.cost = Some(Cost::Total(most + Decimal::ONE));
     assert_eq!(check(&synced(&row)), Err(Overflow));
     // A broker sends at most some thousands of rows.
-    row.average_price = Some(-PRICE_MAX);
+    row.cost = Some(Cost::PerShare(-PRICE_MAX));
     row.t1_quantity = QUANTITY_MAX;
-    let largest = valuation(&row).unwrap();
-    assert!(summary(std::iter::repeat_n(&largest, 100_000)).is_ok());
+    let largest = of(std::slice::from_ref(&row)).remove(0);
+    assert!(summary(std::iter::repeat_n(&largest, 100_000), None).is_ok());
 }
 
 #[test]
 fn a_point_says_what_it_stands_on() {
     let date: Date = "2026-11-20".parse().unwrap();
-    let at = |time: &str| time.parse::<Timestamp>().unwrap().as_millisecond();
+    let at = |time: &str| time.parse::<Timestamp>().unwrap();
+    let open = MarketDay { today: date, session: date, day: Some(date), last_close: None };
     let mut today = holding("INFY", 10, 100);
-    today.as_of_ms = at("2026-11-20T00:30:00+05:30");
+    today.as_of_ms = at("2026-11-20T00:30:00+05:30").as_millisecond();
     let mut older = holding("TCS", 1, 3_000);
-    older.as_of_ms = at("2026-11-19T23:59:59+05:30");
-    older.corporate_action = true;
-    let calm = point(date, [&today, &older]).unwrap();
+    older.as_of_ms = at("2026-11-19T23:59:59+05:30").as_millisecond();
+    let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign });
+    older.mark = mark("2026-11-19", ActionSign::InverseRatios);
+    let none = |_: &Holding| false;
+    let calm = point(&open, [&today, &older], none).unwrap();
     assert_eq!((calm.carried, calm.left_out, calm.suspect), (1, 0, false));
     assert_eq!(calm.total_invested, decimal("4000"));
-    today.corporate_action = true;
-    assert!(point(date, [&today]).unwrap().suspect);
+    for (on, sign, expected) in [
+        ("2026-11-20", ActionSign::InverseRatios, true),
+        ("2026-11-20", ActionSign::PriceLeap, true),
+        ("2026-11-19", ActionSign::PriceLeap, true),
+        ("2026-11-20", ActionSign::SharesArrived, false),
+    ] {
+        today.mark = mark(on, sign);
+        let point = point(&open, [&today], none).unwrap();
+        assert_eq!(point.suspect, expected, "{on} {sign:?}");
+    }
     older.discrepancy = true;
-    assert!(point(date, [&older]).unwrap().suspect);
-}
-
-fn valued(rows: &[Holding]) -> Vec<Valued<'_>> {
-    let valued = |holding| Valued { holding, valuation: valuation(holding).unwrap() };
-    rows.iter().map(valued).collect()
+    assert!(point(&open, [&older], none).unwrap().suspect);
+    // On the Saturday after, a price of Friday's session is old unless it is Friday's close.
+    let close = at("2026-11-20T15:35:00+05:30");
+    let saturday = MarketDay { today: date.tomorrow().unwrap(), last_close: Some(close), ..open };
+    let carried =
+        |row: &Holding, has_close| point(&saturday, [row], |_| has_close).unwrap().carried == 1;
+    assert!(carried(&today, false) && !carried(&today, true));
+    assert!(carried(&older, false) && carried(&older, true), "a close of the day before");
+    today.as_of_ms = close.as_millisecond();
+    assert!(!carried(&today, false), "the broker's word after the close");
+    // On Monday before the open everything is.
+    let monday: Date = "2026-11-23".parse().unwrap();
+    let early = MarketDay { today: monday, session: monday, ..saturday };
+    assert_eq!(point(&early, [&today], |_| true).unwrap().carried, 1);
 }
 
 proptest! {
@@ -115,28 +192,47 @@ proptest! {
         rows in prop::collection::vec(any_holding(), 0..60),
         cut in 0_usize..60,
     ) {
-        let rows: Vec<_> = rows.iter().map(|row| valuation(row).unwrap()).collect();
-        let whole = summary(&rows).unwrap();
+        let day = price_date(&holding("INFY", 1, 1));
+        let rows = of(&rows);
+        let whole = summary(&rows, day).unwrap();
         let (left, right) = rows.split_at(cut.min(rows.len()));
-        let (left, right) = (summary(left).unwrap(), summary(right).unwrap());
+        let (left, right) = (summary(left, day).unwrap(), summary(right, day).unwrap());
         let sums = |sum: &Summary| {
             [
                 sum.total_invested,
                 sum.total_current_value,
                 sum.total_pnl,
-                sum.day_pnl,
+                sum.day_pnl.unwrap_or_default(),
                 sum.value_without_cost,
                 sum.left_out.into(),
             ]
         };
         let parts = sums(&left).into_iter().zip(sums(&right)).map(|(left, right)| left + right);
         prop_assert_eq!(sums(&whole).to_vec(), parts.collect::<Vec<_>>());
-        prop_assert_eq!(whole.total_pnl, whole.total_current_value - whole.total_invested);
+        let apart = whole.total_current_value - whole.value_without_cost;
+        prop_assert_eq!(whole.total_pnl, apart - whole.total_invested);
+    }
+
+    /// To the last digit, whatever is known of which row.
+    #[test]
+    fn each_total_is_the_sum_of_its_rows(rows in prop::collection::vec(any_holding(), 0..60)) {
+        let rows = of(&rows);
+        let sum = summary(&rows, None).unwrap();
+        let total = |amount: fn(&Valuation) -> Option<Decimal>| -> Decimal {
+            rows.iter().filter_map(|row| amount(&row.valuation)).sum()
+        };
+        prop_assert_eq!(sum.total_current_value, total(|row| row.current_value));
+        prop_assert_eq!(sum.total_pnl, total(|row| row.pnl));
+        prop_assert_eq!(sum.total_invested, total(|row| row.pnl.and(row.invested)));
+        let apart = total(|row| row.pnl.is_none().then_some(row.current_value).flatten());
+        prop_assert_eq!(sum.value_without_cost, apart);
+        let left_out = rows.iter().filter(|row| row.valuation.pnl.is_none()).count();
+        prop_assert_eq!(sum.left_out as usize, left_out);
     }
 
     #[test]
     fn merging_by_isin_loses_nothing(rows in prop::collection::vec(any_holding(), 0..40)) {
-        let valued = valued(&rows);
+        let valued = of(&rows);
         let groups: Vec<Merged<'_>> = merged(&valued).unwrap();
         for Merged { parts, quantity, valuation, average_price, .. } in &groups {
             prop_assert!(parts.len() > 1);

@@ -2,6 +2,7 @@
 
 use rust_decimal::Decimal;
 
+use super::accounts::RowA;
 use super::broker_a::success;
 use super::json::{Json, map};
 use super::noise::{self, rupees};
@@ -32,6 +33,25 @@ pub(super) struct Held<'a> {
     pub(super) discrepancy: bool,
     /// Broker B's code for it is in no list.
     pub(super) uncharted: bool,
+}
+
+/// What `user_id` holds at broker A: what was ordered, or else the seeded shares.
+fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
+    let Some(rows) = world.accounts.lock().of_broker_a(user_id) else {
+        return held(world, user_id);
+    };
+    let known = |row: &RowA| Some((world.universe.by_key(&row.symbol)?, row.clone()));
+    let held = |(instrument, row): (&'a Instrument, RowA)| Held {
+        instrument,
+        quantity: row.quantity,
+        undelivered: row.undelivered,
+        average_paise: row.average_paise,
+        pledged: row.pledged,
+        funded: row.funded,
+        discrepancy: false,
+        uncharted: false,
+    };
+    rows.iter().filter_map(known).map(held).collect()
 }
 
 /// What `user_id` holds: different shares for different users and seeds, always the same for one.
@@ -68,7 +88,7 @@ pub(super) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
 
 /// `/portfolio/holdings`.
 pub(super) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
-    let rows = held(call.world, user_id).into_iter().map(|held| {
+    let rows = held_at_a(call.world, user_id).into_iter().map(|held| {
         let tick = call.tick(held.instrument);
         let (last, close) = (rupees(tick.last), rupees(tick.previous_close));
         let average = rupees(held.average_paise);

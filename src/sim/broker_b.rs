@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::broker_a::hex;
 use super::broker_a_portfolio::{Held, held};
 use super::broker_b_master;
+use super::day::Tick;
 use super::faults::Kind;
 use super::json::{Json, map};
 use super::noise::rupees;
@@ -211,21 +212,34 @@ fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
     if call.world.settings.broker_b.empty_account {
         return nothing(Json::Null);
     }
-    let rows = held(call.world, &login.user_id).into_iter().filter(|held| held.quantity > 0);
-    let rows = rows.map(|held| {
-        // What is pledged has left the account at the depository.
-        let quantity = (held.quantity - held.pledged).to_string();
-        map([
-            ("stock_code", code(&held).into()),
-            ("stock_ISIN", isin(&held).into()),
-            ("quantity", quantity.as_str().into()),
-            ("demat_total_bulk_quantity", quantity.as_str().into()),
-            ("demat_avail_quantity", "0".into()),
-            ("blocked_quantity", "0".into()),
-            ("demat_allocated_quantity", quantity.as_str().into()),
-        ])
-    });
-    success(Json::List(rows.collect()))
+    let rows: Vec<Json> = match call.world.accounts.lock().of_broker_b(&login.user_id) {
+        Some(lists) => {
+            let rows = lists.demat.iter();
+            rows.map(|row| demat_row(&row.stock_code, &row.isin, &row.quantity)).collect()
+        }
+        None => {
+            let rows = held(call.world, &login.user_id).into_iter();
+            let rows = rows.filter(|held| held.quantity > 0).map(|held| {
+                // What is pledged has left the account at the depository.
+                let quantity = (held.quantity - held.pledged).to_string();
+                demat_row(code(&held), isin(&held), &quantity)
+            });
+            rows.collect()
+        }
+    };
+    success(Json::List(rows))
+}
+
+fn demat_row(code: &str, isin: &str, quantity: &str) -> Json {
+    map([
+        ("stock_code", code.into()),
+        ("stock_ISIN", isin.into()),
+        ("quantity", quantity.into()),
+        ("demat_total_bulk_quantity", quantity.into()),
+        ("demat_avail_quantity", "0".into()),
+        ("blocked_quantity", "0".into()),
+        ("demat_allocated_quantity", quantity.into()),
+    ])
 }
 
 fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
@@ -237,32 +251,50 @@ fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
     if call.world.settings.broker_b.empty_account || exchange != "NSE" {
         return nothing(Json::List(Vec::new()));
     }
-    let rows = held(call.world, &login.user_id).into_iter().map(|held| {
-        let tick = call.tick(held.instrument);
-        let close = rupees(tick.previous_close);
-        let percent = (rupees(tick.last) - close) * rust_decimal::Decimal::ONE_HUNDRED / close;
-        map([
-            ("stock_code", code(&held).into()),
-            ("exchange_code", "NSE".into()),
-            ("quantity", (held.quantity + held.undelivered).to_string().into()),
-            ("average_price", rupees(held.average_paise).to_string().into()),
-            ("booked_profit_loss", "0".into()),
-            ("current_market_price", rupees(tick.last).normalize().to_string().into()),
-            ("change_percentage", percent.round_dp(2).to_string().into()),
-            ("answer_flag", "N".into()),
-            ("product_type", Json::Null),
-            ("expiry_date", Json::Null),
-            ("strike_price", Json::Null),
-            ("right", Json::Null),
-            ("category_index_per_stock", Json::Null),
-            ("action", Json::Null),
-            ("realized_profit", Json::Null),
-            ("unrealized_profit", Json::Null),
-            ("open_position_value", Json::Null),
-            ("portfolio_charges", Json::Null),
-        ])
-    });
-    success(Json::List(rows.collect()))
+    let ordered = call.world.accounts.lock().of_broker_b(&login.user_id);
+    let rows: Vec<Json> = match ordered {
+        Some(lists) => {
+            let rows = lists.portfolio.iter().filter_map(|row| {
+                let tick = call.tick(call.world.universe.by_key(&row.symbol)?);
+                Some(portfolio_row(&row.stock_code, &row.quantity, &row.average_price, &tick))
+            });
+            rows.collect()
+        }
+        None => {
+            let rows = held(call.world, &login.user_id).into_iter().map(|held| {
+                let quantity = (held.quantity + held.undelivered).to_string();
+                let average = rupees(held.average_paise).to_string();
+                portfolio_row(code(&held), &quantity, &average, &call.tick(held.instrument))
+            });
+            rows.collect()
+        }
+    };
+    success(Json::List(rows))
+}
+
+fn portfolio_row(code: &str, quantity: &str, average: &str, tick: &Tick) -> Json {
+    let close = rupees(tick.previous_close);
+    let percent = (rupees(tick.last) - close) * rust_decimal::Decimal::ONE_HUNDRED / close;
+    map([
+        ("stock_code", code.into()),
+        ("exchange_code", "NSE".into()),
+        ("quantity", quantity.into()),
+        ("average_price", average.into()),
+        ("booked_profit_loss", "0".into()),
+        ("current_market_price", rupees(tick.last).normalize().to_string().into()),
+        ("change_percentage", percent.round_dp(2).to_string().into()),
+        ("answer_flag", "N".into()),
+        ("product_type", Json::Null),
+        ("expiry_date", Json::Null),
+        ("strike_price", Json::Null),
+        ("right", Json::Null),
+        ("category_index_per_stock", Json::Null),
+        ("action", Json::Null),
+        ("realized_profit", Json::Null),
+        ("unrealized_profit", Json::Null),
+        ("open_position_value", Json::Null),
+        ("portfolio_charges", Json::Null),
+    ])
 }
 
 fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {

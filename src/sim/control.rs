@@ -1,17 +1,20 @@
 //! The routes under `/sim/control/`: switch faults on and off, read the counters, log people in and
-//! out. Bodies are small JSON documents; anything that makes no sense is answered 400 with the
-//! reason.
+//! out, give them shares, set prices, split and halt shares. Bodies are small JSON documents;
+//! anything that makes no sense is answered 400 with the reason.
 
 use std::sync::atomic::Ordering;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::accounts::{OrderA, OrderB};
 use super::faults::FaultOrder;
 use super::json::{Json, map};
 use super::message::Request;
 use super::sessions::Login;
 use super::splits::SplitOrder;
+use super::trading::TradingOrder;
+use super::universe::Instrument;
 use super::world::{Answer, World};
 use crate::base::ist;
 
@@ -61,17 +64,23 @@ pub(super) fn answer(world: &World, request: &Request, path: &str) -> Answer {
         ("POST", "broker_b/expire") => {
             Ok(map([("expired", (world.broker_b.lock().expire_all() as i64).into())]))
         }
+        ("POST", "broker_a/holdings") => body(request).and_then(|order| holdings_a(world, order)),
+        ("POST", "broker_b/holdings") => body(request).and_then(|order| holdings_b(world, order)),
         ("POST", "split") => body(request).and_then(|order| split(world, &order)),
+        ("POST", "trading") => body(request).and_then(|order| trade(world, &order)),
         (
             _,
             "faults"
             | "split"
             | "stats"
+            | "trading"
             | "broker_a/token"
             | "broker_a/expire"
+            | "broker_a/holdings"
             | "broker_a/request_token"
             | "broker_b/api_session"
-            | "broker_b/expire",
+            | "broker_b/expire"
+            | "broker_b/holdings",
         ) => return error(405, "this control route has another method"),
         _ => return error(404, "no such control route"),
     };
@@ -115,10 +124,31 @@ fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
     Ok(map([("user_id", login.user_id.into()), ("login_time", ist::iso(login.at).into())]))
 }
 
+fn share<'a>(world: &'a World, symbol: &str) -> Result<&'a Instrument, String> {
+    let named = world.universe.by_key(symbol).filter(|named| !named.is_index);
+    named.ok_or_else(|| format!("no share {symbol:?}"))
+}
+
+fn holdings_a(world: &World, order: OrderA) -> Result<Json, String> {
+    let rows = world.accounts.lock().set_broker_a(order)?;
+    Ok(map([("rows", (rows as i64).into())]))
+}
+
+fn holdings_b(world: &World, order: OrderB) -> Result<Json, String> {
+    let rows = world.accounts.lock().set_broker_b(order)?;
+    Ok(map([("rows", (rows as i64).into())]))
+}
+
+/// Sets a price or halts a share.
+fn trade(world: &World, order: &TradingOrder) -> Result<Json, String> {
+    let named = share(world, &order.symbol)?;
+    world.day.trade(named, order, world.clock.now())?;
+    Ok(map([("symbol", named.key.as_str().into())]))
+}
+
 /// Splits every listing of the company that the order names.
 fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
-    let named = world.universe.by_key(&order.symbol).filter(|named| !named.is_index);
-    let named = named.ok_or_else(|| format!("no share {:?}", order.symbol))?;
+    let named = share(world, &order.symbol)?;
     let split = order.split(ist::zoned(world.clock.now()).date())?;
     let mut symbols = Vec::new();
     for instrument in world.universe.all() {

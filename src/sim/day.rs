@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use super::minutes::{Minutes, close_of, minutes_of, on_tick};
 use super::noise;
 use super::splits::{Scale, Split};
+use super::trading::{Trading, TradingOrder};
 use super::universe::Instrument;
 use crate::base::ist;
 
@@ -115,11 +116,19 @@ pub(super) struct Day {
     minutes: Mutex<HashMap<(i64, Date), Arc<Minutes>>>,
     /// By token; at most one for each instrument.
     splits: Mutex<HashMap<i64, Split>>,
+    /// By token.
+    trading: Mutex<HashMap<i64, Trading>>,
 }
 
 impl Day {
     pub(super) fn new(seed: u64, sessions: Sessions) -> Self {
-        Self { seed, sessions, minutes: Mutex::default(), splits: Mutex::default() }
+        Self {
+            seed,
+            sessions,
+            minutes: Mutex::default(),
+            splits: Mutex::default(),
+            trading: Mutex::default(),
+        }
     }
 
     pub(super) fn sessions(&self) -> &Sessions {
@@ -147,8 +156,38 @@ impl Day {
         splits.get(&instrument.token).map_or(Scale::ONE, |split| split.at(date))
     }
 
+    /// Sets a price of one instrument, or halts its trading.
+    ///
+    /// # Errors
+    /// What is wrong, for the person who sent it.
+    pub(super) fn trade(
+        &self,
+        instrument: &Instrument,
+        order: &TradingOrder,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        self.trading.lock().entry(instrument.token).or_default().order(order, now)
+    }
+
     /// What is shown at `at`.
     pub(super) fn tick(&self, instrument: &Instrument, at: Timestamp) -> Tick {
+        let Some(trading) = self.trading.lock().get(&instrument.token).cloned() else {
+            return self.simulated(instrument, at);
+        };
+        let mut tick = self.simulated(instrument, trading.shown_at(at));
+        if let Some(price) = trading.price_at(tick.as_of) {
+            tick.last = price;
+            (tick.high, tick.low) = (tick.high.max(price), tick.low.min(price));
+        }
+        let before = self.sessions.before(tick.date);
+        let closed = trading.price_at(instant(before, end_s(instrument, before)));
+        let previous_close = trading.previous_close(tick.date).or(closed);
+        tick.previous_close = previous_close.unwrap_or(tick.previous_close);
+        tick
+    }
+
+    /// The same, as seed and splits make it.
+    fn simulated(&self, instrument: &Instrument, at: Timestamp) -> Tick {
         let civil = ist::zoned(at).datetime();
         let (date, second) = (civil.date(), second_of_day(at));
         if !self.sessions.trades_on(date) {

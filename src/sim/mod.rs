@@ -7,6 +7,7 @@
 //! used by the product's own request path: the simulator is its peer, reached through a socket like
 //! any other upstream.
 
+mod accounts;
 mod broker_a;
 mod broker_a_history;
 mod broker_a_portfolio;
@@ -28,6 +29,7 @@ mod server;
 mod sessions;
 mod splits;
 mod stats;
+mod trading;
 mod universe;
 mod world;
 

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::SimSettings;
+use super::accounts::Accounts;
 use super::day::{Day, Tick};
 use super::faults::Faults;
 use super::json::Json;
@@ -32,6 +33,7 @@ pub(super) struct World {
     pub(super) limits: Mutex<Limits>,
     pub(super) broker_a: Mutex<BrokerASessions>,
     pub(super) broker_b: Mutex<BrokerBSessions>,
+    pub(super) accounts: Mutex<Accounts>,
 }
 
 impl World {
@@ -46,6 +48,7 @@ impl World {
             limits: Mutex::default(),
             broker_a: Mutex::new(BrokerASessions::new(&settings, now)),
             broker_b: Mutex::new(BrokerBSessions::new(&settings)),
+            accounts: Mutex::default(),
             settings,
             clock,
         }

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 
 use super::StoreError;
 use super::condition::Failure;
-use crate::base::Broker;
+use crate::base::{Broker, Symbol};
 
 /// All rows of a statement.
 pub(super) fn all<T>(
@@ -64,8 +64,17 @@ pub(super) fn decimal_if_any(row: &Row<'_>, at: usize) -> Result<Option<Decimal>
 }
 
 pub(super) fn date(row: &Row<'_>, at: usize) -> Result<Date, Failure> {
+    date_if_any(row, at)?.ok_or_else(|| damaged("a date is missing"))
+}
+
+pub(super) fn date_if_any(row: &Row<'_>, at: usize) -> Result<Option<Date>, Failure> {
+    let text = row.get_ref(at)?.as_str_or_null().map_err(rusqlite::Error::from)?;
+    text.map(|text| text.parse().map_err(|_| damaged("a date"))).transpose()
+}
+
+pub(super) fn symbol(row: &Row<'_>, at: usize) -> Result<Symbol, Failure> {
     let text = row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?;
-    text.parse().map_err(|_| damaged("a date"))
+    Symbol::parse(text).ok_or_else(|| damaged("a symbol"))
 }
 
 pub(super) fn broker(row: &Row<'_>, at: usize) -> Result<Broker, Failure> {

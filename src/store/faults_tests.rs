@@ -226,7 +226,7 @@ fn a_panic_while_deriving_costs_that_sync_alone() {
     sync(&store, id, Broker::A, 1, &["INFY"]);
     let before = store.portfolio(id).unwrap();
     let derive: Derive = Box::new(|_, _| panic!("on purpose"));
-    refused(store.replace_portfolio(id, Broker::A, 2, Synced::default(), derive));
+    refused(store.replace_portfolio(id, Broker::A, 2, Synced::default(), None, derive));
     assert_eq!((store.portfolio(id).unwrap(), state(&store)), (before, "ok"));
     sync(&store, id, Broker::A, 3, &["TCS"]);
 }

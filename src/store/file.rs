@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0007_provisional_signals.sql"),
     include_str!("../../sql/store/0008_journal_bytes.sql"),
     include_str!("../../sql/store/0009_identity.sql"),
+    include_str!("../../sql/store/0010_closing_prices.sql"),
 ];
 
 /// What they are called, for a person.
@@ -50,6 +51,7 @@ pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0007_provisional_signals",
     "0008_journal_bytes",
     "0009_identity",
+    "0010_closing_prices",
 ];
 
 /// Why a file was not opened.

@@ -162,6 +162,46 @@ fn journals_written_before_they_were_measured_are_measured() {
     assert_eq!(bytes, [4 + 2 + 2 + 3 + 6 + 5, 0, 3]);
 }
 
+/// A row of broker A, one of broker B with a mark, and a point of each kind.
+#[test]
+fn portfolios_of_before_keep_their_figures_and_their_close_is_made_again() {
+    let (_dir, path) = fresh();
+    let mut connection = Connection::open(&path).unwrap();
+    let at = MIGRATION_NAMES.iter().position(|name| *name == "0010_closing_prices").unwrap();
+    migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
+    // 20 November 2026, 03:00 IST: the day before in UTC.
+    connection
+        .execute_batch(
+            "INSERT INTO users (email, password_hash, created_ms) VALUES ('a', 'h', 1);
+             INSERT INTO holdings (user_id, broker, ordinal, exchange, tradingsymbol,
+                 settled_quantity, t1_quantity, pledged_quantity, mtf_quantity, disputed_quantity,
+                 average_price, as_of_ms, discrepancy, unresolved, corporate_action)
+             VALUES (1, 'a', 0, 'NSE', 'INFY', '3', '0', '0', '0', '0', '33.345', 1, 0, 0, 0),
+                 (1, 'b', 0, 'NSE', 'TCS', '3', '0', '0', '0', '0', NULL, 1795123800000, 0, 0, 1);
+             INSERT INTO points VALUES (1, '2026-11-19', '100', '110', '10', 'sync', 0, 0, 0),
+                 (1, '2026-11-20', '100', '110', '10', 'close', 1, 0, 0);
+             INSERT INTO closes VALUES ('2026-11-20', 'NSE:INFY', '7');
+             INSERT INTO close_runs VALUES ('2026-11-20', 1, 1);",
+        )
+        .unwrap();
+    drop(connection);
+    let connection = open_for_writing(&path, true).unwrap();
+    let texts = |sql: &str| -> Vec<Option<String>> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let marks = texts("SELECT mark || ' ' || marked_on FROM holdings ORDER BY broker");
+    assert_eq!(marks, [None, Some("inverse_ratios 2026-11-20".to_owned())]);
+    let apart = texts("SELECT value_without_cost FROM points ORDER BY date");
+    assert_eq!(apart, [Some("0".to_owned()), None]);
+    assert!(texts("SELECT symbol FROM closes").is_empty());
+    assert!(texts("SELECT date FROM close_runs").is_empty());
+    let costs =
+        texts("SELECT average_price || coalesce(cost, '') FROM holdings WHERE broker = 'a'");
+    assert_eq!(costs, [Some("33.345".to_owned())], "an average alone is the cost of one share");
+}
+
 #[test]
 fn a_new_file_needs_no_copy() {
     let (dir, path) = fresh();

@@ -37,9 +37,10 @@ pub use error::StoreError;
 pub use expected::{Expected, ExpectedPage, Revision, States};
 pub use file::OpenError;
 pub use rows::{
-    AccountId, AuthState, Before, CloseRun, Counts, DayPoint, Deleted, Derived, Erased,
+    AccountId, AuthState, Before, ClosePage, Counts, DayPoint, Deleted, Derived, Erased,
     JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
-    PointSource, Portfolio, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
+    PointSource, Portfolio, PriceOfClose, Repriced, Side, StoreHealth, SyncState, User,
+    UserSecrets, Valued,
 };
 pub use signal_rows::{
     CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
@@ -49,7 +50,6 @@ pub use sqlite::{FILE_NAME, SqliteStore};
 pub use unfinished::remove_unfinished;
 
 use jiff::civil::Date;
-use rust_decimal::Decimal;
 
 use crate::base::{Broker, Candle, Symbol, Synced};
 
@@ -94,13 +94,15 @@ pub trait Store: Send + Sync {
     // Portfolios.
 
     /// Replaces what the store has of one broker for a user, in one transaction with the day's
-    /// point that `derive` computes. Everything or nothing.
+    /// point that `derive` computes, and shows it the closing prices of `closes_of`. Everything or
+    /// nothing.
     fn replace_portfolio(
         &self,
         id: AccountId,
         broker: Broker,
         synced_ms: i64,
         synced: Synced,
+        closes_of: Option<Date>,
         derive: Derive,
     ) -> Result<Derived, StoreError>;
     /// All of a user's holdings, positions and times of sync.
@@ -112,29 +114,39 @@ pub trait Store: Send + Sync {
 
     // The close of a trading day.
 
-    /// How far the day's revaluation has come.
-    fn close_run(&self, date: Date) -> Result<CloseRun, StoreError>;
+    /// Whether the day's revaluation is finished.
+    fn is_closed(&self, date: Date) -> Result<bool, StoreError>;
     /// Distinct symbols that stored holdings need, after `after`, in order, at most `limit`.
     fn held_symbols(&self, after: Option<&Symbol>, limit: usize)
     -> Result<Vec<Symbol>, StoreError>;
-    /// Keeps closing prices of a date.
-    fn keep_closes(&self, date: Date, prices: &[(Symbol, Decimal)]) -> Result<(), StoreError>;
-    /// All kept closing prices of a date.
-    fn closes(&self, date: Date) -> Result<Vec<(Symbol, Decimal)>, StoreError>;
-    /// Portfolios of the next users with holdings after `after`, in order of id, at most `limit`.
-    fn portfolios_after(
+    /// Symbols after `after` that had no closing price on the last date that was closed, in order,
+    /// at most `limit`.
+    fn silent_symbols(
         &self,
-        after: AccountId,
+        after: Option<&Symbol>,
         limit: usize,
-    ) -> Result<Vec<(AccountId, Portfolio)>, StoreError>;
-    /// Writes one page of points, and how far the run has come, in one transaction; `finished_ms`
-    /// ends the run. Of a date's points the one written last stands.
-    fn keep_points(
+    ) -> Result<Vec<Symbol>, StoreError>;
+    /// Keeps closing prices of a date.
+    fn keep_closes(&self, date: Date, prices: &[PriceOfClose]) -> Result<(), StoreError>;
+    /// All kept closing prices of a date.
+    fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError>;
+    /// Portfolios of the next users after `after` that have holdings and no complete value at the
+    /// close of `date`, in order of id, at most `limit`.
+    fn portfolios_to_close(
         &self,
         date: Date,
-        points: Vec<Valued>,
-        done_to: AccountId,
-        finished_ms: Option<i64>,
+        after: AccountId,
+        limit: usize,
+    ) -> Result<ClosePage, StoreError>;
+    /// Writes closing prices into the rows of these portfolios, and the date's points, in one
+    /// transaction. Of a date's points the one written last stands.
+    fn keep_points(&self, date: Date, points: Vec<Valued>) -> Result<(), StoreError>;
+    /// Ends the day's revaluation, in which `silent` had no closing price.
+    fn finish_close(
+        &self,
+        date: Date,
+        finished_ms: i64,
+        silent: Vec<Symbol>,
     ) -> Result<(), StoreError>;
 
     // The journal.

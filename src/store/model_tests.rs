@@ -185,7 +185,7 @@ impl Model {
             answer
         });
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
-        let done = store.replace_portfolio(id, broker, now_ms, synced, derive);
+        let done = store.replace_portfolio(id, broker, now_ms, synced, None, derive);
         assert_eq!(done, Ok(told));
         self.portfolio.insert(broker, rows);
         self.points.insert(made.date, made);

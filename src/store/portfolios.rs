@@ -1,20 +1,25 @@
 //! Holdings, positions, times of sync and the trend's points. Runs on the store's threads, inside a
 //! transaction.
 
+use std::collections::HashMap;
+
 use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 
 use super::accounts::expect_user;
 use super::cleaning;
 use super::columns::{
-    all, broker, date, decimal, decimal_if_any, digits, digits_if_any, run, word,
+    all, broker, damaged, date, date_if_any, decimal, decimal_if_any, digits, digits_if_any, run,
+    word,
 };
 use super::condition::Failure;
 use super::{
-    AccountId, Before, DayPoint, Deleted, Derive, Derived, PointSource, Portfolio, StoreError,
-    SyncState,
+    AccountId, Before, DayPoint, Deleted, Derive, Derived, PointSource, Portfolio, Repriced,
+    StoreError, SyncState, closes,
 };
-use crate::base::{Broker, Holding, Position, PositionKind, Symbol, Synced};
+use crate::base::{
+    ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
+};
 
 /// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
 /// the rest is room.
@@ -27,6 +32,7 @@ const DROP_HOLDINGS: &str = include_str!("../../sql/store/drop_holdings.sql");
 const DROP_POSITIONS: &str = include_str!("../../sql/store/drop_positions.sql");
 const ADD_HOLDING: &str = include_str!("../../sql/store/add_holding.sql");
 const ADD_POSITION: &str = include_str!("../../sql/store/add_position.sql");
+const REPRICE_HOLDING: &str = include_str!("../../sql/store/reprice_holding.sql");
 const KEEP_SYNC: &str = include_str!("../../sql/store/keep_sync.sql");
 const KEEP_POINT: &str = include_str!("../../sql/store/keep_point.sql");
 const POINTS: &str = include_str!("../../sql/store/points.sql");
@@ -41,6 +47,7 @@ pub(super) fn replace(
     broker: Broker,
     synced_ms: i64,
     mut synced: Synced,
+    closes_of: Option<Date>,
     derive: Derive,
 ) -> Result<Derived, Failure> {
     for (what, count) in
@@ -51,7 +58,13 @@ pub(super) fn replace(
         }
     }
     expect_user(connection, id)?;
-    let before = Before { portfolio: of(connection, id)? };
+    let portfolio = of(connection, id)?;
+    let rows = portfolio.holdings.iter().chain(&synced.holdings);
+    let closes = match closes_of {
+        Some(date) => closes::of_symbols(connection, date, rows.filter_map(Holding::symbol))?,
+        None => HashMap::new(),
+    };
+    let before = Before { portfolio, closes };
     let derived = derive(&before, &mut synced);
     let whose = params![id.0, broker.as_str()];
     run(connection, DROP_HOLDINGS, whose)?;
@@ -62,6 +75,7 @@ pub(super) fn replace(
     for (ordinal, position) in (0i64..).zip(&synced.positions) {
         add_position(connection, id, broker, ordinal, position)?;
     }
+    reprice(connection, id, &derived.repriced)?;
     run(connection, KEEP_SYNC, params![id.0, broker.as_str(), synced_ms, synced.simulated])?;
     keep_point(connection, id, &derived.point)?;
     Ok(derived)
@@ -93,15 +107,32 @@ fn holding(row: &Row<'_>) -> Result<Holding, Failure> {
         pledged_quantity: decimal(row, 6)?,
         mtf_quantity: decimal(row, 7)?,
         disputed_quantity: decimal(row, 8)?,
-        average_price: decimal_if_any(row, 9)?,
-        last_price: decimal_if_any(row, 10)?,
-        close_price: decimal_if_any(row, 11)?,
-        as_of_ms: row.get(12)?,
-        broker_pnl: decimal_if_any(row, 13)?,
-        discrepancy: row.get(14)?,
-        unresolved: row.get(15)?,
-        corporate_action: row.get(16)?,
+        cost: cost(row)?,
+        last_price: decimal_if_any(row, 12)?,
+        close_price: decimal_if_any(row, 13)?,
+        as_of_ms: row.get(14)?,
+        broker_pnl: decimal_if_any(row, 15)?,
+        discrepancy: row.get(16)?,
+        unresolved: row.get(17)?,
+        mark: mark(row)?,
     })
+}
+
+fn cost(row: &Row<'_>) -> Result<Option<Cost>, Failure> {
+    let (average, cost) = (decimal_if_any(row, 9)?, decimal_if_any(row, 10)?);
+    Ok(match (cost, decimal_if_any(row, 11)?) {
+        (Some(cost), Some(quantity)) => Some(Cost::Part { quantity, cost }),
+        (Some(cost), None) => Some(Cost::Total(cost)),
+        (None, _) => average.map(Cost::PerShare),
+    })
+}
+
+fn mark(row: &Row<'_>) -> Result<Option<Mark>, Failure> {
+    let Some(word) = row.get_ref(18)?.as_str_or_null().map_err(rusqlite::Error::from)? else {
+        return Ok(None);
+    };
+    let sign = ActionSign::parse(word).ok_or_else(|| damaged("a mark"))?;
+    Ok(date_if_any(row, 19)?.map(|on| Mark { on, sign }))
 }
 
 fn position(row: &Row<'_>) -> Result<Position, Failure> {
@@ -131,6 +162,12 @@ fn add_holding(
     holding: &Holding,
 ) -> Result<(), Failure> {
     let symbol = holding.symbol();
+    let (average, cost, costed) = match holding.cost {
+        Some(Cost::PerShare(average)) => (Some(average), None, None),
+        Some(Cost::Total(cost)) => (None, Some(cost), None),
+        Some(Cost::Part { quantity, cost }) => (None, Some(cost), Some(quantity)),
+        None => (None, None, None),
+    };
     let row = params![
         id.0,
         broker.as_str(),
@@ -144,16 +181,49 @@ fn add_holding(
         digits(holding.pledged_quantity),
         digits(holding.mtf_quantity),
         digits(holding.disputed_quantity),
-        digits_if_any(holding.average_price),
+        digits_if_any(average),
+        digits_if_any(cost),
+        digits_if_any(costed),
         digits_if_any(holding.last_price),
         digits_if_any(holding.close_price),
         holding.as_of_ms,
         digits_if_any(holding.broker_pnl),
         holding.discrepancy,
         holding.unresolved,
-        holding.corporate_action,
+        holding.mark.map(|mark| mark.sign.as_str()),
+        holding.mark.map(|mark| mark.on.to_string()),
     ];
     run(connection, ADD_HOLDING, row).map(drop)
+}
+
+/// Writes prices and marks into rows that stand there.
+pub(super) fn reprice(
+    connection: &Connection,
+    id: AccountId,
+    repriced: &Repriced,
+) -> Result<(), Failure> {
+    // Each broker's rows are numbered from 0, in their order.
+    let mut ordinals: HashMap<Broker, i64> = HashMap::new();
+    let mut changed = repriced.changed.iter().copied().peekable();
+    for (index, row) in repriced.holdings.iter().enumerate() {
+        let next = ordinals.entry(row.broker).or_default();
+        let ordinal = *next;
+        *next += 1;
+        if changed.next_if_eq(&index).is_some() {
+            let row = params![
+                id.0,
+                row.broker.as_str(),
+                ordinal,
+                digits_if_any(row.last_price),
+                digits_if_any(row.close_price),
+                row.as_of_ms,
+                row.mark.map(|mark| mark.sign.as_str()),
+                row.mark.map(|mark| mark.on.to_string()),
+            ];
+            run(connection, REPRICE_HOLDING, row)?;
+        }
+    }
+    Ok(())
 }
 
 fn add_position(
@@ -195,6 +265,7 @@ pub(super) fn keep_point(
         digits(point.total_invested),
         digits(point.total_current_value),
         digits(point.total_pnl),
+        digits_if_any(point.value_without_cost),
         point.source.as_str(),
         point.left_out,
         point.carried,
@@ -214,10 +285,11 @@ pub(super) fn points(
             total_invested: decimal(row, 1)?,
             total_current_value: decimal(row, 2)?,
             total_pnl: decimal(row, 3)?,
-            source: word(row, 4, PointSource::parse, "a point's source")?,
-            left_out: row.get(5)?,
-            carried: row.get(6)?,
-            suspect: row.get(7)?,
+            value_without_cost: decimal_if_any(row, 4)?,
+            source: word(row, 5, PointSource::parse, "a point's source")?,
+            left_out: row.get(6)?,
+            carried: row.get(7)?,
+            suspect: row.get(8)?,
         })
     })
 }

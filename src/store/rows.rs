@@ -1,9 +1,11 @@
 //! The typed records of the store. Plain values; nothing here knows SQL.
 
+use std::collections::HashMap;
+
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Holding, Position};
+use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
@@ -96,18 +98,31 @@ pub struct Portfolio {
 pub struct Before {
     /// Of both brokers.
     pub portfolio: Portfolio,
+    /// The kept closing prices, of the date asked for, of all that the user holds or brings.
+    pub closes: HashMap<Symbol, ClosingPrice>,
+}
+
+/// Rows that got other prices or marks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repriced {
+    /// All rows of the brokers in it, in their stored order.
+    pub holdings: Vec<Holding>,
+    /// Which of them changed, in order.
+    pub changed: Vec<usize>,
 }
 
 /// What a sync writes beside the rows, and tells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derived {
     pub point: DayPoint,
+    /// Rows of the other broker.
+    pub repriced: Repriced,
     pub counts: Counts,
     /// What changed, as the API tells it: JSON text of the caller's making, not stored.
     pub report: String,
 }
 
-/// Rows written by a sync.
+/// Rows written by a sync: holdings, and positions that are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub holdings: usize,
@@ -144,8 +159,11 @@ pub struct DayPoint {
     pub total_invested: Decimal,
     pub total_current_value: Decimal,
     pub total_pnl: Decimal,
+    /// The part of the value without cost and profit; `None` in points of an older schema, whose
+    /// value leaves it out.
+    pub value_without_cost: Option<Decimal>,
     pub source: PointSource,
-    /// Holdings left out of the totals: without cost or without any price.
+    /// Holdings left out of cost and profit: without cost or without any price.
     pub left_out: u32,
     /// Holdings valued at a price older than this date's.
     pub carried: u32,
@@ -153,7 +171,7 @@ pub struct DayPoint {
     pub suspect: bool,
 }
 
-/// A user's point of a close run. It is written only if the portfolio that it was made of still
+/// A user's portfolio at a close. It is written only if the portfolio that it was made of still
 /// stands: a sync or a deletion may have come between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Valued {
@@ -161,6 +179,25 @@ pub struct Valued {
     /// The latest `synced_ms` of the portfolio it was made of.
     pub synced_ms: i64,
     pub point: DayPoint,
+    pub repriced: Repriced,
+    /// Points of later dates, where there are any, get the same totals. From this date on all
+    /// priced holdings count as carried in them.
+    pub next_session: Date,
+    /// How many holdings have a price.
+    pub priced: u32,
+    /// Nothing more is to be expected of this close.
+    pub is_complete: bool,
+}
+
+/// A symbol's closing price.
+pub type PriceOfClose = (Symbol, ClosingPrice);
+
+/// Some of the users whose portfolios a close has not valued completely.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClosePage {
+    pub portfolios: Vec<(AccountId, Portfolio)>,
+    /// Whether there are users after these.
+    pub more: bool,
 }
 
 /// Rows that a deletion removed.
@@ -169,15 +206,6 @@ pub struct Deleted {
     pub holdings: u64,
     pub positions: u64,
     pub pnl_snapshots: u64,
-}
-
-/// How far a trading day's revaluation has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseRun {
-    NotBegun,
-    /// Users up to this id have their point.
-    Begun(AccountId),
-    Finished,
 }
 
 /// Bought or sold.

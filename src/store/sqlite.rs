@@ -10,17 +10,16 @@ use std::sync::atomic::AtomicU64;
 
 use jiff::civil::Date;
 use rusqlite::Connection;
-use rust_decimal::Decimal;
 
 use super::condition::{Condition, Failure};
 use super::file::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{
-    AccountId, AuthState, CloseRun, DayPoint, Deleted, Derive, Derived, Erased, Expected,
+    AccountId, AuthState, ClosePage, DayPoint, Deleted, Derive, Derived, Erased, Expected,
     ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser,
-    OutsideChanges, Portfolio, Store, StoreError, StoreHealth, User, UserSecrets, Valued, accounts,
-    closes, journal, portfolios,
+    OutsideChanges, Portfolio, PriceOfClose, Store, StoreError, StoreHealth, User, UserSecrets,
+    Valued, accounts, closes, journal, portfolios,
 };
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
@@ -242,10 +241,11 @@ impl Store for SqliteStore {
         broker: Broker,
         synced_ms: i64,
         synced: Synced,
+        closes_of: Option<Date>,
         derive: Derive,
     ) -> Result<Derived, StoreError> {
         self.write(WRITE_DEADLINE_MS, move |file| {
-            portfolios::replace(file, id, broker, synced_ms, synced, derive)
+            portfolios::replace(file, id, broker, synced_ms, synced, closes_of, derive)
         })
     }
 
@@ -262,8 +262,8 @@ impl Store for SqliteStore {
         self.erase(move |file| portfolios::delete(file, id), is_some)
     }
 
-    fn close_run(&self, date: Date) -> Result<CloseRun, StoreError> {
-        self.read(PAGE_DEADLINE_MS, move |file| closes::progress(file, date))
+    fn is_closed(&self, date: Date) -> Result<bool, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |file| closes::is_finished(file, date))
     }
 
     fn held_symbols(
@@ -275,33 +275,46 @@ impl Store for SqliteStore {
         self.read(PAGE_DEADLINE_MS, move |file| closes::held_symbols(file, after.as_ref(), limit))
     }
 
-    fn keep_closes(&self, date: Date, prices: &[(Symbol, Decimal)]) -> Result<(), StoreError> {
+    fn silent_symbols(
+        &self,
+        after: Option<&Symbol>,
+        limit: usize,
+    ) -> Result<Vec<Symbol>, StoreError> {
+        let after = after.cloned();
+        self.read(PAGE_DEADLINE_MS, move |file| closes::silent_symbols(file, after.as_ref(), limit))
+    }
+
+    fn keep_closes(&self, date: Date, prices: &[PriceOfClose]) -> Result<(), StoreError> {
         let prices = prices.to_vec();
         self.write(PAGE_DEADLINE_MS, move |file| closes::keep(file, date, &prices))
     }
 
-    fn closes(&self, date: Date) -> Result<Vec<(Symbol, Decimal)>, StoreError> {
+    fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
         self.read(PAGE_DEADLINE_MS, move |file| closes::of(file, date))
     }
 
-    fn portfolios_after(
-        &self,
-        after: AccountId,
-        limit: usize,
-    ) -> Result<Vec<(AccountId, Portfolio)>, StoreError> {
-        self.read(PAGE_DEADLINE_MS, move |file| closes::portfolios_after(file, after, limit))
-    }
-
-    fn keep_points(
+    fn portfolios_to_close(
         &self,
         date: Date,
-        points: Vec<Valued>,
-        done_to: AccountId,
-        finished_ms: Option<i64>,
-    ) -> Result<(), StoreError> {
-        self.write(PAGE_DEADLINE_MS, move |file| {
-            closes::keep_points(file, date, &points, done_to, finished_ms)
+        after: AccountId,
+        limit: usize,
+    ) -> Result<ClosePage, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |file| {
+            closes::portfolios_to_close(file, date, after, limit)
         })
+    }
+
+    fn keep_points(&self, date: Date, points: Vec<Valued>) -> Result<(), StoreError> {
+        self.write(PAGE_DEADLINE_MS, move |file| closes::keep_points(file, date, &points))
+    }
+
+    fn finish_close(
+        &self,
+        date: Date,
+        finished_ms: i64,
+        silent: Vec<Symbol>,
+    ) -> Result<(), StoreError> {
+        self.write(PAGE_DEADLINE_MS, move |file| closes::finish(file, date, finished_ms, &silent))
     }
 
     fn add_entry(

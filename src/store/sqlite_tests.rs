@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use jiff::civil::date;
+use rust_decimal::Decimal;
 use tempfile::TempDir;
 
 use super::super::care::PROBE_WRITE;
-use super::super::{Before, Counts, PointSource, Side, SyncState, columns};
+use super::super::{Before, Counts, PointSource, Repriced, Side, SyncState, columns};
 use super::*;
-use crate::base::{Holding, Position, PositionKind};
+use crate::base::{ActionSign, Cost, Holding, Mark, Position, PositionKind};
 
 fn clock() -> Clock {
     Clock::system()
@@ -46,14 +47,14 @@ fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
         pledged_quantity: dec("0"),
         mtf_quantity: dec("0"),
         disputed_quantity: dec("2"),
-        average_price: Some(dec("1412.9500")),
+        cost: Some(Cost::PerShare(dec("1412.9500"))),
         last_price: None,
         close_price: Some(dec("0.10")),
         as_of_ms: 77,
         broker_pnl: Some(dec("-12.345")),
         discrepancy: true,
         unresolved: false,
-        corporate_action: false,
+        mark: None,
     }
 }
 
@@ -82,6 +83,7 @@ fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
         total_invested: dec("100.00"),
         total_current_value: dec(value),
         total_pnl: dec(value) - dec("100.00"),
+        value_without_cost: Some(dec("0.50")),
         source,
         left_out: 1,
         carried: 2,
@@ -90,10 +92,12 @@ fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
 }
 
 fn derived(point: DayPoint) -> Derived {
-    Derived { point, counts: Counts::default(), report: "{}".to_owned() }
+    let (counts, repriced) = (Counts::default(), Repriced::default());
+    Derived { point, repriced, counts, report: "{}".to_owned() }
 }
 
 const DAY: Date = date(2026, 11, 20);
+const MARK: Option<Mark> = Some(Mark { on: DAY, sign: ActionSign::PriceLeap });
 
 fn sync(store: &SqliteStore, id: AccountId, broker: Broker, at_ms: i64, tickers: &[&str]) {
     let synced = Synced {
@@ -106,7 +110,7 @@ fn sync(store: &SqliteStore, id: AccountId, broker: Broker, at_ms: i64, tickers:
     };
     let derive =
         Box::new(|_: &Before, _: &mut Synced| derived(point(DAY, "120.5", PointSource::Sync)));
-    store.replace_portfolio(id, broker, at_ms, synced, derive).unwrap();
+    store.replace_portfolio(id, broker, at_ms, synced, None, derive).unwrap();
 }
 
 fn fields(on: Date, symbol: &str) -> JournalFields {
@@ -185,7 +189,7 @@ fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order() {
             .map(|(broker, ticker)| holding(broker, ticker, "10.50"))
             .into();
     assert_eq!(found.holdings, expected);
-    assert_eq!(found.holdings[0].average_price.unwrap().to_string(), "1412.9500");
+    assert_eq!(found.holdings[0].average_price().unwrap().to_string(), "1412.9500");
     assert_eq!(found.positions[0], position(Broker::A, PositionKind::Net, "NIFTY26NOVFUT"));
     assert_eq!(found.positions[1].kind, PositionKind::Day);
     let at = |broker, synced_ms| SyncState { broker, synced_ms, simulated: true };
@@ -195,6 +199,26 @@ fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order() {
     let deleted = store.delete_portfolio(id).unwrap();
     assert_eq!(deleted, Deleted { holdings: 4, positions: 4, pnl_snapshots: 1 });
     assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
+}
+
+#[test]
+fn every_kind_of_cost_is_kept_to_the_digit() {
+    let (_dir, path, store) = fresh();
+    let id = user(&store, "a@example.com");
+    let costs = [
+        None,
+        Some(Cost::PerShare(dec("305.55171266367426361868"))),
+        Some(Cost::Total(dec("72584999.7250"))),
+        Some(Cost::Part { quantity: dec("30"), cost: dec("7500.00") }),
+    ];
+    let row = |cost| Holding { cost, mark: MARK, ..holding(Broker::B, "TCS", "40") };
+    let holdings: Vec<Holding> = costs.into_iter().map(row).collect();
+    let synced = Synced { holdings: holdings.clone(), ..Synced::default() };
+    let derive: Derive = Box::new(|_, _| derived(point(DAY, "1", PointSource::Sync)));
+    store.replace_portfolio(id, Broker::B, 1, synced, None, derive).unwrap();
+    drop(store);
+    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+    assert_eq!(store.portfolio(id).unwrap().holdings, holdings);
 }
 
 #[test]
@@ -252,13 +276,13 @@ fn bounds_are_kept() {
     let synced = Synced { holdings: rows, ..Synced::default() };
     let limit = portfolios::ROWS_MAX;
     assert_eq!(
-        store.replace_portfolio(id, Broker::A, 1, synced, derive()),
+        store.replace_portfolio(id, Broker::A, 1, synced, None, derive()),
         Err(StoreError::TooMany { what: "holdings", limit })
     );
     let rows = vec![position(Broker::A, PositionKind::Net, "X"); portfolios::ROWS_MAX + 1];
     let synced = Synced { positions: rows, ..Synced::default() };
     assert_eq!(
-        store.replace_portfolio(id, Broker::A, 1, synced, derive()),
+        store.replace_portfolio(id, Broker::A, 1, synced, None, derive()),
         Err(StoreError::TooMany { what: "positions", limit })
     );
     let limit = journal::ENTRIES_MAX;
@@ -278,7 +302,8 @@ fn bounds_are_kept() {
 fn a_sync_of_nobody_is_refused_and_derives_nothing() {
     let (_dir, _, store) = fresh();
     let derive: Derive = Box::new(|_, _| panic!("must not be asked"));
-    let result = store.replace_portfolio(AccountId(7), Broker::A, 1, Synced::default(), derive);
+    let result =
+        store.replace_portfolio(AccountId(7), Broker::A, 1, Synced::default(), None, derive);
     assert_eq!(result, Err(StoreError::NoSuchUser));
 }
 
@@ -289,14 +314,14 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes() {
     sync(&store, id, Broker::B, 1, &["INFY"]);
     let derive: Derive = Box::new(|before, synced| {
         assert_eq!(before.portfolio.holdings.len(), 1);
-        synced.holdings[0].corporate_action = true;
+        synced.holdings[0].mark = MARK;
         derived(point(DAY, "99", PointSource::Sync))
     });
     let synced = Synced { holdings: vec![holding(Broker::A, "TCS", "3")], ..Synced::default() };
-    let told = store.replace_portfolio(id, Broker::A, 2, synced, derive).unwrap();
+    let told = store.replace_portfolio(id, Broker::A, 2, synced, None, derive).unwrap();
     assert_eq!(told, derived(point(DAY, "99", PointSource::Sync)));
     let found = store.portfolio(id).unwrap();
-    assert!(found.holdings[0].corporate_action && found.holdings.len() == 2);
+    assert_eq!((found.holdings[0].mark, found.holdings.len()), (MARK, 2));
     assert_eq!(store.points(id, DAY).unwrap()[0].total_current_value, dec("99"));
 }
 

@@ -2,45 +2,41 @@
 //!
 //! In steps, each of which may be repeated after a crash: look what the store has of the date's
 //! run; ask the feeds for the closing prices that are missing, and keep each batch at once; value
-//! the users page by page, where a page's points and the run's progress are one transaction. Memory
-//! is bounded by the symbols of a run and one page. State of the scheduler's thread; the store is
-//! asked on the lane `close`, the feeds on their own lanes, and only while nobody waits for them.
+//! the users page by page, where a page's prices, points and marks of completion are one
+//! transaction. Users are walked over several times: first those whose prices are all there, then,
+//! once the feeds were asked for everything, all of them, and whoever lacks a price again when it
+//! has come. Memory is bounded by the symbols of a run and one page. State of the scheduler's
+//! thread; the store is asked on the lane `close`, the feeds on their own lanes, and only while
+//! nobody waits for them.
 
 mod due;
 mod jobs;
 mod missing;
 mod prices;
+mod work;
 
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use jiff::SignedDuration;
 use jiff::civil::Date;
-use rust_decimal::Decimal;
 
 use super::feeds::FeedSlot;
 use super::{Event, JobReport, Parts};
-use crate::base::Symbol;
-use crate::store::{AccountId, CloseRun, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 pub use due::{Due, margin};
 pub use jobs::Done;
-use jobs::{Closes, Looked, PageOrder, Paged};
+use jobs::{Looked, PageOrder, Paged, Reach};
 use missing::Missing;
 use prices::Call;
+use work::{Step, Walk, Walked, Work};
 
-/// How long missing prices are waited for before the rest is valued without them: an evening's
-/// outage passes, a symbol that no feed knows does not.
+/// How long missing prices are asked for: an evening's outage passes, a symbol that no feed knows
+/// does not.
 const PATIENCE_MS: u64 = 3 * 3_600_000;
-
-/// Before prices may be the next session's, waiting ends: the pages need some minutes.
-const PAGES_NEED: SignedDuration = SignedDuration::from_mins(10);
 
 /// After a failure of the store or a feed.
 const RETRY_MS: u64 = 30_000;
-
-/// Prices that do not come for this long are worth telling.
-const UNHEARD_MS: u64 = 5 * 60_000;
 
 /// The store's methods end by deadlines of their own; a job has a bounded number of them.
 const STORE_DEADLINE_MS: u64 = 120_000;
@@ -70,36 +66,16 @@ pub struct Counts {
     pub date: Option<Date>,
     /// Closing prices kept.
     pub priced: usize,
-    /// Symbols without one.
+    /// Symbols without one, and those of them that had none on the date before either.
     pub missing: usize,
+    pub suspended: usize,
     /// More symbols are held than a run takes on.
     pub cut_off: bool,
-    /// Pages and users' points written by this process.
+    /// Pages and users' final points written by this process.
     pub pages: u64,
     pub points: u64,
     /// Holdings in them valued at an older price.
     pub carried: u64,
-}
-
-/// A run under way.
-struct Work {
-    due: Due,
-    began_mono_ms: u64,
-    heard_mono_ms: u64,
-    closes: Arc<Closes>,
-    missing: Missing,
-    /// Received and not stored yet; `keeping` is what the job under way stores.
-    unkept: Vec<(Symbol, Decimal)>,
-    keeping: Vec<(Symbol, Decimal)>,
-    step: Step,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Look,
-    Price,
-    /// Users after this one.
-    Pages(AccountId),
 }
 
 impl CloseWarmer {
@@ -154,36 +130,40 @@ impl CloseWarmer {
     /// Sends the next job to the store.
     fn use_store(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
         let Some(work) = &mut self.work else { return };
+        work.step_on(parts, now_mono_ms);
         let date = work.due.date;
-        if work.step == Step::Price && work.may_value(parts, now_mono_ms) {
-            tracing::info!(%date, missing = work.missing.len(), "valuing at the close");
-            work.step = Step::Pages(AccountId(0));
-        }
-        match work.step {
+        match &work.step {
             Step::Look => {
                 let symbols_max = parts.close.symbols_max;
                 self.submit(parts, events, move |store| {
                     jobs::look(store, date, symbols_max).map(Done::Looked)
                 });
             }
-            Step::Price if !work.unkept.is_empty() => {
+            Step::Price(_) if !work.unkept.is_empty() => {
                 work.keeping.append(&mut work.unkept);
                 let prices = work.keeping.clone();
                 self.submit(parts, events, move |store| {
                     store.keep_closes(date, &prices).map(|()| Done::Kept)
                 });
             }
-            Step::Price => {}
-            Step::Pages(after) => {
+            Step::Price(None) => {}
+            Step::Price(Some(walk)) | Step::Last(walk) => {
                 let order = PageOrder {
                     due: work.due.clone(),
-                    after,
+                    after: walk.after,
                     users_max: parts.close.page_users,
+                    reach: walk.reach,
                     closes: Arc::clone(&work.closes),
-                    now_ms: parts.clock.now_ms(),
+                    awaited: Arc::clone(&walk.awaited),
                     answers: Arc::clone(&parts.answers),
                 };
                 self.submit(parts, events, move |store| jobs::page(store, &order).map(Done::Paged));
+            }
+            Step::Finish => {
+                let (now_ms, silent) = (parts.clock.now_ms(), work.missing.fell_silent());
+                self.submit(parts, events, move |store| {
+                    store.finish_close(date, now_ms, silent).map(|()| Done::Finished)
+                });
             }
         }
     }
@@ -220,7 +200,8 @@ impl CloseWarmer {
         match done {
             Done::Looked(looked) => self.looked(looked, now_mono_ms),
             Done::Kept => self.kept(),
-            Done::Paged(paged) => self.paged(&paged),
+            Done::Paged(paged) => self.paged(&paged, now_mono_ms),
+            Done::Finished => self.finished(),
         }
     }
 
@@ -237,23 +218,22 @@ impl CloseWarmer {
 
     fn looked(&mut self, looked: Looked, now_mono_ms: u64) {
         let Some(work) = &mut self.work else { return };
-        work.step = match looked.run {
-            CloseRun::Finished => return self.settle(),
-            // Its prices were complete, or waited for long enough.
-            CloseRun::Begun(after) => Step::Pages(after),
-            CloseRun::NotBegun => Step::Price,
-        };
+        if looked.finished {
+            return self.settle();
+        }
         let (date, missing) = (work.due.date, looked.missing.len());
         tracing::info!(%date, missing, "revaluing portfolios at the close");
         if looked.cut_off {
             tracing::error!("more symbols are held than BHAV_CLOSE_SYMBOLS_MAX");
         }
+        work.step = Step::Price(None);
         work.closes = Arc::new(looked.closes);
-        work.missing = Missing::of(looked.missing);
+        work.missing = Missing::of(looked.missing, &looked.silent);
         work.heard_mono_ms = now_mono_ms;
         self.counts.cut_off = looked.cut_off;
         self.counts.priced = work.closes.len();
         self.counts.missing = work.missing.len();
+        self.counts.suspended = work.missing.silent();
     }
 
     fn kept(&mut self) {
@@ -262,18 +242,25 @@ impl CloseWarmer {
         self.counts.priced = work.closes.len();
     }
 
-    fn paged(&mut self, paged: &Paged) {
+    fn paged(&mut self, paged: &Paged, now_mono_ms: u64) {
         self.counts.pages += 1;
         self.counts.points += paged.users as u64;
         self.counts.carried += paged.carried;
         let Some(work) = &mut self.work else { return };
-        work.step = Step::Pages(paged.done_to);
+        let (Step::Price(Some(walk)) | Step::Last(walk)) = &mut work.step else { return };
+        walk.after = paged.done_to;
         if paged.is_last {
-            let Counts { priced, missing, pages, points, carried, .. } = self.counts;
-            let date = work.due.date;
-            tracing::info!(%date, priced, missing, pages, points, carried, "close revalued");
-            self.settle();
+            let Walk { reach, prices, .. } = *walk;
+            work.walked = Some(Walked { reach, prices, at_mono_ms: now_mono_ms });
+            work.step = if reach == Reach::Last { Step::Finish } else { Step::Price(None) };
         }
+    }
+
+    fn finished(&mut self) {
+        let Counts { date, priced, missing, suspended, pages, points, carried, .. } = self.counts;
+        let date = date.map(tracing::field::display);
+        tracing::info!(date, priced, missing, suspended, pages, points, carried, "close revalued");
+        self.settle();
     }
 
     fn settle(&mut self) {
@@ -281,13 +268,15 @@ impl CloseWarmer {
         self.gave_up = false;
     }
 
-    /// Whether prices are asked for: other work of the evening leaves the feeds to it.
+    /// Whether there are symbols about which no feed has answered: other work of the evening leaves
+    /// the feeds to them. What the feeds had no price of is asked for again in passing.
     pub fn is_pricing(&self) -> bool {
-        self.work.as_ref().is_some_and(|work| work.step == Step::Price && !work.missing.is_empty())
+        let asks = |work: &Work| work.is_asking() && !work.missing.all_answered();
+        self.work.as_ref().is_some_and(asks)
     }
 
     /// The word for health: `paused` while no close is due, `starting` until the store has said how
-    /// far it is, `stale` while prices do not come, `failing` while the store does not work or
+    /// far it is, `stale` while the feeds do not answer, `failing` while the store does not work or
     /// after a date was given up.
     pub fn state(&self, now_mono_ms: u64) -> &'static str {
         match &self.work {
@@ -296,38 +285,10 @@ impl CloseWarmer {
             None => "paused",
             Some(work) => match work.step {
                 Step::Look => "starting",
-                Step::Price if now_mono_ms.saturating_sub(work.heard_mono_ms) > UNHEARD_MS => {
-                    "stale"
-                }
-                Step::Price | Step::Pages(_) => "ok",
+                _ if self.is_pricing() && work.is_unheard(now_mono_ms) => "stale",
+                _ => "ok",
             },
         }
-    }
-}
-
-impl Work {
-    fn of(due: Due, now_mono_ms: u64) -> Self {
-        Self {
-            due,
-            began_mono_ms: now_mono_ms,
-            heard_mono_ms: now_mono_ms,
-            closes: Arc::default(),
-            missing: Missing::default(),
-            unkept: Vec::new(),
-            keeping: Vec::new(),
-            step: Step::Look,
-        }
-    }
-
-    /// Whether users can be valued: every price is kept, or the rest has been waited for. Without
-    /// any price of the date there is nothing to value at, however long it takes.
-    fn may_value(&self, parts: &Parts, now_mono_ms: u64) -> bool {
-        if !self.unkept.is_empty() || !self.keeping.is_empty() {
-            return false;
-        }
-        let waited = now_mono_ms.saturating_sub(self.began_mono_ms) >= PATIENCE_MS;
-        let late = self.due.until.duration_since(parts.clock.now()) <= PAGES_NEED;
-        self.missing.is_empty() || ((waited || late) && !self.closes.is_empty())
     }
 }
 

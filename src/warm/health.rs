@@ -154,6 +154,7 @@ struct Close {
     date: Option<String>,
     priced: usize,
     missing: usize,
+    suspended: usize,
     cut_off: bool,
     pages: u64,
     points: u64,
@@ -325,9 +326,9 @@ fn market(scheduler: &Scheduler) -> Market {
 }
 
 fn close(counts: Counts) -> Close {
-    let Counts { date, priced, missing, cut_off, pages, points, carried } = counts;
+    let Counts { date, priced, missing, suspended, cut_off, pages, points, carried } = counts;
     let date = date.map(|date| date.to_string());
-    Close { date, priced, missing, cut_off, pages, points, carried }
+    Close { date, priced, missing, suspended, cut_off, pages, points, carried }
 }
 
 fn signals(counts: SignalCounts) -> Signals {

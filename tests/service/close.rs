@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use bhav::base::{Broker, Clock, Holding, Synced, ist};
+use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
 use bhav::sim::SimSettings;
 use bhav::store::{
-    AccountId, CloseRun, Counts, DayPoint, Derived, FILE_NAME, NewUser, PointSource, SqliteStore,
+    AccountId, Counts, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced, SqliteStore,
     Store,
 };
 use jiff::civil::Date;
@@ -15,32 +15,32 @@ use sonic_rs::JsonValueTrait;
 use super::support::{Scene, Service, TRADING, until};
 
 /// A Friday, fifteen minutes after its closing auction.
-const EVENING: &str = "2026-11-20T15:50:00+05:30";
-const FRIDAY: &str = "2026-11-20";
+pub const EVENING: &str = "2026-11-20T15:50:00+05:30";
+pub const FRIDAY: &str = "2026-11-20";
 /// When everybody had synced last: the day before, in the evening.
 const SYNCED: &str = "2026-11-19T18:00:00+05:30";
 /// Threads that write the users of a test.
 const SEEDERS: usize = 16;
 
-fn friday() -> Date {
+pub fn friday() -> Date {
     FRIDAY.parse().unwrap()
 }
 
-fn synced_ms() -> i64 {
+pub fn synced_ms() -> i64 {
     SYNCED.parse::<jiff::Timestamp>().unwrap().as_millisecond()
 }
 
-fn decimal(text: &str) -> Decimal {
+pub fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()
 }
 
 /// A manual clock runs only when told to: hours pass in seconds.
-fn scene_by_hand(now: &str) -> Scene {
+pub fn scene_by_hand(now: &str) -> Scene {
     let clock = Clock::manual(now.parse().unwrap());
     Scene::on(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
 }
 
-fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) -> Holding {
+pub fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) -> Holding {
     let (exchange, ticker) = symbol.split_once(':').unwrap();
     Holding {
         broker: Broker::A,
@@ -52,18 +52,18 @@ fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) -> H
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
-        average_price: average.map(decimal),
+        cost: average.map(|average| Cost::PerShare(decimal(average))),
         last_price: Some(decimal(last)),
         close_price: None,
         as_of_ms: synced_ms(),
         broker_pnl: None,
         discrepancy: false,
         unresolved: false,
-        corporate_action: false,
+        mark: None,
     }
 }
 
-fn infy(quantity: &str) -> Vec<Holding> {
+pub fn infy(quantity: &str) -> Vec<Holding> {
     vec![holding("NSE:INFY", quantity, Some("1400"), "1500")]
 }
 
@@ -73,6 +73,7 @@ fn point(date: Date, source: PointSource) -> DayPoint {
         total_invested: Decimal::ONE,
         total_current_value: Decimal::TWO,
         total_pnl: Decimal::ONE,
+        value_without_cost: Some(Decimal::ZERO),
         source,
         left_out: 0,
         carried: 0,
@@ -90,15 +91,17 @@ fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
     let date = ist::zoned(jiff::Timestamp::from_millisecond(at_ms).unwrap()).date();
     let derived = Derived {
         point: point(date, PointSource::Sync),
+        repriced: Repriced::default(),
         counts: Counts::default(),
         report: String::new(),
     };
     let synced = Synced { holdings, ..Synced::default() };
-    store.replace_portfolio(id, Broker::A, at_ms, synced, Box::new(move |_, _| derived)).unwrap();
+    let derive = Box::new(move |_: &_, _: &mut _| derived);
+    store.replace_portfolio(id, Broker::A, at_ms, synced, None, derive).unwrap();
 }
 
 /// Users with these holdings, in order, written before the service starts.
-fn seed(scene: &Scene, portfolios: Vec<Vec<Holding>>) -> Vec<AccountId> {
+pub fn seed(scene: &Scene, portfolios: Vec<Vec<Holding>>) -> Vec<AccountId> {
     let store = open(scene);
     let users: Vec<AccountId> =
         (0..portfolios.len()).map(|number| register(&store, number)).collect();
@@ -122,32 +125,28 @@ fn open(scene: &Scene) -> SqliteStore {
     SqliteStore::open(&scene.state.path().join(FILE_NAME), 1, &scene.clock).unwrap()
 }
 
-fn store(service: &Service) -> Arc<dyn Store> {
+pub fn store(service: &Service) -> Arc<dyn Store> {
     Arc::clone(&service.0.server().shared().service.state().store)
 }
 
-/// Until the date's run has come so far; a manual clock goes on by `step_ms` a look.
-fn await_run(scene: &Scene, service: &Service, step_ms: i64, holds: impl Fn(CloseRun) -> bool) {
+/// Until the date's run has finished; a manual clock goes on by `step_ms` a look.
+pub fn await_finish(scene: &Scene, service: &Service, step_ms: i64) {
     let store = store(service);
-    until("the run to come so far", || {
+    until("the run to finish", || {
         scene.clock.advance_ms(step_ms);
-        holds(store.close_run(friday()).unwrap()).then_some(())
+        store.is_closed(friday()).unwrap().then_some(())
     });
 }
 
-fn await_finish(scene: &Scene, service: &Service, step_ms: i64) {
-    await_run(scene, service, step_ms, |run| run == CloseRun::Finished);
-}
-
 /// The first report of health with this state of the warmer.
-fn health_when(scene: &Scene, service: &Service, state: &str) -> sonic_rs::Value {
+pub fn health_when(scene: &Scene, service: &Service, state: &str) -> sonic_rs::Value {
     until(state, || {
         scene.clock.advance_ms(5_000);
         Some(service.health()).filter(|json| json["warmers"]["close"] == state)
     })
 }
 
-fn close_point(service: &Service, id: AccountId) -> Option<DayPoint> {
+pub fn close_point(service: &Service, id: AccountId) -> Option<DayPoint> {
     let points = store(service).points(id, friday()).unwrap();
     assert!(points.iter().all(|point| point.date == friday()), "{points:?}");
     points.into_iter().next()
@@ -187,10 +186,13 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     let value = decimal("12") * close("BSE:RELIANCE")
         + decimal("3.5") * close("NSE:TCS")
         + decimal("143.85");
+    // The four of unknown cost.
+    let gift = decimal("4") * close("NSE:INFY");
     let expected = DayPoint {
         total_invested: invested,
-        total_current_value: value,
+        total_current_value: value + gift,
         total_pnl: value - invested,
+        value_without_cost: Some(gift),
         left_out: 1,
         carried: 1,
         ..point(friday(), PointSource::Close)
@@ -219,20 +221,23 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
 
 #[test]
 fn a_run_that_was_cut_off_goes_on_where_it_was() {
-    const USERS: usize = 500;
+    const USERS: usize = 300;
     let scene = Scene::at(EVENING);
     let users = seed(&scene, vec![infy("10"); USERS]);
     let mut config = scene.config();
     config.close.page_users = 1;
     let service = scene.start_with(&config);
-    await_run(&scene, &service, 0, |run| matches!(run, CloseRun::Begun(id) if id >= users[5]));
+    let begun = store(&service);
+    until("some users' points", || {
+        (!begun.points(users[5], friday()).unwrap().is_empty()).then_some(())
+    });
+    drop(begun);
     service.0.stop();
 
     let held = open(&scene);
-    let CloseRun::Begun(done_to) = held.close_run(friday()).unwrap() else {
-        panic!("stopped after the end: more users are needed");
-    };
-    let done = users.iter().filter(|id| **id <= done_to).count();
+    assert!(!held.is_closed(friday()).unwrap(), "stopped after the end: more users are needed");
+    let rest = held.portfolios_to_close(friday(), AccountId(0), USERS).unwrap().portfolios;
+    let done = USERS - rest.len();
     assert!((6..USERS).contains(&done), "{done}");
     // Shows whether it is written again.
     sync(&held, users[0], scene.clock.now_ms(), infy("11"));
@@ -260,7 +265,7 @@ fn prices_come_late_and_who_left_gets_no_point() {
     let store = store(&service);
     // Five minutes without a price.
     health_when(&scene, &service, "stale");
-    assert_eq!(store.close_run(friday()).unwrap(), CloseRun::NotBegun);
+    assert!(!store.is_closed(friday()).unwrap());
     store.delete_portfolio(users[0]).unwrap();
     store.erase_user(users[1]).unwrap();
     scene.control("DELETE", "faults", "");
@@ -289,24 +294,6 @@ fn the_public_provider_says_the_close_when_broker_a_cannot() {
 }
 
 #[test]
-fn a_symbol_without_a_close_is_waited_for_and_then_carried() {
-    let scene = scene_by_hand(EVENING);
-    let unknown = holding("NSE:NOSUCH", "2", Some("5"), "7");
-    let users = seed(&scene, vec![vec![infy("1").remove(0), unknown]]);
-    let service = scene.start();
-    await_finish(&scene, &service, 60_000);
-    let waited_ms =
-        scene.clock.now_ms() - EVENING.parse::<jiff::Timestamp>().unwrap().as_millisecond();
-    assert!(waited_ms >= 3 * 3_600_000, "{waited_ms}");
-    let point = close_point(&service, users[0]).unwrap();
-    assert_eq!(point.total_current_value, scene.said("NSE:INFY").0 + decimal("14"));
-    assert_eq!((point.carried, point.left_out), (1, 0));
-    let health = health_when(&scene, &service, "paused");
-    assert_eq!(health["close"]["missing"].as_u64(), Some(1));
-    service.0.stop();
-}
-
-#[test]
 fn without_any_price_the_date_is_given_up_when_the_next_begins() {
     let scene = scene_by_hand(EVENING);
     let users = seed(&scene, vec![infy("1")]);
@@ -318,7 +305,7 @@ fn without_any_price_the_date_is_given_up_when_the_next_begins() {
     scene.clock.advance_ms(monday.as_millisecond() - scene.clock.now_ms());
     scene.control("DELETE", "faults", "");
     health_when(&scene, &service, "failing");
-    assert_eq!(store(&service).close_run(friday()).unwrap(), CloseRun::NotBegun);
+    assert!(!store(&service).is_closed(friday()).unwrap());
     assert_eq!(close_point(&service, users[0]), None);
     service.0.stop();
 }
@@ -351,7 +338,7 @@ fn while_the_market_trades_nothing_is_revalued() {
     health_when(&scene, &service, "paused");
     let thursday = "2026-11-19".parse().unwrap();
     let store = store(&service);
-    assert_eq!(store.close_run(thursday).unwrap(), CloseRun::NotBegun);
+    assert!(!store.is_closed(thursday).unwrap());
     assert_eq!(store.points(users[0], thursday).unwrap().len(), 1);
     service.0.stop();
 }

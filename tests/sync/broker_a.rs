@@ -59,7 +59,7 @@ fn each_kind_of_row_is_there() {
     one("pledged", |held| !held.pledged_quantity.is_zero());
     one("funded", |held| !held.mtf_quantity.is_zero());
     one("T1 alone", |held| held.settled_quantity.is_zero() && !held.t1_quantity.is_zero());
-    one("without a cost", |held| held.average_price.is_none());
+    one("without a cost", |held| held.cost.is_none());
     one("with a discrepancy", |held| held.discrepancy);
 }
 

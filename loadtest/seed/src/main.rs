@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use bhav::base::{Broker, Clock, Holding, Synced, ist};
+use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
 use bhav::config::StoreSettings;
 use bhav::store::{
-    Counts, DayPoint, Derived, FILE_NAME, NewUser, OpenError, PointSource, SqliteStore, Store,
-    StoreError,
+    Counts, DayPoint, Derived, FILE_NAME, NewUser, OpenError, PointSource, Repriced, SqliteStore,
+    Store, StoreError,
 };
 use clap::Parser;
 use jiff::Timestamp;
@@ -132,7 +132,7 @@ fn write_users(
             let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
             let date = ist::zoned(args.synced).date();
             let derive = Box::new(move |_: &_, synced: &mut Synced| derived(synced, date));
-            store.replace_portfolio(user.id, broker, synced_ms, synced, derive)?;
+            store.replace_portfolio(user.id, broker, synced_ms, synced, None, derive)?;
         }
     }
 }
@@ -154,14 +154,14 @@ fn holding(
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
-        average_price: Some(paise(0)),
+        cost: Some(Cost::PerShare(paise(0))),
         last_price: Some(paise(1_234)),
         close_price: Some(paise(987)),
         as_of_ms,
         broker_pnl: None,
         discrepancy: false,
         unresolved: false,
-        corporate_action: false,
+        mark: None,
     }
 }
 
@@ -170,17 +170,18 @@ fn derived(synced: &Synced, date: jiff::civil::Date) -> Derived {
     let sum = |price: fn(&Holding) -> Option<Decimal>| -> Decimal {
         synced.holdings.iter().filter_map(|row| Some(price(row)? * row.quantity())).sum()
     };
-    let (invested, value) = (sum(|row| row.average_price), sum(|row| row.last_price));
+    let (invested, value) = (sum(|row| row.average_price()), sum(|row| row.last_price));
     let point = DayPoint {
         date,
         total_invested: invested,
         total_current_value: value,
         total_pnl: value - invested,
+        value_without_cost: Some(Decimal::ZERO),
         source: PointSource::Sync,
         left_out: 0,
         carried: 0,
         suspect: false,
     };
     let counts = Counts { holdings: synced.holdings.len(), ..Counts::default() };
-    Derived { point, counts, report: String::new() }
+    Derived { point, repriced: Repriced::default(), counts, report: String::new() }
 }

@@ -9,7 +9,7 @@ use super::exports::Place;
 use super::{Unmade, iso, on, refused};
 use crate::api::json::{Object, write_object, write_text};
 use crate::api::{Call, State};
-use crate::base::{Holding, Position};
+use crate::base::{Cost, Holding, Position};
 use crate::http::coding::etag;
 use crate::http::reply::JSON;
 use crate::http::{OwnedBody, Problem, Reply, Verdict};
@@ -125,10 +125,25 @@ fn holding(object: &mut Object<'_>, row: &Holding) {
     object.exact("settled_quantity", row.settled_quantity).exact("t1_quantity", row.t1_quantity);
     object.exact("pledged_quantity", row.pledged_quantity).exact("mtf_quantity", row.mtf_quantity);
     object.exact("disputed_quantity", row.disputed_quantity);
-    object.exact("average_price", row.average_price).exact("last_price", row.last_price);
-    object.exact("close_price", row.close_price).exact("broker_pnl", row.broker_pnl);
+    cost(object, row);
+    object.exact("last_price", row.last_price).exact("close_price", row.close_price);
+    object.exact("broker_pnl", row.broker_pnl);
     object.text("as_of", &iso(row.as_of_ms)).flag("unresolved", row.unresolved);
-    object.flag("discrepancy", row.discrepancy).flag("corporate_action", row.corporate_action);
+    object.flag("discrepancy", row.discrepancy).flag("corporate_action", row.mark.is_some());
+}
+
+/// The cost as it is stored: of one share, or of `costed_quantity` shares together.
+fn cost(object: &mut Object<'_>, row: &Holding) {
+    let (cost, costed) = match row.cost {
+        Some(Cost::PerShare(average)) => {
+            (row.quantity().checked_mul(average), Some(row.quantity()))
+        }
+        Some(Cost::Total(cost)) => (Some(cost), Some(row.quantity())),
+        Some(Cost::Part { quantity, cost }) => (Some(cost), Some(quantity)),
+        None => (None, None),
+    };
+    object.exact("average_price", row.average_price());
+    object.exact("cost", cost).exact("costed_quantity", costed);
 }
 
 fn position(object: &mut Object<'_>, row: &Position) {
@@ -144,7 +159,9 @@ fn position(object: &mut Object<'_>, row: &Position) {
 fn point(object: &mut Object<'_>, row: &DayPoint) {
     object.text("date", &row.date.to_string()).exact("total_invested", row.total_invested);
     object.exact("total_current_value", row.total_current_value);
-    object.exact("total_pnl", row.total_pnl).text("source", row.source.as_str());
+    object.exact("total_pnl", row.total_pnl);
+    object.exact("value_without_cost", row.value_without_cost);
+    object.text("source", row.source.as_str());
     object.count("left_out", row.left_out as usize).count("carried", row.carried as usize);
     object.flag("suspect", row.suspect);
 }

@@ -1,24 +1,27 @@
 //! `GET /api/portfolio/holdings`: what is owned, row by row, in total, and across brokers.
 
+use jiff::civil::Date;
+
 use super::live::{Live, Prices};
 use super::{MAKE_DEADLINE_MS, Syncs, Unmade, answer, iso, on_lane, parameter, switch, totals};
 use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
-use crate::base::{Broker, Holding};
+use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;
 use crate::http::coding::etag;
 use crate::http::reply::JSON;
 use crate::http::{Problem, Reply};
-use crate::portfolio::{Merged, Valued, merged, summary, valuation};
+use crate::portfolio::{Merged, Valued, merged, summary, valued};
 use crate::store::Portfolio;
 
 /// Parks where the answer is not kept, and always with `live=true`.
 pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let broker = parameter(call, "broker", "This is a or b.", Broker::parse)?;
     let live = parameter(call, "live", "This is true or false.", switch)?.unwrap_or(false);
+    let day = state.market_day(state.clock.now()).day;
     if !live {
-        return answer(state, call, reply, View::Holdings { broker }, move |store, id| {
-            written(&store.portfolio(id)?, broker, &[])
+        return answer(state, call, reply, View::Holdings { broker, day }, move |store, id| {
+            written(&store.portfolio(id)?, broker, day, &[])
         });
     }
     let prices = Prices::of(state);
@@ -27,7 +30,7 @@ pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
         let mut portfolio = store.portfolio(id)?;
         let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
         let live = prices.revalue(&mut portfolio.holdings, shown);
-        let body = written(&portfolio, broker, &live)?;
+        let body = written(&portfolio, broker, day, &live)?;
         Ok((etag(&body), body))
     })?;
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
@@ -43,19 +46,15 @@ pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
 fn written(
     portfolio: &Portfolio,
     broker: Option<Broker>,
+    day: Option<Date>,
     prices: &[Option<Live>],
 ) -> Result<Vec<u8>, Unmade> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
     let syncs = Syncs::of(portfolio, shown);
-    let mut rows = Vec::with_capacity(portfolio.holdings.len());
-    let mut live = Vec::with_capacity(portfolio.holdings.len());
-    for (at, holding) in portfolio.holdings.iter().enumerate() {
-        if shown(holding.broker) {
-            rows.push(Valued { holding, valuation: valuation(holding)? });
-            live.push(prices.get(at).and_then(Option::as_ref));
-        }
-    }
-    let summary = summary(rows.iter().map(|row| &row.valuation))?;
+    let holdings = portfolio.holdings.iter().enumerate().filter(|(_, row)| shown(row.broker));
+    let rows = valued(holdings.clone().map(|(_, row)| row))?;
+    let live = holdings.map(|(at, _)| prices.get(at).and_then(Option::as_ref));
+    let summary = summary(&rows, day)?;
     let merged = merged(&rows)?;
     let mut out = Vec::with_capacity(512 * (rows.len() + 1));
     write_object(&mut out, |object| {
@@ -63,7 +62,7 @@ fn written(
             write_object(out, |object| holding(object, row, live, &syncs));
         });
         object.object("summary", |object| {
-            totals(object, &summary, &syncs);
+            totals(object, &summary, day, &syncs);
             object.list("merged", &merged, |out, merged| {
                 write_object(out, |object| instrument(object, merged));
             });
@@ -81,20 +80,34 @@ fn holding(object: &mut Object<'_>, row: &Valued<'_>, live: Option<&Live>, syncs
     object.exact("pledged_quantity", holding.pledged_quantity);
     object.exact("mtf_quantity", holding.mtf_quantity);
     object.exact("disputed_quantity", holding.disputed_quantity);
-    object.money("average_price", holding.average_price);
+    object.money("average_price", holding.average_price());
+    known_cost(object, holding.cost);
     object.money("last_price", holding.last_price);
     object.money("close_price", holding.close_price);
+    object.money("invested", valuation.invested);
+    object.money("current_value", valuation.current_value);
     object.money("pnl", valuation.pnl).money("pnl_pct", valuation.pnl_pct);
     object.money("broker_pnl", holding.broker_pnl);
-    object.text("as_of", &iso(holding.as_of_ms));
+    let as_of = holding.last_price.map(|_| iso(holding.as_of_ms));
+    object.text_or_null("as_of", as_of.as_deref());
     object.text_or_null("synced_at", syncs.synced_at(holding.broker));
     if let Some(Live { quote, stale }) = live {
         object.text("source", quote.source.as_str()).flag("stale", *stale);
     }
     object.flag("unresolved", holding.unresolved).flag("discrepancy", holding.discrepancy);
-    object.flag("corporate_action", holding.corporate_action);
+    object.flag("corporate_action", holding.mark.is_some());
     let simulated = live.is_some_and(|live| live.quote.simulated);
     object.mark("simulated", simulated || syncs.simulated(holding.broker));
+}
+
+/// What is known of the cost where that is not the cost of all shares.
+fn known_cost(object: &mut Object<'_>, cost: Option<Cost>) {
+    match cost {
+        Some(Cost::Part { quantity, cost }) => object.object("known_cost", |object| {
+            object.exact("quantity", quantity).money("cost", cost);
+        }),
+        _ => object.null("known_cost"),
+    };
 }
 
 fn instrument(object: &mut Object<'_>, merged: &Merged<'_>) {
@@ -109,6 +122,7 @@ fn instrument(object: &mut Object<'_>, merged: &Merged<'_>) {
             object.text("exchange", &part.holding.exchange);
             object.text("tradingsymbol", &part.holding.tradingsymbol);
             object.exact("quantity", part.valuation.quantity);
+            object.money("current_value", part.valuation.current_value);
         });
     });
 }

@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 
 use crate::api::State;
-use crate::base::{Clock, Holding, Quote, Symbol};
+use crate::base::{Clock, Holding, Quote, Symbol, ist};
 use crate::cache::{L1, Misses, Peek};
 use crate::market::{InstrumentList, Origin};
 
@@ -60,9 +61,12 @@ impl Prices {
             if row.last_price.is_some() && quote.as_of.as_millisecond() <= row.as_of_ms {
                 return None;
             }
+            let as_of_ms = quote.as_of.as_millisecond();
+            // The broker's own previous close is one of the quote's date only.
+            let own = row.close_price.filter(|_| date_of(row.as_of_ms) == date_of(as_of_ms));
             row.last_price = Some(quote.last_price);
-            row.close_price = quote.previous_close.or(row.close_price);
-            row.as_of_ms = quote.as_of.as_millisecond();
+            row.close_price = quote.previous_close.or(own);
+            row.as_of_ms = as_of_ms;
             Some(Live { quote, stale })
         });
         let live = live.collect();
@@ -83,6 +87,11 @@ impl Prices {
             Err(busy) => tracing::debug!(%busy, "held symbols not noted"),
         }
     }
+}
+
+/// The IST date of a time in Unix milliseconds.
+fn date_of(ms: i64) -> Option<Date> {
+    Timestamp::from_millisecond(ms).ok().map(|at| ist::zoned(at).date())
 }
 
 /// The symbols that a request would like to see fresher, each once.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
+use jiff::civil::Date;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
@@ -218,17 +219,18 @@ fn on<T: Send + 'static>(
 /// When and how each broker was synced.
 struct Syncs {
     by_broker: HashMap<Broker, (String, bool)>,
-    latest: Option<String>,
+    oldest: Option<String>,
 }
 
 impl Syncs {
-    /// Of the brokers that `shown` accepts.
+    /// Of both brokers; the oldest of those that `shown` accepts.
     fn of(portfolio: &Portfolio, shown: impl Fn(Broker) -> bool) -> Self {
-        let syncs = portfolio.syncs.iter().filter(|sync| shown(sync.broker));
-        let latest = syncs.clone().map(|sync| sync.synced_ms).max().map(iso);
+        let syncs = portfolio.syncs.iter();
+        let shown = syncs.clone().filter(|sync| shown(sync.broker));
+        let oldest = shown.map(|sync| sync.synced_ms).min().map(iso);
         let by_broker =
             syncs.map(|sync| (sync.broker, (iso(sync.synced_ms), sync.simulated))).collect();
-        Self { by_broker, latest }
+        Self { by_broker, oldest }
     }
 
     fn synced_at(&self, broker: Broker) -> Option<&str> {
@@ -240,18 +242,29 @@ impl Syncs {
     }
 }
 
-/// The members of a summary: the totals, and beside them how many holdings are left out of which.
-fn totals(object: &mut Object<'_>, summary: &Summary, syncs: &Syncs) {
+/// The members of a summary: the totals, how many holdings are left out of which, and how old all
+/// this is. `day` is the date of `day_pnl`.
+fn totals(object: &mut Object<'_>, summary: &Summary, day: Option<Date>, syncs: &Syncs) {
     object.money("total_invested", summary.total_invested);
     object.money("total_current_value", summary.total_current_value);
     object.money("total_pnl", summary.total_pnl);
     object.money("total_pnl_pct", summary.total_pnl_pct);
     object.money("day_pnl", summary.day_pnl);
+    object.text_or_null("day", day.map(|day| day.to_string()).as_deref());
     object.count("without_cost", summary.without_cost as usize);
     object.count("without_price", summary.without_price as usize);
     object.count("without_close", summary.without_close as usize);
     object.money("value_without_cost", summary.value_without_cost);
-    object.text_or_null("synced_at", syncs.latest.as_deref());
+    object.count("pledged_only", summary.pledged_only as usize);
+    object.count("mtf_only", summary.mtf_only as usize);
+    object.text_or_null("synced_at", syncs.oldest.as_deref());
+    object.object("synced", |object| {
+        for broker in [Broker::A, Broker::B] {
+            object.text_or_null(broker.as_str(), syncs.synced_at(broker));
+        }
+    });
+    object.text_or_null("priced_from", summary.priced_from_ms.map(iso).as_deref());
+    object.text_or_null("priced_to", summary.priced_to_ms.map(iso).as_deref());
 }
 
 /// A time as the API writes it.

@@ -6,10 +6,10 @@ use jiff::civil::Date;
 use super::{Syncs, Unmade, answer, parameter, totals};
 use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
-use crate::base::ist;
+use crate::base::MarketDay;
 use crate::cache::View;
 use crate::http::{Problem, Reply};
-use crate::portfolio::{summary, valuation};
+use crate::portfolio::{summary, valued};
 use crate::store::{AccountId, DayPoint, Store};
 
 const DAYS_DEFAULT: u16 = 30;
@@ -19,9 +19,10 @@ const DAYS_MAX: u16 = 365;
 pub fn pnl(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let expected = "This is a whole number from 1 to 365.";
     let days = parameter(call, "days", expected, days)?.unwrap_or(DAYS_DEFAULT);
-    let today = ist::zoned(state.clock.now()).date();
-    answer(state, call, reply, View::Pnl { days, today }, move |store, id| {
-        written(store, id, days, today)
+    let MarketDay { today, day, .. } = state.market_day(state.clock.now());
+    answer(state, call, reply, View::Pnl { days, today, day }, move |store, id| {
+        let since = today.saturating_sub((i64::from(days) - 1).days());
+        written(store, id, days, since, day)
     })
 }
 
@@ -31,20 +32,21 @@ fn days(text: &str) -> Option<u16> {
     text.parse().ok().filter(|days| plain && (1..=DAYS_MAX).contains(days))
 }
 
-fn written(store: &dyn Store, id: AccountId, days: u16, today: Date) -> Result<Vec<u8>, Unmade> {
-    let since = today.saturating_sub((i64::from(days) - 1).days());
+fn written(
+    store: &dyn Store,
+    id: AccountId,
+    days: u16,
+    since: Date,
+    day: Option<Date>,
+) -> Result<Vec<u8>, Unmade> {
     let points = store.points(id, since)?;
     let portfolio = store.portfolio(id)?;
-    let mut rows = Vec::with_capacity(portfolio.holdings.len());
-    for holding in &portfolio.holdings {
-        rows.push(valuation(holding)?);
-    }
-    let summary = summary(&rows)?;
+    let summary = summary(&valued(&portfolio.holdings)?, day)?;
     let syncs = Syncs::of(&portfolio, |_| true);
     let mut out = Vec::with_capacity(128 * (points.len() + 4));
     write_object(&mut out, |object| {
         object.count("days", usize::from(days));
-        object.object("summary", |object| totals(object, &summary, &syncs));
+        object.object("summary", |object| totals(object, &summary, day, &syncs));
         object.list("trend", &points, |out, point| {
             write_object(out, |object| trend_point(object, point));
         });
@@ -56,7 +58,9 @@ fn trend_point(object: &mut Object<'_>, point: &DayPoint) {
     object.text("date", &point.date.to_string());
     object.money("total_invested", point.total_invested);
     object.money("total_current_value", point.total_current_value);
-    object.money("total_pnl", point.total_pnl).text("source", point.source.as_str());
+    object.money("total_pnl", point.total_pnl);
+    object.money("value_without_cost", point.value_without_cost);
+    object.text("source", point.source.as_str());
     object.count("left_out", point.left_out as usize).count("carried", point.carried as usize);
     object.flag("suspect", point.suspect);
 }

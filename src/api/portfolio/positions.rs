@@ -1,5 +1,7 @@
 //! `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
 
+use rust_decimal::Decimal;
+
 use super::{Syncs, Unmade, answer, parameter, switch};
 use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
@@ -20,16 +22,32 @@ pub fn positions(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Resul
 
 fn written(portfolio: &Portfolio, kind: Option<PositionKind>, closed: bool) -> Vec<u8> {
     let syncs = Syncs::of(portfolio, |_| true);
-    let rows = portfolio.positions.iter().filter(|row| {
-        kind.is_none_or(|kind| kind == row.kind) && (closed || !row.quantity.is_zero())
-    });
+    let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
+    let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
     let mut out = Vec::with_capacity(384 * (portfolio.positions.len() + 1));
     write_object(&mut out, |object| {
         object.list("positions", rows, |out, row| {
             write_object(out, |object| position(object, row, &syncs));
         });
+        // Of each list apart, whichever is asked for: the same trades stand in both.
+        object.object("summary", |object| {
+            for kind in [PositionKind::Day, PositionKind::Net] {
+                let rows = shown.clone().filter(|row| row.kind == kind);
+                object.object(kind.as_str(), |object| totals(object, rows));
+            }
+        });
     });
     out
+}
+
+fn totals<'a>(object: &mut Object<'_>, rows: impl Iterator<Item = &'a Position> + Clone) {
+    let count = rows.clone().count();
+    let mut known = rows.filter_map(|row| row.pnl);
+    let without_pnl = count - known.clone().count();
+    // A sum that does not fit is not known either; nor is one of which every part is unknown.
+    let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
+    let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
+    object.count("count", count).money("pnl", pnl).count("without_pnl", without_pnl);
 }
 
 fn position(object: &mut Object<'_>, row: &Position, syncs: &Syncs) {

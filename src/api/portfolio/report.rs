@@ -5,36 +5,46 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::api::json::{Object, write_exact, write_list, write_object, write_text};
-use crate::base::{Broker, Holding, Position, PositionKind, Synced};
+use crate::base::{Broker, Holding, MarketDay, Position, PositionKind, Symbol, Synced, ist};
 use crate::portfolio::{self, Diff, Point};
-use crate::store::{Before, Counts, DayPoint, Derived, PointSource};
+use crate::store::{Before, Counts, DayPoint, Derived, PointSource, Repriced};
 
 /// Rows named of each kind; all are counted.
 const LISTED_MAX: usize = 100;
 /// Rounding of a broker's own figure, per row.
 const ROUNDING: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
-/// Marks the new rows, values the whole portfolio of `date`, and tells what changed.
-pub fn derive(broker: Broker, date: Date, before: &Before, synced: &mut Synced) -> Derived {
-    let stood: Vec<&Holding> =
-        before.portfolio.holdings.iter().filter(|row| row.broker == broker).collect();
-    let others = before.portfolio.holdings.iter().filter(|row| row.broker != broker);
-    portfolio::mark(&stood, &mut synced.holdings, date);
-    let rows = others.chain(&synced.holdings);
-    let point = portfolio::point(date, rows.clone()).unwrap_or_else(|overflow| {
+/// Marks the new rows, puts both brokers' rows at the last close while it stands, values the whole
+/// portfolio of the date, and tells what changed.
+pub fn derive(broker: Broker, day: &MarketDay, before: &Before, synced: &mut Synced) -> Derived {
+    let Before { portfolio, closes } = before;
+    let (stood, others): (Vec<&Holding>, Vec<&Holding>) =
+        portfolio.holdings.iter().partition(|row| row.broker == broker);
+    portfolio::mark(&stood, &mut synced.holdings, day.today);
+    let mut repriced =
+        Repriced { holdings: others.into_iter().cloned().collect(), changed: Vec::new() };
+    let close_of = |symbol: &Symbol| closes.get(symbol).copied();
+    if let Some(close) = day.last_close {
+        let date = ist::zoned(close).date();
+        portfolio::date_back(&mut synced.holdings, close, day.session);
+        portfolio::reprice(&mut synced.holdings, date, close_of);
+        repriced.changed = portfolio::reprice(&mut repriced.holdings, date, close_of);
+    }
+    let rows = repriced.holdings.iter().chain(&synced.holdings);
+    let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
+    let point = portfolio::point(day, rows.clone(), has_close).unwrap_or_else(|overflow| {
         // What a sync brings was checked, so only a damaged row of the other broker can do this.
         tracing::error!(%overflow, "a portfolio could not be valued");
-        unvalued(date, rows.count())
+        unvalued(day.today, rows.count())
     });
-    let kind = |kind| synced.positions.iter().filter(|row| row.kind == kind).count();
     let counts = Counts {
         holdings: synced.holdings.len(),
-        net_positions: kind(PositionKind::Net),
-        day_positions: kind(PositionKind::Day),
+        net_positions: open(&synced.positions, PositionKind::Net),
+        day_positions: open(&synced.positions, PositionKind::Day),
     };
     let mut report = Vec::new();
     write_object(&mut report, |object| {
-        let positions = before.portfolio.positions.iter().filter(|row| row.broker == broker);
+        let positions = portfolio.positions.iter().filter(|row| row.broker == broker);
         let positions: Vec<&Position> = positions.collect();
         let diff = portfolio::diff(&stood, &synced.holdings);
         object.object("changes", |object| changes(object, &diff, &positions, &counts));
@@ -43,7 +53,13 @@ pub fn derive(broker: Broker, date: Date, before: &Before, synced: &mut Synced) 
         object.object("reconciliation", |object| reconciliation(object, &synced.holdings));
     });
     let report = String::from_utf8(report).unwrap_or_default();
-    Derived { point: day_point(&point), counts, report }
+    Derived { point: day_point(&point), repriced, counts, report }
+}
+
+/// Open positions of one list.
+fn open<'a>(positions: impl IntoIterator<Item = &'a Position>, kind: PositionKind) -> usize {
+    let open = |row: &&Position| row.kind == kind && !row.quantity.is_zero();
+    positions.into_iter().filter(open).count()
 }
 
 fn day_point(point: &Point) -> DayPoint {
@@ -52,6 +68,7 @@ fn day_point(point: &Point) -> DayPoint {
         total_invested: point.total_invested,
         total_current_value: point.total_current_value,
         total_pnl: point.total_pnl,
+        value_without_cost: Some(point.value_without_cost),
         source: PointSource::Sync,
         left_out: point.left_out,
         carried: point.carried,
@@ -65,6 +82,7 @@ fn unvalued(date: Date, holdings: usize) -> Point {
         total_invested: Decimal::ZERO,
         total_current_value: Decimal::ZERO,
         total_pnl: Decimal::ZERO,
+        value_without_cost: Decimal::ZERO,
         left_out: u32::try_from(holdings).unwrap_or(u32::MAX),
         carried: 0,
         suspect: true,
@@ -95,7 +113,7 @@ fn changes(object: &mut Object<'_>, diff: &Diff<'_>, stood: &[&Position], counts
             }
         });
     });
-    let of = |kind| stood.iter().filter(|row| row.kind == kind).count();
+    let of = |kind| open(stood.iter().copied(), kind);
     object.object("positions", |object| {
         let now =
             [(PositionKind::Day, counts.day_positions), (PositionKind::Net, counts.net_positions)];
@@ -176,7 +194,7 @@ fn sums(holdings: &[Holding]) -> Option<Sums> {
         else {
             continue;
         };
-        let per_share = row.last_price?.checked_sub(row.average_price?)?;
+        let per_share = row.last_price?.checked_sub(row.average_price()?)?;
         sums.broker = sums.broker.checked_add(theirs)?;
         sums.ours = sums.ours.checked_add(pnl)?;
         let undelivered = row.t1_quantity.checked_mul(per_share)?;

@@ -1,9 +1,11 @@
 //! What a sync tells, from rows made by hand.
 
+use std::collections::HashMap;
+
 use rust_decimal::Decimal;
 
 use super::*;
-use crate::base::Holding;
+use crate::base::{ActionSign, ClosingPrice, Cost, Holding, Mark};
 use crate::store::Portfolio;
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
@@ -17,7 +19,7 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
-        average_price: average.parse().ok(),
+        cost: average.parse().ok().map(Cost::PerShare),
         last_price: last.parse().ok(),
         close_price: None,
         // 20 November 2026, 11:00 IST.
@@ -25,16 +27,64 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
         broker_pnl: None,
         discrepancy: false,
         unresolved: false,
-        corporate_action: false,
+        mark: None,
     }
 }
 
+/// Friday 20 November 2026, trading.
+fn friday() -> MarketDay {
+    let date = "2026-11-20".parse().unwrap();
+    MarketDay { today: date, session: date, day: Some(date), last_close: None }
+}
+
 fn told(before: Vec<Holding>, after: Vec<Holding>) -> (Derived, Synced) {
+    told_on(&friday(), HashMap::new(), before, after)
+}
+
+fn told_on(
+    day: &MarketDay,
+    closes: HashMap<Symbol, ClosingPrice>,
+    before: Vec<Holding>,
+    after: Vec<Holding>,
+) -> (Derived, Synced) {
     let portfolio = Portfolio { holdings: before, ..Portfolio::default() };
     let mut synced = Synced { holdings: after, ..Synced::default() };
-    let date = "2026-11-20".parse().unwrap();
-    let derived = derive(Broker::A, date, &Before { portfolio }, &mut synced);
+    let derived = derive(Broker::A, day, &Before { portfolio, closes }, &mut synced);
     (derived, synced)
+}
+
+/// Broker B's row was priced on Thursday; broker A's share has no closing price kept.
+#[test]
+fn while_a_close_stands_both_brokers_rows_are_at_it() {
+    let last_close = "2026-11-20T15:35:00+05:30".parse().unwrap();
+    let evening = MarketDay { last_close: Some(last_close), ..friday() };
+    let at_ms = last_close.as_millisecond();
+    let mut other = holding("ITC", 10, 0, "400", "410");
+    (other.broker, other.as_of_ms) = (Broker::B, at_ms - 86_400_000);
+    let mut own = holding("INFY", 1, 0, "1400", "1500");
+    own.as_of_ms = at_ms + 3_600_000;
+    let close = ClosingPrice {
+        price: "420".parse().unwrap(),
+        previous_close: "415".parse().ok(),
+        as_of_ms: at_ms - 60_000,
+    };
+    let closes = HashMap::from([(Symbol::parse("NSE:ITC").unwrap(), close)]);
+    let (derived, synced) = told_on(&evening, closes, vec![other.clone()], vec![own.clone()]);
+    assert_eq!(derived.point.total_current_value, "5700".parse().unwrap());
+    assert_eq!(derived.point.carried, 0);
+    let expected = Holding {
+        last_price: Some(close.price),
+        close_price: close.previous_close,
+        as_of_ms: close.as_of_ms,
+        ..other.clone()
+    };
+    assert_eq!(derived.repriced, Repriced { holdings: vec![expected], changed: vec![0] });
+    assert_eq!(synced.holdings[0].as_of_ms, at_ms, "the price is no newer than the close");
+    // Without the closing price the other row stays what it is, and is counted.
+    let (derived, _) = told_on(&evening, HashMap::new(), vec![other.clone()], vec![own]);
+    assert_eq!(derived.point.total_current_value, "5600".parse().unwrap());
+    assert_eq!(derived.point.carried, 1);
+    assert_eq!(derived.repriced, Repriced { holdings: vec![other], changed: vec![] });
 }
 
 #[test]
@@ -84,7 +134,8 @@ fn a_split_is_marked_in_the_row_the_report_and_the_point() {
         vec![holding("INFY", 10, 0, "1500", "2000")],
         vec![holding("INFY", 50, 0, "300", "404")],
     );
-    assert!(synced.holdings[0].corporate_action && derived.point.suspect);
+    let mark = Mark { on: friday().today, sign: ActionSign::InverseRatios };
+    assert!(synced.holdings[0].mark == Some(mark) && derived.point.suspect);
     assert!(derived.report.contains("\"reason\":\"inverse_ratios\""), "{}", derived.report);
 }
 

@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::refused::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
 use super::{iso, report};
 use crate::api::body::Fields;
@@ -62,7 +60,11 @@ fn sync(
     let synced = fetched(state, broker, credentials, &mut opened)?;
     let now = state.clock.now();
     let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
-    let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, derive(broker, now));
+    let day = state.market_day(now);
+    let closes_of = day.last_close.map(|close| ist::zoned(close).date());
+    let derive: Derive =
+        Box::new(move |before, synced| report::derive(broker, &day, before, synced));
+    let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, closes_of, derive);
     // Whatever became of it: a write that was given up may have happened.
     desk.answers.invalidate(id.0);
     let derived = stored?;
@@ -162,9 +164,4 @@ fn fetched(
         Err(LaneError::Closed) => Err(sync_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
-}
-
-fn derive(broker: Broker, now: Timestamp) -> Derive {
-    let date = ist::zoned(now).date();
-    Box::new(move |before, synced| report::derive(broker, date, before, synced))
 }

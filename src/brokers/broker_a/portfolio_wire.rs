@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use sonic_rs::LazyValue;
 
-use crate::base::{Broker, Holding, Position, PositionKind, json};
+use crate::base::{Broker, Cost, Holding, Position, PositionKind, json};
 use crate::brokers::limiter::RETRY_AFTER_MAX;
 use crate::brokers::number::Number;
 use crate::brokers::transport::Reply;
@@ -252,14 +252,14 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
         pledged_quantity,
         mtf_quantity,
         disputed_quantity: Decimal::ZERO,
-        average_price: row.average_price.price(),
+        cost: row.average_price.price().map(Cost::PerShare),
         last_price: row.last_price.price(),
         close_price: row.close_price.price(),
         as_of_ms,
         broker_pnl: row.pnl.0,
         discrepancy: row.discrepancy.unwrap_or(false),
         unresolved: false,
-        corporate_action: false,
+        mark: None,
     }))
 }
 

@@ -62,9 +62,10 @@ fn the_official_holdings_and_their_totals() {
     assert_eq!((aaron.exchange.as_str(), sbin.exchange.as_str()), ("NSE", "BSE"));
     assert_eq!(aaron.isin.as_deref(), Some("INE721Z01010"));
     assert_eq!((aaron.quantity(), aaron.mtf_quantity), (number("1"), number("1000")));
-    assert_eq!(sbin.average_price, Some(number("801.78125")));
-    let profit =
-        |held: &Holding| (held.last_price.unwrap() - held.average_price.unwrap()) * held.quantity();
+    assert_eq!(sbin.cost, Some(Cost::PerShare(number("801.78125"))));
+    let profit = |held: &Holding| {
+        (held.last_price.unwrap() - held.average_price().unwrap()) * held.quantity()
+    };
     // (352.95 - 161) x 1, and (762.45 - 801.78125) x 16: both without T1 shares, so that theirs
     // differ from ours by their float noise alone.
     assert_eq!(profit(aaron), number("191.95"));
@@ -145,7 +146,7 @@ fn pledged_and_funded_shares_stand_beside_what_is_owned() {
     let held = &rows[0];
     assert_eq!(held.quantity(), number("5"));
     assert_eq!((held.pledged_quantity, held.mtf_quantity), (number("5"), number("7")));
-    assert_eq!((held.average_price, held.last_price, held.close_price), (None, None, None));
+    assert_eq!((held.cost, held.last_price, held.close_price), (None, None, None));
     assert!(held.discrepancy && held.isin.is_none() && held.as_of_ms == 7);
 }
 

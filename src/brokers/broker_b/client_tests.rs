@@ -127,7 +127,7 @@ fn an_empty_list_beside_a_full_one_is_asked_for_again_over_all_time() {
     serve(dated, |url, seen| {
         let (_, client) = client(url);
         let synced = client.sync(&credentials()).unwrap();
-        assert!(synced.holdings[0].average_price.is_some());
+        assert!(synced.holdings[0].average_price().is_some());
         let seen = seen();
         assert_eq!(
             seen[3].body,

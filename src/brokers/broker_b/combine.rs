@@ -1,37 +1,87 @@
 //! Broker B's two lists of holdings made one, and its positions. Pure.
 //!
 //! The depository's list knows ISINs and what was delivered; the broker's own list knows costs and
-//! counts pledged and, it seems, undelivered shares. They join by short code into one holding per
-//! ISIN. Owned is the larger of the two quantities: neither list invents shares, and each leaves
-//! some out. The difference is told as `disputed_quantity`, since no answer says which kind it is.
+//! counts pledged and, it seems, undelivered shares. Rows that share a code, in whatever case, or
+//! an ISIN are one holding, whatever order they come in: after a split of the face value one code
+//! stands under its old and its new ISIN for a while. Owned is the larger of the two quantities:
+//! neither list invents shares, and each leaves some out. The difference is told as
+//! `disputed_quantity`, since no answer says which kind it is.
+//!
+//! The cost of a holding is known if the cost list has every owned share. Where it has fewer, as
+//! after a transfer or a bonus, the others may have cost anything, so the holding has no average
+//! and no profit; what is known of its cost is told apart ([`Cost::Part`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rust_decimal::Decimal;
 
 use super::wire::{DematRow, PortfolioRow, PositionRow};
-use crate::base::{Broker, Holding, Position, PositionKind};
+use crate::base::{Broker, Cost, Holding, Position, PositionKind};
 use crate::brokers::SyncError;
 
 /// The equity list appears under this exchange, and the depository's rows name none.
 const USUAL_EXCHANGE: &str = "NSE";
 /// Longest code, name or ISIN; real ones have up to 20 bytes.
 const TEXT_BYTES_MAX: usize = 64;
+/// An ISIN has neither more nor less.
+const ISIN_BYTES: usize = 12;
 
+/// The rows of one holding, added up. Nothing in it depends on their order.
 #[derive(Default)]
-struct Share<'a> {
-    code: &'a str,
-    isin: Option<&'a str>,
-    exchange: Option<&'a str>,
+struct Share {
+    /// Shares of each code and ISIN.
+    codes: BTreeMap<String, Decimal>,
+    isins: BTreeMap<String, Decimal>,
+    /// Exchanges of the cost list's rows, with the price that goes with the most shares.
+    exchanges: BTreeMap<String, Option<(Decimal, Decimal)>>,
     demat: Decimal,
     portfolio: Decimal,
     /// Of the rows with a cost: shares and their value.
     costed: Decimal,
     cost: Decimal,
-    last_price: Option<Decimal>,
 }
 
-/// One holding per ISIN, or per code where no ISIN is known. Rows without shares are left out.
+/// What rows are joined by.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Code(String),
+    Isin(String),
+}
+
+/// Which keys belong together: each key's group, and each group's successor, itself where it has
+/// none.
+#[derive(Default)]
+struct Groups {
+    by_key: HashMap<Key, usize>,
+    successors: Vec<usize>,
+}
+
+impl Groups {
+    fn group(&mut self, key: Key) -> usize {
+        let next = self.successors.len();
+        let group = *self.by_key.entry(key).or_insert(next);
+        if group == next {
+            self.successors.push(next);
+        }
+        self.last(group)
+    }
+
+    fn join(&mut self, one: Key, other: Key) {
+        let (one, other) = (self.group(one), self.group(other));
+        self.successors[one] = other;
+    }
+
+    fn last(&mut self, mut group: usize) -> usize {
+        while self.successors[group] != group {
+            // Halves the way for the next who asks.
+            self.successors[group] = self.successors[self.successors[group]];
+            group = self.successors[group];
+        }
+        group
+    }
+}
+
+/// One holding per share, in the order of the codes. Rows without shares are left out.
 ///
 /// # Errors
 /// [`SyncError::Malformed`] when a row has no code, or a quantity is missing, negative or too
@@ -41,69 +91,119 @@ pub(super) fn holdings(
     portfolio: &[PortfolioRow],
     as_of_ms: i64,
 ) -> Result<Vec<Holding>, SyncError> {
-    let mut shares: Vec<Share<'_>> = Vec::new();
-    let mut by_code: HashMap<&str, usize> = HashMap::new();
-    let mut by_isin: HashMap<&str, usize> = HashMap::new();
+    let mut groups = Groups::default();
     for row in demat {
-        let (code, isin) = (named(&row.stock_code)?, some(row.isin.as_deref()));
-        if isin.is_some_and(|isin| isin.len() > TEXT_BYTES_MAX) {
-            return Err(malformed("an ISIN that is none"));
+        let code = named(&row.stock_code)?;
+        if let Some(isin) = isin(row)? {
+            groups.join(Key::Code(code), Key::Isin(isin));
         }
-        let known = isin.map_or(by_code.get(code), |isin| by_isin.get(isin)).copied();
-        let at = known.unwrap_or_else(|| {
-            shares.push(Share { code, isin, ..Share::default() });
-            shares.len() - 1
-        });
-        by_code.entry(code).or_insert(at);
-        isin.map(|isin| by_isin.insert(isin, at));
-        shares[at].demat = sum(shares[at].demat, quantity(row.quantity.0)?)?;
+    }
+    let mut shares: HashMap<usize, Share> = HashMap::new();
+    for row in demat {
+        let code = named(&row.stock_code)?;
+        let share = shares.entry(groups.group(Key::Code(code.clone()))).or_default();
+        share.add_demat(code, isin(row)?, quantity(row.quantity.0)?)?;
     }
     for row in portfolio {
-        let exchange = some(row.exchange_code.as_deref());
+        let exchange = some(row.exchange_code.as_deref()).unwrap_or(USUAL_EXCHANGE);
         // Derivatives have a list of their own; asked for shares, the broker should give none.
-        if exchange.is_some_and(|exchange| !matches!(exchange, "NSE" | "BSE")) {
+        if !matches!(exchange, "NSE" | "BSE") {
             continue;
         }
         let code = named(&row.stock_code)?;
-        let at = *by_code.entry(code).or_insert_with(|| {
-            shares.push(Share { code, ..Share::default() });
-            shares.len() - 1
-        });
-        let share = &mut shares[at];
-        let quantity = quantity(row.quantity.0)?;
-        share.portfolio = sum(share.portfolio, quantity)?;
-        share.exchange = share.exchange.or(exchange);
-        share.last_price = share.last_price.or(row.current_market_price.price());
-        if let Some(price) = row.average_price.price() {
-            let value = price.checked_mul(quantity).ok_or_else(|| malformed("a huge cost"))?;
-            share.costed = sum(share.costed, quantity)?;
-            share.cost = sum(share.cost, value)?;
-        }
+        let share = shares.entry(groups.group(Key::Code(code.clone()))).or_default();
+        share.add_portfolio(code, exchange, row)?;
     }
-    let held = shares.iter().filter(|share| !share.demat.max(share.portfolio).is_zero());
-    Ok(held.map(|share| holding(share, as_of_ms)).collect())
+    let held = shares.values().filter(|share| !share.owned().is_zero());
+    let mut holdings: Vec<Holding> = held.map(|share| share.holding(as_of_ms)).collect();
+    holdings.sort_by(|one, other| one.tradingsymbol.cmp(&other.tradingsymbol));
+    Ok(holdings)
 }
 
-fn holding(share: &Share<'_>, as_of_ms: i64) -> Holding {
-    Holding {
-        broker: Broker::B,
-        exchange: share.exchange.unwrap_or(USUAL_EXCHANGE).to_owned(),
-        tradingsymbol: share.code.to_owned(),
-        isin: share.isin.map(str::to_owned),
-        settled_quantity: share.demat.max(share.portfolio),
-        t1_quantity: Decimal::ZERO,
-        pledged_quantity: Decimal::ZERO,
-        mtf_quantity: Decimal::ZERO,
-        disputed_quantity: (share.demat - share.portfolio).abs(),
-        average_price: share.cost.checked_div(share.costed),
-        last_price: share.last_price,
-        close_price: None,
-        as_of_ms,
-        broker_pnl: None,
-        discrepancy: false,
-        unresolved: true,
-        corporate_action: false,
+impl Share {
+    fn add_demat(
+        &mut self,
+        code: String,
+        isin: Option<String>,
+        quantity: Decimal,
+    ) -> Result<(), SyncError> {
+        self.demat = sum(self.demat, quantity)?;
+        let of_code = self.codes.entry(code).or_default();
+        *of_code = sum(*of_code, quantity)?;
+        if let Some(isin) = isin {
+            let of_isin = self.isins.entry(isin).or_default();
+            *of_isin = sum(*of_isin, quantity)?;
+        }
+        Ok(())
     }
+
+    fn add_portfolio(
+        &mut self,
+        code: String,
+        exchange: &str,
+        row: &PortfolioRow,
+    ) -> Result<(), SyncError> {
+        let quantity = quantity(row.quantity.0)?;
+        self.portfolio = sum(self.portfolio, quantity)?;
+        let of_code = self.codes.entry(code).or_default();
+        *of_code = sum(*of_code, quantity)?;
+        let priced = row.current_market_price.price().map(|price| (quantity, price));
+        let best = self.exchanges.entry(exchange.to_owned()).or_default();
+        *best = (*best).max(priced);
+        if let Some(price) = row.average_price.price() {
+            let value = price.checked_mul(quantity).ok_or_else(|| malformed("a huge cost"))?;
+            self.costed = sum(self.costed, quantity)?;
+            self.cost = sum(self.cost, value)?;
+        }
+        Ok(())
+    }
+
+    fn owned(&self) -> Decimal {
+        self.demat.max(self.portfolio)
+    }
+
+    fn holding(&self, as_of_ms: i64) -> Holding {
+        let usual = self.exchanges.is_empty() || self.exchanges.contains_key(USUAL_EXCHANGE);
+        let exchange = if usual { USUAL_EXCHANGE } else { "BSE" };
+        // Its own exchange's price, or else the other's.
+        let own = self.exchanges.get(exchange).copied().flatten();
+        let priced = own.or_else(|| self.exchanges.values().flatten().max().copied());
+        Holding {
+            broker: Broker::B,
+            exchange: exchange.to_owned(),
+            // Of several codes the one with the most shares, the first by name where they are even.
+            tradingsymbol: most(self.codes.iter().rev()).unwrap_or_default(),
+            // Of several ISINs the one with the most shares, the newer where they are even.
+            isin: most(self.isins.iter()),
+            settled_quantity: self.owned(),
+            t1_quantity: Decimal::ZERO,
+            pledged_quantity: Decimal::ZERO,
+            mtf_quantity: Decimal::ZERO,
+            disputed_quantity: (self.demat - self.portfolio).abs(),
+            cost: self.known_cost(),
+            last_price: priced.map(|(_, price)| price),
+            close_price: None,
+            as_of_ms,
+            broker_pnl: None,
+            discrepancy: false,
+            unresolved: true,
+            mark: None,
+        }
+    }
+
+    fn known_cost(&self) -> Option<Cost> {
+        let Self { costed, cost, .. } = *self;
+        match () {
+            () if costed.is_zero() => None,
+            () if costed == self.owned() => Some(Cost::Total(cost)),
+            () => Some(Cost::Part { quantity: costed, cost }),
+        }
+    }
+}
+
+/// The name with the most shares, the last of those that have as many.
+fn most<'a>(names: impl Iterator<Item = (&'a String, &'a Decimal)>) -> Option<String> {
+    names.max_by_key(|(_, shares)| **shares).map(|(name, _)| name.clone())
 }
 
 /// The rows as positions. The broker gives no profit: it is computed for open rows that have both
@@ -156,7 +256,7 @@ fn position(row: &PositionRow) -> Result<Position, SyncError> {
 /// The short code, and of a derivative its expiry, strike and right:
 /// `NIFTY 27-Feb-2025 24800 Call`.
 fn contract(row: &PositionRow) -> Result<String, SyncError> {
-    let mut name = named(&row.stock_code)?.to_owned();
+    let mut name = named(&row.stock_code)?;
     let strike = row.strike_price.price().map(|strike| strike.normalize().to_string());
     let right = some(row.right.as_deref()).filter(|right| *right != "*");
     for part in [some(row.expiry_date.as_deref()), strike.as_deref(), right].into_iter().flatten() {
@@ -173,10 +273,21 @@ fn some(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn named(code: &str) -> Result<&str, SyncError> {
+/// A code, in the case in which the security master has it.
+fn named(code: &str) -> Result<String, SyncError> {
     let code = code.trim();
     let good = (1..=TEXT_BYTES_MAX).contains(&code.len()) && !code.contains(char::is_control);
-    if good { Ok(code) } else { Err(malformed("a row without a code")) }
+    if good { Ok(code.to_ascii_uppercase()) } else { Err(malformed("a row without a code")) }
+}
+
+/// The row's ISIN; a word that cannot be one is none, and joins nothing.
+fn isin(row: &DematRow) -> Result<Option<String>, SyncError> {
+    let Some(isin) = some(row.isin.as_deref()) else { return Ok(None) };
+    if isin.len() > TEXT_BYTES_MAX {
+        return Err(malformed("an ISIN that is none"));
+    }
+    let meant = isin.len() == ISIN_BYTES && isin.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    Ok(meant.then(|| isin.to_ascii_uppercase()))
 }
 
 fn quantity(given: Option<Decimal>) -> Result<Decimal, SyncError> {

@@ -62,7 +62,7 @@ fn the_lists_join_by_code_and_the_larger_quantity_is_owned() {
     let seen: Vec<_> = held
         .iter()
         .map(|held| {
-            let cost = held.average_price.map(|price| price.normalize().to_string());
+            let cost = held.average_price().map(|price| price.normalize().to_string());
             let (owned, disputed) = (held.quantity(), held.disputed_quantity);
             (held.tradingsymbol.as_str(), owned.to_string(), disputed.to_string(), cost)
         })
@@ -74,13 +74,13 @@ fn the_lists_join_by_code_and_the_larger_quantity_is_owned() {
         seen,
         [
             row("BOTH", "10", "0", Some("231.4")),
-            row("PLEDGE", "7", "7", Some("50")),
-            row("GIFT", "4", "4", None),
             row("FRESH", "3", "3", None),
+            row("GIFT", "4", "4", None),
+            row("PLEDGE", "7", "7", Some("50")),
         ]
     );
     assert_eq!(held[0].last_price, Some(decimal("266")));
-    assert_eq!((held[1].last_price, held[3].isin.as_deref()), (None, None));
+    assert_eq!((held[3].last_price, held[1].isin.as_deref()), (None, None));
     assert!(held.iter().all(|held| held.unresolved && held.as_of_ms == 5));
 }
 
@@ -94,8 +94,106 @@ fn two_codes_of_one_isin_are_one_holding_at_their_mean_cost() {
     .unwrap();
     assert_eq!(held.len(), 1);
     assert_eq!(held[0].quantity(), decimal("40"));
-    assert_eq!(held[0].average_price, Some(decimal("175")));
+    assert_eq!(held[0].cost, Some(Cost::Total(decimal("7000"))));
+    assert_eq!(held[0].average_price(), Some(decimal("175")));
     assert_eq!(held[0].disputed_quantity, decimal("0"));
+}
+
+#[test]
+fn a_code_under_its_old_and_its_new_isin_is_one_holding() {
+    let (old, new) = (demat("KOTMAH", "INE237A01028", "0"), demat("kotmah", "INE237A01036", "50"));
+    for rows in [[old.clone(), new.clone()], [new, old]] {
+        let held = holdings(&rows, &[portfolio("KotMah", "50", "1800", "2000")], 0).unwrap();
+        assert_eq!(held.len(), 1);
+        assert_eq!(
+            (held[0].quantity(), held[0].isin.as_deref()),
+            (50.into(), Some("INE237A01036"))
+        );
+        assert_eq!(held[0].tradingsymbol, "KOTMAH");
+        assert!(held[0].disputed_quantity.is_zero());
+    }
+}
+
+#[test]
+fn a_cost_of_some_shares_is_not_the_cost_of_all() {
+    let of = |demat_quantity: &str, lots: &[PortfolioRow]| {
+        let held = holdings(&[demat("A", "INE000000001", demat_quantity)], lots, 0).unwrap();
+        (held[0].cost, held[0].average_price())
+    };
+    let part = Cost::Part { quantity: 30.into(), cost: 3_000.into() };
+    assert_eq!(of("40", &[portfolio("A", "30", "100", "1")]), (Some(part), None));
+    let lots = [portfolio("A", "30", "100", "1"), portfolio("A", "10", "0", "1")];
+    assert_eq!(of("40", &lots), (Some(part), None), "a lot without a cost");
+    let whole = (Some(Cost::Total(3_000.into())), Some(100.into()));
+    assert_eq!(of("30", &[portfolio("A", "30", "100", "1")]), whole);
+    assert_eq!(of("0", &[portfolio("A", "30", "100", "1")]), whole, "pledged, and its cost known");
+    assert_eq!(of("40", &[portfolio("A", "0", "100", "1")]), (None, None));
+}
+
+#[test]
+fn what_is_no_isin_joins_nothing() {
+    let rows = [demat("A", "NA", "1"), demat("B", "na", "2"), demat("C", "-", "3")];
+    let held = holdings(&rows, &[], 0).unwrap();
+    assert_eq!(held.len(), 3);
+    assert!(held.iter().all(|held| held.isin.is_none()));
+}
+
+proptest::proptest! {
+    /// Few codes and ISINs, so that they meet.
+    #[test]
+    fn the_order_of_rows_does_not_matter(
+        delivered in proptest::collection::vec((0_u8..4, 0_u8..4, 0_u32..50), 0..8),
+        lots in proptest::collection::vec((0_u8..4, 0_u32..50, 0_u32..3, 0_u32..3, 0_u8..2), 0..8),
+        seed in proptest::prelude::any::<u64>(),
+    ) {
+        let code = |number: u8| ["AA", "aa", "BB", "CC"][usize::from(number)];
+        let mut demats: Vec<DematRow> = delivered
+            .iter()
+            .map(|(of, isin, quantity)| {
+                demat(code(*of), &format!("INE00000000{isin}"), &quantity.to_string())
+            })
+            .collect();
+        let mut rows: Vec<PortfolioRow> = lots
+            .iter()
+            .map(|(of, quantity, average, last, exchange)| {
+                let quantity = quantity.to_string();
+                let mut row =
+                    portfolio(code(*of), &quantity, &average.to_string(), &last.to_string());
+                row.exchange_code = Some(["NSE", "BSE"][usize::from(*exchange)].into());
+                row
+            })
+            .collect();
+        let before = holdings(&demats, &rows, 0).unwrap();
+        let mut rng = fastrand::Rng::with_seed(seed);
+        rng.shuffle(&mut demats);
+        rng.shuffle(&mut rows);
+        proptest::prop_assert_eq!(&holdings(&demats, &rows, 0).unwrap(), &before);
+        // No share is lost, and none stands in two rows.
+        let mut codes: Vec<_> = before.iter().map(|held| held.tradingsymbol.clone()).collect();
+        codes.dedup();
+        proptest::prop_assert_eq!(codes.len(), before.len());
+        let listed: u32 = delivered.iter().map(|(_, _, quantity)| quantity).sum();
+        let owned: Decimal = before.iter().map(Holding::quantity).sum();
+        proptest::prop_assert!(owned >= listed.into());
+    }
+
+    /// What lots cost is added up exactly, however many there are.
+    #[test]
+    fn the_cost_of_lots_is_exact(
+        lots in proptest::collection::vec((1_u32..5_000_000, 1_i64..100_000_000), 1..6),
+    ) {
+        let rows: Vec<PortfolioRow> = lots
+            .iter()
+            .map(|(quantity, mills)| {
+                let average = Decimal::new(*mills, 3).to_string();
+                portfolio("A", &quantity.to_string(), &average, "1")
+            })
+            .collect();
+        let exact: i128 = lots.iter().map(|(q, mills)| i128::from(*q) * i128::from(*mills)).sum();
+        let held = holdings(&[], &rows, 0).unwrap();
+        let expected = Decimal::from_i128_with_scale(exact, 3);
+        proptest::prop_assert_eq!(held[0].cost, Some(Cost::Total(expected)));
+    }
 }
 
 #[test]

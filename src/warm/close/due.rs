@@ -9,10 +9,10 @@
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
-use rust_decimal::Decimal;
 
-use crate::base::{Quote, Source, Symbol, ist};
-use crate::market::MarketCalendar;
+use crate::base::{ClosingPrice, MarketDay, Quote, Source, ist};
+use crate::market::{LastClose, MarketCalendar};
+use crate::store::PriceOfClose;
 
 /// After the official close providers need a moment to settle on it.
 const MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
@@ -40,28 +40,25 @@ pub struct Due {
     continuous_end: Timestamp,
     /// Prices may be the next session's from here on.
     pub until: Timestamp,
+    /// The date of that session; the last date there is where the calendar does not know it.
+    pub next_session: Date,
 }
 
 impl Due {
     /// The latest trading date, once its close has settled and until the next one begins. Where the
     /// calendar does not know the next one, until midnight.
     pub fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
-        let today = ist::zoned(now).date();
-        let has_settled =
-            |close: Timestamp| now.duration_since(close) >= MARGIN_BROKER_A.min(MARGIN_PUBLIC);
-        let date = match calendar.official_close(today) {
-            Some(close) if has_settled(close) => today,
-            _ => calendar.previous_trading_date(today)?,
-        };
-        let next = calendar.next_trading_date(date).and_then(|next| calendar.opens(next));
-        let midnight = ist::instant(date.tomorrow().ok()?.at(0, 0, 0, 0));
-        let due = Self {
-            date,
-            close: calendar.official_close(date)?,
-            continuous_end: calendar.continuous_end(date)?,
-            until: next.unwrap_or(midnight),
-        };
-        (now < due.until).then_some(due)
+        let LastClose { date, at, until } = calendar.last_close(now)?;
+        let continuous_end = calendar.continuous_end(date)?;
+        let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
+        let has_settled = now.duration_since(at) >= MARGIN_BROKER_A.min(MARGIN_PUBLIC);
+        has_settled.then_some(Self { date, close: at, continuous_end, until, next_session })
+    }
+
+    /// Where prices stand once this close does.
+    pub fn market_day(&self) -> MarketDay {
+        let Self { date, close, .. } = *self;
+        MarketDay { today: date, session: date, day: Some(date), last_close: Some(close) }
     }
 
     /// Whether `source` can be expected to say the close.
@@ -70,16 +67,20 @@ impl Due {
     }
 
     /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index.
-    pub fn closing_price(
-        &self,
-        quote: &Quote,
-        witness: Option<&Quote>,
-    ) -> Option<(Symbol, Decimal)> {
+    pub fn closing_price(&self, quote: &Quote, witness: Option<&Quote>) -> Option<PriceOfClose> {
         let is_last_trade =
             || self.is_of_date(quote) && witness.is_some_and(|index| self.is_after_trading(index));
         let believed = self.has_settled(quote.source, quote.received)
             && (self.is_after_trading(quote) || is_last_trade());
-        believed.then(|| (quote.symbol.clone(), quote.last_price))
+        believed.then(|| {
+            let close = ClosingPrice {
+                price: quote.last_price,
+                previous_close: quote.previous_close,
+                // Some stamp it with the time of their answer.
+                as_of_ms: quote.as_of.min(self.close).as_millisecond(),
+            };
+            (quote.symbol.clone(), close)
+        })
     }
 
     fn is_of_date(&self, quote: &Quote) -> bool {
@@ -93,7 +94,10 @@ impl Due {
 
 #[cfg(test)]
 mod tests {
+    use rust_decimal::Decimal;
+
     use super::*;
+    use crate::base::Symbol;
 
     fn due(now: &str) -> Option<Due> {
         Due::at(&MarketCalendar::embedded(), now.parse().unwrap())

@@ -1,6 +1,6 @@
 //! The symbols that still lack a closing price, and which of them to ask a feed for next. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::base::{Source, Symbol};
 
@@ -16,19 +16,59 @@ pub struct Missing(BTreeMap<Symbol, Answered>);
 struct Answered {
     broker_a: Option<u64>,
     public: Option<u64>,
+    /// It had none on the date before either.
+    silent: bool,
+}
+
+impl Answered {
+    fn by_any(&self) -> bool {
+        self.broker_a.is_some() || self.public.is_some()
+    }
 }
 
 impl Missing {
-    pub fn of(symbols: Vec<Symbol>) -> Self {
-        Self(symbols.into_iter().map(|symbol| (symbol, Answered::default())).collect())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// None of them has been asked for. `silent` are those that had no closing price on the date
+    /// before: suspended, delisted, or unknown to the feeds.
+    pub fn of(symbols: Vec<Symbol>, silent: &HashSet<Symbol>) -> Self {
+        let answered = |symbol: Symbol| {
+            let silent = silent.contains(&symbol);
+            (symbol, Answered { silent, ..Answered::default() })
+        };
+        Self(symbols.into_iter().map(answered).collect())
     }
 
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// How many had no closing price on the date before either.
+    pub fn silent(&self) -> usize {
+        self.0.values().filter(|answered| answered.silent).count()
+    }
+
+    /// Whether a feed has answered about each of them: what is missing now is asked for again, but
+    /// nothing waits for it.
+    pub fn all_answered(&self) -> bool {
+        self.0.values().all(Answered::by_any)
+    }
+
+    /// Whether nothing is worth waiting for: each of them was silent on the date before, and a feed
+    /// has answered that it still is.
+    pub fn is_over(&self) -> bool {
+        self.0.values().all(|answered| answered.silent && answered.by_any())
+    }
+
+    /// Those that may still come.
+    pub fn awaited(&self) -> HashSet<Symbol> {
+        let awaited = self.0.iter().filter(|(_, answered)| !answered.silent);
+        awaited.map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// Those that nobody has a closing price of: a feed says so, or said so the date before and was
+    /// not heard since.
+    pub fn fell_silent(&self) -> Vec<Symbol> {
+        let fell = self.0.iter().filter(|(_, answered)| answered.silent || answered.by_any());
+        fell.map(|(symbol, _)| symbol.clone()).collect()
     }
 
     /// At most `max` symbols for a call to `source`. While broker A can be asked, the public
@@ -81,7 +121,7 @@ mod tests {
     #[test]
     fn broker_a_is_asked_first_and_nobody_twice_too_soon() {
         let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
-        let mut missing = Missing::of(all.clone());
+        let mut missing = Missing::of(all.clone(), &HashSet::new());
         assert_eq!(missing.batch(Source::BrokerA, true, 2, 0), all[..2]);
         assert!(missing.batch(Source::Public, true, 2, 0).is_empty());
         assert_eq!(missing.batch(Source::Public, false, 2, 0), all[..2]);
@@ -94,5 +134,23 @@ mod tests {
         assert_eq!(missing.batch(Source::Public, true, 9, 6 + ASK_AGAIN_MS), all[1..2]);
         assert_eq!(missing.batch(Source::BrokerA, true, 9, 5 + ASK_AGAIN_MS), all[1..]);
         assert_eq!(missing.len(), 2);
+    }
+
+    #[test]
+    fn what_was_silent_before_is_asked_for_and_not_waited_for() {
+        let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
+        let mut missing = Missing::of(all.clone(), &all[..1].iter().cloned().collect());
+        assert_eq!((missing.len(), missing.silent()), (3, 1));
+        assert_eq!(missing.awaited(), all[1..].iter().cloned().collect());
+        assert_eq!(missing.fell_silent(), all[..1], "the others may never have been asked for");
+        assert!(!missing.all_answered() && !missing.is_over());
+        assert!(missing.found(&all[1]));
+        missing.answered(Source::Public, &all[0], 5);
+        assert!(!missing.all_answered());
+        missing.answered(Source::BrokerA, &all[2], 5);
+        assert!(missing.all_answered() && !missing.is_over());
+        assert_eq!(missing.fell_silent(), [all[0].clone(), all[2].clone()]);
+        assert!(missing.found(&all[2]) && missing.is_over());
+        assert!(Missing::default().is_over() && Missing::default().all_answered());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
-use super::{CloseWarmer, PATIENCE_MS, RETRY_MS, Step};
+use super::{CloseWarmer, PATIENCE_MS, RETRY_MS};
 use crate::base::{Source, Symbol};
 use crate::brokers::{Batch, FeedError, Readiness};
 use crate::warm::feeds::FeedSlot;
@@ -63,7 +63,7 @@ impl CloseWarmer {
         events: &Sender<Event>,
     ) {
         let source = slot.feed.source();
-        let Some(work) = self.work.as_ref().filter(|work| work.step == Step::Price) else { return };
+        let Some(work) = self.work.as_ref().filter(|work| work.is_asking()) else { return };
         let call = self.call(source);
         if !call.is_in_turn(work.began_mono_ms, somebody_waits, now_mono_ms)
             || slot.is_asking()
@@ -158,9 +158,9 @@ impl CloseWarmer {
         let witness = witness.or_else(|| slot?.index_quotes.get(index?));
         for quote in &batch.quotes {
             work.missing.answered(source, &quote.symbol, now_mono_ms);
-            let Some((symbol, price)) = work.due.closing_price(quote, witness) else { continue };
+            let Some((symbol, close)) = work.due.closing_price(quote, witness) else { continue };
             if work.missing.found(&symbol) {
-                work.unkept.push((symbol, price));
+                work.unkept.push((symbol, close));
                 work.heard_mono_ms = now_mono_ms;
             }
         }
@@ -168,6 +168,7 @@ impl CloseWarmer {
             work.missing.answered(source, symbol, now_mono_ms);
         }
         self.counts.missing = work.missing.len();
+        self.counts.suspended = work.missing.silent();
     }
 
     /// Whether a call of this very tick takes the feed's slot.

@@ -119,12 +119,9 @@ fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
         let said = walk.expect(200, "POST", "/api/portfolio/sync", &body);
         assert_eq!(said.text().contains("\"warnings\":"), key == "simkeya");
     }
-    let body = format!(
-        r#"{{"api_key":"sim+key=b&1","api_secret":"simsecretb","api_session":"{}"}}"#,
-        code(scene, "broker_b/api_session", "api_session")
-    );
-    walk.expect(200, "POST", "/api/portfolio/brokerb-sync", &body);
+    sync_broker_b(walk, scene);
     READS.iter().for_each(|target| drop(walk.get(target)));
+    a_cost_of_some_shares(walk, scene);
     ["/api/portfolio/holdings", "/api/portfolio/positions", "/api/portfolio/pnl"]
         .iter()
         .for_each(|target| walk.still_stands(target));
@@ -132,6 +129,26 @@ fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
         let answer = walk.get("/api/portfolio/holdings?live=true");
         answer.text().contains("\"source\":").then_some(())
     });
+}
+
+/// Forty shares at the depository, thirty of them with a cost.
+fn a_cost_of_some_shares(walk: &mut Walk<'_>, scene: &Scene) {
+    let held = r#"{"user_id":"PF0001",
+        "demat":[{"stock_code":"TCS","isin":"INE467B01029","quantity":"40"}],
+        "portfolio":[{"stock_code":"TCS","quantity":"30","average_price":"250",
+            "symbol":"NSE:TCS"}]}"#;
+    assert_eq!(scene.control("POST", "broker_b/holdings", held).status, 200);
+    sync_broker_b(walk, scene);
+    walk.get("/api/portfolio/holdings?broker=b");
+    walk.get("/api/portfolio/export");
+}
+
+fn sync_broker_b(walk: &mut Walk<'_>, scene: &Scene) {
+    let body = format!(
+        r#"{{"api_key":"sim+key=b&1","api_secret":"simsecretb","api_session":"{}"}}"#,
+        code(scene, "broker_b/api_session", "api_session")
+    );
+    walk.expect(200, "POST", "/api/portfolio/brokerb-sync", &body);
 }
 
 fn journal(walk: &mut Walk<'_>) {

@@ -1,0 +1,1 @@
+SELECT price, previous_close, as_of_ms FROM closes WHERE date = ?1 AND symbol = ?2

@@ -1,0 +1,1 @@
+DELETE FROM silent_symbols WHERE date < ?1

@@ -1,0 +1,96 @@
+//! Questions to the calendar about the age of prices: which close stands, which date has begun.
+//! Pure; any thread.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use super::MarketCalendar;
+use crate::base::{MarketDay, ist};
+
+/// An official close after which no session has begun yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastClose {
+    pub date: Date,
+    /// When it stood.
+    pub at: Timestamp,
+    /// Prices may be the next session's from here on. Where the calendar does not know that one,
+    /// midnight.
+    pub until: Timestamp,
+}
+
+impl MarketCalendar {
+    /// The last official close; `None` while a session is under way, its pre-open included.
+    pub fn last_close(&self, now: Timestamp) -> Option<LastClose> {
+        let today = ist::zoned(now).date();
+        let date = match self.official_close(today) {
+            Some(close) if close <= now => today,
+            _ => self.previous_trading_date(today)?,
+        };
+        let next = self.next_trading_date(date).and_then(|next| self.opens(next));
+        let midnight = ist::instant(date.tomorrow().ok()?.at(0, 0, 0, 0));
+        let until = next.unwrap_or(midnight);
+        let at = self.official_close(date)?;
+        (now < until).then_some(LastClose { date, at, until })
+    }
+
+    /// Where prices stand at `now`.
+    pub fn market_day(&self, now: Timestamp) -> MarketDay {
+        let today = ist::zoned(now).date();
+        let status = self.status(now);
+        let session = match self.is_trading_date(today) {
+            true => today,
+            false => self.previous_trading_date(today).unwrap_or(today),
+        };
+        MarketDay {
+            today,
+            session,
+            day: status.trading_date.filter(|_| status.calendar_known),
+            last_close: self.last_close(now).map(|last| last.at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_close_stands_until_the_next_pre_open() {
+        let calendar = MarketCalendar::embedded();
+        for (now, expected) in [
+            // A Friday with a closing auction until 15:35; the Tuesday after it is a holiday.
+            ("2026-11-20T08:59:59+05:30", Some("2026-11-19")),
+            ("2026-11-20T09:00:00+05:30", None),
+            ("2026-11-20T15:34:59+05:30", None),
+            ("2026-11-20T15:35:00+05:30", Some("2026-11-20")),
+            ("2026-11-22T12:00:00+05:30", Some("2026-11-20")),
+            ("2026-11-24T12:00:00+05:30", Some("2026-11-23")),
+            // A special session on a Sunday.
+            ("2026-11-08T12:00:00+05:30", Some("2026-11-06")),
+            ("2026-11-08T23:00:00+05:30", Some("2026-11-08")),
+            // The last date that the calendar knows anything after.
+            ("2026-12-31T23:00:00+05:30", Some("2026-12-31")),
+            ("2027-01-01T01:00:00+05:30", None),
+        ] {
+            let last = calendar.last_close(now.parse().unwrap());
+            assert_eq!(last.map(|last| last.date.to_string()).as_deref(), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_date_has_begun_once_it_trades() {
+        let calendar = MarketCalendar::embedded();
+        for (now, session, day) in [
+            ("2026-11-20T08:00:00+05:30", "2026-11-20", Some("2026-11-19")),
+            ("2026-11-20T09:14:59+05:30", "2026-11-20", Some("2026-11-19")),
+            ("2026-11-20T09:15:00+05:30", "2026-11-20", Some("2026-11-20")),
+            ("2026-11-21T09:15:00+05:30", "2026-11-20", Some("2026-11-20")),
+            ("2026-11-24T12:00:00+05:30", "2026-11-23", Some("2026-11-23")),
+            ("2027-02-01T12:00:00+05:30", "2027-02-01", None),
+        ] {
+            let found = calendar.market_day(now.parse().unwrap());
+            assert_eq!(found.session.to_string(), session, "{now}");
+            assert_eq!(found.day.map(|day| day.to_string()).as_deref(), day, "{now}");
+        }
+    }
+}
