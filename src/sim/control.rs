@@ -4,12 +4,14 @@
 
 use std::sync::atomic::Ordering;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::faults::FaultOrder;
 use super::json::{Json, map};
 use super::message::Request;
+use super::noise::rupees;
 use super::sessions::Login;
 use super::splits::SplitOrder;
 use super::world::{Answer, World};
@@ -17,6 +19,8 @@ use crate::base::ist;
 
 /// Longest token or user id that is taken.
 const NAME_BYTES_MAX: usize = 128;
+/// Instruments of which one call tells the exchange's own price.
+const INSTRUMENTS_MAX: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,6 +46,7 @@ pub(super) fn answer(world: &World, request: &Request, path: &str) -> Answer {
         ("GET", "faults") => Ok(map([("faults", world.faults.lock().to_json())])),
         ("DELETE", "faults") => Ok(map([("cleared", (world.faults.lock().clear() as i64).into())])),
         ("GET", "stats") => Ok(stats(world)),
+        ("GET", "exchange") => exchange(world, request),
         ("POST", "broker_a/token") => body(request).and_then(|given| set_token(world, given)),
         ("POST", "broker_a/expire") => {
             Ok(map([("expired", (world.broker_a.lock().expire_all() as i64).into())]))
@@ -67,6 +72,7 @@ pub(super) fn answer(world: &World, request: &Request, path: &str) -> Answer {
             "faults"
             | "split"
             | "stats"
+            | "exchange"
             | "broker_a/token"
             | "broker_a/expire"
             | "broker_a/request_token"
@@ -129,6 +135,22 @@ fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
         }
     }
     Ok(map([("split", Json::List(symbols))]))
+}
+
+/// What the exchange itself shows at an instant, whatever the upstreams are made to say: of each
+/// `i`, the last price and when it was made.
+fn exchange(world: &World, request: &Request) -> Result<Json, String> {
+    let at = request.query_value("at").unwrap_or_default();
+    let at: Timestamp = at.parse().map_err(|_| "at: an instant with its offset".to_owned())?;
+    let pairs = request.query_pairs();
+    let asked = pairs.iter().filter(|(name, _)| name == "i").take(INSTRUMENTS_MAX);
+    let ticks = asked.filter_map(|(_, key)| {
+        let tick = world.day.tick(world.universe.by_key(key)?, at);
+        let shown =
+            map([("last_price", rupees(tick.last).into()), ("as_of", ist::iso(tick.as_of).into())]);
+        Some((key.clone(), shown))
+    });
+    Ok(map([("at", ist::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
 }
 
 fn stats(world: &World) -> Json {

@@ -4,6 +4,7 @@ mod accounts;
 mod accounts_limits;
 mod accounts_tokens;
 mod activation;
+mod age;
 mod close;
 mod coalescing;
 mod described;
