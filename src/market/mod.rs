@@ -19,5 +19,5 @@ pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use phase::{MarketStatus, Phase, SessionKind};
 pub use publish::PublishedJson;
-pub use snapshot::{PEER_LAG_MS_MAX, QuoteMap, Snapshot, SnapshotInputs, no_signals};
+pub use snapshot::{Age, Priced, Prices, ShownSignals, Snapshot, SnapshotInputs};
 pub use universe::Universe;

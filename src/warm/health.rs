@@ -126,6 +126,9 @@ struct Feed {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     age_ms: Option<u64>,
+    /// How far it runs behind the exchange by its nature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_s: Option<u32>,
     rounds: u64,
     failures: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +142,14 @@ struct Market {
     /// The last date of which it is known whether the market trades.
     #[serde(skip_serializing_if = "Option::is_none")]
     calendar_until: Option<String>,
+    /// How old what the snapshot shows is, as it says itself.
     as_of_ist: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_s: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
     instruments: usize,
     instruments_origin: &'static str,
 }
@@ -222,6 +232,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         source,
         state: feed.state,
         age_ms: feed.age_ms,
+        delay_s: feed.delay_s,
         rounds: feed.rounds,
         failures: feed.failures,
     };
@@ -233,11 +244,10 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         calendar_ends: calendar_ends(scheduler),
         backup: scheduler.store_probe.last_backup(),
         reload_refused: report.reload.is_some(),
-        snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotVitals {
-            as_of: held.market.as_of,
-            stale: held.market.stale,
-            simulated: held.market.simulated,
-        }),
+        snapshot: scheduler
+            .snapshot
+            .as_ref()
+            .map(|held| SnapshotVitals { age: held.market.age, simulated: held.market.simulated }),
         feeds: [
             feed(Source::BrokerA, &report.feeds.broker_a),
             feed(Source::Public, &report.feeds.public),
@@ -267,12 +277,11 @@ fn report(scheduler: &Scheduler) -> Health {
     let close_state = scheduler.close.state(now_mono_ms);
     let signals_state = scheduler.signals.state(now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
-    let status = match (index, broker_a.state, persist) {
+    // Without an app at broker A the public provider is what was asked for.
+    let leading = if broker_a.state == "off" { public.state } else { broker_a.state };
+    let status = match (index, leading, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        // Without an app at broker A the public provider is what was asked for.
-        ("ok", "ok" | "off", "ok")
-            if l2.backend != "none" && store.state == "ok" && !evening_failed =>
-        {
+        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
             "ok"
         }
         _ => "degraded",
@@ -325,11 +334,15 @@ fn cache_l2(stats: L2Stats) -> CacheL2 {
 
 fn market(scheduler: &Scheduler) -> Market {
     let instruments = scheduler.parts.instruments.load();
+    let age = scheduler.snapshot.as_ref().map(|held| held.market.age);
     Market {
         phase: scheduler.status().phase.as_str(),
         calendar_known: scheduler.status().calendar_known,
         calendar_until: calendar_until(scheduler).map(|date| date.to_string()),
-        as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
+        as_of_ist: age.map(|age| ist::iso(age.as_of)),
+        delay_s: age.and_then(|age| age.delay_s),
+        stale: age.map(|age| age.stale),
+        source: age.map(|age| age.source.as_str()),
         instruments: instruments.len(),
         instruments_origin: instruments.origin().as_str(),
     }
@@ -357,12 +370,14 @@ fn signals(counts: SignalCounts) -> Signals {
 
 fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {
     let Some(slot) = slot else {
-        return Feed { state: "off", age_ms: None, rounds: 0, failures: 0, failure: None };
+        let (state, age_ms, delay_s, failure) = ("off", None, None, None);
+        return Feed { state, age_ms, delay_s, rounds: 0, failures: 0, failure };
     };
     let state = feed_state(scheduler, slot, now_mono_ms);
     Feed {
         state,
         age_ms: slot.succeeded_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
+        delay_s: slot.succeeded_mono_ms.and_then(|_| slot.time.delay_of_primary_s()),
         rounds: slot.rounds,
         failures: slot.failures,
         failure: slot.failure.clone(),

@@ -7,6 +7,7 @@
 //! itself.
 
 mod close;
+mod feed_time;
 mod feeds;
 mod files;
 mod health;

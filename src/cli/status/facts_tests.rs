@@ -51,7 +51,7 @@ fn a_good_service_has_no_troubles() {
     let expected = "\
 bhav is ok, version 0.1.0, up 2 h 5 min (http://h)
 market    open; closing at 2026-11-20 15:15; prices of 2026-11-20 11:00
-broker A  ok; data 0.3 s old
+broker A  ok; asked 0.3 s ago
 public    standby
 token a   valid; 19 h 0 min left, until 2026-11-21 06:00 IST
 token b   none
