@@ -81,9 +81,9 @@ pub struct Restored {
     pub of_the_future: usize,
 }
 
-/// Brings every stored quote back into `l1`, marked stale until it is refreshed. One that is of the
-/// future is dropped: the clock was put back, as the demo's is at each start, and until it was there
-/// again the quote would keep every other out. Blocks.
+/// Brings every stored quote back into `l1`, marked stale until it is refreshed. One that is of
+/// the future is dropped: the clock was put back, as the demo's is at each start, and until it was
+/// there again the quote would keep every other out. Blocks.
 ///
 /// # Errors
 /// [`L2Error`].

@@ -1,9 +1,9 @@
 //! Up to when a price can be relied on: the one rule behind every `stale` that clients see.
 //!
-//! A source *stands for* a price at the moment at which it was asked for it, less what its own index
-//! was late then (ARCHITECTURE.md, "How old a price is"). The price is stale once that was longer
-//! ago than its source may take for two rounds and some grace. While the market rests, a closing
-//! price does not get older: it is fresh as long as any feed speaks.
+//! A source *stands for* a price at the moment at which it was asked for it, less what its own
+//! index was late then (ARCHITECTURE.md, "How old a price is"). The price is stale once that was
+//! longer ago than its source may take for two rounds and some grace. While the market rests, a
+//! closing price does not get older: it is fresh as long as any feed speaks.
 //!
 //! A few relaxed atomics: set by the scheduler, read by every look-up on the edge. Never blocks.
 

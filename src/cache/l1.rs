@@ -9,6 +9,7 @@
 //! later time, and stale where [`Freshness`] says so.
 
 mod entry;
+mod room;
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -23,10 +24,6 @@ pub use super::freshness::{Freshness, Limits, Vouched};
 use super::quote_json;
 use crate::base::{Quote, Source, Symbol};
 use crate::config::CacheSettings;
-
-/// Entries looked at to find one to evict: the one asked for longest ago of so many is, on average,
-/// among the oldest twentieth, and looking costs the writer about a microsecond.
-const EVICTION_SAMPLE: usize = 16;
 
 /// The quotes and the symbols known not to exist, at most `entries_max` together.
 pub struct L1 {
@@ -272,9 +269,9 @@ impl L1 {
         true
     }
 
-    /// The symbols with a quote that clients asked for lately, at most `max`: those asked for latest
-    /// first, and among equals those whose quote is oldest. Walks the whole map, so it is for a
-    /// warmer's round, not for the edge.
+    /// The symbols with a quote that clients asked for lately, at most `max`: those asked for
+    /// latest first, and among equals those whose quote is oldest. Walks the whole map, so it is
+    /// for a warmer's round, not for the edge.
     #[inline(never)]
     pub fn wanted(&self, now_mono_ms: u64, max: usize) -> Vec<Symbol> {
         let since_s = self.demand_since_s(now_mono_ms);
@@ -376,56 +373,6 @@ impl L1 {
         if let Some(held) = self.map.insert(symbol, entry, guard) {
             self.bytes.fetch_sub(held.bytes(symbol_bytes), Relaxed);
         }
-    }
-
-    /// Enters `symbol` among the keys, evicting while the bound is reached, unless it is pinned.
-    fn make_room(
-        &self,
-        writer: &mut Writer,
-        guard: &LocalGuard<'_>,
-        symbol: &Symbol,
-        now_mono_ms: u64,
-    ) {
-        while !writer.keys.is_empty() && writer.keys.len() + writer.pinned >= self.entries_max {
-            let at = self.victim(writer, guard, now_mono_ms);
-            let evicted = writer.keys.swap_remove(at);
-            if let Some(entry) = self.map.remove(&evicted, guard) {
-                self.bytes.fetch_sub(entry.bytes(evicted.as_str().len()), Relaxed);
-                writer.negatives -= usize::from(matches!(entry.state, State::Unknown { .. }));
-            }
-            self.evictions.fetch_add(1, Relaxed);
-        }
-        match self.pinned.contains(symbol) {
-            true => writer.pinned += 1,
-            false => writer.keys.push(symbol.clone()),
-        }
-    }
-
-    /// Where in `keys` the least worth keeping of a random sample is: an expired negative, then any
-    /// negative while they fill more than half of the cache (so that made-up symbols cannot drive
-    /// the quotes out), then whatever was asked for, or received, longest ago.
-    fn victim(&self, writer: &mut Writer, guard: &LocalGuard<'_>, now_mono_ms: u64) -> usize {
-        let crowded = writer.negatives > self.entries_max / 2;
-        let mut least = (u8::MAX, u32::MAX);
-        let mut least_at = 0;
-        for _ in 0..EVICTION_SAMPLE {
-            let at = writer.random.usize(..writer.keys.len());
-            let Some(entry) = self.map.get(&writer.keys[at], guard) else { return at };
-            let asked_s = entry.asked_s.load(Relaxed);
-            let worth = match &entry.state {
-                State::Unknown { until_mono_ms } if *until_mono_ms <= now_mono_ms => (0, asked_s),
-                State::Unknown { .. } if crowded => (1, asked_s),
-                State::Unknown { .. } => (2, asked_s),
-                State::Known(known) => {
-                    let vouched_ms = u64::try_from(known.vouched().mono_ms).unwrap_or_default();
-                    (2, asked_s.max(second(vouched_ms)))
-                }
-            };
-            if worth < least {
-                (least, least_at) = (worth, at);
-            }
-        }
-        least_at
     }
 }
 

@@ -1,8 +1,8 @@
 //! The index snapshot: what it is made of, and its JSON.
 //!
 //! Built by the index warmer of the prices that the first cache level shows, so that the snapshot
-//! and quotes say the same of the same price. Must never mix up ages: whatever is of another time or
-//! source than `market` says carries its own.
+//! and quotes say the same of the same price. Must never mix up ages: whatever is of another time
+//! or source than `market` says carries its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -167,6 +167,7 @@ fn stats(world: &World) -> Json {
         ("refused_connections", refused.into()),
         ("faults", faults),
         ("now", ist::iso(world.clock.now()).into()),
+        ("now_ms", world.clock.now_ms().into()),
         ("seed", (world.settings.seed as i64).into()),
     ])
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::feed_time::FeedTime;
 use super::policy::Pace;
-use crate::base::{Exchange, Quote, Source, Symbol};
+use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, CallTimes, MarketFeed, Readiness};
 use crate::cache::{Freshness, Taken, Vouched};
 use crate::market::{IndexList, MarketCalendar};
@@ -218,26 +218,17 @@ impl FeedSlot {
         u8::try_from(self.leads.len().div_ceil(symbols_max.max(1)).max(1)).unwrap_or(u8::MAX)
     }
 
-    /// Judges the times of an answer: gives its quotes with when the feed stands for each, and moves
-    /// those whose time cannot be true to the implausible ones.
+    /// Judges the times of an answer: gives its quotes with when the feed stands for each, and
+    /// moves those whose time cannot be true to the implausible ones.
     pub fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
         let (times, calls) = (batch.times, self.calls(batch.symbols_max));
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
             batch.quotes.drain(..).partition(|quote| judge.is_index(&quote.symbol));
         indices.iter_mut().for_each(|quote| self.stamp_index(quote, &times, judge.calendar));
-        let beside = |exchange: Exchange| {
-            let of_exchange = |quote: &&Quote| quote.symbol.exchange() == exchange;
-            indices.iter().filter(of_exchange).map(|quote| quote.as_of).max()
-        };
-        let beside = [Exchange::Nse, Exchange::Bse].map(|exchange| (exchange, beside(exchange)));
-        let index = |quote: &Quote| {
-            beside.iter().find(|(exchange, _)| *exchange == quote.symbol.exchange())?.1
-        };
+        indices.iter().for_each(|quote| self.time.weigh(quote, &times));
         let mut read = Vec::with_capacity(indices.len() + shares.len());
-        let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) = indices
-            .into_iter()
-            .chain(shares)
-            .partition(|quote| self.time.believes(quote, index(quote), &times));
+        let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) =
+            indices.into_iter().chain(shares).partition(|quote| self.time.believes(quote, &times));
         batch.implausible.extend(doubted.into_iter().map(|quote| quote.symbol));
         for quote in believed.iter().filter(|quote| self.leads.contains(&quote.symbol)) {
             self.time.heed(quote, &times, judge.calendar);

@@ -2,18 +2,18 @@
 //! seen then, so asking never blocks on a broken part.
 
 mod duties;
+mod prices;
 mod states;
 
 use serde::Serialize;
 
 use self::duties::{
-    BackupReport, LogReport, ReloadReport, backup, calendar_ends, calendar_until, log_report,
-    reload,
+    BackupReport, LogReport, ReloadReport, backup, calendar_ends, log_report, reload,
 };
-use self::states::{clock_ahead_ms, feed_state, index_state, instruments_state, quotes_state};
+use self::prices::{Feed, Feeds, Market, feed, market};
+use self::states::{clock_ahead_ms, index_state, instruments_state, quotes_state};
 use super::Parts;
 use super::close::Counts;
-use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
 use super::tally::Warmer;
@@ -115,45 +115,6 @@ impl Warmers {
     }
 }
 
-#[derive(Serialize)]
-struct Feeds {
-    broker_a: Feed,
-    public: Feed,
-}
-
-#[derive(Serialize)]
-struct Feed {
-    state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    age_ms: Option<u64>,
-    /// How far it runs behind the exchange by its nature.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delay_s: Option<u32>,
-    rounds: u64,
-    failures: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Market {
-    phase: &'static str,
-    calendar_known: bool,
-    /// The last date of which it is known whether the market trades.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    calendar_until: Option<String>,
-    /// How old what the snapshot shows is, as it says itself.
-    as_of_ist: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delay_s: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stale: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'static str>,
-    instruments: usize,
-    instruments_origin: &'static str,
-}
-
 /// The last revaluation at the close that this process took part in.
 #[derive(Serialize)]
 struct Close {
@@ -239,7 +200,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
     Vitals {
         seen_mono_ms: scheduler.parts.clock.monotonic_ms(),
         status: report.status,
-        phase: scheduler.status().phase,
+        phase: scheduler.status.phase,
         calendar_known: report.market.calendar_known,
         calendar_ends: calendar_ends(scheduler),
         backup: scheduler.store_probe.last_backup(),
@@ -332,22 +293,6 @@ fn cache_l2(stats: L2Stats) -> CacheL2 {
     CacheL2 { backend, hits, misses, errors }
 }
 
-fn market(scheduler: &Scheduler) -> Market {
-    let instruments = scheduler.parts.instruments.load();
-    let age = scheduler.snapshot.as_ref().map(|held| held.market.age);
-    Market {
-        phase: scheduler.status().phase.as_str(),
-        calendar_known: scheduler.status().calendar_known,
-        calendar_until: calendar_until(scheduler).map(|date| date.to_string()),
-        as_of_ist: age.map(|age| ist::iso(age.as_of)),
-        delay_s: age.and_then(|age| age.delay_s),
-        stale: age.map(|age| age.stale),
-        source: age.map(|age| age.source.as_str()),
-        instruments: instruments.len(),
-        instruments_origin: instruments.origin().as_str(),
-    }
-}
-
 fn close(counts: Counts) -> Close {
     let Counts { date, priced, missing, cut_off, pages, points, carried } = counts;
     let date = date.map(|date| date.to_string());
@@ -365,22 +310,6 @@ fn signals(counts: SignalCounts) -> Signals {
         signals,
         provisional: provisional.map(|provisional| provisional.signals),
         provisional_at: looked_at.map(ist::iso),
-    }
-}
-
-fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {
-    let Some(slot) = slot else {
-        let (state, age_ms, delay_s, failure) = ("off", None, None, None);
-        return Feed { state, age_ms, delay_s, rounds: 0, failures: 0, failure };
-    };
-    let state = feed_state(scheduler, slot, now_mono_ms);
-    Feed {
-        state,
-        age_ms: slot.succeeded_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
-        delay_s: slot.succeeded_mono_ms.and_then(|_| slot.time.delay_of_primary_s()),
-        rounds: slot.rounds,
-        failures: slot.failures,
-        failure: slot.failure.clone(),
     }
 }
 

@@ -27,7 +27,7 @@ impl Scheduler {
         let indices = std::sync::Arc::clone(&self.parts.indices);
         let prices: Prices =
             indices.all().filter_map(|index| self.price_of(index, now_mono_ms)).collect();
-        let status = self.status();
+        let status = &self.status;
         let inputs = SnapshotInputs { indices: &indices, prices: &prices, status };
         let mut next = Snapshot::build(&inputs)?;
         next.signals = self.signals.shown_signals();

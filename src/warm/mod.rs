@@ -14,6 +14,7 @@ mod health;
 mod index;
 mod instruments;
 mod persist;
+mod phases;
 mod policy;
 mod pulse;
 mod reloads;

@@ -13,8 +13,9 @@ use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, codec};
 use crate::market::InstrumentList;
 
-/// Between two writes. A crash loses at most this much of a cache.
-pub const WRITE_INTERVAL_MS: u64 = 5_000;
+/// Between two writes. After a crash prices are at most this much older than those that were shown
+/// before it; a stop writes all.
+pub const WRITE_INTERVAL_MS: u64 = 1_000;
 
 /// A write that takes longer is given up; the lane's thread goes on with it.
 const WRITE_DEADLINE_MS: u64 = 30_000;

@@ -37,8 +37,8 @@ impl Pace {
     }
 }
 
-/// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`: how
-/// long its index stands by its nature, though it is asked more often.
+/// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`:
+/// how long its index stands by its nature, though it is asked more often.
 pub fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
     let grace_ms = match source {
         Source::BrokerA => GRACE_BROKER_A_MS,

@@ -10,25 +10,21 @@ use super::close::CloseWarmer;
 use super::feeds::FeedSlot;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
-use super::policy::{self, Pace};
+use super::policy::Pace;
 use super::pulse::Serving;
 use super::signals::{SignalsWarmer, Turn};
 use super::store_probe::StoreProbe;
 use super::tally::Tally;
-use super::{Event, Parts, close, health, rounds};
+use super::{Event, Parts, health, rounds};
 use crate::base::{Clock, Source};
 use crate::brokers::MarketFeed;
 use crate::cache::codec;
 use crate::http::date::imf_fixdate;
-use crate::market::{MarketStatus, Phase, Snapshot};
+use crate::market::{MarketStatus, Snapshot};
 use jiff::Timestamp;
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
 const TICK_MS: u64 = 200;
-
-/// When the market begins to move, closing prices count as fresh for so long: until a round could be
-/// asked at the new pace.
-const SETTLE_MS: u64 = 5_000;
 
 /// A broker A that has a token but has not answered yet holds the public provider back for this
 /// long after the start.
@@ -56,13 +52,14 @@ pub struct Scheduler {
     pub unstored: Unstored,
     pub store_probe: StoreProbe,
     pub tally: Tally,
-    status: MarketStatus,
+    pub status: MarketStatus,
     /// Monotonic time of the last phase change.
-    phase_since_mono_ms: u64,
+    pub phase_since_mono_ms: u64,
     /// By source: how often it is asked.
     pub paces: [Pace; Source::ALL.len()],
-    /// By source: the official close that it says, while the market rests and it can be expected to.
-    rests: [Option<Timestamp>; Source::ALL.len()],
+    /// By source: the official close, while the market rests and the source can be expected to say
+    /// it.
+    pub rests: [Option<Timestamp>; Source::ALL.len()],
     /// What is published now, and until when it stands if nothing comes.
     pub snapshot: Option<Snapshot>,
     pub stands_until_mono_ms: u64,
@@ -218,54 +215,6 @@ impl Scheduler {
         self.parts.pulse.beat(now_mono_ms, self.snapshot.as_ref().map(Serving::of));
     }
 
-    fn follow_market(&mut self, now_mono_ms: u64) {
-        let status = self.parts.calendar.status(self.parts.clock.now());
-        if status.phase != self.status.phase {
-            tracing::info!(phase = status.phase.as_str(), "market phase");
-            self.phase_since_mono_ms = now_mono_ms;
-        }
-        self.status = status;
-        for source in Source::ALL {
-            self.follow_rest(source, now_mono_ms);
-        }
-    }
-
-    /// Sets by whether the market rests how often a source is asked and what counts as stale.
-    fn follow_rest(&mut self, source: Source, now_mono_ms: u64) {
-        let close = self.settled_close(source);
-        let quiet = close.is_some() || (rests(&self.status) && !self.status.calendar_known);
-        let budget_ms = self.parts.interval_ms(source);
-        self.paces[source as usize] = Pace::of(source, budget_ms, quiet);
-        let step_ms = self.slot(source).map_or(0, |slot| slot.time.step_ms());
-        let (moving, resting) = policy::limits(source, budget_ms, step_ms);
-        // Where no calendar tells a close nothing counts as one, and the feed is asked rarely.
-        let moving = if quiet && close.is_none() { resting } else { moving };
-        let freshness = self.parts.l1.freshness();
-        freshness.set_limits(source, moving, resting);
-        let settles = now_mono_ms.saturating_sub(self.phase_since_mono_ms) < SETTLE_MS;
-        let rested = &mut self.rests[source as usize];
-        if *rested == close || (close.is_none() && settles && !rests(&self.status)) {
-            return;
-        }
-        *rested = close;
-        match close {
-            Some(_) => freshness.rest(source, now_mono_ms),
-            None => freshness.move_on(source),
-        }
-    }
-
-    /// The official close that stands while the market rests, once the source can be expected to
-    /// say it.
-    fn settled_close(&self, source: Source) -> Option<Timestamp> {
-        let date = self
-            .status
-            .trading_date
-            .filter(|_| rests(&self.status) && self.status.calendar_known)?;
-        let close = self.parts.calendar.official_close(date)?;
-        let since = self.parts.clock.now().duration_since(close);
-        (since >= close::margin(source)).then_some(close)
-    }
-
     fn ask_feeds(&mut self, now_mono_ms: u64) {
         self.take_back_from_hanging(now_mono_ms);
         let waits = self.somebody_waits();
@@ -361,7 +310,7 @@ impl Scheduler {
         self.slots_mut().find(|slot| slot.feed.source() == source)
     }
 
-    fn slot(&self, source: Source) -> Option<&FeedSlot> {
+    pub fn slot(&self, source: Source) -> Option<&FeedSlot> {
         self.slots().find(|slot| slot.feed.source() == source)
     }
 
@@ -384,18 +333,8 @@ impl Scheduler {
         self.slots().all(|slot| slot.failure.is_some() || !slot.askable_within(u64::MAX))
     }
 
-    /// The market's status as of the last tick.
-    pub fn status(&self) -> &MarketStatus {
-        &self.status
-    }
-
     /// Milliseconds since the service started.
     pub fn uptime_ms(&self) -> u64 {
         self.parts.clock.monotonic_ms().saturating_sub(self.started_mono_ms)
     }
-}
-
-/// Whether no price of an index moves now, by the calendar.
-fn rests(status: &MarketStatus) -> bool {
-    matches!(status.phase, Phase::PostClose | Phase::Closed | Phase::Holiday)
 }

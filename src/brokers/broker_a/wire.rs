@@ -124,8 +124,8 @@ struct WireOhlc {
 /// is null is left out like an unknown symbol.
 ///
 /// # Errors
-/// As [`data`], and [`FeedError::Malformed`] when `data` is not a map, or not one of its rows can be
-/// read.
+/// As [`data`], and [`FeedError::Malformed`] when `data` is not a map, or not one of its rows can
+/// be read.
 pub fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>, FeedError> {
     let data = data(reply)?;
     let malformed =
