@@ -188,6 +188,14 @@ impl FeedTime {
         vouched(times, late_ms, calls)
     }
 
+    /// Whether the market has begun to trade and by the source's clock it has not yet.
+    pub fn is_before_the_bell(&self, calendar: &MarketCalendar, now: Timestamp) -> bool {
+        let behind_ms = self.witnesses.first().map_or(0, |witness| witness.offset.behind_ms());
+        let began = calendar.trading_began(now);
+        let moves = calendar.status(now).phase == Phase::Open;
+        moves && began.is_some_and(|began| before(now, behind_ms) < began)
+    }
+
     /// How far our clock is ahead of the times of a source whose prices move, where that is more
     /// than its nature explains.
     pub fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {

@@ -51,8 +51,9 @@ faults! {
     error_in_200: r#"{"kind":"error_in_200"}"# => ["failing", "open"];
     html_5xx: r#"{"kind":"html_5xx"}"# => ["failing", "open"];
     rate_limit: r#"{"kind":"rate_limit"}"# => ["failing"];
-    wrong_types: r#"{"kind":"wrong_types"}"# => ["failing"];
-    missing_fields: r#"{"kind":"missing_fields"}"# => ["failing"];
+    wrong_types: r#"{"kind":"wrong_types"}"# => ["failing", "open"];
+    missing_fields: r#"{"kind":"missing_fields"}"# => ["failing", "open"];
+    nulls: r#"{"kind":"nulls"}"# => ["failing", "open"];
     zero_price: r#"{"kind":"zero_price"}"# => ["failing"];
 }
 

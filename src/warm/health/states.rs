@@ -75,6 +75,8 @@ pub(super) fn feed_state(scheduler: &Scheduler, slot: &FeedSlot, now_mono_ms: u6
         Some(_) => "failing",
         // Nobody has asked it for a while, or ever.
         None if !in_use || slot.rounds == 0 => "standby",
+        // After the bell one that is behind shows yesterday's close for as long as it is behind.
+        None if slot.time.is_before_the_bell(&scheduler.parts.calendar, now) => "starting",
         None if slot.is_mute(freshness, now_mono_ms) => "mute",
         None if slot.succeeded_mono_ms.is_none() => "starting",
         None => "stale",

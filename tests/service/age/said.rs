@@ -7,7 +7,8 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::super::support::{PRICES, SNAPSHOT, Scene, TRADING, until};
 use super::{
-    LEADS, Lapse, PUBLIC_STALE_MS, QUARTER_S, UNMARKED_MS_MAX, Watch, expect_delay, settings, time,
+    LEADS, Lapse, MEASURED_S, PUBLIC_STALE_MS, QUARTER_S, UNMARKED_MS_MAX, Watch, expect_delay,
+    settings, time,
 };
 use crate::commands::{bhav, run, state_flag};
 
@@ -70,9 +71,8 @@ fn one_symbol_a_call_leaves_each_index_with_a_time_of_its_own() {
             let own = if own.is_null() { as_of } else { time(own) };
             differed += usize::from(own != as_of);
             let quote = seen.quote(symbol);
-            if raw_price(&seen.snapshot[&*format!("{name}_price")])
-                == raw_price(&quote["last_price"])
-            {
+            let price = seen.snapshot[&*format!("{name}_price")].to_string();
+            if price == quote["last_price"].to_string() {
                 assert_eq!(own, time(&quote["as_of"]), "{name}: {}", seen.snapshot);
             }
         }
