@@ -85,6 +85,11 @@ struct Args {
     #[arg(long, conflicts_with = "without_bhav")]
     only: Option<Part>,
 
+    /// With `--only honesty`: only what goes wrong under a name with this in it, to look into one
+    /// finding; nothing is written
+    #[arg(long, requires = "only")]
+    faults: Option<String>,
+
     /// Where to write the results, instead of RESULTS.md
     #[arg(long)]
     output: Option<PathBuf>,
@@ -114,7 +119,8 @@ fn run(args: Args) -> Result<(), Error> {
     let output = args.output.clone().unwrap_or_else(surroundings::results_file);
     if args.only == Some(Part::Honesty) {
         let programs = surroundings::prepare_bhav(args.bhav)?;
-        return measure_honesty(&programs, args.quick, &output);
+        let pace = if args.quick { honesty::Pace::SHORT } else { honesty::Pace::HOUR };
+        return measure_honesty(&programs, pace, args.faults.as_deref(), &output);
     }
     let sizes = sizes(&args);
     let programs = surroundings::prepare(args.bhav, args.without_bhav, args.pin_may)?;
@@ -187,9 +193,17 @@ fn measure_accounts(
     write_results(output, &sections::ACCOUNTS.placed(&before, &accounts.render()))
 }
 
-fn measure_honesty(programs: &Programs, quick: bool, output: &Path) -> Result<(), Error> {
-    let pace = if quick { honesty::Pace::SHORT } else { honesty::Pace::HOUR };
-    let honesty = honesty::measure(programs, pace, surroundings::describe_in_short())?;
+fn measure_honesty(
+    programs: &Programs,
+    pace: honesty::Pace,
+    faults: Option<&str>,
+    output: &Path,
+) -> Result<(), Error> {
+    let honesty = honesty::measure(programs, pace, faults, surroundings::describe_in_short())?;
+    if faults.is_some() {
+        println!("{}", honesty.render());
+        return Ok(());
+    }
     let before = std::fs::read_to_string(output).unwrap_or_default();
     write_results(output, &sections::HONESTY.placed(&before, &honesty.render()))
 }

@@ -49,15 +49,15 @@ mod tests {
 
     #[test]
     fn a_section_replaces_itself_and_leaves_the_others() {
-        let first = ACCOUNTS.placed("# Results\n", "one\n");
+        let first = ACCOUNTS.placed("# Results\n", "old\n");
         let both = HONESTY.placed(&first, "two\n");
         let again = ACCOUNTS.placed(&both, "three\n");
         assert_eq!(ACCOUNTS.found(&again), Some("three\n"));
         assert_eq!(HONESTY.found(&again), Some("two\n"));
-        assert!(again.starts_with("# Results\n") && !again.contains("one"));
+        assert!(again.starts_with("# Results\n") && !again.contains("old"));
         let between = ACCOUNTS.placed(&format!("{first}\n## Two\n"), "new\n");
         assert!(between.ends_with("-->\n\n## Two\n"), "{between}");
-        assert_eq!(ACCOUNTS.placed(&first, "one\n"), first);
+        assert_eq!(ACCOUNTS.placed(&first, "old\n"), first);
         assert_eq!(ACCOUNTS.found("# Results\n"), None);
     }
 }

@@ -138,7 +138,7 @@ fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
 }
 
 /// What the exchange itself shows at an instant, whatever the upstreams are made to say: of each
-/// `i`, the last price and when it was made.
+/// `i`, the last price, the close before, and when it was made.
 fn exchange(world: &World, request: &Request) -> Result<Json, String> {
     let at = request.query_value("at").unwrap_or_default();
     let at: Timestamp = at.parse().map_err(|_| "at: an instant with its offset".to_owned())?;
@@ -146,8 +146,11 @@ fn exchange(world: &World, request: &Request) -> Result<Json, String> {
     let asked = pairs.iter().filter(|(name, _)| name == "i").take(INSTRUMENTS_MAX);
     let ticks = asked.filter_map(|(_, key)| {
         let tick = world.day.tick(world.universe.by_key(key)?, at);
-        let shown =
-            map([("last_price", rupees(tick.last).into()), ("as_of", ist::iso(tick.as_of).into())]);
+        let shown = map([
+            ("last_price", rupees(tick.last).into()),
+            ("previous_close", rupees(tick.previous_close).into()),
+            ("as_of", ist::iso(tick.as_of).into()),
+        ]);
         Some((key.clone(), shown))
     });
     Ok(map([("at", ist::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))

@@ -272,8 +272,9 @@ impl Offset {
         self.advances > 0 && self.least_ms[0].is_some()
     }
 
+    /// Who was late and is as quick as he is by nature is believed at once.
     fn believes(&self, as_of: Timestamp, times: &CallTimes) -> bool {
-        let behind_ms = self.behind_ms();
+        let behind_ms = self.behind_ms().min(self.nature.behind_ms);
         let ahead = as_of.duration_since(before(times.answered, behind_ms));
         let ahead_max_ms = AHEAD_MAX_MS + behind_ms.max(0) / 10;
         !self.is_measured() || ahead <= SignedDuration::from_millis(ahead_max_ms)
@@ -320,16 +321,18 @@ impl Offset {
                 self.stood = true;
                 return;
             }
-            // Its times lay in the future, and it has come to itself.
-            Some((last, _)) if as_of < last && self.behind_ms() < -AHEAD_MAX_MS => {
+            // What it said first was wrong, or its times lay in the future and it has come to
+            // itself.
+            Some((last, _))
+                if as_of < last && (!self.is_measured() || self.behind_ms() < -AHEAD_MAX_MS) =>
+            {
                 let clock_ms = self.clock_ms;
                 *self = Self { clock_ms, ..Self::new(self.nature) };
             }
             // Another machine answers that is less far; until it has caught up it tells nothing.
             Some((last, _)) if as_of < last => return,
-            Some((last, last_behind_ms)) => {
-                // The greater of two: a single time that is wrong makes no delay smaller.
-                self.note(behind_ms.max(last_behind_ms), times.asked_mono_ms);
+            Some((last, _)) => {
+                self.note(behind_ms, times.asked_mono_ms);
                 let step_ms = as_of.duration_since(last).as_millis() as i64;
                 self.steps_ms[self.advances % STEPS] = if self.stood { step_ms } else { 0 };
                 self.advances += 1;

@@ -49,7 +49,10 @@ impl Bench {
     /// An answer of `at_ms` with an index of the time `as_of_ms`; for how long nobody stood for it.
     fn hear(&mut self, at_ms: i64, as_of_ms: i64) -> i64 {
         let (quote, times) = (self.quote("NSE:NIFTY 50", self.at(as_of_ms)), self.times(at_ms));
-        self.time.heed(&quote, &times, &self.calendar);
+        self.time.weigh(&quote, &times);
+        if self.time.believes(&quote, &times) {
+            self.time.heed(&quote, &times, &self.calendar);
+        }
         at_ms - self.time.index_vouched(&quote, &times, 1, &self.calendar).mono_ms
     }
 
@@ -181,17 +184,30 @@ fn a_source_that_stays_ahead_is_believed_in_the_end() {
     let mut believed_at_ms = None;
     for round in 4..60 {
         let at_ms = round * 15_000;
-        let (quote, times) =
-            (public.quote("NSE:NIFTY 50", public.at(at_ms - 300_000)), public.times(at_ms));
-        public.time.weigh(&quote, &times);
-        if public.time.believes(&quote, &times) {
-            public.hear(at_ms, at_ms - 300_000);
+        public.hear(at_ms, at_ms - 300_000);
+        if public.time.witness_as_of(Exchange::Nse) == Some(public.at(at_ms - 300_000)) {
             believed_at_ms.get_or_insert(at_ms);
         }
     }
     let believed_at_ms = believed_at_ms.unwrap();
     assert!((5 * MINUTE_MS..8 * MINUTE_MS).contains(&believed_at_ms), "{believed_at_ms}");
     assert_eq!(public.delay_s(), Some(300));
+}
+
+#[test]
+fn who_was_late_at_first_is_believed_once_he_is_not() {
+    for (source, behind_ms) in [(Source::BrokerA, 0), (Source::Public, 900_000)] {
+        let mut bench = bench(source, OPEN);
+        for round in 0..4 {
+            bench.hear(round * 15_000, round * 15_000 - behind_ms - 40_000);
+        }
+        for round in 4..6 {
+            let at_ms = round * 15_000;
+            assert_eq!(bench.hear(at_ms, at_ms - behind_ms), 0);
+            let heard = bench.time.witness_as_of(Exchange::Nse);
+            assert_eq!(heard, Some(bench.at(at_ms - behind_ms)), "{source:?}");
+        }
+    }
 }
 
 #[test]

@@ -94,7 +94,9 @@ impl Checker {
         let (count, examples) = self.findings.violations.entry(kind).or_default();
         *count += 1;
         if examples.len() < EXAMPLES_MAX {
-            examples.push(what.into());
+            let what = what.into();
+            eprintln!("honesty: {kind}: {what}");
+            examples.push(what);
         }
     }
 

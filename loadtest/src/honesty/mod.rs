@@ -92,13 +92,14 @@ struct Run {
     stale_since: Option<Instant>,
 }
 
-/// Runs through all episodes.
+/// Runs through all episodes, or those with `faults` in their name and what lies around them.
 ///
 /// # Errors
 /// A program does not start, or the simulator does not answer.
 pub fn measure(
     programs: &Programs,
     pace: Pace,
+    faults: Option<&str>,
     surroundings: Vec<(&'static str, String)>,
 ) -> Result<Honesty, Error> {
     let began = Instant::now();
@@ -120,7 +121,14 @@ pub fn measure(
     };
     let mut episodes = Vec::new();
     let mut restarts = 0;
-    for episode in schedule::episodes(pace) {
+    let wanted = |episode: &Episode| {
+        let quiet = ["well", "mended", "catches up"].iter().any(|word| episode.name.contains(word));
+        faults.is_none_or(|part| quiet || episode.name.contains(part))
+    };
+    let mut all: Vec<Episode> = schedule::episodes(pace).into_iter().filter(wanted).collect();
+    // What is left between two that were taken out stands once.
+    all.dedup_by(|next, before| next.name == before.name);
+    for episode in all {
         let seen = run.through(&episode)?;
         eprintln!(
             "honesty: {:<55} {:>5} looks, {:>5} fresh, marked after {:>6}, {} violations",

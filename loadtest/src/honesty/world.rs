@@ -41,7 +41,7 @@ impl World {
         let program = programs.bhav.clone().ok_or(Error::Unexpected("bhav was left out"))?;
         let state_folder = programs.work_folder.join("honesty-state");
         empty_folder(&state_folder)?;
-        let mut command = bhav(&program, &["sim", "--sim-listen", "127.0.0.1:0"]);
+        let mut command = bhav(&program, &["sim", "--listen", "127.0.0.1:0"]);
         command
             .env("BHAV_NOW", TRADING_INSTANT)
             .env("BHAV_SIM_PUBLIC_DELAY_S", pace.public_delay.as_secs().to_string());
