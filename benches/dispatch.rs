@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bhav::api::{Api, State};
 use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::cache::{Kept, Vouched};
 use bhav::config::{Config, HttpSettings};
 use bhav::http::negotiate::Coding;
 use bhav::http::offline::Offline;
@@ -31,11 +32,14 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
             last_price: decimal::parse("1412.95").unwrap(),
             previous_close: decimal::parse("1389.65"),
             as_of: clock.now(),
-            received: clock.now(),
+            timed: true,
+            asked: clock.now(),
+            delay_s: None,
             source: Source::BrokerA,
             simulated: true,
         };
-        assert!(state.l1.insert(quote, clock.monotonic_ms(), false));
+        let vouched = Vouched { mono_ms: 0, calls: 1 };
+        assert_eq!(state.l1.insert(quote, vouched, clock.monotonic_ms()), Kept::Taken);
     }
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
     state.snapshot.publish(body.into_bytes(), clock.now_ms());

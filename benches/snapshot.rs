@@ -6,7 +6,9 @@ use std::hint::black_box;
 
 use bhav::base::{Quote, Source, decimal, ist};
 use bhav::http::Preconditions;
-use bhav::market::{IndexList, MarketCalendar, PublishedJson, QuoteMap, Snapshot, SnapshotInputs};
+use bhav::market::{
+    IndexList, MarketCalendar, Priced, Prices, PublishedJson, Snapshot, SnapshotInputs,
+};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 
@@ -14,25 +16,27 @@ fn now() -> Timestamp {
     ist::instant("2026-11-20T11:00:00".parse().unwrap())
 }
 
-fn quotes(indices: &IndexList) -> QuoteMap {
+fn prices(indices: &IndexList) -> Prices {
     let quote = |index: &bhav::market::Index| Quote {
         symbol: index.symbol.clone(),
         last_price: decimal::parse("24321.85").unwrap(),
         previous_close: decimal::parse("24200.1"),
         as_of: now(),
-        received: now(),
+        timed: true,
+        asked: now(),
+        delay_s: None,
         source: Source::BrokerA,
         simulated: false,
     };
-    indices.all().map(|index| (index.symbol.clone(), quote(index))).collect()
+    let priced = |index| Priced { quote: quote(index), stale: false };
+    indices.all().map(|index| (index.symbol.clone(), priced(index))).collect()
 }
 
 fn json() -> Vec<u8> {
     let indices = IndexList::embedded();
-    let quotes = quotes(&indices);
+    let prices = prices(&indices);
     let status = MarketCalendar::embedded().status(now());
-    let maps = [&quotes];
-    let inputs = SnapshotInputs { indices: &indices, quotes: &maps, status: &status, stale: false };
+    let inputs = SnapshotInputs { indices: &indices, prices: &prices, status: &status };
     Snapshot::build(&inputs).unwrap().to_json()
 }
 
@@ -79,7 +83,7 @@ fn select(c: &mut Criterion) {
 
 fn make(c: &mut Criterion) {
     let indices = IndexList::embedded();
-    let quotes = quotes(&indices);
+    let prices = prices(&indices);
     let calendar = MarketCalendar::embedded();
     let body = json();
     assert!(body.starts_with(b"{\"index1_price\":24321.85,\"index1_change\":0.5,"));
@@ -88,9 +92,7 @@ fn make(c: &mut Criterion) {
     group.bench_function("build and write", |b| {
         b.iter(|| {
             let status = calendar.status(black_box(now()));
-            let maps = [&quotes];
-            let inputs =
-                SnapshotInputs { indices: &indices, quotes: &maps, status: &status, stale: false };
+            let inputs = SnapshotInputs { indices: &indices, prices: &prices, status: &status };
             let made = Snapshot::build(&inputs).unwrap().to_json();
             assert_eq!(made.len(), body.len());
             made

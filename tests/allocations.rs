@@ -22,6 +22,7 @@ use std::time::Duration;
 use bhav::api::{Api, State};
 use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::cache::{Kept, Limits, Vouched};
 use bhav::config::{Config, HttpSettings};
 use bhav::http::{Listener, Preconditions, Prepared, Server};
 use bhav::ops::state_lock::InstanceLock;
@@ -98,13 +99,17 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
             last_price: decimal::parse("1412.95").unwrap(),
             previous_close: decimal::parse("1389.65"),
             as_of: clock.now(),
-            received: clock.now(),
+            timed: true,
+            asked: clock.now(),
+            delay_s: None,
             source: Source::BrokerA,
             simulated: true,
         };
-        assert!(state.l1.insert(quote, clock.monotonic_ms(), false));
+        let vouched = Vouched { mono_ms: 0, calls: 1 };
+        assert_eq!(state.l1.insert(quote, vouched, clock.monotonic_ms()), Kept::Taken);
     }
-    state.l1.set_stale_after(Source::BrokerA, u64::MAX);
+    let ever = Limits { period_ms: u64::MAX, grace_ms: 0 };
+    state.l1.freshness().set_limits(Source::BrokerA, ever, ever);
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
     state.health.store(Some(Arc::new(health)));

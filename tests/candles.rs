@@ -50,7 +50,7 @@ impl Bench {
         let rows = embedded_instruments().into_iter();
         Self {
             broker_a: BrokerA::new(&a, &upstream, clock.clone(), token).unwrap(),
-            public: Public::new(&p, &upstream, clock.clone(), HashMap::new()).unwrap(),
+            public: Public::new(&p, &upstream, clock.clone(), HashMap::new(), Vec::new()).unwrap(),
             tokens: Tokens::new(rows.map(|row| (row.symbol, row.broker_a_token))),
             clock,
             calendar,

@@ -7,6 +7,7 @@
 //!      ── rounds         every server in turn  (generator: one slice under load)
 //!      ── memory, feeds  idle connections, storm, quotes, coalescing, hanging upstreams
 //!      ── accounts       logins, kept portfolio answers, many users, journal writes
+//!      ── honesty        every price's age, while each feed breaks in each way
 //!      ── results        medians and ratios as Markdown  (targets: met or missed)
 //! ```
 
@@ -15,11 +16,13 @@ mod error;
 mod feeds;
 mod fetch;
 mod generator;
+mod honesty;
 mod memory;
 mod nginx;
 mod process;
 mod results;
 mod rounds;
+mod sections;
 mod servers;
 mod stats;
 mod surroundings;
@@ -30,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-use crate::accounts::{Effort, report};
+use crate::accounts::Effort;
 use crate::error::Error;
 use crate::fetch::Snapshot;
 use crate::generator::Generator;
@@ -82,6 +85,11 @@ struct Args {
     #[arg(long, conflicts_with = "without_bhav")]
     only: Option<Part>,
 
+    /// With `--only honesty`: only what goes wrong under a name with this in it, to look into one
+    /// finding; nothing is written
+    #[arg(long, requires = "only")]
+    faults: Option<String>,
+
     /// Where to write the results, instead of RESULTS.md
     #[arg(long)]
     output: Option<PathBuf>,
@@ -92,6 +100,8 @@ struct Args {
 enum Part {
     /// Logins, kept portfolio answers, many users, journal writes
     Accounts,
+    /// The age of every price, while each feed breaks in each way: an hour, or half with --quick
+    Honesty,
 }
 
 fn main() -> ExitCode {
@@ -106,10 +116,15 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<(), Error> {
     openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
+    let output = args.output.clone().unwrap_or_else(surroundings::results_file);
+    if args.only == Some(Part::Honesty) {
+        let programs = surroundings::prepare_bhav(args.bhav)?;
+        let pace = if args.quick { honesty::Pace::SHORT } else { honesty::Pace::HOUR };
+        return measure_honesty(&programs, pace, args.faults.as_deref(), &output);
+    }
     let sizes = sizes(&args);
     let programs = surroundings::prepare(args.bhav, args.without_bhav, args.pin_may)?;
     let generator = Generator::new(&programs.folder, surroundings::cores());
-    let output = args.output.clone().unwrap_or_else(surroundings::results_file);
     if args.only == Some(Part::Accounts) {
         return measure_accounts(&programs, &generator, args.quick, &output);
     }
@@ -150,13 +165,14 @@ fn run(args: Args) -> Result<(), Error> {
     if programs.bhav.is_some() {
         measure_bhav(&programs, &generator, &symbols, &mut results)?;
     }
-    let document = results.render();
-    // The section that is there stands until it is measured again.
+    let mut document = results.render();
+    // The sections that are there stand until they are measured again.
     let before = std::fs::read_to_string(&output).unwrap_or_default();
-    let document = match report::found(&before) {
-        Some(section) => report::placed(&document, section),
-        None => document,
-    };
+    for section in sections::ALL {
+        if let Some(found) = section.found(&before) {
+            document = section.placed(&document, found);
+        }
+    }
     write_results(&output, &document)?;
     match programs.bhav.is_some() {
         true => measure_accounts(&programs, &generator, args.quick, &output),
@@ -174,7 +190,22 @@ fn measure_accounts(
     let surroundings = surroundings::describe_in_short();
     let accounts = accounts::measure(programs, generator, effort, surroundings)?;
     let before = std::fs::read_to_string(output).unwrap_or_default();
-    write_results(output, &report::placed(&before, &accounts.render()))
+    write_results(output, &sections::ACCOUNTS.placed(&before, &accounts.render()))
+}
+
+fn measure_honesty(
+    programs: &Programs,
+    pace: honesty::Pace,
+    faults: Option<&str>,
+    output: &Path,
+) -> Result<(), Error> {
+    let honesty = honesty::measure(programs, pace, faults, surroundings::describe_in_short())?;
+    if faults.is_some() {
+        println!("{}", honesty.render());
+        return Ok(());
+    }
+    let before = std::fs::read_to_string(output).unwrap_or_default();
+    write_results(output, &sections::HONESTY.placed(&before, &honesty.render()))
 }
 
 fn write_results(output: &Path, document: &str) -> Result<(), Error> {

@@ -16,13 +16,13 @@ const EDGE_THREADS: &str = "2";
 
 /// bhav's clock starts in the middle of an ordinary trading day, so that its warmers work at full
 /// speed while it is measured, whatever the day of the test.
-const TRADING_INSTANT: &str = "2026-10-14T11:00:00+05:30";
+pub const TRADING_INSTANT: &str = "2026-10-14T11:00:00+05:30";
 
 /// Start of the line by which bhav announces where it serves.
-const LISTENING: &str = "listening on http://";
+pub const LISTENING: &str = "listening on http://";
 
 /// Start of the line by which `bhav demo` announces its simulator.
-const SIMULATOR: &str = "simulator on http://";
+pub const SIMULATOR: &str = "simulator on http://";
 
 /// How long bhav may take to have its first data.
 const FIRST_DATA_DEADLINE: Duration = Duration::from_secs(30);

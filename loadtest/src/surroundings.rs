@@ -45,6 +45,19 @@ pub fn prepare(
     Ok(Programs { folder, bhav, nginx: find_nginx().or_else(install_nginx), work_folder, pin_may })
 }
 
+/// Builds or takes bhav alone, for a part that measures nothing else.
+///
+/// # Errors
+/// The build fails or the folder cannot be made.
+pub fn prepare_bhav(bhav: Option<PathBuf>) -> Result<Programs, Error> {
+    let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
+    let folder = own.parent().ok_or(Error::Unexpected("the own program has no folder"))?.to_owned();
+    let bhav = bhav.map_or_else(build_bhav, Ok)?;
+    let work_folder = folder.join("loadtest-work");
+    fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
+    Ok(Programs { folder, bhav: Some(bhav), nginx: None, work_folder, pin_may: false })
+}
+
 /// Puts the seeding program, which is a workspace of its own, beside the others. Its lock file may
 /// follow: it needs whatever bhav has come to depend on.
 fn build_seed(folder: &Path) -> Result<(), Error> {

@@ -60,7 +60,7 @@ pub(super) fn ready(watched: &Watched) -> Verdict {
         missing.push("store");
     }
     if let Some(vitals) = &vitals {
-        if vitals.snapshot.is_none_or(|snapshot| snapshot.stale) {
+        if vitals.snapshot.is_none_or(|snapshot| snapshot.age.stale) {
             missing.push("fresh index data");
         }
         for feed in vitals.feeds {

@@ -32,13 +32,14 @@ const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 /// Parks only for symbols that are not cached, for at most the miss wait.
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let query = call.request.query().unwrap_or_default();
-    let first = join(state, query, reply.body())?;
-    if first.missing.is_empty() {
+    let mut first = join(state, query, reply.body(), Turn::First)?;
+    if first.missing.is_empty() && first.cold.is_empty() {
         return finish(&first, call, reply);
     }
     let client = call.request.client_address().map(network);
+    first.missing.append(&mut first.cold);
     let unsettled = fetch(state, client, &first.missing);
-    let second = join(state, query, reply.body())?;
+    let second = join(state, query, reply.body(), Turn::AfterWait)?;
     if second.quotes == 0 && !second.missing.is_empty() && unsettled {
         return Err(unavailable(state.answer_in_ms.load(Ordering::Relaxed)));
     }
@@ -53,6 +54,16 @@ struct Pass {
     unavailable: Vec<Symbol>,
     /// Those of them that L1 does not know to be unknown.
     missing: Vec<Symbol>,
+    /// Those with a quote that is stale and that nobody keeps fresh.
+    cold: Vec<Symbol>,
+}
+
+/// Which look of a request at the cache it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// What is missing or cold can be waited for.
+    First,
+    AfterWait,
 }
 
 /// Closes the array of quotes and sends.
@@ -74,7 +85,7 @@ fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Pro
 /// Walks the request's symbols in order and writes `{"quotes":[…` for those that L1 has. Never
 /// inlined: the cache's pin is thread-bound, and the caller may park between two passes.
 #[inline(never)]
-fn join(state: &State, query: &[u8], body: &mut Vec<u8>) -> Result<Pass, Problem> {
+fn join(state: &State, query: &[u8], body: &mut Vec<u8>, turn: Turn) -> Result<Pass, Problem> {
     body.extend_from_slice(b"{\"quotes\":[");
     let view = state.l1.view(state.clock.monotonic_ms());
     let mut pass = Pass::default();
@@ -83,8 +94,14 @@ fn join(state: &State, query: &[u8], body: &mut Vec<u8>) -> Result<Pass, Problem
         if !seen.is_new(symbol) {
             return;
         }
-        let hit = view.get(symbol);
-        if let Some(known @ Hit::Known { .. }) = &hit {
+        let hit = match turn {
+            Turn::First => view.ask(symbol),
+            Turn::AfterWait => view.get(symbol),
+        };
+        if let Some(known @ Hit::Known { cold, .. }) = &hit {
+            if *cold && turn == Turn::First {
+                pass.cold.extend(Symbol::parse(symbol));
+            }
             if pass.quotes > 0 {
                 body.push(b',');
             }
@@ -98,7 +115,7 @@ fn join(state: &State, query: &[u8], body: &mut Vec<u8>) -> Result<Pass, Problem
         }
     })?;
     drop(view);
-    let misses = pass.missing.len();
+    let misses = pass.missing.len() + pass.cold.len();
     state.l1.count((seen.count - misses) as u64, misses as u64);
     Ok(pass)
 }

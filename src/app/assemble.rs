@@ -100,6 +100,7 @@ fn parts(
     let broker_a =
         BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
     let public = public(config, clock, &indices)?;
+    let l1 = L1::of(&config.cache, indices.all().map(|index| index.symbol.clone()));
     let mailbox = Mailbox::new();
     let held_limits = Limits { waiters_max: PORTFOLIO_QUEUE_MAX, symbols_max: HELD_MAX };
     let parts = Parts {
@@ -126,7 +127,7 @@ fn parts(
             list: Arc::new(ArcSwapOption::empty()),
         },
         answers: Arc::new(Answers::new(config.cache.answers_bytes_max)),
-        l1: Arc::new(L1::new(config.cache.l1_entries_max)),
+        l1: Arc::new(l1),
         l2,
         store,
         auth: Arc::clone(auth),
@@ -164,7 +165,8 @@ fn public(
     }
     let spelled = |index: &Index| index.public.clone().map(|public| (index.symbol.clone(), public));
     let spellings = indices.all().filter_map(spelled).collect();
-    Ok(Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings)?))
+    let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
+    Ok(Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings, leads)?))
 }
 
 fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, StartError> {

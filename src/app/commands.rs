@@ -174,6 +174,7 @@ fn sim_settings(settings: &SimSettings, calendar: &Arc<MarketCalendar>) -> sim::
     sim::SimSettings {
         listen: settings.listen.clone(),
         seed: settings.seed,
+        public_delay_s: settings.public_delay_s as i64,
         sessions: sim::Sessions::new(move |date| trades(&calendar, date)),
         ..sim::SimSettings::default()
     }
@@ -202,7 +203,8 @@ Try:
   curl -s '{url}/brokera/status'
 For an account and its portfolio follow the README, with sim={sim}; apps and secrets:
   simkeya-1 / simsecreta at broker A, sim+key=b&1-1 / simsecretb at broker B
-Break broker A, watch the public provider take over, then mend it:
+Break broker A, watch its last prices stay, marked stale, until the public provider, a quarter
+of an hour behind, has passed them (--sim-public-delay-s 60 is quicker); then mend it:
   curl -s -d '{"route":"broker_a","fault":{"kind":"refuse"}}' {control}/faults
   curl -s -X DELETE {control}/faults
 

@@ -2,6 +2,7 @@
 //! while every part gets on, has it keep the tokens of the day, and keeps the line that `systemctl
 //! status` shows. Waits for signals between.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,6 +11,7 @@ use super::start::App;
 use super::vitals::{Stuck, Vitals};
 use crate::base::ist;
 use crate::brokers::token::TokenStatus;
+use crate::market::Age;
 use crate::ops::notify;
 use crate::rt::signals::{Signal, Signals};
 use crate::warm::Serving;
@@ -140,7 +142,7 @@ pub struct Facts {
 impl Facts {
     /// One line for an operator.
     fn status(&self) -> String {
-        let age = match self.serving.map(|serving| self.now.duration_since(serving.as_of)) {
+        let age = match self.serving.map(|serving| self.now.duration_since(serving.age.as_of)) {
             None => String::new(),
             Some(age) if age > AGE_SHOWN_MAX => String::new(),
             Some(age) => format!(", {} s old", age.as_secs().max(0)),
@@ -166,13 +168,17 @@ impl Facts {
 
     fn prices(&self) -> String {
         let Some(serving) = self.serving else { return "no prices yet".to_owned() };
-        let Serving { as_of, stale, source, phase } = serving;
+        let Serving { age: Age { as_of, delay_s, stale, source }, phase } = serving;
         let stale = if stale { "STALE " } else { "" };
-        let (phase, source) = (phase.as_str(), source.as_str());
-        match self.now.duration_since(as_of) > AGE_SHOWN_MAX {
-            true => format!("market {phase}, {stale}prices of {source}, as of {}", moment(as_of)),
-            false => format!("market {phase}, {stale}prices of {source}"),
+        let mut text = format!("market {}, {stale}prices of {}", phase.as_str(), source.as_str());
+        if let Some(delay_s) = delay_s {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ", {} min behind by nature", (delay_s + 30) / 60);
         }
+        if self.now.duration_since(as_of) > AGE_SHOWN_MAX {
+            let _ = write!(text, ", as of {}", moment(as_of));
+        }
+        text
     }
 }
 
@@ -220,9 +226,12 @@ mod tests {
             now: at("2026-11-20T05:30:07Z"),
             address: "127.0.0.1:8080".into(),
             serving: Some(Serving {
-                as_of: at("2026-11-20T05:30:05Z"),
-                stale: false,
-                source: Source::BrokerA,
+                age: Age {
+                    as_of: at("2026-11-20T05:30:05Z"),
+                    delay_s: None,
+                    stale: false,
+                    source: Source::BrokerA,
+                },
                 phase: Phase::Open,
             }),
             broker_a: set,
@@ -244,11 +253,19 @@ mod tests {
         assert!(facts.status().contains("4 s old"));
         assert_eq!(facts.lasting(), before, "the age alone is no news");
         if let Some(serving) = &mut facts.serving {
-            serving.stale = true;
+            serving.age.stale = true;
         }
         assert_ne!(facts.lasting(), before);
         facts.now = at("2026-11-20T12:00:00Z");
         assert!(facts.status().contains("STALE prices of broker_a, as of 20 Nov 11:00 IST;"));
+        if let Some(serving) = &mut facts.serving {
+            serving.age = Age { delay_s: Some(902), stale: false, ..serving.age };
+        }
+        assert!(
+            facts
+                .status()
+                .contains("prices of broker_a, 15 min behind by nature, as of 20 Nov 11:00 IST;")
+        );
         facts.serving = None;
         assert!(facts.status().starts_with("127.0.0.1:8080; no prices yet; broker A token"));
     }

@@ -16,6 +16,9 @@ pub enum Source {
 }
 
 impl Source {
+    /// Both, the preferred one first.
+    pub const ALL: [Self; 2] = [Self::BrokerA, Self::Public];
+
     /// The word that clients see.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,10 +36,17 @@ pub struct Quote {
     pub last_price: Decimal,
     /// Official close of the previous session, where the source gave a positive one.
     pub previous_close: Option<Decimal>,
-    /// The source's own time of the price; when it gives none, the time we received it.
+    /// The price's own time, exchange time. Where the source gives none, the time at which it was
+    /// asked, until the feed's index tells better.
     pub as_of: Timestamp,
-    /// When we received it.
-    pub received: Timestamp,
+    /// Whether the source itself said `as_of`.
+    pub timed: bool,
+    /// When the call that brought it went out. However late the answer came, it says nothing of
+    /// what was later.
+    pub asked: Timestamp,
+    /// How far its source runs behind the exchange by its nature, as measured when the quote came;
+    /// `None` where it does not.
+    pub delay_s: Option<u32>,
     pub source: Source,
     /// The upstream marked its answer as simulated.
     pub simulated: bool,

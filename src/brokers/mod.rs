@@ -42,7 +42,7 @@ pub use token::SharedToken;
 
 use jiff::Timestamp;
 
-use crate::base::{Quote, Source, Symbol};
+use crate::base::{Clock, Quote, Source, Symbol};
 
 /// A source of quotes that answers in batches.
 ///
@@ -78,16 +78,43 @@ pub struct Batch {
     pub implausible: Vec<Symbol>,
     /// The newest price time among those that is too far ahead of our clock.
     pub ahead: Option<Timestamp>,
+    /// When the call went out and was answered.
+    pub times: CallTimes,
+    /// Most symbols that a call of the route that answered carries.
+    pub symbols_max: usize,
     /// The answer carried the simulator's mark.
     pub simulated: bool,
 }
 
 impl Batch {
     /// Takes note of a price that is not believed, and of its time.
-    fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>, received: Timestamp) {
-        let ahead = as_of.filter(|at| at.duration_since(received) > plausible::FUTURE_MAX);
+    fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
+        let answered = self.times.answered;
+        let ahead = as_of.filter(|at| at.duration_since(answered) > plausible::FUTURE_MAX);
         self.ahead = self.ahead.max(ahead);
         self.implausible.push(symbol);
+    }
+}
+
+/// When a call went out and when its answer was there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallTimes {
+    pub asked: Timestamp,
+    /// The same by the monotonic clock.
+    pub asked_mono_ms: u64,
+    pub answered: Timestamp,
+}
+
+impl CallTimes {
+    /// Of a call that goes out now.
+    fn begin(clock: &Clock) -> Self {
+        let asked = clock.now();
+        Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
+    }
+
+    /// The same with its answer there.
+    fn end(self, clock: &Clock) -> Self {
+        Self { answered: clock.now(), ..self }
     }
 }
 

@@ -7,6 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
+use super::CallTimes;
 use crate::base::{Quote, Source, Symbol, decimal};
 
 /// How far an upstream's clock may be ahead of ours.
@@ -53,7 +54,8 @@ pub struct Claim {
     pub kind: Kind,
     pub last_price: Decimal,
     pub previous_close: Option<Decimal>,
-    pub as_of: Timestamp,
+    /// `None` where it gave no time.
+    pub as_of: Option<Timestamp>,
 }
 
 /// Why a claim is not believed.
@@ -78,7 +80,7 @@ impl Claim {
         if self.last_price <= Decimal::ZERO || self.last_price > PRICE_MAX {
             return Err(Doubt::Price);
         }
-        let age = now.duration_since(self.as_of);
+        let age = self.as_of.map(|as_of| now.duration_since(as_of)).unwrap_or_default();
         if age < -FUTURE_MAX {
             return Err(Doubt::Future);
         }
@@ -99,14 +101,22 @@ impl Claim {
     pub fn quote(
         self,
         symbol: &Symbol,
-        received: Timestamp,
+        times: &CallTimes,
         source: Source,
         simulated: bool,
     ) -> Option<Quote> {
-        let previous_close = self.believed(received).ok()?;
-        let Self { last_price, as_of, .. } = self;
-        let symbol = symbol.clone();
-        Some(Quote { symbol, last_price, previous_close, as_of, received, source, simulated })
+        let previous_close = self.believed(times.answered).ok()?;
+        Some(Quote {
+            symbol: symbol.clone(),
+            last_price: self.last_price,
+            previous_close,
+            as_of: self.as_of.unwrap_or(times.asked),
+            timed: self.as_of.is_some(),
+            asked: times.asked,
+            delay_s: None,
+            source,
+            simulated,
+        })
     }
 }
 
@@ -119,7 +129,7 @@ mod tests {
             kind,
             last_price: last.parse().unwrap(),
             previous_close: Some(close.parse().unwrap()),
-            as_of: now(),
+            as_of: Some(now()),
         }
     }
 
@@ -163,7 +173,7 @@ mod tests {
             ("2026-11-10T10:00:00Z", Ok(())),
             ("2026-11-10T09:59:59Z", Err(Doubt::Old)),
         ] {
-            let claim = Claim { as_of: as_of.parse().unwrap(), ..claim(Kind::Share, "10", "10") };
+            let claim = Claim { as_of: as_of.parse().ok(), ..claim(Kind::Share, "10", "10") };
             assert_eq!(claim.believed(now()).map(|_| ()), expected, "{as_of}");
         }
     }

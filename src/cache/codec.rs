@@ -4,13 +4,16 @@
 //! Pure. What is read back is checked like anything from outside: a record that does not make a
 //! plausible quote is no quote.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use super::l1::L1;
+use super::l1::{L1, Vouched};
 use super::l2::{Kind, L2Error, SecondLevel};
 use crate::base::{Quote, Source, Symbol};
+
+/// How far ahead of our clock a kept price may be: clocks of two machines differ that much.
+const FUTURE_MAX: SignedDuration = SignedDuration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
 struct Stored<'a> {
@@ -18,7 +21,11 @@ struct Stored<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous_close: Option<Decimal>,
     as_of: String,
-    received: String,
+    /// Files of before were told when the answer came.
+    #[serde(alias = "received")]
+    asked: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delay_s: Option<u32>,
     source: &'a str,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     simulated: bool,
@@ -30,7 +37,8 @@ pub fn encode(quote: &Quote) -> Vec<u8> {
         last_price: quote.last_price,
         previous_close: quote.previous_close,
         as_of: quote.as_of.to_string(),
-        received: quote.received.to_string(),
+        asked: quote.asked.to_string(),
+        delay_s: quote.delay_s,
         source: quote.source.as_str(),
         simulated: quote.simulated,
     };
@@ -40,16 +48,16 @@ pub fn encode(quote: &Quote) -> Vec<u8> {
 /// The quote that was stored under `key`; `None` if the record does not make a plausible one.
 pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
     let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
-    let source = [Source::BrokerA, Source::Public]
-        .into_iter()
-        .find(|source| source.as_str() == stored.source)?;
+    let source = Source::ALL.into_iter().find(|source| source.as_str() == stored.source)?;
     let positive = |price: &Decimal| *price > Decimal::ZERO;
     Some(Quote {
         symbol: Symbol::parse(key)?,
         last_price: Some(stored.last_price).filter(positive)?,
         previous_close: stored.previous_close.filter(positive),
         as_of: stored.as_of.parse::<Timestamp>().ok()?,
-        received: stored.received.parse::<Timestamp>().ok()?,
+        timed: true,
+        asked: stored.asked.parse::<Timestamp>().ok()?,
+        delay_s: stored.delay_s,
         source,
         simulated: stored.simulated,
     })
@@ -65,17 +73,35 @@ pub fn store_quotes(l2: &dyn SecondLevel, quotes: &[Quote], now_ms: i64) -> Resu
     l2.store(Kind::Quote, &items, now_ms)
 }
 
-/// Brings every stored quote back into `l1`, marked stale until it is refreshed; says how many.
-/// Blocks.
+/// What came back of a stored first level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    pub quotes: usize,
+    /// Left where they are: by this clock they have not happened yet.
+    pub of_the_future: usize,
+}
+
+/// Brings every stored quote back into `l1`, marked stale until it is refreshed. One that is of
+/// the future is dropped: the clock was put back, as the demo's is at each start, and until it was
+/// there again the quote would keep every other out. Blocks.
 ///
 /// # Errors
 /// [`L2Error`].
-pub fn restore_quotes(l1: &L1, l2: &dyn SecondLevel, now_mono_ms: u64) -> Result<usize, L2Error> {
-    let mut restored = 0;
+pub fn restore_quotes(
+    l1: &L1,
+    l2: &dyn SecondLevel,
+    now: Timestamp,
+    now_mono_ms: u64,
+) -> Result<Restored, L2Error> {
+    let mut restored = Restored::default();
     for (key, record) in l2.load_all(Kind::Quote)? {
-        if let Some(quote) = decode(&key, &record.bytes) {
-            restored += usize::from(l1.insert(quote, now_mono_ms, true));
+        let Some(quote) = decode(&key, &record.bytes) else { continue };
+        if quote.as_of.duration_since(now) > FUTURE_MAX {
+            restored.of_the_future += 1;
+            continue;
         }
+        l1.insert(quote, Vouched::NEVER, now_mono_ms);
+        restored.quotes += 1;
     }
     Ok(restored)
 }
@@ -92,7 +118,9 @@ mod tests {
             last_price: decimal::parse("2436.199951171875").unwrap(),
             previous_close: decimal::parse("2400.10"),
             as_of: "2026-11-20T10:00:00.123456789Z".parse().unwrap(),
-            received: "2026-11-20T10:00:01Z".parse().unwrap(),
+            timed: true,
+            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+            delay_s: Some(900),
             source: Source::Public,
             simulated: true,
         }
@@ -104,8 +132,8 @@ mod tests {
         assert_eq!(
             text,
             "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
-             \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"received\":\"2026-11-20T10:00:01Z\",\
-             \"source\":\"public\"}"
+             \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"asked\":\"2026-11-20T10:00:01Z\",\
+             \"delay_s\":900,\"source\":\"public\"}"
         );
     }
 

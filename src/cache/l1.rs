@@ -4,9 +4,14 @@
 //! anything that can suspend. Writers are lane threads; one lock orders them among themselves and
 //! readers never see it. Nothing here calls an upstream or reads a clock: time is handed in, in
 //! milliseconds of [`Clock::monotonic_ms`](crate::base::Clock::monotonic_ms).
+//!
+//! Whatever is shown of a symbol, anywhere, is what stands here: of two prices the one with the
+//! later time, and stale where [`Freshness`] says so.
 
 mod entry;
+mod room;
 
+use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use foldhash::quality::RandomState;
@@ -15,26 +20,21 @@ use parking_lot::Mutex;
 
 pub use self::entry::Peek;
 use self::entry::{Entry, Known, State, second};
-use super::freshness::Freshness;
+pub use super::freshness::{Freshness, Limits, Vouched};
 use super::quote_json;
 use crate::base::{Quote, Source, Symbol};
-
-/// Entries looked at to find one to evict: the one asked for longest ago of so many is, on average,
-/// among the oldest twentieth, and looking costs the writer about a microsecond.
-const EVICTION_SAMPLE: usize = 16;
-
-/// Until the warmers know the market phase: a few of broker A's one-second rounds.
-const STALE_AFTER_BROKER_A_MS: u64 = 5_000;
-/// Until the warmers know the market phase: a few of the public provider's 15-second rounds.
-const STALE_AFTER_PUBLIC_MS: u64 = 60_000;
+use crate::config::CacheSettings;
 
 /// The quotes and the symbols known not to exist, at most `entries_max` together.
 pub struct L1 {
     map: HashMap<Symbol, Entry, RandomState>,
     writer: Mutex<Writer>,
     entries_max: usize,
-    /// By source.
-    freshness: [Freshness; 2],
+    /// Never evicted: what the snapshot shows.
+    pinned: Vec<Symbol>,
+    /// What clients asked for within this time is kept fresh.
+    demand_ttl_s: u32,
+    freshness: Freshness,
     reads: ReadCounters,
     evictions: AtomicU64,
     refused: AtomicU64,
@@ -44,8 +44,10 @@ pub struct L1 {
 
 /// What only writers need, and what makes them take turns.
 struct Writer {
-    /// Every key of the map, in no order, to draw a sample from.
+    /// Every key of the map that is not pinned, in no order, to draw a sample from.
     keys: Vec<Symbol>,
+    /// Entries of pinned keys.
+    pinned: usize,
     negatives: usize,
     random: fastrand::Rng,
 }
@@ -61,8 +63,9 @@ struct ReadCounters {
 /// One answer of the cache.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Hit<'v> {
-    /// A quote: its JSON object, open after `"stale":`. [`Hit::write`] closes it.
-    Known { json: &'v [u8], stale: bool },
+    /// A quote: its JSON object, open after `"stale":`. [`Hit::write`] closes it. `cold`: it is
+    /// stale, and nobody asked for it lately, so nobody keeps it fresh.
+    Known { json: &'v [u8], stale: bool, cold: bool },
     /// Looked up lately and known to no source.
     Unknown,
 }
@@ -72,7 +75,7 @@ impl Hit<'_> {
     /// answer is `false`.
     pub fn write(&self, out: &mut Vec<u8>) -> bool {
         match self {
-            Self::Known { json, stale } => {
+            Self::Known { json, stale, .. } => {
                 out.extend_from_slice(json);
                 out.extend_from_slice(quote_json::closing(*stale));
                 true
@@ -92,8 +95,20 @@ pub struct L1Stats {
     pub hits: u64,
     pub misses: u64,
     pub evictions: u64,
-    /// Quotes not taken because a better one was held.
+    /// Quotes not taken because one of a later time was held.
     pub refused: u64,
+}
+
+/// What became of a quote that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It stands now.
+    Taken,
+    /// It is of an earlier time than the one held, but of the same source and price: the source
+    /// stands for that price now.
+    Confirmed,
+    /// It is of an earlier time than the one held.
+    Refused,
 }
 
 /// Many look-ups under one pin. Belongs to the thread it was made on and is not `Send`: a coroutine
@@ -108,12 +123,25 @@ impl View<'_> {
     /// The entry of `symbol`, noting that it was asked for; `None` is a miss. Neither allocates nor
     /// waits. Counts nothing: report the whole request once with [`L1::count`].
     pub fn get(&self, symbol: &str) -> Option<Hit<'_>> {
+        self.look(symbol, true)
+    }
+
+    /// The same for a request that can wait for what is cold. That it asked for such a quote is
+    /// noted only once it has waited, so that others wait with it.
+    pub fn ask(&self, symbol: &str) -> Option<Hit<'_>> {
+        self.look(symbol, false)
+    }
+
+    fn look(&self, symbol: &str, has_waited: bool) -> Option<Hit<'_>> {
         let entry = self.l1.map.get(symbol, &self.guard)?;
         match &entry.state {
             State::Known(known) => {
-                entry.touch(self.now_mono_ms);
                 let stale = self.l1.is_stale(known, self.now_mono_ms);
-                Some(Hit::Known { json: &known.json, stale })
+                let cold = stale && !entry.asked_since(self.l1.demand_since_s(self.now_mono_ms));
+                if has_waited || !cold {
+                    entry.touch(self.now_mono_ms);
+                }
+                Some(Hit::Known { json: &known.json, stale, cold })
             }
             State::Unknown { until_mono_ms } if self.now_mono_ms < *until_mono_ms => {
                 entry.touch(self.now_mono_ms);
@@ -125,20 +153,29 @@ impl View<'_> {
 }
 
 impl L1 {
-    /// An empty cache of at most `entries_max` entries (at least one).
+    /// An empty cache of at most `entries_max` entries (at least one), none of them pinned.
     pub fn new(entries_max: usize) -> Self {
-        let entries_max = entries_max.max(1);
+        let settings = CacheSettings { l1_entries_max: entries_max, ..CacheSettings::default() };
+        Self::of(&settings, [])
+    }
+
+    /// An empty cache that keeps `pinned` symbols whatever else comes; they count as entries.
+    pub fn of(settings: &CacheSettings, pinned: impl IntoIterator<Item = Symbol>) -> Self {
+        let entries_max = settings.l1_entries_max.max(1);
         let hasher = RandomState::default();
         let seed = std::hash::BuildHasher::hash_one(&hasher, entries_max);
         Self {
             map: HashMap::with_capacity_and_hasher(entries_max, hasher),
             writer: Mutex::new(Writer {
                 keys: Vec::new(),
+                pinned: 0,
                 negatives: 0,
                 random: fastrand::Rng::with_seed(seed),
             }),
             entries_max,
-            freshness: [STALE_AFTER_BROKER_A_MS, STALE_AFTER_PUBLIC_MS].map(Freshness::of),
+            pinned: pinned.into_iter().collect(),
+            demand_ttl_s: u32::try_from(settings.demand_ttl_ms.div_ceil(1_000)).unwrap_or(u32::MAX),
+            freshness: Freshness::default(),
             reads: ReadCounters::default(),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -165,60 +202,49 @@ impl L1 {
         }
     }
 
-    /// From now on a quote of `source` is stale when it was received longer ago than this. The
-    /// warmers call it when the market phase changes.
-    pub fn set_stale_after(&self, source: Source, stale_after_ms: u64) {
-        self.freshness[source as usize].set_stale_after(stale_after_ms);
+    /// The rule by which its quotes are stale.
+    pub fn freshness(&self) -> &Freshness {
+        &self.freshness
     }
 
-    /// From now on a quote of `source` that was received before `since_mono_ms` is stale as well.
-    /// At the close, when a price may stand all night, this tells closing prices from those that a
-    /// feed which died before the close left behind.
-    pub fn set_fresh_since(&self, source: Source, since_mono_ms: u64) {
-        self.freshness[source as usize].set_since(since_mono_ms);
-    }
-
-    /// Takes a quote in, unless a better one is held (see `replaces`); says whether it did.
-    ///
-    /// `aged` marks a quote whose own time is too old for the present phase, or that comes from the
-    /// second level: it is stale from the start.
-    pub fn insert(&self, quote: Quote, received_mono_ms: u64, aged: bool) -> bool {
-        self.insert_late(quote, received_mono_ms, aged, received_mono_ms)
-    }
-
-    /// The same for a quote that was received a while before `now_mono_ms`: what is held is judged
-    /// as of now.
+    /// Takes a quote in for which its source stands as of `vouched`, unless one of a later time is
+    /// held: what is shown of a symbol never goes back. Of two sources that give the same time the
+    /// one that is fresh is shown, and of two fresh ones broker A.
     #[inline(never)]
-    pub fn insert_late(
-        &self,
-        quote: Quote,
-        received_mono_ms: u64,
-        aged: bool,
-        now_mono_ms: u64,
-    ) -> bool {
-        let json = quote_json::open_object(&quote);
-        let known = Known { quote, json, received_mono_ms, aged };
+    pub fn insert(&self, quote: Quote, vouched: Vouched, now_mono_ms: u64) -> Kept {
         let mut writer = self.writer.lock();
         let guard = self.map.guard();
         let mut asked_s = 0;
-        match self.map.get(&known.quote.symbol, &guard) {
+        match self.map.get(&quote.symbol, &guard) {
             Some(entry) => {
                 match &entry.state {
-                    State::Known(held) if !self.replaces(held, &known, now_mono_ms) => {
-                        self.refused.fetch_add(1, Relaxed);
-                        return false;
+                    State::Known(held) => {
+                        if !self.replaces(held, &quote, vouched, now_mono_ms) {
+                            return self.keep_held(held, &quote, vouched);
+                        }
                     }
-                    State::Known(_) => {}
                     State::Unknown { .. } => writer.negatives -= 1,
                 }
                 asked_s = entry.asked_s.load(Relaxed);
             }
-            None => self.make_room(&mut writer, &guard, &known.quote.symbol, received_mono_ms),
+            None => self.make_room(&mut writer, &guard, &quote.symbol, now_mono_ms),
         }
-        let symbol = known.quote.symbol.clone();
+        let symbol = quote.symbol.clone();
+        let json = quote_json::open_object(&quote);
+        let Vouched { mono_ms, calls } = vouched;
+        let known = Known { quote, json, vouched_mono_ms: mono_ms.into(), calls };
         let entry = Entry { state: State::Known(known), asked_s: AtomicU32::new(asked_s) };
         self.put(symbol, entry, &guard);
-        true
+        Kept::Taken
+    }
+
+    fn keep_held(&self, held: &Known, quote: &Quote, vouched: Vouched) -> Kept {
+        if held.quote.source == quote.source && held.quote.last_price == quote.last_price {
+            held.vouched_mono_ms.fetch_max(vouched.mono_ms, Relaxed);
+            return Kept::Confirmed;
+        }
+        self.refused.fetch_add(1, Relaxed);
+        Kept::Refused
     }
 
     /// Remembers until `until_mono_ms` that no source knows `symbol`. A quote that is held stays: a
@@ -243,20 +269,19 @@ impl L1 {
         true
     }
 
-    /// The symbols with a quote that clients asked for within `demand_ttl_ms`, at most `max`: those
-    /// asked for latest first, and among equals those whose quote is oldest. Walks the whole map,
-    /// so it is for a warmer's round, not for the edge.
+    /// The symbols with a quote that clients asked for lately, at most `max`: those asked for
+    /// latest first, and among equals those whose quote is oldest. Walks the whole map, so it is
+    /// for a warmer's round, not for the edge.
     #[inline(never)]
-    pub fn wanted(&self, now_mono_ms: u64, demand_ttl_ms: u64, max: usize) -> Vec<Symbol> {
-        let ttl_s = u32::try_from(demand_ttl_ms.div_ceil(1_000)).unwrap_or(u32::MAX);
-        let since_s = second(now_mono_ms).saturating_sub(ttl_s).max(1);
+    pub fn wanted(&self, now_mono_ms: u64, max: usize) -> Vec<Symbol> {
+        let since_s = self.demand_since_s(now_mono_ms);
         let guard = self.map.guard();
-        let mut asked: Vec<(std::cmp::Reverse<u32>, u64, &Symbol)> = Vec::new();
+        let mut asked: Vec<(std::cmp::Reverse<u32>, i64, &Symbol)> = Vec::new();
         for (symbol, entry) in self.map.iter(&guard) {
             let State::Known(known) = &entry.state else { continue };
-            let asked_s = entry.asked_s.load(Relaxed);
-            if asked_s >= since_s {
-                asked.push((std::cmp::Reverse(asked_s), known.received_mono_ms, symbol));
+            if entry.asked_since(since_s) {
+                let asked_s = entry.asked_s.load(Relaxed);
+                asked.push((std::cmp::Reverse(asked_s), known.vouched().mono_ms, symbol));
             }
         }
         asked.sort_unstable();
@@ -280,8 +305,13 @@ impl L1 {
         let guard = self.map.guard();
         match self.map.get(symbol, &guard).map(|entry| &entry.state) {
             Some(State::Known(known)) => {
-                let stale = self.is_stale(known, now_mono_ms);
-                Peek::Known { quote: known.quote.clone(), stale }
+                let (source, vouched) = (known.quote.source, known.vouched());
+                Peek::Known {
+                    quote: known.quote.clone(),
+                    stale: self.freshness.is_stale(source, vouched, now_mono_ms),
+                    vouched,
+                    fresh_until_mono_ms: self.freshness.until_mono_ms(source, vouched),
+                }
             }
             Some(State::Unknown { until_mono_ms }) if now_mono_ms < *until_mono_ms => Peek::Unknown,
             Some(State::Unknown { .. }) | None => Peek::Missing,
@@ -310,30 +340,30 @@ impl L1 {
     }
 
     fn is_stale(&self, known: &Known, now_mono_ms: u64) -> bool {
-        let freshness = &self.freshness[known.quote.source as usize];
-        known.aged || freshness.is_over(known.received_mono_ms, now_mono_ms)
+        self.freshness.is_stale(known.quote.source, known.vouched(), now_mono_ms)
     }
 
-    /// Whether `new` takes the place of `held`.
-    ///
-    /// Within one source the price's own time decides and never goes back; between sources broker
-    /// A, which is real time, is preferred while what it said is fresh. Two ways out keep a wrong
-    /// time from blocking the entry: a held time that lies in the future, and a held quote that was
-    /// aged already.
-    fn replaces(&self, held: &Known, new: &Known, now_mono_ms: u64) -> bool {
-        if held.quote.as_of > new.quote.received || (held.aged && !new.aged) {
-            return true;
+    /// The second, counted as in entries, since which whoever asked keeps a quote fresh.
+    #[inline]
+    fn demand_since_s(&self, now_mono_ms: u64) -> u32 {
+        second(now_mono_ms).saturating_sub(self.demand_ttl_s)
+    }
+
+    /// Whether `new` takes the place of `held`: it is of a later time, or of the same and better.
+    fn replaces(&self, held: &Known, new: &Quote, vouched: Vouched, now_mono_ms: u64) -> bool {
+        match new.as_of.cmp(&held.quote.as_of) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal if held.quote.source == new.source => {
+                vouched.mono_ms >= held.vouched().mono_ms
+            }
+            Ordering::Equal => {
+                let rank = |source: Source, stale: bool| (!stale, source == Source::BrokerA);
+                let stale = self.freshness.is_stale(new.source, vouched, now_mono_ms);
+                let held_stale = self.is_stale(held, now_mono_ms);
+                rank(new.source, stale) > rank(held.quote.source, held_stale)
+            }
         }
-        if held.quote.source == new.quote.source {
-            let (was, is) = (held.quote.as_of, new.quote.as_of);
-            return is > was || (is == was && new.received_mono_ms >= held.received_mono_ms);
-        }
-        if self.is_stale(held, now_mono_ms) {
-            return !new.aged || new.quote.as_of >= held.quote.as_of;
-        }
-        held.quote.source == Source::Public
-            && !new.aged
-            && new.received_mono_ms >= held.received_mono_ms
     }
 
     /// Puts an entry in the place of what was there.
@@ -343,50 +373,6 @@ impl L1 {
         if let Some(held) = self.map.insert(symbol, entry, guard) {
             self.bytes.fetch_sub(held.bytes(symbol_bytes), Relaxed);
         }
-    }
-
-    /// Enters `symbol` among the keys, evicting while the bound is reached.
-    fn make_room(
-        &self,
-        writer: &mut Writer,
-        guard: &LocalGuard<'_>,
-        symbol: &Symbol,
-        now_mono_ms: u64,
-    ) {
-        while writer.keys.len() >= self.entries_max {
-            let at = self.victim(writer, guard, now_mono_ms);
-            let evicted = writer.keys.swap_remove(at);
-            if let Some(entry) = self.map.remove(&evicted, guard) {
-                self.bytes.fetch_sub(entry.bytes(evicted.as_str().len()), Relaxed);
-                writer.negatives -= usize::from(matches!(entry.state, State::Unknown { .. }));
-            }
-            self.evictions.fetch_add(1, Relaxed);
-        }
-        writer.keys.push(symbol.clone());
-    }
-
-    /// Where in `keys` the least worth keeping of a random sample is: an expired negative, then any
-    /// negative while they fill more than half of the cache (so that made-up symbols cannot drive
-    /// the quotes out), then whatever was asked for, or received, longest ago.
-    fn victim(&self, writer: &mut Writer, guard: &LocalGuard<'_>, now_mono_ms: u64) -> usize {
-        let crowded = writer.negatives > self.entries_max / 2;
-        let mut least = (u8::MAX, u32::MAX);
-        let mut least_at = 0;
-        for _ in 0..EVICTION_SAMPLE {
-            let at = writer.random.usize(..writer.keys.len());
-            let Some(entry) = self.map.get(&writer.keys[at], guard) else { return at };
-            let asked_s = entry.asked_s.load(Relaxed);
-            let worth = match &entry.state {
-                State::Unknown { until_mono_ms } if *until_mono_ms <= now_mono_ms => (0, asked_s),
-                State::Unknown { .. } if crowded => (1, asked_s),
-                State::Unknown { .. } => (2, asked_s),
-                State::Known(known) => (2, asked_s.max(second(known.received_mono_ms))),
-            };
-            if worth < least {
-                (least, least_at) = (worth, at);
-            }
-        }
-        least_at
     }
 }
 

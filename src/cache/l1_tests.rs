@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::base::decimal;
+use crate::config::CacheSettings;
 use jiff::{SignedDuration, Timestamp};
 
 fn symbol(name: &str) -> Symbol {
@@ -15,14 +16,16 @@ fn at(second: i64) -> Timestamp {
     start + SignedDuration::from_secs(second)
 }
 
-/// A quote of NSE:INFY whose own time and time of receipt are `as_of_s`.
+/// A quote of NSE:INFY of the time `as_of_s`.
 fn quote(source: Source, as_of_s: i64, price: &str) -> Quote {
     Quote {
         symbol: symbol("NSE:INFY"),
         last_price: decimal::parse(price).unwrap(),
         previous_close: decimal::parse("100"),
         as_of: at(as_of_s),
-        received: at(as_of_s),
+        timed: true,
+        asked: at(as_of_s),
+        delay_s: None,
         source,
         simulated: false,
     }
@@ -30,6 +33,25 @@ fn quote(source: Source, as_of_s: i64, price: &str) -> Quote {
 
 fn named(name: &str) -> Quote {
     Quote { symbol: symbol(name), ..quote(Source::BrokerA, 0, "101") }
+}
+
+fn vouched(mono_ms: u64) -> Vouched {
+    Vouched { mono_ms: mono_ms as i64, calls: 1 }
+}
+
+/// A cache in which broker A's quotes are stale after 3 s and the public provider's after 20 s.
+fn cache(entries_max: usize) -> L1 {
+    let l1 = L1::new(entries_max);
+    for (source, grace_ms) in [(Source::BrokerA, 3_000), (Source::Public, 20_000)] {
+        let limits = Limits { period_ms: 0, grace_ms };
+        l1.freshness().set_limits(source, limits, limits);
+    }
+    l1
+}
+
+/// A source is asked at `now_mono_ms` and says this.
+fn insert(l1: &L1, quote: Quote, now_mono_ms: u64) -> bool {
+    l1.insert(quote, vouched(now_mono_ms), now_mono_ms) == Kept::Taken
 }
 
 fn price(l1: &L1) -> String {
@@ -46,8 +68,8 @@ fn stale(l1: &L1, name: &str, now_mono_ms: u64) -> Option<bool> {
 #[test]
 fn one_view_serves_a_whole_join() {
     let l1 = L1::new(10);
-    assert!(l1.insert(named("NSE:INFY"), 1_000, false));
-    assert!(l1.insert(named("NSE:NIFTY 50"), 1_000, true));
+    assert!(insert(&l1, named("NSE:INFY"), 1_000));
+    assert_eq!(l1.insert(named("NSE:NIFTY 50"), Vouched::NEVER, 1_000), Kept::Taken);
     assert!(l1.insert_unknown(symbol("NSE:NOSUCH"), 1_000, 5_000));
     let mut out = Vec::new();
     let view = l1.view(1_500);
@@ -69,84 +91,103 @@ fn one_view_serves_a_whole_join() {
 
 #[test]
 fn staleness_is_decided_when_read() {
-    let l1 = L1::new(10);
-    l1.set_stale_after(Source::BrokerA, 3_000);
-    l1.insert(named("NSE:INFY"), 1_000, false);
+    let l1 = cache(10);
+    insert(&l1, named("NSE:INFY"), 1_000);
     assert_eq!(stale(&l1, "NSE:INFY", 4_000), Some(false));
     assert_eq!(stale(&l1, "NSE:INFY", 4_001), Some(true));
-    l1.set_stale_after(Source::BrokerA, u64::MAX);
-    assert_eq!(stale(&l1, "NSE:INFY", 1 << 40), Some(false), "the phase allows any age");
-    l1.insert(named("NSE:TCS"), 1_000, true);
-    assert_eq!(stale(&l1, "NSE:TCS", 1_000), Some(true), "aged is stale whatever the phase");
+    // Whoever answers late says nothing of later.
+    l1.insert(named("NSE:TCS"), vouched(1_000), 4_500);
+    assert_eq!(stale(&l1, "NSE:TCS", 4_500), Some(true));
+    l1.insert(named("NSE:WIPRO"), Vouched::NEVER, 0);
+    assert_eq!(stale(&l1, "NSE:WIPRO", 0), Some(true), "kept over a restart");
 }
 
 #[test]
-fn a_quote_that_waited_is_taken_once_the_better_one_is_stale() {
-    let l1 = L1::new(10);
-    l1.set_stale_after(Source::BrokerA, 3_000);
-    l1.set_stale_after(Source::Public, 20_000);
-    l1.insert(quote(Source::BrokerA, 10, "101"), 1_000, false);
-    let waited = Quote { received: at(11), ..quote(Source::Public, 5, "102") };
-    assert!(!l1.insert(waited.clone(), 2_000, false));
-    assert!(!l1.insert_late(waited.clone(), 2_000, false, 4_000));
-    assert!(l1.insert_late(waited, 2_000, false, 4_001));
-    assert_eq!(stale(&l1, "NSE:INFY", 22_000), Some(false));
-    assert_eq!(stale(&l1, "NSE:INFY", 22_001), Some(true), "counted from its receipt");
+fn the_later_time_is_shown_whoever_gave_it() {
+    let l1 = cache(10);
+    assert!(insert(&l1, quote(Source::BrokerA, 10, "101"), 1_000));
+    for (source, as_of_s, taken) in [
+        (Source::Public, 9, false),
+        // Broker A is stale by now, and still the later one.
+        (Source::Public, 9, false),
+        (Source::Public, 11, true),
+        (Source::BrokerA, 10, false),
+        (Source::BrokerA, 12, true),
+        (Source::BrokerA, 11, false),
+        (Source::Public, 13, true),
+    ] {
+        let new = quote(source, as_of_s, "102.5");
+        assert_eq!(insert(&l1, new, 90_000), taken, "{source:?} {as_of_s}");
+    }
+    assert_eq!(l1.quote("NSE:INFY").unwrap().as_of, at(13));
+    let held = Quote { as_of: at(20), ..quote(Source::BrokerA, 0, "101") };
+    l1.insert(held, Vouched::NEVER, 91_000);
+    assert!(!insert(&l1, quote(Source::Public, 19, "102"), 91_000), "nor after a restart");
 }
 
 #[test]
-fn after_the_close_only_what_came_after_it_is_fresh() {
-    let l1 = L1::new(10);
-    l1.insert(quote(Source::BrokerA, 10, "101"), 9_000, false);
-    l1.insert(named("NSE:TCS"), 10_000, false);
-    l1.set_stale_after(Source::BrokerA, u64::MAX);
-    l1.set_fresh_since(Source::BrokerA, 10_000);
-    assert_eq!(stale(&l1, "NSE:INFY", 1 << 40), Some(true));
-    assert_eq!(stale(&l1, "NSE:TCS", 1 << 40), Some(false));
-    assert!(l1.insert(quote(Source::Public, 12, "102"), 11_000, false), "it gives way");
+fn of_one_time_the_fresh_one_is_shown_and_of_two_fresh_ones_broker_a_s() {
+    let l1 = cache(10);
+    assert!(insert(&l1, quote(Source::Public, 10, "101"), 1_000));
+    assert!(insert(&l1, quote(Source::BrokerA, 10, "102"), 2_000));
+    assert!(!insert(&l1, quote(Source::Public, 10, "103"), 5_000));
+    assert!(insert(&l1, quote(Source::Public, 10, "104"), 5_001), "broker A's is stale");
+    assert_eq!(l1.insert(quote(Source::BrokerA, 10, "105"), vouched(1_000), 5_002), Kept::Refused);
+    assert!(insert(&l1, quote(Source::BrokerA, 10, "106"), 6_000));
+    assert!(insert(&l1, quote(Source::BrokerA, 10, "107"), 7_000), "asked later");
+    assert_eq!(l1.insert(quote(Source::BrokerA, 10, "108"), vouched(6_500), 7_500), Kept::Refused);
+    assert_eq!(price(&l1), "107");
 }
 
 #[test]
-fn within_a_source_the_price_s_own_time_never_goes_back() {
-    let l1 = L1::new(10);
-    assert!(l1.insert(quote(Source::Public, 10, "101"), 1_000, false));
-    let late = Quote { received: at(12), ..quote(Source::Public, 9, "99") };
-    assert!(!l1.insert(late, 90_000, false));
-    assert!(l1.insert(quote(Source::Public, 10, "102"), 2_000, false), "same time, heard later");
-    assert!(!l1.insert(quote(Source::Public, 10, "103"), 1_500, false), "same time, heard before");
-    assert!(l1.insert(quote(Source::Public, 11, "104"), 2_000, false));
-    assert_eq!(price(&l1), "104");
+fn a_source_that_says_the_same_price_of_an_earlier_time_stands_for_it() {
+    let l1 = cache(10);
+    insert(&l1, quote(Source::BrokerA, 10, "101"), 1_000);
+    let earlier = quote(Source::BrokerA, 8, "101");
+    assert_eq!(l1.insert(earlier.clone(), vouched(3_000), 3_000), Kept::Confirmed);
+    assert_eq!(stale(&l1, "NSE:INFY", 6_000), Some(false));
+    assert_eq!(l1.quote("NSE:INFY").unwrap().as_of, at(10));
+    let other = Quote { last_price: decimal::parse("99").unwrap(), ..earlier };
+    assert_eq!(l1.insert(other, vouched(6_000), 6_000), Kept::Refused);
+    let delayed = quote(Source::Public, 8, "101");
+    assert_eq!(l1.insert(delayed, vouched(6_000), 6_000), Kept::Refused, "another's word");
+    assert_eq!(stale(&l1, "NSE:INFY", 6_001), Some(true));
     assert_eq!(l1.stats().refused, 2);
 }
 
 #[test]
-fn broker_a_is_preferred_while_it_is_fresh() {
-    let l1 = L1::new(10);
-    l1.set_stale_after(Source::BrokerA, 3_000);
-    assert!(l1.insert(quote(Source::Public, 10, "101"), 1_000, false));
-    assert!(l1.insert(quote(Source::BrokerA, 9, "102"), 1_000, false), "broker A wins");
-    assert!(!l1.insert(quote(Source::Public, 12, "103"), 4_000, false), "broker A is fresh");
-    assert!(l1.insert(quote(Source::Public, 13, "104"), 4_001, false), "failover");
-    assert!(!l1.insert(quote(Source::BrokerA, 14, "105"), 5_000, true), "aged against fresh");
-    assert!(!l1.insert(quote(Source::BrokerA, 14, "105"), 4_000, false), "came late");
-    assert!(l1.insert(quote(Source::BrokerA, 14, "106"), 5_000, false), "and back");
-    assert_eq!(price(&l1), "106");
+fn what_is_stale_and_asked_for_by_nobody_is_cold_until_it_was_waited_for() {
+    let l1 = L1::of(&CacheSettings { demand_ttl_ms: 10_000, ..CacheSettings::default() }, []);
+    let limits = Limits { period_ms: 0, grace_ms: 3_000 };
+    l1.freshness().set_limits(Source::BrokerA, limits, limits);
+    let cold = |now_mono_ms, has_waited| {
+        let view = l1.view(now_mono_ms);
+        let hit = if has_waited { view.get("NSE:INFY") } else { view.ask("NSE:INFY") };
+        matches!(hit, Some(Hit::Known { cold: true, .. }))
+    };
+    insert(&l1, named("NSE:INFY"), 1_000);
+    assert!(!cold(4_000, false), "fresh");
+    assert!(!cold(4_500, false) && !cold(14_000, false), "stale, and in demand since 4.0 s");
+    assert!(cold(25_000, false) && cold(25_000, false), "others wait too");
+    assert!(cold(25_500, true));
+    assert!(!cold(26_000, false), "waited for lately");
 }
 
 #[test]
-fn a_wrong_time_does_not_block_an_entry() {
-    let l1 = L1::new(10);
-    assert!(l1.insert(quote(Source::BrokerA, 100_000, "101"), 1_000, false));
-    assert!(
-        l1.insert(quote(Source::BrokerA, 10, "102"), 2_000, false),
-        "held one is of the future"
-    );
-    assert!(l1.insert(quote(Source::BrokerA, 20, "103"), 3_000, true));
-    let fresh = Quote { received: at(30), ..quote(Source::BrokerA, 19, "104") };
-    assert!(l1.insert(fresh, 4_000, false), "held one was aged");
-    let aged = Quote { received: at(30), ..quote(Source::Public, 1, "105") };
-    assert!(!l1.insert(aged, 1 << 40, true), "aged, and older than the stale one held");
-    assert_eq!(price(&l1), "104");
+fn pinned_symbols_stay_whatever_comes() {
+    let settings = CacheSettings { l1_entries_max: 8, ..CacheSettings::default() };
+    let l1 = L1::of(&settings, [symbol("NSE:NIFTY 50"), symbol("BSE:SENSEX")]);
+    insert(&l1, named("NSE:NIFTY 50"), 0);
+    for number in 0..100 {
+        insert(&l1, named(&format!("NSE:S{number}")), 1_000 + number);
+        assert!(l1.stats().size <= 8);
+    }
+    insert(&l1, named("BSE:SENSEX"), 0);
+    for number in 100..200 {
+        insert(&l1, named(&format!("NSE:S{number}")), 1_000 + number);
+        assert!(l1.stats().size <= 8);
+    }
+    assert!(l1.quote("NSE:NIFTY 50").is_some() && l1.quote("BSE:SENSEX").is_some());
 }
 
 #[test]
@@ -156,7 +197,7 @@ fn negative_entries_expire_and_give_way_to_quotes() {
     assert_eq!(l1.view(999).get("NSE:INFY"), Some(Hit::Unknown));
     assert_eq!(l1.view(1_000).get("NSE:INFY"), None);
     assert_eq!(l1.quote("NSE:INFY"), None);
-    assert!(l1.insert(named("NSE:INFY"), 500, false));
+    assert!(insert(&l1, named("NSE:INFY"), 500));
     assert!(!l1.insert_unknown(symbol("NSE:INFY"), 600, 9_000), "a known price is not erased");
     assert_eq!(stale(&l1, "NSE:INFY", 700), Some(false));
     assert_eq!(l1.stats().size, 1);
@@ -164,37 +205,41 @@ fn negative_entries_expire_and_give_way_to_quotes() {
 
 #[test]
 fn wanted_lists_what_clients_asked_for_latest_first() {
-    let l1 = L1::new(10);
-    for (name, received_mono_ms) in [("NSE:A", 300), ("NSE:B", 100), ("NSE:C", 200), ("NSE:D", 0)] {
-        l1.insert(named(name), received_mono_ms, false);
+    for (demand_ttl_ms, max, wanted) in [
+        (60_000, 10, &["NSE:B", "NSE:C", "NSE:A"][..]),
+        (60_000, 1, &["NSE:B"]),
+        (5_000, 10, &["NSE:B", "NSE:C"]),
+    ] {
+        let l1 = L1::of(&CacheSettings { demand_ttl_ms, ..CacheSettings::default() }, []);
+        for (name, mono_ms) in [("NSE:A", 300), ("NSE:B", 100), ("NSE:C", 200), ("NSE:D", 0)] {
+            insert(&l1, named(name), mono_ms);
+        }
+        l1.insert_unknown(symbol("NSE:E"), 0, 1 << 40);
+        for (name, now_mono_ms) in [("NSE:A", 10_000), ("NSE:B", 20_000), ("NSE:C", 20_900)] {
+            assert!(l1.view(now_mono_ms).get(name).is_some());
+        }
+        assert_eq!(l1.view(20_000).get("NSE:E"), Some(Hit::Unknown));
+        let names =
+            || -> Vec<String> { l1.wanted(21_000, max).iter().map(ToString::to_string).collect() };
+        assert_eq!(names(), wanted);
+        // A new quote keeps the demand.
+        assert!(insert(&l1, named("NSE:B"), 400));
+        assert_eq!(names().len(), wanted.len());
+        assert_eq!(names().iter().any(|name| name == "NSE:B"), max > 1);
     }
-    l1.insert_unknown(symbol("NSE:E"), 0, 1 << 40);
-    for (name, now_mono_ms) in [("NSE:A", 10_000), ("NSE:B", 20_000), ("NSE:C", 20_900)] {
-        assert!(l1.view(now_mono_ms).get(name).is_some());
-    }
-    assert_eq!(l1.view(20_000).get("NSE:E"), Some(Hit::Unknown));
-    let names = |ttl_ms, max| -> Vec<String> {
-        l1.wanted(21_000, ttl_ms, max).iter().map(ToString::to_string).collect()
-    };
-    assert_eq!(names(60_000, 10), ["NSE:B", "NSE:C", "NSE:A"]);
-    assert_eq!(names(60_000, 1), ["NSE:B"]);
-    assert_eq!(names(5_000, 10), ["NSE:B", "NSE:C"]);
-    // A new quote keeps the demand.
-    assert!(l1.insert(named("NSE:B"), 400, false));
-    assert_eq!(names(5_000, 10), ["NSE:C", "NSE:B"]);
 }
 
 #[test]
 fn the_bound_holds_and_evicts_what_nobody_asks_for() {
-    let l1 = L1::new(64);
+    let l1 = cache(64);
     for i in 0..64 {
-        l1.insert(named(&format!("NSE:COLD{i}")), 1_000, false);
+        insert(&l1, named(&format!("NSE:COLD{i}")), 1_000);
     }
-    l1.insert(named("NSE:HOT"), 1_000, false);
+    insert(&l1, named("NSE:HOT"), 1_000);
     for i in 0..500u64 {
         let now_mono_ms = 2_000 + i * 1_000;
-        assert_eq!(stale(&l1, "NSE:HOT", now_mono_ms), Some(now_mono_ms > 6_000), "round {i}");
-        l1.insert(named(&format!("NSE:NEW{i}")), now_mono_ms, false);
+        assert_eq!(stale(&l1, "NSE:HOT", now_mono_ms), Some(now_mono_ms > 4_000), "round {i}");
+        insert(&l1, named(&format!("NSE:NEW{i}")), now_mono_ms);
         assert_eq!(l1.stats().size, 64);
     }
     assert_eq!(l1.stats().evictions, 501);
@@ -205,23 +250,22 @@ fn the_bound_holds_and_evicts_what_nobody_asks_for() {
 fn bytes_are_those_of_the_entries_that_are_held() {
     let l1 = L1::new(50);
     assert_eq!(l1.stats().bytes, 0);
-    assert!(l1.insert(named("NSE:INFY"), 0, false));
+    assert!(insert(&l1, named("NSE:INFY"), 0));
     let one = l1.stats().bytes;
     assert!(one > 100 && one < 1_000, "{one}");
     // The same again, then with a longer price, then refused.
-    assert!(l1.insert(named("NSE:INFY"), 1, false));
+    assert!(insert(&l1, named("NSE:INFY"), 1));
     assert_eq!(l1.stats().bytes, one);
-    assert!(l1.insert(quote(Source::BrokerA, 1, "101.25"), 2, false));
+    assert!(insert(&l1, quote(Source::BrokerA, 1, "101.25"), 2));
     let longer = l1.stats().bytes;
     assert!(longer > one);
-    let older = Quote { received: at(3), ..quote(Source::BrokerA, 0, "101.123456") };
-    assert!(!l1.insert(older, 3, false));
+    assert!(!insert(&l1, quote(Source::BrokerA, 0, "101.123456"), 3));
     assert_eq!(l1.stats().bytes, longer);
     for number in 0..500 {
         let name = symbol(&format!("NSE:S{number}"));
         match number % 3 {
             0 => drop(l1.insert_unknown(name, number, number + 1)),
-            _ => drop(l1.insert(named(name.as_str()), number, false)),
+            _ => drop(insert(&l1, named(name.as_str()), number)),
         }
     }
     assert_eq!(l1.stats().size, 50);
@@ -234,7 +278,7 @@ fn bytes_are_those_of_the_entries_that_are_held() {
 fn made_up_symbols_do_not_drive_the_quotes_out() {
     let l1 = L1::new(200);
     for i in 0..100 {
-        l1.insert(named(&format!("NSE:Q{i}")), 1_000, false);
+        insert(&l1, named(&format!("NSE:Q{i}")), 1_000);
     }
     for i in 0..5_000 {
         l1.insert_unknown(symbol(&format!("NSE:X{i}")), 100_000, 1 << 40);
@@ -284,7 +328,7 @@ fn readers_see_whole_quotes_while_writers_replace_and_evict() {
         for round in 0..2_000i64 {
             let mut next = quote(Source::BrokerA, round, "101.5");
             next.symbol = symbol(&format!("NSE:S{}", round % 48));
-            l1.insert(next, 1_000, false);
+            insert(&l1, next, 1_000);
         }
         stop.store(true, Relaxed);
         for reader in readers {

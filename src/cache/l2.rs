@@ -9,8 +9,6 @@
 pub enum Kind {
     /// A quote, by symbol ([`codec`](super::codec)).
     Quote,
-    /// The published snapshot, as its owner writes it.
-    Snapshot,
     /// The instrument list of a day, as its owner writes it.
     Instruments,
 }
@@ -20,7 +18,6 @@ impl Kind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Quote => "quote",
-            Self::Snapshot => "snapshot",
             Self::Instruments => "instruments",
         }
     }

@@ -18,7 +18,7 @@ mod quote_json;
 pub mod sqlite_l2;
 
 pub use answers::{Answers, View};
-pub use l1::{Hit, L1, Peek};
+pub use l1::{Freshness, Hit, Kept, L1, Limits, Peek, Vouched};
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};
 pub use probes::Probes;

@@ -19,7 +19,12 @@ pub(super) fn open_object(quote: &Quote) -> Box<[u8]> {
     number_or_null(&mut out, quote.change_pct());
     out.extend_from_slice(b",\"as_of\":\"");
     out.extend_from_slice(ist::iso(quote.as_of).as_bytes());
-    out.extend_from_slice(b"\",\"source\":\"");
+    out.push(b'"');
+    if let Some(delay_s) = quote.delay_s {
+        out.extend_from_slice(b",\"delay_s\":");
+        out.extend_from_slice(itoa::Buffer::new().format(delay_s).as_bytes());
+    }
+    out.extend_from_slice(b",\"source\":\"");
     out.extend_from_slice(quote.source.as_str().as_bytes());
     out.push(b'"');
     if quote.simulated {
@@ -59,7 +64,9 @@ mod tests {
             last_price: decimal::parse("1412.95").unwrap(),
             previous_close: decimal::parse("1389.65"),
             as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
-            received: "2026-11-20T10:00:01Z".parse().unwrap(),
+            timed: true,
+            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+            delay_s: None,
             source: Source::BrokerA,
             simulated: false,
         };
@@ -71,10 +78,12 @@ mod tests {
         quote.previous_close = None;
         quote.simulated = true;
         quote.source = Source::Public;
+        quote.delay_s = Some(901);
         assert_eq!(
             written(&quote, true),
             "{\"symbol\":\"NSE:M&M\",\"last_price\":1412.95,\"change\":null,\"change_pct\":null,\
-             \"as_of\":\"2026-11-20T15:30:00+05:30\",\"source\":\"public\",\"simulated\":true,\
+             \"as_of\":\"2026-11-20T15:30:00+05:30\",\"delay_s\":901,\"source\":\"public\",\
+             \"simulated\":true,\
              \"stale\":true}"
         );
     }

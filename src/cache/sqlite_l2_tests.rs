@@ -29,7 +29,7 @@ fn what_was_stored_survives_a_reopen() {
     let l2 = SqliteL2::open(&path, 100).unwrap();
     l2.store(Kind::Quote, &[item("NSE:INFY", "one"), item("NSE:TCS", "two")], 1_000).unwrap();
     l2.store(Kind::Quote, &[item("NSE:INFY", "three")], 2_000).unwrap();
-    l2.store(Kind::Snapshot, &[item("NSE:INFY", "another kind")], 3_000).unwrap();
+    l2.store(Kind::Instruments, &[item("NSE:INFY", "another kind")], 3_000).unwrap();
     drop(l2);
     let l2 = SqliteL2::open(&path, 100).unwrap();
     let record = l2.load(Kind::Quote, "NSE:INFY").unwrap().unwrap();
@@ -38,7 +38,7 @@ fn what_was_stored_survives_a_reopen() {
     all.sort_by(|a, b| a.0.cmp(&b.0));
     let keys: Vec<&str> = all.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["NSE:INFY", "NSE:TCS"]);
-    assert_eq!(l2.load(Kind::Instruments, "NSE:INFY").unwrap(), None);
+    assert_eq!(l2.load(Kind::Instruments, "NSE:TCS").unwrap(), None);
     let stats = l2.stats();
     assert_eq!((stats.backend, stats.hits, stats.misses, stats.errors), ("sqlite", 3, 1, 0));
 }
@@ -133,7 +133,7 @@ fn a_read_only_file_is_an_error_and_stays_readable() {
 fn the_bound_drops_what_was_stored_longest_ago() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 3).unwrap();
-    l2.store(Kind::Snapshot, &[item("NSE:A", "other kind")], 1).unwrap();
+    l2.store(Kind::Instruments, &[item("NSE:A", "other kind")], 1).unwrap();
     for (key, now_ms) in [("NSE:A", 1), ("NSE:B", 2), ("NSE:C", 3), ("NSE:A", 4), ("NSE:D", 5)] {
         l2.store(Kind::Quote, &[item(key, "x")], now_ms).unwrap();
     }
@@ -144,7 +144,7 @@ fn the_bound_drops_what_was_stored_longest_ago() {
     assert_eq!(l2.stats().evictions, 1);
     assert_eq!(l2.remove_older(Kind::Quote, 4).unwrap(), 1);
     assert_eq!(l2.load_all(Kind::Quote).unwrap().len(), 2);
-    assert_eq!(l2.load_all(Kind::Snapshot).unwrap().len(), 1);
+    assert_eq!(l2.load_all(Kind::Instruments).unwrap().len(), 1);
 }
 
 #[test]
@@ -170,7 +170,9 @@ fn quotes_come_back_into_the_first_level_marked_stale() {
             last_price: decimal::parse(&format!("{}.05", 100 + i)).unwrap(),
             previous_close: decimal::parse("100"),
             as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
-            received: "2026-11-20T10:00:01Z".parse().unwrap(),
+            timed: true,
+            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+            delay_s: None,
             source: Source::BrokerA,
             simulated: false,
         })
@@ -180,7 +182,9 @@ fn quotes_come_back_into_the_first_level_marked_stale() {
     drop(l2);
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
     let l1 = L1::new(1_000);
-    assert_eq!(codec::restore_quotes(&l1, &l2, 0).unwrap(), 500);
+    let now = "2026-11-20T10:00:01Z".parse().unwrap();
+    let restored = codec::restore_quotes(&l1, &l2, now, 0).unwrap();
+    assert_eq!(restored, codec::Restored { quotes: 500, of_the_future: 0 });
     assert_eq!(l1.quote("NSE:S7").as_ref(), Some(&quotes[7]));
     let view = l1.view(0);
     assert!(matches!(view.get("NSE:S499"), Some(Hit::Known { stale: true, .. })));
@@ -193,13 +197,13 @@ fn what_is_held_is_measured_after_each_change() {
     let empty = l2.stats();
     assert!(empty.entries == 0 && empty.bytes > 0, "{empty:?}");
     let long = "x".repeat(100_000);
-    l2.store(Kind::Snapshot, &[item("index", &long)], 1_000).unwrap();
+    l2.store(Kind::Instruments, &[item("index", &long)], 1_000).unwrap();
     let grown = l2.stats();
     assert!(grown.entries == 1 && grown.bytes >= empty.bytes + 100_000, "{grown:?}");
     let many: Vec<_> = (0..5).map(|number| item(&format!("NSE:S{number}"), "q")).collect();
     l2.store(Kind::Quote, &many, 2_000).unwrap();
     assert_eq!((l2.stats().entries, l2.stats().evictions), (4, 2));
-    assert_eq!(l2.remove_older(Kind::Snapshot, 1_500).unwrap(), 1);
+    assert_eq!(l2.remove_older(Kind::Instruments, 1_500).unwrap(), 1);
     assert_eq!(l2.stats().entries, 3);
     drop(l2);
     let again = SqliteL2::open(&path, 3).unwrap().stats();

@@ -129,6 +129,9 @@ cures! {
     SNAPSHOT_OLD "snapshot_old" Degraded
         "The index snapshot is old and marked so"
         => "it mends itself with the next good answer of a feed; see the feeds above",
+    SNAPSHOT_WAITS "snapshot_waits" Degraded
+        "Broker A's last prices stay, marked as old, until the public provider has passed them: {}"
+        => "nothing: prices never go back; with broker A again they are fresh at once",
     TIME_APART "exchange_time_apart" Degraded
         "This machine's clock is {} the times in the prices, which are not shown as fresh"
         => "timedatectl: set the clock right, let NTP keep it; if it is right, the feed is late",

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use jiff::Timestamp;
 use jiff::civil::{Date, Weekday};
+use jiff::{SignedDuration, Timestamp};
 
 use super::calendar_file::parse;
 use super::entries::operators;
@@ -211,6 +211,24 @@ impl MarketCalendar {
     /// When the last continuous trading of `date` ends. `None` if it is no trading date.
     pub fn continuous_end(&self, date: Date) -> Option<Timestamp> {
         self.timeline.continuous_end(date)
+    }
+
+    /// How much of the time from `from` to `to` the indices were in continuous trading, in which
+    /// they move every second.
+    pub fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
+        self.timeline.trading_between(from, to)
+    }
+
+    /// When the continuous trading of the indices that runs at `at` began, or the last one before
+    /// it; `None` before the first one known.
+    pub fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
+        self.timeline.trading_began(at)
+    }
+
+    /// The latest moment up to `at` at which an index can have got a new price: `at` itself in
+    /// continuous trading, else its end, or the official close once that stands.
+    pub fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
+        self.timeline.last_move(at)
     }
 
     /// The holiday listed at `date`.

@@ -21,5 +21,5 @@ pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use market_day::LastClose;
 pub use phase::{MarketStatus, Phase, SessionKind};
 pub use publish::PublishedJson;
-pub use snapshot::{PEER_LAG_MS_MAX, QuoteMap, Snapshot, SnapshotInputs, no_signals};
+pub use snapshot::{Age, Priced, Prices, ShownSignals, Snapshot, SnapshotInputs};
 pub use universe::Universe;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 use super::calendar::{Day, Hours};
 use crate::base::ist;
@@ -45,13 +45,6 @@ impl Phase {
             Self::Closed => "closed",
             Self::Holiday => "holiday",
         }
-    }
-
-    /// The phase of a word; for the stored snapshot.
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::PreOpen, Self::Open, Self::Closing, Self::PostClose, Self::Closed, Self::Holiday]
-            .into_iter()
-            .find(|phase| phase.as_str() == word)
     }
 }
 
@@ -192,6 +185,38 @@ impl Timeline {
             session: self.find(today).map(|day| day.kind),
             calendar_known: current.known,
         }
+    }
+
+    /// The spans of continuous trading that begin before `at_ms`, the latest first: first
+    /// millisecond, and the one after the last, in milliseconds since the Unix epoch.
+    fn trading_before(&self, at_ms: i64) -> impl Iterator<Item = (i64, i64)> {
+        let begun = self.edges.partition_point(|edge| edge.at_s * 1_000 < at_ms);
+        let open = |at: &usize| self.edges[*at].state.phase == Phase::Open;
+        (0..begun).rev().filter(open).map(|at| {
+            let end_ms = self.edges.get(at + 1).map_or(i64::MAX, |next| next.at_s * 1_000);
+            (self.edges[at].at_s * 1_000, end_ms)
+        })
+    }
+
+    pub(super) fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
+        let (from_ms, to_ms) = (from.as_millisecond(), to.as_millisecond());
+        let spans = self.trading_before(to_ms).take_while(|(_, end_ms)| *end_ms > from_ms);
+        let within =
+            |(start_ms, end_ms): (i64, i64)| (end_ms.min(to_ms) - start_ms.max(from_ms)).max(0);
+        SignedDuration::from_millis(spans.map(within).sum())
+    }
+
+    pub(super) fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
+        let (start_ms, _) = self.trading_before(at.as_millisecond() + 1).next()?;
+        Timestamp::from_millisecond(start_ms).ok()
+    }
+
+    pub(super) fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
+        let at_ms = at.as_millisecond();
+        let traded_ms = self.trading_before(at_ms + 1).next().map(|(_, end_ms)| end_ms.min(at_ms));
+        let closed = self.days.partition_point(|day| day.close_s * 1_000 <= at_ms);
+        let closed_ms = closed.checked_sub(1).map(|index| self.days[index].close_s * 1_000);
+        Timestamp::from_millisecond(traded_ms.max(closed_ms)?).ok()
     }
 
     fn find(&self, date: Date) -> Option<&TradingDay> {

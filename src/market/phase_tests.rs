@@ -240,6 +240,44 @@ fn reference(calendar: &MarketCalendar, now: Timestamp) -> (Phase, bool) {
     }
 }
 
+/// (from, to, minutes of continuous trading between)
+#[test]
+fn time_in_which_indices_move_is_counted_across_nights_holidays_and_drills() {
+    for (from, to, minutes) in [
+        ("2026-11-20T11:00", "2026-11-20T11:07", 7),
+        ("2026-11-20T11:07", "2026-11-20T11:00", 0),
+        ("2026-11-20T15:10", "2026-11-20T15:40", 5),
+        ("2026-11-20T15:15", "2026-11-23T09:15", 0),
+        ("2026-11-20T15:14", "2026-11-23T09:17", 3),
+        // Tuesday is a holiday.
+        ("2026-11-23T15:00", "2026-11-25T10:00", 60),
+        // A drill has two sessions: 09:15 to 10:00 and 11:30 to 12:30.
+        ("2024-03-02T09:50", "2024-03-02T11:40", 20),
+    ] {
+        let at = |text: &str| ist::instant(format!("{text}:00").parse().unwrap());
+        let counted = CALENDAR.trading_between(at(from), at(to));
+        assert_eq!(counted.as_mins(), minutes, "{from} {to}");
+    }
+}
+
+/// (now, when the last continuous trading began, when an index can have moved last)
+#[test]
+fn the_last_move_of_an_index_is_now_the_freeze_or_the_close() {
+    for (now, began, moved) in [
+        ("2026-11-20T11:00", "2026-11-20T09:15", "2026-11-20T11:00"),
+        ("2026-11-20T09:15", "2026-11-20T09:15", "2026-11-20T09:15"),
+        ("2026-11-20T15:20", "2026-11-20T09:15", "2026-11-20T15:15"),
+        ("2026-11-20T15:35", "2026-11-20T09:15", "2026-11-20T15:35"),
+        ("2026-11-20T23:00", "2026-11-20T09:15", "2026-11-20T15:35"),
+        ("2026-11-23T09:10", "2026-11-20T09:15", "2026-11-20T15:35"),
+        ("2024-03-02T10:30", "2024-03-02T09:15", "2024-03-02T10:00"),
+    ] {
+        let at = |text: &str| ist::instant(format!("{text}:00").parse().unwrap());
+        assert_eq!(CALENDAR.trading_began(at(now)), Some(at(began)), "{now}");
+        assert_eq!(CALENDAR.last_move(at(now)), Some(at(moved)), "{now}");
+    }
+}
+
 static CALENDAR: LazyLock<MarketCalendar> = LazyLock::new(MarketCalendar::embedded);
 
 proptest! {

@@ -1,40 +1,47 @@
-//! The index snapshot: what it is made of, its JSON, and the form in which it survives a restart.
+//! The index snapshot: what it is made of, and its JSON.
 //!
-//! Built by the index warmer. Must never mix up ages: a value that lags behind the others is left
-//! out or marks the whole as stale.
+//! Built by the index warmer of the prices that the first cache level shows, so that the snapshot
+//! and quotes say the same of the same price. Must never mix up ages: whatever is of another time
+//! or source than `market` says carries its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
 
-use super::indices::{INDICES_MAX, Index, IndexList};
+use super::indices::{Index, IndexList};
 use super::phase::{MarketStatus, Phase};
 use crate::base::{Quote, Source, Symbol, decimal, ist};
 
-/// How much earlier than the latest of the three indices a value may have been received. Broker A
-/// answers for all at once and the public provider in one batch each 15 s, so more means that it no
-/// longer comes.
-pub const PEER_LAG_MS_MAX: i64 = 60_000;
+/// A price as it is shown now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Priced {
+    pub quote: Quote,
+    pub stale: bool,
+}
 
-/// Largest stored snapshot read back; one with 20 names is under 8 KiB.
-pub const STORED_BYTES_MAX: usize = 64 * 1024;
-
-/// Quotes of one feed, by symbol.
-pub type QuoteMap = HashMap<Symbol, Quote>;
+/// What is shown of the indices and sectors now, by symbol.
+pub type Prices = HashMap<Symbol, Priced>;
 
 /// What a snapshot is built from.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotInputs<'a> {
     pub indices: &'a IndexList,
-    /// Quotes by feed, the preferred feed first. The three indices come from the first feed that
-    /// has all of them; only where none has, each comes from the first feed that has it.
-    pub quotes: &'a [&'a QuoteMap],
+    pub prices: &'a Prices,
     pub status: &'a MarketStatus,
-    /// The feed has failed for longer than its refresh interval.
+}
+
+/// How old a price is, in the three ways in which it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age {
+    /// The price's own time.
+    pub as_of: Timestamp,
+    /// How far its source runs behind by its nature.
+    pub delay_s: Option<u32>,
     pub stale: bool,
+    pub source: Source,
 }
 
 /// Price and change of an index.
@@ -43,6 +50,7 @@ pub struct Level {
     pub price: Decimal,
     /// Percent, unrounded; `None` (null in JSON) where the source gave no previous close.
     pub change_pct: Option<Decimal>,
+    pub age: Age,
 }
 
 /// Change of a sector. Every sector of the list is there, in its order.
@@ -50,8 +58,10 @@ pub struct Level {
 pub struct SectorChange {
     pub name: String,
     pub symbol: Symbol,
-    /// Percent, unrounded; `None` (null in JSON) without a recent quote.
+    /// Percent, unrounded; `None` (null in JSON) without a price of the source that leads.
     pub change_pct: Option<Decimal>,
+    /// Time of the price; `None` without one.
+    pub as_of: Option<Timestamp>,
 }
 
 /// The `market` object.
@@ -60,11 +70,8 @@ pub struct MarketView {
     pub is_open: bool,
     pub phase: Phase,
     pub next_transition_at: Option<Timestamp>,
-    /// Time of the primary index's price.
-    pub as_of: Timestamp,
-    pub stale: bool,
-    /// Who said the primary index's price.
-    pub source: Source,
+    /// Of the primary index's price; stale where any of the three is.
+    pub age: Age,
     /// Some value came from a simulator.
     pub simulated: bool,
 }
@@ -75,173 +82,166 @@ pub struct Snapshot {
     pub index1: Level,
     pub bankindex: Level,
     pub index2: Level,
-    /// The JSON array of the signals shown, as their warmer wrote it; set by whoever publishes. Not
-    /// part of the stored form: the ledger has them.
-    pub signals: Arc<str>,
+    pub signals: ShownSignals,
     pub sectors: Vec<SectorChange>,
     pub market: MarketView,
 }
 
+/// The signals that a snapshot shows; set by whoever publishes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownSignals {
+    /// The JSON array, as their warmer wrote it.
+    pub top: Arc<str>,
+    /// The date of the list; `None` before there is one.
+    pub as_of: Option<Date>,
+}
+
+impl ShownSignals {
+    /// While none were published.
+    pub fn none() -> Self {
+        Self { top: Arc::from("[]"), as_of: None }
+    }
+}
+
 impl Snapshot {
-    /// The snapshot of these inputs; `None` without a quote for each of the three indices.
+    /// The snapshot of these inputs; `None` without a price for each of the three indices.
     pub fn build(inputs: &SnapshotInputs<'_>) -> Option<Self> {
-        let leads = lead_quotes(inputs)?;
-        let [primary, bank, second] = leads;
-        let newest = leads.iter().map(|quote| quote.received).max()?;
-        let lags = |quote: &Quote| {
-            newest.as_millisecond() - quote.received.as_millisecond() > PEER_LAG_MS_MAX
-        };
-        let mut simulated = leads.iter().any(|quote| quote.simulated);
+        let priced = |index: &Index| inputs.prices.get(&index.symbol);
+        let [primary, bank, second] = inputs.indices.leads().map(priced);
+        let leads = [primary?, bank?, second?];
+        let [primary, ..] = leads;
+        let mut simulated = leads.iter().any(|lead| lead.quote.simulated);
         let mut sectors = Vec::with_capacity(inputs.indices.sectors.len());
         for sector in &inputs.indices.sectors {
-            let quote = sector_quote(inputs, sector, primary.source).filter(|quote| !lags(quote));
-            simulated |= quote.is_some_and(|quote| quote.simulated);
+            // Another source's is of another time, and an old one beside fresh indices looks new.
+            let shown = priced(sector).filter(|priced| {
+                priced.quote.source == primary.quote.source && (!priced.stale || primary.stale)
+            });
+            simulated |= shown.is_some_and(|priced| priced.quote.simulated);
             sectors.push(SectorChange {
                 name: sector.name.clone(),
                 symbol: sector.symbol.clone(),
-                change_pct: quote.and_then(Quote::change_pct),
+                change_pct: shown.and_then(|priced| priced.quote.change_pct()),
+                as_of: shown.map(|priced| priced.quote.as_of),
             });
         }
+        let [index1, bankindex, index2] = leads.map(Level::of);
+        let stale = leads.iter().any(|lead| lead.stale);
         Some(Self {
-            index1: level(primary),
-            bankindex: level(bank),
-            index2: level(second),
-            signals: no_signals(),
-            sectors,
             market: MarketView {
                 is_open: inputs.status.is_open,
                 phase: inputs.status.phase,
                 next_transition_at: inputs.status.next_transition_at,
-                as_of: primary.as_of,
-                stale: inputs.stale || leads.iter().any(|quote| lags(quote)),
-                source: primary.source,
+                age: Age { stale, ..index1.age },
                 simulated,
             },
+            index1,
+            bankindex,
+            index2,
+            signals: ShownSignals::none(),
+            sectors,
         })
-    }
-
-    /// The same prices at another time: after a restart, when the phase changes, or when the feed
-    /// fails.
-    pub fn remark(&mut self, status: &MarketStatus, stale: bool) {
-        self.market.is_open = status.is_open;
-        self.market.phase = status.phase;
-        self.market.next_transition_at = status.next_transition_at;
-        self.market.stale = stale;
     }
 
     /// The body of `GET /api/index/snapshot`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(512 + 96 * self.sectors.len());
+        let mut out = Vec::with_capacity(512 + 96 * self.sectors.len() + self.signals.top.len());
         let levels =
             [("index1", &self.index1), ("bankindex", &self.bankindex), ("index2", &self.index2)];
         out.push(b'{');
         for (name, level) in levels {
-            for part in ["\"", name, "_price\":"] {
-                out.extend_from_slice(part.as_bytes());
-            }
-            decimal::write_json(&mut out, level.price);
-            for part in [",\"", name, "_change\":"] {
-                out.extend_from_slice(part.as_bytes());
-            }
-            write_optional(&mut out, level.change_pct);
-            out.push(b',');
+            level.write_json(&mut out, name, &self.market.age);
         }
-        for part in ["\"signals\":", &*self.signals, ",\"sectors\":["] {
-            out.extend_from_slice(part.as_bytes());
+        put(&mut out, &["\"signals\":", &self.signals.top, ",\"signals_as_of\":"]);
+        match self.signals.as_of {
+            Some(date) => put(&mut out, &["\"", &date.to_string(), "\""]),
+            None => put(&mut out, &["null"]),
         }
+        put(&mut out, &[",\"sectors\":["]);
         for (position, sector) in self.sectors.iter().enumerate() {
-            out.extend_from_slice(if position == 0 { b"{\"name\":" } else { b",{\"name\":" });
-            write_text(&mut out, &sector.name);
-            out.extend_from_slice(b",\"symbol\":");
-            write_text(&mut out, sector.symbol.as_str());
-            out.extend_from_slice(b",\"change_pct\":");
-            write_optional(&mut out, sector.change_pct);
-            out.push(b'}');
+            put(&mut out, &[if position == 0 { "" } else { "," }]);
+            sector.write_json(&mut out, self.market.age.as_of);
         }
-        out.extend_from_slice(b"],\"market\":");
+        put(&mut out, &["],\"market\":"]);
         self.market.write_json(&mut out);
         out.push(b'}');
         out
     }
+}
 
-    /// The stored form.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        sonic_rs::to_vec(&Stored::from(self)).expect("plain strings and numbers always have JSON")
+impl Level {
+    fn of(priced: &Priced) -> Self {
+        let Priced { quote, stale } = priced;
+        let Quote { as_of, delay_s, source, .. } = *quote;
+        let age = Age { as_of, delay_s, stale: *stale, source };
+        Self { price: quote.last_price, change_pct: quote.change_pct(), age }
     }
 
-    /// Reads the stored form. The caller says what time it is with [`remark`](Self::remark); until
-    /// then the snapshot is stale.
-    ///
-    /// # Errors
-    /// [`StoredSnapshotError`] for anything that [`to_bytes`](Self::to_bytes) would not have
-    /// written.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoredSnapshotError> {
-        if bytes.len() > STORED_BYTES_MAX {
-            return Err(StoredSnapshotError::Implausible("size"));
+    /// Its members, each followed by a comma. What `market` says of it is not said again.
+    fn write_json(&self, out: &mut Vec<u8>, name: &str, market: &Age) {
+        put(out, &["\"", name, "_price\":"]);
+        decimal::write_json(out, self.price);
+        put(out, &[",\"", name, "_change\":"]);
+        write_optional(out, self.change_pct);
+        let Age { as_of, delay_s, stale, source } = self.age;
+        if !is_same_second(as_of, market.as_of) {
+            put(out, &[",\"", name, "_as_of\":\"", &ist::iso(as_of), "\""]);
         }
-        let stored: Stored = sonic_rs::from_slice(bytes)
-            .map_err(|error| StoredSnapshotError::Malformed(error.to_string()))?;
-        stored.into_snapshot().map_err(StoredSnapshotError::Implausible)
+        if (delay_s, stale, source) != (market.delay_s, market.stale, market.source) {
+            if let Some(delay_s) = delay_s {
+                put(out, &[",\"", name, "_delay_s\":", itoa::Buffer::new().format(delay_s)]);
+            }
+            put(out, &[",\"", name, "_stale\":", boolean(stale)]);
+            put(out, &[",\"", name, "_source\":\"", source.as_str(), "\""]);
+        }
+        out.push(b',');
     }
 }
 
-/// Why a stored snapshot was not used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoredSnapshotError {
-    #[error("the stored snapshot is malformed: {0}")]
-    Malformed(String),
-    #[error("the stored snapshot has an implausible {0}")]
-    Implausible(&'static str),
-}
-
-fn lead_quotes<'a>(inputs: &SnapshotInputs<'a>) -> Option<[&'a Quote; 3]> {
-    let [primary, bank, second] = inputs.indices.leads();
-    let from_one = |quotes: &'a QuoteMap| {
-        let quote = |index: &Index| quotes.get(&index.symbol);
-        Some([quote(primary)?, quote(bank)?, quote(second)?])
-    };
-    let from_any = |index: &Index| inputs.quotes.iter().find_map(|map| map.get(&index.symbol));
-    inputs
-        .quotes
-        .iter()
-        .find_map(|map| from_one(map))
-        .or_else(|| Some([from_any(primary)?, from_any(bank)?, from_any(second)?]))
-}
-
-/// The sector's quote from the source of the primary index, else from the first feed that has one.
-fn sector_quote<'a>(
-    inputs: &SnapshotInputs<'a>,
-    sector: &Index,
-    source: Source,
-) -> Option<&'a Quote> {
-    let quotes = || inputs.quotes.iter().filter_map(|map| map.get(&sector.symbol));
-    quotes().find(|quote| quote.source == source).or_else(|| quotes().next())
-}
-
-fn level(quote: &Quote) -> Level {
-    Level { price: quote.last_price, change_pct: quote.change_pct() }
+impl SectorChange {
+    fn write_json(&self, out: &mut Vec<u8>, market_as_of: Timestamp) {
+        put(out, &["{\"name\":"]);
+        write_text(out, &self.name);
+        put(out, &[",\"symbol\":"]);
+        write_text(out, self.symbol.as_str());
+        put(out, &[",\"change_pct\":"]);
+        write_optional(out, self.change_pct);
+        if let Some(as_of) = self.as_of.filter(|as_of| !is_same_second(*as_of, market_as_of)) {
+            put(out, &[",\"as_of\":\"", &ist::iso(as_of), "\""]);
+        }
+        out.push(b'}');
+    }
 }
 
 impl MarketView {
     fn write_json(&self, out: &mut Vec<u8>) {
-        let boolean = |value: bool| if value { "true" } else { "false" };
-        let parts = ["{\"is_open\":", boolean(self.is_open), ",\"phase\":\"", self.phase.as_str()];
-        for part in parts {
-            out.extend_from_slice(part.as_bytes());
-        }
-        out.extend_from_slice(b"\",\"next_transition_at\":");
+        put(out, &["{\"is_open\":", boolean(self.is_open)]);
+        put(out, &[",\"phase\":\"", self.phase.as_str(), "\",\"next_transition_at\":"]);
         match self.next_transition_at {
             Some(at) => write_text(out, &ist::iso(at)),
-            None => out.extend_from_slice(b"null"),
+            None => put(out, &["null"]),
         }
-        out.extend_from_slice(b",\"as_of_ist\":");
-        write_text(out, &ist::iso(self.as_of));
-        let parts = [",\"stale\":", boolean(self.stale), ",\"source\":\"", self.source.as_str()];
-        for part in parts {
-            out.extend_from_slice(part.as_bytes());
+        let Age { as_of, delay_s, stale, source } = self.age;
+        put(out, &[",\"as_of_ist\":\"", &ist::iso(as_of), "\""]);
+        if let Some(delay_s) = delay_s {
+            put(out, &[",\"delay_s\":", itoa::Buffer::new().format(delay_s)]);
         }
-        out.extend_from_slice(if self.simulated { b"\",\"simulated\":true}" } else { b"\"}" });
+        put(out, &[",\"stale\":", boolean(stale), ",\"source\":\"", source.as_str(), "\""]);
+        put(out, &[if self.simulated { ",\"simulated\":true}" } else { "}" }]);
     }
+}
+
+/// Times are shown in whole seconds.
+fn is_same_second(one: Timestamp, other: Timestamp) -> bool {
+    one.as_second() == other.as_second()
+}
+
+fn boolean(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+fn put(out: &mut Vec<u8>, parts: &[&str]) {
+    parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
 }
 
 fn write_optional(out: &mut Vec<u8>, value: Option<Decimal>) {
@@ -254,95 +254,6 @@ fn write_optional(out: &mut Vec<u8>, value: Option<Decimal>) {
 fn write_text(out: &mut Vec<u8>, text: &str) {
     let json = sonic_rs::to_string(text).expect("every string has a JSON form");
     out.extend_from_slice(json.as_bytes());
-}
-
-/// The array of signals while none were published.
-pub fn no_signals() -> Arc<str> {
-    Arc::from("[]")
-}
-
-/// Changes when the stored form does; another version is not read.
-const STORED_VERSION: u32 = 1;
-
-/// The stored form: decimals as strings, instants in milliseconds.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    version: u32,
-    levels: [(Decimal, Option<Decimal>); 3],
-    sectors: Vec<(String, String, Option<Decimal>)>,
-    is_open: bool,
-    phase: String,
-    next_transition_at_ms: Option<i64>,
-    as_of_ms: i64,
-    source: String,
-    simulated: bool,
-}
-
-impl From<&Snapshot> for Stored {
-    fn from(snapshot: &Snapshot) -> Self {
-        let levels = [&snapshot.index1, &snapshot.bankindex, &snapshot.index2];
-        let market = &snapshot.market;
-        Self {
-            version: STORED_VERSION,
-            levels: levels.map(|level| (level.price, level.change_pct)),
-            sectors: snapshot
-                .sectors
-                .iter()
-                .map(|sector| {
-                    (sector.name.clone(), sector.symbol.as_str().to_owned(), sector.change_pct)
-                })
-                .collect(),
-            is_open: market.is_open,
-            phase: market.phase.as_str().to_owned(),
-            next_transition_at_ms: market.next_transition_at.map(Timestamp::as_millisecond),
-            as_of_ms: market.as_of.as_millisecond(),
-            source: market.source.as_str().to_owned(),
-            simulated: market.simulated,
-        }
-    }
-}
-
-impl Stored {
-    fn into_snapshot(self) -> Result<Snapshot, &'static str> {
-        if self.version != STORED_VERSION {
-            return Err("version");
-        }
-        if self.sectors.len() > INDICES_MAX {
-            return Err("number of sectors");
-        }
-        if self.levels.iter().any(|(price, _)| *price <= Decimal::ZERO) {
-            return Err("price");
-        }
-        let instant = |ms| Timestamp::from_millisecond(ms).map_err(|_| "time");
-        let [index1, bankindex, index2] =
-            self.levels.map(|(price, change_pct)| Level { price, change_pct });
-        let mut sectors = Vec::with_capacity(self.sectors.len());
-        for (name, symbol, change_pct) in self.sectors {
-            let symbol = Symbol::parse(&symbol).ok_or("symbol")?;
-            sectors.push(SectorChange { name, symbol, change_pct });
-        }
-        let source = [Source::BrokerA, Source::Public]
-            .into_iter()
-            .find(|source| source.as_str() == self.source)
-            .ok_or("source")?;
-        Ok(Snapshot {
-            index1,
-            bankindex,
-            index2,
-            signals: no_signals(),
-            sectors,
-            market: MarketView {
-                is_open: self.is_open,
-                phase: Phase::from_word(&self.phase).ok_or("phase")?,
-                next_transition_at: self.next_transition_at_ms.map(instant).transpose()?,
-                as_of: instant(self.as_of_ms)?,
-                stale: true,
-                source,
-                simulated: self.simulated,
-            },
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of the snapshot: its exact body, its sources and ages, and storage.
+//! Tests of the snapshot: its exact body, its sources and its ages.
 
 use proptest::prelude::{any, proptest};
 
@@ -9,27 +9,30 @@ fn at(civil: &str) -> Timestamp {
     ist::instant(civil.parse().unwrap())
 }
 
-fn quote(symbol: &str, last: &str, close: Option<&str>, source: Source) -> Quote {
-    Quote {
+fn priced(symbol: &str, last: &str, close: Option<&str>, source: Source) -> Priced {
+    let quote = Quote {
         symbol: Symbol::parse(symbol).unwrap(),
         last_price: decimal::parse(last).unwrap(),
         previous_close: close.map(|text| decimal::parse(text).unwrap()),
         as_of: at("2026-11-20T11:00:01"),
-        received: at("2026-11-20T11:00:02"),
+        timed: true,
+        asked: at("2026-11-20T11:00:02"),
+        delay_s: None,
         source,
         simulated: false,
-    }
+    };
+    Priced { quote, stale: false }
 }
 
-fn map(quotes: impl IntoIterator<Item = Quote>) -> QuoteMap {
-    quotes.into_iter().map(|quote| (quote.symbol.clone(), quote)).collect()
+fn map(prices: impl IntoIterator<Item = Priced>) -> Prices {
+    prices.into_iter().map(|priced| (priced.quote.symbol.clone(), priced)).collect()
 }
 
-fn leads(source: Source) -> Vec<Quote> {
+fn leads(source: Source) -> Vec<Priced> {
     vec![
-        quote("NSE:NIFTY 50", "24321.875", Some("24200"), source),
-        quote("NSE:NIFTY BANK", "52000", Some("52065"), source),
-        quote("BSE:SENSEX", "80112.35", Some("80112.35"), source),
+        priced("NSE:NIFTY 50", "24321.875", Some("24200"), source),
+        priced("NSE:NIFTY BANK", "52000", Some("52065"), source),
+        priced("BSE:SENSEX", "80112.35", Some("80112.35"), source),
     ]
 }
 
@@ -39,10 +42,13 @@ fn list() -> IndexList {
     list
 }
 
-fn build(maps: &[&QuoteMap], stale: bool) -> Option<Snapshot> {
-    let calendar = MarketCalendar::embedded();
-    let status = calendar.status(at("2026-11-20T11:00:03"));
-    Snapshot::build(&SnapshotInputs { indices: &list(), quotes: maps, status: &status, stale })
+fn build_at(now: &str, prices: &Prices) -> Option<Snapshot> {
+    let status = MarketCalendar::embedded().status(at(now));
+    Snapshot::build(&SnapshotInputs { indices: &list(), prices, status: &status })
+}
+
+fn build(prices: Vec<Priced>) -> Snapshot {
+    build_at("2026-11-20T11:00:03", &map(prices)).unwrap()
 }
 
 fn json(snapshot: &Snapshot) -> String {
@@ -51,17 +57,15 @@ fn json(snapshot: &Snapshot) -> String {
 
 #[test]
 fn the_body_is_exactly_the_contracts() {
-    let mut quotes = map(leads(Source::BrokerA));
-    let it = quote("NSE:NIFTY IT", "36000.5", Some("37000.0"), Source::BrokerA);
-    quotes.insert(it.symbol.clone(), it);
-    let snapshot = build(&[&quotes], false).unwrap();
+    let mut prices = leads(Source::BrokerA);
+    prices.push(priced("NSE:NIFTY IT", "36000.5", Some("37000.0"), Source::BrokerA));
     assert_eq!(
-        json(&snapshot),
+        json(&build(prices)),
         concat!(
             r#"{"index1_price":24321.88,"index1_change":0.5,"#,
             r#""bankindex_price":52000,"bankindex_change":-0.12,"#,
             r#""index2_price":80112.35,"index2_change":0,"#,
-            r#""signals":[],"#,
+            r#""signals":[],"signals_as_of":null,"#,
             r#""sectors":[{"name":"Nifty IT","symbol":"NSE:NIFTY IT","change_pct":-2.7},"#,
             r#"{"name":"Nifty Auto","symbol":"NSE:NIFTY AUTO","change_pct":null}],"#,
             r#""market":{"is_open":true,"phase":"open","#,
@@ -72,17 +76,22 @@ fn the_body_is_exactly_the_contracts() {
 }
 
 #[test]
-fn simulated_and_unknown_are_said() {
-    let mut quotes = leads(Source::Public);
-    quotes[1].simulated = true;
-    quotes[2].previous_close = None;
-    let mut snapshot = build(&[&map(quotes)], true).unwrap();
-    snapshot.remark(&MarketCalendar::embedded().status(at("2026-12-31T20:00:00")), true);
+fn simulated_delayed_and_unknown_are_said() {
+    let mut prices = leads(Source::Public);
+    prices[1].quote.simulated = true;
+    prices[2].quote.previous_close = None;
+    for priced in &mut prices {
+        (priced.stale, priced.quote.delay_s) = (true, Some(901));
+    }
+    let mut snapshot = build_at("2026-12-31T20:00:00", &map(prices)).unwrap();
+    let as_of = Some(jiff::civil::date(2026, 12, 30));
+    snapshot.signals = ShownSignals { top: "[{}]".into(), as_of };
     let body = json(&snapshot);
     assert!(body.contains(r#""index2_change":null"#), "{body}");
+    assert!(body.contains(r#""signals":[{}],"signals_as_of":"2026-12-30","sectors""#), "{body}");
     let tail = concat!(
         r#""market":{"is_open":false,"phase":"closed","next_transition_at":null,"#,
-        r#""as_of_ist":"2026-11-20T11:00:01+05:30","stale":true,"#,
+        r#""as_of_ist":"2026-11-20T11:00:01+05:30","delay_s":901,"stale":true,"#,
         r#""source":"public","simulated":true}}"#,
     );
     assert!(body.ends_with(tail), "{body}");
@@ -91,78 +100,53 @@ fn simulated_and_unknown_are_said() {
 #[test]
 fn without_all_three_indices_there_is_no_snapshot() {
     for missing in 0..3 {
-        let mut quotes = leads(Source::BrokerA);
-        quotes.remove(missing);
-        assert_eq!(build(&[&map(quotes)], false), None);
+        let mut prices = leads(Source::BrokerA);
+        prices.remove(missing);
+        assert_eq!(build_at("2026-11-20T11:00:03", &map(prices)), None);
     }
-    assert_eq!(build(&[], false), None);
 }
 
+/// `market` tells of the primary index; what is otherwise with another stands beside it.
 #[test]
-fn the_three_come_from_one_source_if_any_has_them_all() {
-    let public = map(leads(Source::Public));
-    let mut partial = leads(Source::BrokerA);
-    partial.pop();
-    let broker_a = map(partial);
-    let one = build(&[&broker_a, &public], false).unwrap();
-    assert_eq!(one.market.source, Source::Public);
-    // None has all three: each comes from the first that has it, and `source` is the primary's.
-    let mut rest = leads(Source::Public);
-    rest.remove(0);
-    let mixed = build(&[&broker_a, &map(rest)], false).unwrap();
-    assert_eq!((mixed.market.source, mixed.index2.price), (Source::BrokerA, one.index2.price));
-}
-
-#[test]
-fn a_value_that_lags_is_not_passed_off_as_fresh() {
-    let mut quotes = leads(Source::BrokerA);
-    for symbol in ["NSE:NIFTY IT", "NSE:NIFTY AUTO"] {
-        quotes.push(quote(symbol, "101", Some("100"), Source::BrokerA));
-    }
-    let back = |quote: &mut Quote, ms: i64| {
-        let received = quote.received.as_millisecond() - ms;
-        quote.received = Timestamp::from_millisecond(received).unwrap();
-    };
-    back(&mut quotes[3], PEER_LAG_MS_MAX);
-    back(&mut quotes[4], PEER_LAG_MS_MAX + 1);
-    let snapshot = build(&[&map(quotes.clone())], false).unwrap();
-    assert_eq!(snapshot.sectors[0].change_pct, Some(Decimal::ONE));
-    assert_eq!(snapshot.sectors[1].change_pct, None);
-    assert!(!snapshot.market.stale);
-    back(&mut quotes[2], PEER_LAG_MS_MAX + 1);
-    assert!(build(&[&map(quotes)], false).unwrap().market.stale);
-}
-
-#[test]
-fn a_stored_snapshot_comes_back_stale() {
-    let mut snapshot = build(&[&map(leads(Source::BrokerA))], false).unwrap();
-    snapshot.sectors[0].name = "Oil \"&\" Gas".into();
-    let read = Snapshot::from_bytes(&snapshot.to_bytes()).unwrap();
-    assert!(read.market.stale);
-    snapshot.market.stale = true;
-    assert_eq!(read, snapshot);
-    assert!(json(&read).contains(r#""name":"Oil \"&\" Gas""#));
-}
-
-#[test]
-fn damaged_storage_is_refused() {
-    let snapshot = build(&[&map(leads(Source::BrokerA))], false).unwrap();
-    let good = String::from_utf8(snapshot.to_bytes()).unwrap();
-    for (from, to) in [
-        ("\"version\":1", "\"version\":2"),
-        ("24321.875", "-1"),
-        ("broker_a", "broker_c"),
-        ("\"open\"", "\"ajar\""),
-        ("NSE:NIFTY IT", "nifty it"),
-        ("\"sectors\"", "\"selectors\""),
+fn an_index_of_another_time_or_source_says_so_itself() {
+    let mut prices = leads(Source::Public);
+    prices.iter_mut().for_each(|priced| priced.quote.delay_s = Some(900));
+    prices[1].quote.as_of = at("2026-11-20T11:00:16");
+    prices[2] = priced("BSE:SENSEX", "80112.35", Some("80112.35"), Source::BrokerA);
+    prices[2].stale = true;
+    prices[2].quote.as_of = at("2026-11-20T11:10:00");
+    let body = json(&build(prices));
+    for part in [
+        // The primary index is fresh, though the whole is marked.
+        r#""index1_change":0.5,"index1_delay_s":900,"index1_stale":false,"index1_source":"public""#,
+        r#""bankindex_change":-0.12,"bankindex_as_of":"2026-11-20T11:00:16+05:30","#,
+        r#""index2_change":0,"index2_as_of":"2026-11-20T11:10:00+05:30","index2_stale":true,"#,
+        r#""index2_source":"broker_a","signals""#,
+        r#""as_of_ist":"2026-11-20T11:00:01+05:30","delay_s":900,"stale":true,"source":"public""#,
     ] {
-        let bad = good.replace(from, to);
-        assert_ne!(bad, good, "{from}");
-        assert!(Snapshot::from_bytes(bad.as_bytes()).is_err(), "{from}");
+        assert!(body.contains(part), "{part} is not in {body}");
     }
-    assert!(Snapshot::from_bytes(&good.as_bytes()[..good.len() - 1]).is_err());
-    let oversize = format!("{good}{}", " ".repeat(STORED_BYTES_MAX));
-    assert!(Snapshot::from_bytes(oversize.as_bytes()).is_err());
+}
+
+#[test]
+fn a_sector_of_another_source_or_old_beside_fresh_indices_is_null() {
+    let of = |source, stale| {
+        let mut prices = leads(Source::BrokerA);
+        let sector = priced("NSE:NIFTY IT", "101", Some("100"), source);
+        prices.push(Priced { stale, ..sector });
+        prices
+    };
+    let shown = |prices| build(prices).sectors[0].change_pct;
+    assert_eq!(shown(of(Source::BrokerA, false)), Some(Decimal::ONE));
+    assert_eq!(shown(of(Source::BrokerA, true)), None);
+    assert_eq!(shown(of(Source::Public, false)), None);
+    let mut all_old = of(Source::BrokerA, true);
+    all_old.iter_mut().for_each(|priced| priced.stale = true);
+    assert_eq!(shown(all_old), Some(Decimal::ONE), "as old as the rest");
+    let mut late = of(Source::BrokerA, false);
+    late[3].quote.as_of = at("2026-11-20T11:00:00");
+    let body = json(&build(late));
+    assert!(body.contains(r#""change_pct":1,"as_of":"2026-11-20T11:00:00+05:30"}"#), "{body}");
 }
 
 proptest! {
@@ -170,11 +154,10 @@ proptest! {
     fn any_price_is_written_as_json_and_read_back_rounded(
         paise in 1i64..1_000_000_000_000_000, places in 0u32..9, close in any::<u32>(),
     ) {
-        let mut quotes = leads(Source::BrokerA);
-        quotes[0].last_price = Decimal::new(paise, places);
-        quotes[0].previous_close = Some(Decimal::new(i64::from(close), 2));
-        let snapshot = build(&[&map(quotes)], false).unwrap();
-        let body = json(&snapshot);
+        let mut prices = leads(Source::BrokerA);
+        prices[0].quote.last_price = Decimal::new(paise, places);
+        prices[0].quote.previous_close = Some(Decimal::new(i64::from(close), 2));
+        let body = json(&build(prices));
         let rest = body.strip_prefix(r#"{"index1_price":"#).unwrap();
         let (written, _) = rest.split_once(',').unwrap();
         let written = decimal::parse(written).unwrap();

@@ -43,7 +43,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str) -> Answer {
         }
         let tick = call.tick(instrument);
         let quote = match route {
-            "broker_a.quote" => full(call.world.settings.seed, instrument, &tick),
+            "broker_a.quote" => full(call, instrument, &tick),
             "broker_a.ohlc" => map([
                 ("instrument_token", instrument.token.into()),
                 ("last_price", rupees(tick.last).into()),
@@ -70,8 +70,8 @@ fn ohlc(tick: &Tick) -> Json {
     ])
 }
 
-fn full(seed: u64, instrument: &Instrument, tick: &Tick) -> Json {
-    let time = ist::zoned(tick.as_of).strftime("%Y-%m-%d %H:%M:%S").to_string();
+fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Json {
+    let time = ist::zoned(call.stamp(tick.as_of)).strftime("%Y-%m-%d %H:%M:%S").to_string();
     if instrument.is_index {
         return map([
             ("instrument_token", instrument.token.into()),
@@ -84,7 +84,7 @@ fn full(seed: u64, instrument: &Instrument, tick: &Tick) -> Json {
             ("ohlc", ohlc(tick)),
         ]);
     }
-    let key = noise::key(seed, &instrument.key);
+    let key = noise::key(call.world.settings.seed, &instrument.key);
     let second = tick.as_of.as_second();
     let in_hours = tick.open > 0;
     let average = if in_hours { (tick.open + tick.high + tick.low + tick.last) / 4 } else { 0 };

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -11,6 +12,7 @@ use super::accounts::{OrderA, OrderB};
 use super::faults::FaultOrder;
 use super::json::{Json, map};
 use super::message::Request;
+use super::noise::rupees;
 use super::sessions::Login;
 use super::splits::SplitOrder;
 use super::trading::TradingOrder;
@@ -20,6 +22,8 @@ use crate::base::ist;
 
 /// Longest token or user id that is taken.
 const NAME_BYTES_MAX: usize = 128;
+/// Instruments of which one call tells the exchange's own price.
+const INSTRUMENTS_MAX: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +49,7 @@ pub(super) fn answer(world: &World, request: &Request, path: &str) -> Answer {
         ("GET", "faults") => Ok(map([("faults", world.faults.lock().to_json())])),
         ("DELETE", "faults") => Ok(map([("cleared", (world.faults.lock().clear() as i64).into())])),
         ("GET", "stats") => Ok(stats(world)),
+        ("GET", "exchange") => exchange(world, request),
         ("POST", "broker_a/token") => body(request).and_then(|given| set_token(world, given)),
         ("POST", "broker_a/expire") => {
             Ok(map([("expired", (world.broker_a.lock().expire_all() as i64).into())]))
@@ -74,6 +79,7 @@ pub(super) fn answer(world: &World, request: &Request, path: &str) -> Answer {
             | "split"
             | "stats"
             | "trading"
+            | "exchange"
             | "broker_a/token"
             | "broker_a/expire"
             | "broker_a/holdings"
@@ -161,6 +167,25 @@ fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
     Ok(map([("split", Json::List(symbols))]))
 }
 
+/// What the exchange itself shows at an instant, whatever the upstreams are made to say: of each
+/// `i`, the last price, the close before, and when it was made.
+fn exchange(world: &World, request: &Request) -> Result<Json, String> {
+    let at = request.query_value("at").unwrap_or_default();
+    let at: Timestamp = at.parse().map_err(|_| "at: an instant with its offset".to_owned())?;
+    let pairs = request.query_pairs();
+    let asked = pairs.iter().filter(|(name, _)| name == "i").take(INSTRUMENTS_MAX);
+    let ticks = asked.filter_map(|(_, key)| {
+        let tick = world.day.tick(world.universe.by_key(key)?, at);
+        let shown = map([
+            ("last_price", rupees(tick.last).into()),
+            ("previous_close", rupees(tick.previous_close).into()),
+            ("as_of", ist::iso(tick.as_of).into()),
+        ]);
+        Some((key.clone(), shown))
+    });
+    Ok(map([("at", ist::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
+}
+
 fn stats(world: &World) -> Json {
     let faults = world.faults.lock().to_json();
     let refused = world.refused_connections.load(Ordering::Relaxed) as i64;
@@ -175,6 +200,7 @@ fn stats(world: &World) -> Json {
         ("refused_connections", refused.into()),
         ("faults", faults),
         ("now", ist::iso(world.clock.now()).into()),
+        ("now_ms", world.clock.now_ms().into()),
         ("seed", (world.settings.seed as i64).into()),
     ])
 }

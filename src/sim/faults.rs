@@ -2,7 +2,7 @@
 //! what they do to its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of
 //! them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::candle_faults;
@@ -18,6 +18,9 @@ const FAULTS_MAX: usize = 64;
 const DELAY_MS_MAX: u64 = 600_000;
 /// Fastest drip; more is not a drip.
 const DRIP_BYTES_PER_S_MAX: u32 = 1_000_000;
+
+/// Furthest that prices can lag or their times lie in the future: a day.
+const BY_S_MAX: u32 = 86_400;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -53,6 +56,12 @@ pub(super) enum Kind {
     MutePrice,
     /// Last prices are 0.
     ZeroPrice,
+    /// Every value is null; the envelope stays right.
+    Nulls,
+    /// Prices and their times are those of a while ago, and move on.
+    Lag,
+    /// The times of prices lie in the future.
+    FutureTime,
     /// One candle in the middle of a history is text.
     NanCandle,
     /// A history ends halfway.
@@ -78,6 +87,9 @@ impl Kind {
             Self::MissingFields => "missing_fields",
             Self::MutePrice => "mute_price",
             Self::ZeroPrice => "zero_price",
+            Self::Nulls => "nulls",
+            Self::Lag => "lag",
+            Self::FutureTime => "future_time",
             Self::NanCandle => "nan_candle",
             Self::HalfHistory => "half_history",
             Self::LateCandle => "late_candle",
@@ -98,6 +110,8 @@ pub(super) struct Fault {
     status: Option<u16>,
     /// With `redirect`: where to.
     location: Option<String>,
+    /// With `lag` and `future_time`.
+    by_s: Option<u32>,
     /// How many requests it hits; absent means until cleared.
     count: Option<u64>,
 }
@@ -117,7 +131,7 @@ impl FaultOrder {
     /// # Errors
     /// What is wrong, for the person who sent it.
     pub(super) fn check(&self) -> Result<(), String> {
-        let Fault { kind, delay_ms, bytes_per_s, status, location, count } = &self.fault;
+        let Fault { kind, delay_ms, bytes_per_s, status, location, by_s, count } = &self.fault;
         if !route::is_route_or_group(&self.route) {
             return Err(format!(
                 "unknown route {:?}; one of *, {}",
@@ -151,6 +165,14 @@ impl FaultOrder {
             (Kind::Redirect, Some(to)) if written(to) => {}
             (Kind::Redirect, _) => return Err("redirect needs a location, a URL".to_owned()),
             (_, Some(_)) => return Err(format!("location does not go with {name}")),
+            (_, None) => {}
+        }
+        match (kind, by_s) {
+            (Kind::Lag | Kind::FutureTime, Some(1..=BY_S_MAX)) => {}
+            (Kind::Lag | Kind::FutureTime, _) => {
+                return Err(format!("{name} needs by_s, 1 to {BY_S_MAX}"));
+            }
+            (_, Some(_)) => return Err(format!("by_s does not go with {name}")),
             (_, None) => {}
         }
         if *count == Some(0) {
@@ -193,6 +215,9 @@ pub(super) enum Upstream {
 pub(super) struct Effects {
     pub(super) delivery: Delivery,
     pub(super) muted_at: Option<Timestamp>,
+    /// How far prices are of the past, and how far their times are of the future.
+    pub(super) lag: SignedDuration,
+    pub(super) ahead: SignedDuration,
     /// The first fault that answers in place of the route.
     pub(super) instead: Option<Instead>,
     rewrites: Vec<Kind>,
@@ -230,7 +255,8 @@ impl Faults {
     pub(super) fn hit(&mut self, route: &str, upstream: Upstream) -> Effects {
         let mut effects = Effects::default();
         for set in &mut self.set {
-            let Fault { kind, delay_ms, bytes_per_s, status, .. } = set.order.fault;
+            let Fault { kind, delay_ms, bytes_per_s, status, by_s, .. } = set.order.fault;
+            let by = SignedDuration::from_secs(by_s.unwrap_or_default().into());
             if !route::covers(&set.order.route, route) || !exists_at(kind, upstream) {
                 continue;
             }
@@ -243,9 +269,12 @@ impl Faults {
                     let earlier = effects.muted_at.unwrap_or(set.set_at).min(set.set_at);
                     effects.muted_at = Some(earlier);
                 }
+                Kind::Lag => effects.lag += by,
+                Kind::FutureTime => effects.ahead += by,
                 Kind::WrongTypes
                 | Kind::MissingFields
                 | Kind::ZeroPrice
+                | Kind::Nulls
                 | Kind::NanCandle
                 | Kind::HalfHistory
                 | Kind::LateCandle => effects.rewrites.push(kind),
@@ -276,6 +305,7 @@ impl Faults {
                 ("delay_ms", fault.delay_ms.map(|n| n as i64)),
                 ("bytes_per_s", fault.bytes_per_s.map(i64::from)),
                 ("status", fault.status.map(i64::from)),
+                ("by_s", fault.by_s.map(i64::from)),
                 ("count", fault.count.map(|n| n as i64)),
             ];
             for (name, number) in numbers {
@@ -319,7 +349,10 @@ impl Effects {
                 }
                 _ => {
                     if !matches!(name, "status" | "Status" | "Error" | "error" | "symbol") {
-                        wrong_type(value);
+                        match kind {
+                            Kind::Nulls => null_leaves(value),
+                            _ => wrong_type(value),
+                        }
                     }
                     true
                 }
@@ -356,6 +389,14 @@ fn zero_price(name: &str, value: &mut Json) {
         // The public provider's series; elsewhere `close` is a number and the day before.
         ("close", Json::List(items)) => items.fill(Json::Int(0)),
         _ => {}
+    }
+}
+
+fn null_leaves(value: &mut Json) {
+    match value {
+        Json::List(items) => items.iter_mut().for_each(null_leaves),
+        Json::Map(_) => {}
+        leaf => *leaf = Json::Null,
     }
 }
 

@@ -102,7 +102,7 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
             let series = Series::of(call.world, instrument, &ask, at);
             if nested {
                 map([
-                    ("meta", public_chart::meta(call.world, instrument, &tick, &ask, &series)),
+                    ("meta", public_chart::meta(call, instrument, &tick, &ask, &series)),
                     ("timestamp", series.timestamps()),
                     (
                         "indicators",

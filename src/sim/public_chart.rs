@@ -234,7 +234,7 @@ pub(super) fn answer(call: &Call<'_>, symbol: &str) -> Answer {
         indicators.push(("adjclose".to_owned(), Json::List(vec![adjusted])));
     }
     chart(map([
-        ("meta", meta(call.world, instrument, &tick, &ask, &series)),
+        ("meta", meta(call, instrument, &tick, &ask, &series)),
         ("timestamp", series.timestamps()),
         ("indicators", Json::Map(indicators)),
     ]))
@@ -260,7 +260,7 @@ pub(super) fn ghost_meta() -> Json {
 
 /// The `meta` block of one instrument.
 pub(super) fn meta(
-    world: &World,
+    call: &Call<'_>,
     instrument: &Instrument,
     tick: &Tick,
     ask: &Ask,
@@ -286,7 +286,7 @@ pub(super) fn meta(
         let mut date = tick.date;
         let closes = (0..12).map(|_| {
             date = date.checked_sub(jiff::Span::new().days(30)).unwrap_or(date);
-            world.day.close(instrument, date)
+            call.world.day.close(instrument, date)
         });
         closes.chain([tick.last]).collect()
     };
@@ -297,7 +297,7 @@ pub(super) fn meta(
         ("fullExchangeName", exchange.1.into()),
         ("instrumentType", if instrument.is_index { "INDEX" } else { "EQUITY" }.into()),
         ("firstTradeDate", 820_467_900.into()),
-        ("regularMarketTime", tick.as_of.as_second().into()),
+        ("regularMarketTime", call.stamp(tick.as_of).as_second().into()),
         ("hasPrePostMarketData", false.into()),
         ("gmtoffset", i64::from(ist::OFFSET_S).into()),
         ("timezone", "IST".into()),

@@ -90,8 +90,9 @@ pub(super) fn answer(world: &World, request: &Request) -> Reply {
         return reply(request, in_place(instead, upstream, route), effects.delivery);
     }
     let now = world.clock.now();
-    let prices_at = effects.muted_at.map_or(now, |muted| muted.min(now));
-    let call = Call { world, request, now, prices_at };
+    let shown = effects.muted_at.map_or(now, |muted| muted.min(now));
+    let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
+    let call = Call { world, request, now, prices_at, ahead: effects.ahead };
     let mut answer = match upstream {
         Upstream::BrokerA => broker_a::answer(&call, route, rest),
         Upstream::BrokerB => broker_b::answer(&call, route, rest),

@@ -211,6 +211,42 @@ fn content_faults_keep_the_envelope() {
 }
 
 #[test]
+fn faults_of_time_leave_the_exchange_as_it_is() {
+    let (sim, clock) = sim();
+    let exchange = |at: &str| {
+        let target = format!("/sim/control/exchange?at={at}%2B05:30&i=NSE:INFY&i=NSE:NOSUCH");
+        let json = get(&sim, &target, "").json();
+        assert!(json["ticks"].get("NSE:NOSUCH").is_none(), "{json}");
+        json["ticks"]["NSE:INFY"].clone()
+    };
+    let quote = || get(&sim, "/a/quote?i=NSE:INFY", BROKER_A).json()["data"]["NSE:INFY"].clone();
+    let [now, before] = ["2026-11-20T11:42:17", "2026-11-20T11:40:17"].map(exchange);
+    assert_eq!(now["as_of"].as_str(), Some("2026-11-20T11:42:17+05:30"));
+    assert_eq!(quote()["last_price"].to_string(), now["last_price"].to_string());
+    assert_eq!(quote()["ohlc"]["close"].to_string(), now["previous_close"].to_string());
+    set_fault(&sim, "*", r#"{"kind":"lag","by_s":120}"#);
+    assert_eq!(quote()["timestamp"].as_str(), Some("2026-11-20 11:40:17"));
+    assert_eq!(quote()["last_price"].to_string(), before["last_price"].to_string());
+    clock.advance_ms(1_000);
+    assert_eq!(quote()["timestamp"].as_str(), Some("2026-11-20 11:40:18"), "it moves on");
+    clear(&sim);
+    set_fault(&sim, "*", r#"{"kind":"future_time","by_s":60}"#);
+    assert_eq!(quote()["timestamp"].as_str(), Some("2026-11-20 11:43:18"));
+    let spark = "/p/v7/finance/spark?symbols=INFY.NS";
+    let meta = &get(&sim, spark, BROWSER).json()["spark"]["result"][0]["response"][0]["meta"];
+    let late = clock.now().as_second() - 900 + 60;
+    assert_eq!(meta["regularMarketTime"].as_i64(), Some(late));
+    clear(&sim);
+    set_fault(&sim, "*", r#"{"kind":"nulls"}"#);
+    assert!(quote()["last_price"].is_null() && quote()["ohlc"]["close"].is_null());
+    for bad in [r#"{"kind":"lag"}"#, r#"{"kind":"refuse","by_s":3}"#] {
+        let body = format!(r#"{{"route":"*","fault":{bad}}}"#);
+        let got = send(sim.addr(), "POST", "/sim/control/faults", "", &body).unwrap();
+        assert_eq!(got.status, 400, "{bad}");
+    }
+}
+
+#[test]
 fn a_split_scales_both_listings_and_keeps_the_change() {
     let (sim, _) = sim();
     let quotes = || {

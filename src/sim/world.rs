@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use super::SimSettings;
@@ -60,14 +60,21 @@ pub(super) struct Call<'a> {
     pub(super) world: &'a World,
     pub(super) request: &'a Request,
     pub(super) now: Timestamp,
-    /// The instant whose prices are shown: now, unless the price is muted.
+    /// The instant whose prices are shown: now, unless the price is muted or lags.
     pub(super) prices_at: Timestamp,
+    /// How far the times of prices are of the future.
+    pub(super) ahead: SignedDuration,
 }
 
 impl Call<'_> {
     /// What the exchange shows for `instrument`.
     pub(super) fn tick(&self, instrument: &Instrument) -> Tick {
         self.world.day.tick(instrument, self.prices_at)
+    }
+
+    /// The time that is told of a price made at `at`.
+    pub(super) fn stamp(&self, at: Timestamp) -> Timestamp {
+        at.checked_add(self.ahead).unwrap_or(at)
     }
 
     /// Whether `admit` lets this call through, where rate limits are on.

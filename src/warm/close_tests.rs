@@ -223,7 +223,9 @@ fn quote(name: &str) -> Quote {
         last_price: Decimal::TEN,
         previous_close: None,
         as_of: "2026-11-20T15:35:00+05:30".parse().unwrap(),
-        received: EVENING.parse().unwrap(),
+        timed: true,
+        asked: EVENING.parse().unwrap(),
+        delay_s: None,
         source: Source::BrokerA,
         simulated: false,
     }

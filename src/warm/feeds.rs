@@ -1,15 +1,15 @@
 //! One feed as the scheduler sees it: what it said of the indices, how it has been doing, and what
 //! follows from that. Only state and rules; `rounds` makes the calls.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
+use super::feed_time::FeedTime;
 use super::policy::Pace;
 use crate::base::{Quote, Source, Symbol};
-use crate::brokers::{MarketFeed, Readiness};
-use crate::cache::Taken;
-use crate::market::{IndexList, QuoteMap};
+use crate::brokers::{Batch, CallTimes, MarketFeed, Readiness};
+use crate::cache::{Freshness, Taken, Vouched};
+use crate::market::{IndexList, MarketCalendar};
 use crate::rt::Lane;
 
 /// Failures in a row after which the other feed is asked before this one's data is stale: one
@@ -19,38 +19,28 @@ const FAILURES_DOUBTED: u32 = 2;
 /// Failures in a row after which nobody waits for this feed any more. As many open its circuit.
 const FAILURES_HOPELESS: u32 = 3;
 
-/// Rounds in a row that a feed must answer, once it was lost, before it carries the snapshot again:
-/// a feed that answers now and then would else make prices jump between two delays.
-const SUCCESSES_TRUSTED: u32 = 2;
-
 /// A feed and its history.
 pub struct FeedSlot {
     pub feed: Arc<dyn MarketFeed>,
     pub lane: Arc<Lane>,
-    leads: Vec<Lead>,
+    /// The indices without which there is no snapshot, as far as it has them.
+    leads: Vec<Symbol>,
     /// When the call under way went out.
     in_flight_since_mono_ms: Option<u64>,
     /// What requests wait for and the call under way carries; the scheduler can take it back from a
     /// call that hangs.
     pub taken: Vec<Taken>,
     pub took_back: bool,
-    /// Monotonic times, `None` before the first.
+    /// Monotonic times, `None` before the first: of the last call that went out, and of the last
+    /// one that was answered as it should be.
     asked_mono_ms: Option<u64>,
     pub succeeded_mono_ms: Option<u64>,
-    /// Its newest quotes of the indices and sectors.
-    pub index_quotes: QuoteMap,
-    /// Quotes that the first cache level would not take because a better one was fresh, with when
-    /// they came: offered again should the other feed stop speaking.
-    pub spare: Vec<(Quote, u64)>,
-    /// When the primary index's own time last changed.
-    moved_mono_ms: u64,
-    /// When it changed from one time to another, which a feed that is stuck does not.
-    advanced_mono_ms: Option<u64>,
+    /// What it said last of each index and sector.
+    pub heard: HashMap<Symbol, Heard>,
+    /// What its indices say about time.
+    pub time: FeedTime,
     /// How far its last answer, refused for that, was ahead of our clock.
     pub world_ahead_ms: Option<i64>,
-    /// It did not speak when it was looked at last, or has answered too little since.
-    lost: bool,
-    successes_in_row: u32,
     failures_in_row: u32,
     /// The last round was refused as a request: the next carries indices only.
     pub bare: bool,
@@ -60,10 +50,26 @@ pub struct FeedSlot {
     pub failures: u64,
 }
 
-/// One of the three indices without which there is no snapshot.
-struct Lead {
-    symbol: Symbol,
-    received_mono_ms: Option<u64>,
+/// A quote of an index, and when the feed stood for it.
+pub struct Heard {
+    pub quote: Quote,
+    pub vouched: Vouched,
+    asked_mono_ms: u64,
+}
+
+/// What a feed needs to judge the times of an answer.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    pub calendar: &'a MarketCalendar,
+    pub indices: &'a IndexList,
+    /// The price that is shown of a symbol now.
+    pub shown: &'a dyn Fn(&Symbol) -> Option<Quote>,
+}
+
+impl Judge<'_> {
+    fn is_index(&self, symbol: &Symbol) -> bool {
+        self.indices.all().any(|index| index.symbol == *symbol)
+    }
 }
 
 /// How a round ended, as far as the feed's health goes.
@@ -83,10 +89,10 @@ impl FeedSlot {
         let source = feed.source();
         let leads = indices.leads().into_iter();
         let spelled = leads.filter(|lead| source == Source::BrokerA || lead.public.is_some());
+        let leads: Vec<Symbol> = spelled.map(|lead| lead.symbol.clone()).collect();
         Self {
-            leads: spelled
-                .map(|lead| Lead { symbol: lead.symbol.clone(), received_mono_ms: None })
-                .collect(),
+            time: FeedTime::new(source, &leads),
+            leads,
             feed,
             lane,
             in_flight_since_mono_ms: None,
@@ -94,13 +100,8 @@ impl FeedSlot {
             took_back: false,
             asked_mono_ms: None,
             succeeded_mono_ms: None,
-            index_quotes: QuoteMap::new(),
-            spare: Vec::new(),
-            moved_mono_ms: 0,
-            advanced_mono_ms: None,
+            heard: HashMap::new(),
             world_ahead_ms: None,
-            lost: false,
-            successes_in_row: 0,
             failures_in_row: 0,
             bare: false,
             failure: None,
@@ -109,15 +110,13 @@ impl FeedSlot {
         }
     }
 
-    /// Whether a call may go out now and is worth it: the interval has passed, somebody waits, or
-    /// the feed has come back and is to prove itself.
+    /// Whether a call may go out now and is worth it: the interval has passed, or somebody waits.
     pub fn is_due(&self, now_mono_ms: u64, pace: Pace, somebody_waits: bool) -> bool {
         let rested = self
             .asked_mono_ms
             .is_none_or(|asked| now_mono_ms.saturating_sub(asked) >= pace.interval_ms);
-        let proving = self.lost && self.successes_in_row > 0;
         self.in_flight_since_mono_ms.is_none()
-            && (rested || somebody_waits || proving)
+            && (rested || somebody_waits)
             && self.feed.readiness() == Readiness::Ready
     }
 
@@ -134,47 +133,33 @@ impl FeedSlot {
 
     /// The index by which to see how far the feed has come.
     pub fn witness(&self) -> Option<&Symbol> {
-        self.leads.first().map(|lead| &lead.symbol)
+        self.leads.first()
     }
 
-    /// Whether its data is fresh and alive: every lead received lately, and moving.
-    pub fn speaks(&self, pace: Pace, now: Timestamp, now_mono_ms: u64) -> bool {
-        // A feed whose calls carry fewer than the leads needs several for them.
-        let calls = self.leads.len().div_ceil(self.feed.batch_max().max(1)) as u64;
-        let fresh_ms = pace.stale_after_ms.saturating_mul(calls.max(1));
-        let is_fresh = |lead: &Lead| {
-            lead.received_mono_ms.is_some_and(|at| now_mono_ms.saturating_sub(at) <= fresh_ms)
+    /// Whether its data is fresh and alive: it stands for each lead as lately as it should.
+    pub fn speaks(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+        let source = self.feed.source();
+        let is_fresh = |lead: &Symbol| {
+            let heard = self.heard.get(lead);
+            heard.is_some_and(|heard| !freshness.is_stale(source, heard.vouched, now_mono_ms))
         };
-        !self.leads.is_empty()
-            && self.leads.iter().all(is_fresh)
-            && !self.is_mute(pace, now, now_mono_ms)
+        !self.leads.is_empty() && self.leads.iter().all(is_fresh)
     }
 
-    /// Whether it answers with prices that an honest source would have moved on from.
-    pub fn is_mute(&self, pace: Pace, now: Timestamp, now_mono_ms: u64) -> bool {
-        let Some(primary) = self.leads.first().and_then(|l| self.index_quotes.get(&l.symbol))
-        else {
-            return false;
-        };
-        pace.mute.is_some_and(|limits| {
-            let age_ms = now.as_millisecond() - primary.as_of.as_millisecond();
-            let stands_ms = now_mono_ms.saturating_sub(self.moved_mono_ms);
-            age_ms > limits.age_ms || stands_ms > limits.stands_ms
-        })
+    /// Whether it answers, and with prices that an honest source would have moved on from.
+    pub fn is_mute(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+        let answered = self.succeeded_mono_ms.is_some_and(|at| {
+            let lately = Vouched { mono_ms: at as i64, calls: self.calls(self.feed.batch_max()) };
+            !freshness.is_stale(self.feed.source(), lately, now_mono_ms)
+        });
+        answered && !self.speaks(freshness, now_mono_ms)
     }
 
     /// How far our clock is ahead of the time that its prices have, where that is more than honest
     /// delays explain and the prices move; negative: behind. The machine's clock is the first
     /// suspect, the feed's delay the second.
-    pub fn clock_ahead_ms(&self, pace: Pace, now: Timestamp, now_mono_ms: u64) -> Option<i64> {
-        if let Some(world_ahead_ms) = self.world_ahead_ms {
-            return Some(-world_ahead_ms);
-        }
-        let limits = pace.mute?;
-        let primary = self.index_quotes.get(&self.leads.first()?.symbol)?;
-        let age_ms = now.as_millisecond() - primary.as_of.as_millisecond();
-        let since_ms = now_mono_ms.saturating_sub(self.advanced_mono_ms?);
-        (age_ms > limits.age_ms && since_ms <= limits.stands_ms).then_some(age_ms)
+    pub fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
+        self.world_ahead_ms.map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
     }
 
     /// Whether the call under way takes longer than a healthy one.
@@ -186,10 +171,7 @@ impl FeedSlot {
     /// Whether the other feed should be asked although this one's data is still fresh.
     pub fn falters(&self, pace: Pace, now_mono_ms: u64, urgent: bool) -> bool {
         let doubted = if urgent { 1 } else { FAILURES_DOUBTED };
-        let stands_ms = now_mono_ms.saturating_sub(self.moved_mono_ms);
-        let soon_mute = pace.mute.is_some_and(|limits| stands_ms > limits.stands_ms / 2);
-        soon_mute
-            || self.hangs(pace, now_mono_ms)
+        self.hangs(pace, now_mono_ms)
             || self.failures_in_row >= doubted
             || !self.askable_within(pace.patience_ms)
     }
@@ -220,46 +202,87 @@ impl FeedSlot {
         }
     }
 
-    /// Whether it has to prove itself before it carries the snapshot while another feed can.
-    pub fn on_probation(&self) -> bool {
-        self.lost
+    /// Whether so many of its last rounds failed that this is no chance, though its data may be
+    /// fresh still.
+    pub fn keeps_failing(&self) -> bool {
+        self.failures_in_row >= FAILURES_DOUBTED
     }
 
-    /// Looks whether it speaks, to be called each tick.
-    pub fn watch(&mut self, speaks: bool) {
-        if !speaks && self.rounds > 0 {
-            self.lost = true;
-            self.successes_in_row = 0;
+    /// When an index was last asked for with success; `None` before the first time.
+    pub fn heard_mono_ms(&self, symbol: &Symbol) -> Option<u64> {
+        self.heard.get(symbol).map(|heard| heard.asked_mono_ms)
+    }
+
+    /// Calls that it takes to hear of every lead.
+    fn calls(&self, symbols_max: usize) -> u8 {
+        u8::try_from(self.leads.len().div_ceil(symbols_max.max(1)).max(1)).unwrap_or(u8::MAX)
+    }
+
+    /// Judges the times of an answer: gives its quotes with when the feed stands for each, and
+    /// moves those whose time cannot be true to the implausible ones.
+    pub fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
+        let (times, calls) = (batch.times, self.calls(batch.symbols_max));
+        let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
+            batch.quotes.drain(..).partition(|quote| judge.is_index(&quote.symbol));
+        indices.iter_mut().for_each(|quote| self.stamp_index(quote, &times, judge.calendar));
+        indices.iter().for_each(|quote| self.time.weigh(quote, &times));
+        let mut read = Vec::with_capacity(indices.len() + shares.len());
+        let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) =
+            indices.into_iter().chain(shares).partition(|quote| self.time.believes(quote, &times));
+        batch.implausible.extend(doubted.into_iter().map(|quote| quote.symbol));
+        for quote in believed.iter().filter(|quote| self.leads.contains(&quote.symbol)) {
+            self.time.heed(quote, &times, judge.calendar);
         }
-    }
-
-    /// Monotonic time at which a lead last arrived.
-    pub fn heard_mono_ms(&self) -> Option<u64> {
-        self.leads.iter().filter_map(|lead| lead.received_mono_ms).max()
-    }
-
-    /// Monotonic time at which a lead called `symbol` last arrived; `None` too if it is no lead.
-    pub fn received_mono_ms(&self, symbol: &Symbol) -> Option<u64> {
-        self.leads.iter().find(|lead| lead.symbol == *symbol)?.received_mono_ms
-    }
-
-    /// Takes a quote of an index or a sector in.
-    pub fn heard(&mut self, quote: Quote, now_mono_ms: u64) {
-        let primary = self.leads.first().is_some_and(|lead| lead.symbol == quote.symbol);
-        let held = self.index_quotes.get(&quote.symbol);
-        if primary && held.is_none_or(|held| held.as_of != quote.as_of) {
-            self.moved_mono_ms = now_mono_ms;
-            self.advanced_mono_ms = held.map(|_| now_mono_ms).or(self.advanced_mono_ms);
+        for quote in &mut believed {
+            let exchange = quote.symbol.exchange();
+            quote.delay_s = self.time.delay_s(exchange);
+            let vouched = if judge.is_index(&quote.symbol) {
+                let vouched = self.time.index_vouched(quote, &times, calls, judge.calendar);
+                let (quote, asked_mono_ms) = (quote.clone(), times.asked_mono_ms);
+                let heard = Heard { quote, vouched, asked_mono_ms };
+                self.heard.insert(heard.quote.symbol.clone(), heard);
+                vouched
+            } else {
+                self.stamp_share(quote, &times, judge);
+                self.time.share_vouched(exchange, &times, calls, judge.calendar)
+            };
+            read.push((quote.clone(), vouched));
         }
-        if let Some(lead) = self.leads.iter_mut().find(|lead| lead.symbol == quote.symbol) {
-            lead.received_mono_ms = Some(now_mono_ms);
+        read
+    }
+
+    /// An index without a time of its own is as old as its price: it has the time of the first
+    /// answer that had it.
+    fn stamp_index(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
+        if quote.timed {
+            return;
         }
-        self.index_quotes.insert(quote.symbol.clone(), quote);
+        let latest = self.time.latest(quote.symbol.exchange(), times, calendar);
+        quote.as_of = match self.heard.get(&quote.symbol).map(|heard| &heard.quote) {
+            Some(held) if held.last_price == quote.last_price => held.as_of,
+            Some(held) => latest.max(held.as_of),
+            None => latest,
+        };
+    }
+
+    /// A share without a time of its own is of the time of the index beside it, unless its price
+    /// still is the one of which a time is known.
+    fn stamp_share(&self, quote: &mut Quote, times: &CallTimes, judge: Judge<'_>) {
+        if quote.timed {
+            return;
+        }
+        let exchange = quote.symbol.exchange();
+        let latest = self.time.latest(exchange, times, judge.calendar);
+        let index = self.time.witness_as_of(exchange).map_or(latest, |index| index.min(latest));
+        let shown = (judge.shown)(&quote.symbol);
+        let same = shown
+            .filter(|shown| shown.source == quote.source && shown.last_price == quote.last_price);
+        quote.as_of = same.map_or(index, |shown| shown.as_of);
     }
 
     /// Whether a symbol is one of its leads.
     pub fn leads_with(&self, symbol: &Symbol) -> bool {
-        self.leads.iter().any(|lead| lead.symbol == *symbol)
+        self.leads.contains(symbol)
     }
 
     /// Takes note of a call that goes out.
@@ -271,7 +294,7 @@ impl FeedSlot {
     }
 
     /// Takes note of how a round ended.
-    pub fn ended(&mut self, ended: Ended, now_mono_ms: u64) {
+    pub fn ended(&mut self, ended: Ended) {
         self.in_flight_since_mono_ms = None;
         self.bare = matches!(ended, Ended::Refused(_));
         match ended {
@@ -280,9 +303,7 @@ impl FeedSlot {
                     tracing::info!(source = self.feed.source().as_str(), "feed answers again");
                 }
                 self.failures_in_row = 0;
-                self.successes_in_row = self.successes_in_row.saturating_add(1);
-                self.lost &= self.successes_in_row < SUCCESSES_TRUSTED;
-                self.succeeded_mono_ms = Some(now_mono_ms);
+                self.succeeded_mono_ms = self.asked_mono_ms;
             }
             Ended::Failed(failure) | Ended::Refused(failure) => self.failed(failure),
             Ended::NotAsked => {}
@@ -290,7 +311,6 @@ impl FeedSlot {
     }
 
     fn failed(&mut self, failure: String) {
-        self.successes_in_row = 0;
         self.failures_in_row = self.failures_in_row.saturating_add(1);
         self.failures += 1;
         if self.failure.as_ref() != Some(&failure) {

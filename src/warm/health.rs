@@ -2,18 +2,19 @@
 //! seen then, so asking never blocks on a broken part.
 
 mod duties;
+mod prices;
 mod states;
 
 use serde::Serialize;
 
 use self::duties::{
     AdminListenerReport, BackupReport, ClockReport, LogReport, ReloadReport, admin_listener,
-    backup, calendar_ends, calendar_until, clock, log_report, reload,
+    backup, calendar_ends, clock, log_report, reload,
 };
-use self::states::{feed_state, index_state, instruments_state, quotes_state};
+use self::prices::{Feed, Feeds, Market, feed, market};
+use self::states::{index_state, instruments_state, quotes_state};
 use super::Parts;
 use super::close::Counts;
-use super::feeds::FeedSlot;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
 use super::tally::Warmer;
@@ -118,35 +119,6 @@ impl Warmers {
     }
 }
 
-#[derive(Serialize)]
-struct Feeds {
-    broker_a: Feed,
-    public: Feed,
-}
-
-#[derive(Serialize)]
-struct Feed {
-    state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    age_ms: Option<u64>,
-    rounds: u64,
-    failures: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Market {
-    phase: &'static str,
-    calendar_known: bool,
-    /// The last date of which it is known whether the market trades.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    calendar_until: Option<String>,
-    as_of_ist: Option<String>,
-    instruments: usize,
-    instruments_origin: &'static str,
-}
-
 /// The last revaluation at the close that this process took part in.
 #[derive(Serialize)]
 struct Close {
@@ -215,22 +187,22 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         source,
         state: feed.state,
         age_ms: feed.age_ms,
+        delay_s: feed.delay_s,
         rounds: feed.rounds,
         failures: feed.failures,
     };
     Vitals {
         seen_mono_ms: scheduler.parts.clock.monotonic_ms(),
         status: report.status,
-        phase: scheduler.status().phase,
+        phase: scheduler.status.phase,
         calendar_known: report.market.calendar_known,
         calendar_ends: calendar_ends(scheduler),
         backup: scheduler.store_probe.last_backup(),
         reload_refused: report.reload.is_some(),
-        snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotVitals {
-            as_of: held.market.as_of,
-            stale: held.market.stale,
-            simulated: held.market.simulated,
-        }),
+        snapshot: scheduler
+            .snapshot
+            .as_ref()
+            .map(|held| SnapshotVitals { age: held.market.age, simulated: held.market.simulated }),
         feeds: [
             feed(Source::BrokerA, &report.feeds.broker_a),
             feed(Source::Public, &report.feeds.public),
@@ -260,12 +232,11 @@ fn report(scheduler: &Scheduler) -> Health {
     let close_state = scheduler.close.state(now_mono_ms);
     let signals_state = scheduler.signals.state(now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
-    let status = match (index, broker_a.state, persist) {
+    // Without an app at broker A the public provider is what was asked for.
+    let leading = if broker_a.state == "off" { public.state } else { broker_a.state };
+    let status = match (index, leading, persist) {
         ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
-        // Without an app at broker A the public provider is what was asked for.
-        ("ok", "ok" | "off", "ok")
-            if l2.backend != "none" && store.state == "ok" && !evening_failed =>
-        {
+        ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
             "ok"
         }
         _ => "degraded",
@@ -313,18 +284,6 @@ fn cache_l2(stats: L2Stats) -> CacheL2 {
     CacheL2 { backend, hits, misses, errors }
 }
 
-fn market(scheduler: &Scheduler) -> Market {
-    let instruments = scheduler.parts.instruments.load();
-    Market {
-        phase: scheduler.status().phase.as_str(),
-        calendar_known: scheduler.status().calendar_known,
-        calendar_until: calendar_until(scheduler).map(|date| date.to_string()),
-        as_of_ist: scheduler.snapshot.as_ref().map(|held| ist::iso(held.market.as_of)),
-        instruments: instruments.len(),
-        instruments_origin: instruments.origin().as_str(),
-    }
-}
-
 fn close(counts: Counts) -> Close {
     let Counts { date, priced, missing, suspended, cut_off, pages, points, carried } = counts;
     let date = date.map(|date| date.to_string());
@@ -342,20 +301,6 @@ fn signals(counts: SignalCounts) -> Signals {
         signals,
         provisional: provisional.map(|provisional| provisional.signals),
         provisional_at: looked_at.map(ist::iso),
-    }
-}
-
-fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {
-    let Some(slot) = slot else {
-        return Feed { state: "off", age_ms: None, rounds: 0, failures: 0, failure: None };
-    };
-    let state = feed_state(scheduler, slot, now_mono_ms);
-    Feed {
-        state,
-        age_ms: slot.succeeded_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
-        rounds: slot.rounds,
-        failures: slot.failures,
-        failure: slot.failure.clone(),
     }
 }
 

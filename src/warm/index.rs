@@ -1,42 +1,10 @@
-//! The snapshot: which feed's quotes it is built from, whether it is stale, and its publication. On
-//! the scheduler's thread.
+//! The snapshot: built of what the first level shows of the indices, and published. On the
+//! scheduler's thread.
 
-use std::cmp::Reverse;
-
-use jiff::Timestamp;
-
-use super::feeds::FeedSlot;
-use super::policy::Policy;
 use super::scheduler::Scheduler;
-use crate::market::{IndexList, MarketStatus, QuoteMap, Snapshot, SnapshotInputs};
-
-/// Builds the snapshot from the feeds, preferred first: the first that speaks and need not prove
-/// itself, then one that speaks, else the one heard last, marked stale. `None` before any feed has
-/// all three indices.
-fn build(
-    slots: &[&FeedSlot],
-    indices: &IndexList,
-    status: &MarketStatus,
-    policy: &Policy,
-    now: Timestamp,
-    now_mono_ms: u64,
-) -> Option<Snapshot> {
-    let speaks = |slot: &FeedSlot| slot.speaks(policy.pace(slot.feed.source()), now, now_mono_ms);
-    let mut ordered: Vec<(bool, &FeedSlot)> =
-        slots.iter().map(|slot| (speaks(slot), *slot)).collect();
-    // Stable: among equals the preference stands.
-    ordered.sort_by_key(|(speaks, slot)| match speaks {
-        true => (false, slot.on_probation(), None),
-        false => (true, false, Some(Reverse(slot.heard_mono_ms()))),
-    });
-    let quotes: Vec<&QuoteMap> = ordered.iter().map(|(_, slot)| &slot.index_quotes).collect();
-    let mut snapshot =
-        Snapshot::build(&SnapshotInputs { indices, quotes: &quotes, status, stale: false })?;
-    let source = snapshot.market.source;
-    let speaker = ordered.iter().find(|(_, slot)| slot.feed.source() == source);
-    snapshot.market.stale |= !speaker.is_some_and(|(speaks, _)| *speaks);
-    Some(snapshot)
-}
+use crate::base::ist;
+use crate::cache::Peek;
+use crate::market::{Age, Index, Priced, Prices, Snapshot, SnapshotInputs};
 
 impl Scheduler {
     /// Makes the snapshot anew and publishes it where it has changed.
@@ -44,32 +12,52 @@ impl Scheduler {
         if let Some(next) = self.next_snapshot(now_mono_ms)
             && self.snapshot.as_ref() != Some(&next)
         {
+            let before = self.snapshot.as_ref().map(|held| held.market.age);
+            log_change(before, next.market.age);
             self.parts.snapshot.publish(next.to_json(), self.parts.clock.now_ms());
-            self.unstored.snapshot(&next);
             self.snapshot = Some(next);
         }
-        self.tally.snapshot(self.snapshot.as_ref().is_some_and(|held| !held.market.stale));
+        self.tally.snapshot(self.snapshot.as_ref().is_some_and(|held| !held.market.age.stale));
     }
 
-    /// Of what the feeds said; before they did, of what was restored.
+    /// Notes until when it stands as it is, if no feed brings anything: when a price becomes stale
+    /// the snapshot says so at once, as the quote of the same price does.
     fn next_snapshot(&mut self, now_mono_ms: u64) -> Option<Snapshot> {
-        let now = self.parts.clock.now();
-        let slots: Vec<&FeedSlot> = self.slots().collect();
-        let indices = &self.parts.indices;
-        let built = build(&slots, indices, self.status(), &self.policy, now, now_mono_ms);
-        let mut next = match (built, &self.snapshot) {
-            (Some(snapshot), _) => {
-                self.restored = false;
-                snapshot
-            }
-            (None, Some(held)) if self.restored => {
-                let mut held = held.clone();
-                held.remark(self.status(), true);
-                held
-            }
-            (None, _) => return None,
-        };
-        next.signals = self.signals.top();
+        self.stands_until_mono_ms = u64::MAX;
+        let indices = std::sync::Arc::clone(&self.parts.indices);
+        let prices: Prices =
+            indices.all().filter_map(|index| self.price_of(index, now_mono_ms)).collect();
+        let status = &self.status;
+        let inputs = SnapshotInputs { indices: &indices, prices: &prices, status };
+        let mut next = Snapshot::build(&inputs)?;
+        next.signals = self.signals.shown_signals();
         Some(next)
+    }
+
+    fn price_of(
+        &mut self,
+        index: &Index,
+        now_mono_ms: u64,
+    ) -> Option<(crate::base::Symbol, Priced)> {
+        let peek = self.parts.l1.peek(index.symbol.as_str(), now_mono_ms);
+        let Peek::Known { quote, stale, fresh_until_mono_ms, .. } = peek else { return None };
+        if !stale {
+            let until_mono_ms = u64::try_from(fresh_until_mono_ms).unwrap_or(now_mono_ms);
+            self.stands_until_mono_ms = self.stands_until_mono_ms.min(until_mono_ms);
+        }
+        Some((index.symbol.clone(), Priced { quote, stale }))
+    }
+}
+
+/// Another source, or old where it was fresh, is news to an operator; a new price is not.
+fn log_change(before: Option<Age>, age: Age) {
+    let Age { as_of, delay_s, stale, source } = age;
+    if before.is_some_and(|before| (before.source, before.stale) == (source, stale)) {
+        return;
+    }
+    let (source, as_of) = (source.as_str(), ist::iso(as_of));
+    match delay_s {
+        Some(delay_s) => tracing::info!(source, as_of, delay_s, stale, "index prices"),
+        None => tracing::info!(source, as_of, stale, "index prices"),
     }
 }

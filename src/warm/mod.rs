@@ -7,12 +7,14 @@
 //! itself.
 
 mod close;
+mod feed_time;
 mod feeds;
 mod files;
 mod health;
 mod index;
 mod instruments;
 mod persist;
+mod phases;
 mod policy;
 mod pulse;
 mod reloads;

@@ -11,22 +11,21 @@ use crossbeam_channel::Sender;
 use super::{Event, JobReport, Parts, lost};
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, codec};
-use crate::market::{InstrumentList, Snapshot};
+use crate::market::InstrumentList;
 
-/// Between two writes. A crash loses at most this much of a cache.
-pub const WRITE_INTERVAL_MS: u64 = 5_000;
+/// Between two writes. After a crash prices are at most this much older than those that were shown
+/// before it; a stop writes all.
+pub const WRITE_INTERVAL_MS: u64 = 1_000;
 
 /// A write that takes longer is given up; the lane's thread goes on with it.
 const WRITE_DEADLINE_MS: u64 = 30_000;
 
-const SNAPSHOT_KEY: &str = "index";
 const INSTRUMENTS_KEY: &str = "list";
 
 /// Changes that are not stored yet. Bounded by the symbols of L1.
 #[derive(Default)]
 pub struct Unstored {
     quotes: HashMap<Symbol, Quote>,
-    snapshot: Option<Vec<u8>>,
     instruments: Option<Vec<u8>>,
     pub in_flight: bool,
     /// `None` before the first write, which is not held back: a process may be killed young.
@@ -37,11 +36,6 @@ impl Unstored {
     /// A quote that L1 took.
     pub fn quote(&mut self, quote: &Quote) {
         self.quotes.insert(quote.symbol.clone(), quote.clone());
-    }
-
-    /// The snapshot as it is served.
-    pub fn snapshot(&mut self, snapshot: &Snapshot) {
-        self.snapshot = Some(snapshot.to_bytes());
     }
 
     /// A new instrument list.
@@ -80,13 +74,12 @@ impl Unstored {
     }
 
     fn is_empty(&self) -> bool {
-        self.quotes.is_empty() && self.snapshot.is_none() && self.instruments.is_none()
+        self.quotes.is_empty() && self.instruments.is_none()
     }
 
     fn take(&mut self) -> Work {
         Work {
             quotes: self.quotes.drain().map(|(_, quote)| quote).collect(),
-            snapshot: self.snapshot.take(),
             instruments: self.instruments.take(),
         }
     }
@@ -94,7 +87,6 @@ impl Unstored {
 
 struct Work {
     quotes: Vec<Quote>,
-    snapshot: Option<Vec<u8>>,
     instruments: Option<Vec<u8>>,
 }
 
@@ -103,25 +95,10 @@ impl Work {
         if !self.quotes.is_empty() {
             codec::store_quotes(l2, &self.quotes, now_ms)?;
         }
-        if let Some(bytes) = self.snapshot {
-            l2.store(Kind::Snapshot, &[(SNAPSHOT_KEY.to_owned(), bytes)], now_ms)?;
-        }
         if let Some(bytes) = self.instruments {
             l2.store(Kind::Instruments, &[(INSTRUMENTS_KEY.to_owned(), bytes)], now_ms)?;
         }
         Ok(())
-    }
-}
-
-/// The snapshot of the last run, already marked stale.
-pub fn stored_snapshot(l2: &dyn SecondLevel) -> Option<Snapshot> {
-    let record = l2.load(Kind::Snapshot, SNAPSHOT_KEY).ok()??;
-    match Snapshot::from_bytes(&record.bytes) {
-        Ok(snapshot) => Some(snapshot),
-        Err(error) => {
-            tracing::warn!(%error, "stored snapshot not used");
-            None
-        }
     }
 }
 

@@ -5,28 +5,23 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwapOption;
-use jiff::Timestamp;
-
-use crate::base::Source;
 use crate::market::snapshot::MarketView;
-use crate::market::{Phase, Snapshot};
+use crate::market::{Age, Phase, Snapshot};
+use arc_swap::ArcSwapOption;
 
 /// What the published snapshot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Serving {
-    /// Time of the primary index's price.
-    pub as_of: Timestamp,
-    pub stale: bool,
-    pub source: Source,
+    /// How old the primary index's price is.
+    pub age: Age,
     pub phase: Phase,
 }
 
 impl Serving {
     /// What an operator wants to know of a snapshot.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let MarketView { as_of, stale, source, phase, .. } = snapshot.market;
-        Self { as_of, stale, source, phase }
+        let MarketView { age, phase, .. } = snapshot.market;
+        Self { age, phase }
     }
 }
 

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
-use super::feeds::{Ended, FeedSlot};
+use super::feeds::{Ended, FeedSlot, Judge};
 use super::scheduler::Scheduler;
 use super::{Event, JobReport, Parts, Round};
-use crate::base::{Source, Symbol};
+use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, FeedError};
-use crate::cache::Taken;
-use crate::market::{Index, PEER_LAG_MS_MAX};
+use crate::cache::{Kept, Taken, Vouched};
+use crate::market::Index;
 
 /// Unlisted symbols tried in one call, chosen fairly among clients: a small share of either feed's
 /// budget.
@@ -30,6 +30,10 @@ const HELD_PUBLIC: usize = 5;
 
 /// A batch of which the sectors are no more than this part carries all of them.
 const SECTORS_PART: usize = 10;
+
+/// Rounds in which every sector comes once: a price may miss one round before it is stale. The rest
+/// of each batch is for what clients ask for.
+const SECTORS_ROUNDS: usize = 2;
 
 /// A lane job's deadline beyond the call's own: connecting to a lane takes no time unless it is
 /// stuck.
@@ -71,18 +75,20 @@ fn compose(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64) -> Vec<Symbol> 
     let mut symbols: Vec<Symbol> = {
         let mut leads: Vec<&Index> = parts.indices.leads().into_iter().filter(spelled).collect();
         // Only matters to a feed whose calls carry fewer: the longest unheard first.
-        leads.sort_by_key(|lead| slot.received_mono_ms(&lead.symbol));
+        leads.sort_by_key(|lead| slot.heard_mono_ms(&lead.symbol));
         leads.into_iter().map(|lead| lead.symbol.clone()).collect()
     };
     symbols.truncate(max);
     let mut sectors: Vec<&Index> = parts.indices.sectors.iter().filter(spelled).collect();
-    sectors.sort_by_key(|sector| slot.index_quotes.get(&sector.symbol).map(|held| held.received));
+    sectors.sort_by_key(|sector| slot.heard_mono_ms(&sector.symbol));
     let sectors: Vec<Symbol> = sectors.into_iter().map(|sector| sector.symbol.clone()).collect();
     if slot.bare {
         push_new(&mut symbols, &sectors, max);
         return symbols;
     }
-    let share = sectors_share(sectors.len(), parts.interval_ms(source))
+    let share = sectors
+        .len()
+        .div_ceil(SECTORS_ROUNDS)
         .max(sectors.len().min(max / SECTORS_PART))
         .min(max - symbols.len());
     let room = max - symbols.len() - share;
@@ -95,7 +101,7 @@ fn compose(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64) -> Vec<Symbol> 
     let misses = parts.misses.take_pending(room);
     let held = parts.held.take_pending(held_max.min(room - misses.symbols().len()));
     // As many as are already in the call may come again, so ask for that many more.
-    let wanted = parts.l1.wanted(now_mono_ms, parts.cache_settings.demand_ttl_ms, max * 2);
+    let wanted = parts.l1.wanted(now_mono_ms, max * 2);
     for taken in [&probes, &misses, &held] {
         push_new(&mut symbols, taken.symbols(), max);
     }
@@ -105,13 +111,6 @@ fn compose(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64) -> Vec<Symbol> 
     push_new(&mut symbols, &sectors, max);
     slot.taken = vec![probes, misses, held];
     symbols
-}
-
-/// Sectors that every round carries, so that each comes again before it lags too far behind the
-/// leads to be shown; the rest of the batch is for what clients ask for.
-fn sectors_share(sectors: usize, interval_ms: u64) -> usize {
-    let rounds = (PEER_LAG_MS_MAX as u64).saturating_sub(1) / interval_ms.max(1);
-    sectors.div_ceil(usize::try_from(rounds).unwrap_or(usize::MAX).max(1))
 }
 
 fn push_new(symbols: &mut Vec<Symbol>, more: &[Symbol], max: usize) {
@@ -129,8 +128,8 @@ fn push_new(symbols: &mut Vec<Symbol>, more: &[Symbol], max: usize) {
 impl Scheduler {
     /// Takes in how a round ended.
     pub fn take_in(&mut self, round: Round) {
-        let now_mono_ms = self.parts.clock.monotonic_ms();
         let source = round.source;
+        let now_mono_ms = self.parts.clock.monotonic_ms();
         let Some(slot) = self.slot_mut(source) else { return };
         let taken = std::mem::take(&mut slot.taken);
         let ended = match round.outcome {
@@ -152,40 +151,40 @@ impl Scheduler {
         };
         self.tally.round(&ended);
         if let Some(slot) = self.slot_mut(source) {
-            slot.ended(ended, now_mono_ms);
+            slot.ended(ended);
         }
     }
 
     /// Puts a batch where it is read, and wakes those who waited for it.
-    fn keep(&mut self, source: Source, batch: Batch, taken: Vec<Taken>, now_mono_ms: u64) -> Ended {
+    fn keep(
+        &mut self,
+        source: Source,
+        mut batch: Batch,
+        taken: Vec<Taken>,
+        now_mono_ms: u64,
+    ) -> Ended {
         let now = self.parts.clock.now();
-        let pace = self.policy.pace(source);
+        let (l1, calendar) = (Arc::clone(&self.parts.l1), Arc::clone(&self.parts.calendar));
         let indices = Arc::clone(&self.parts.indices);
-        let is_index = |symbol: &Symbol| indices.all().any(|index| index.symbol == *symbol);
+        let shown = |symbol: &Symbol| l1.quote(symbol.as_str());
+        let judge = Judge { calendar: &calendar, indices: &indices, shown: &shown };
         let Some(slot) = self.slot_mut(source) else { return Ended::NotAsked };
-        for quote in batch.quotes.iter().filter(|quote| is_index(&quote.symbol)) {
-            slot.heard(quote.clone(), now_mono_ms);
-        }
-        let doubt = doubt(slot, &batch);
+        let read = slot.read(&mut batch, judge);
+        let doubt = doubt(slot, &batch, &read);
         // Of a lead that was refused: one share with an absurd time says nothing of our clock.
         slot.world_ahead_ms = doubt
             .as_ref()
             .and(batch.ahead)
             .map(|ahead| ahead.as_millisecond() - now.as_millisecond());
-        // What a mute feed says of any symbol is as old as its index.
-        let aged = slot.is_mute(pace, now, now_mono_ms);
         let took_back = slot.took_back;
-        let brought: Vec<Symbol> = batch.quotes.iter().map(|quote| quote.symbol.clone()).collect();
-        let mut spare = Vec::new();
-        for quote in batch.quotes {
-            if self.parts.l1.insert(quote.clone(), now_mono_ms, aged) {
-                self.unstored.quote(&quote);
-            } else if !aged {
-                spare.push((quote, now_mono_ms));
-            }
+        if let Some(witness) = slot.witness().and_then(|symbol| slot.heard.get(symbol)) {
+            l1.freshness().spoken(source, witness.vouched);
         }
-        if let Some(slot) = self.slot_mut(source) {
-            slot.spare = spare;
+        let brought: Vec<Symbol> = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
+        for (quote, vouched) in read {
+            if l1.insert(quote.clone(), vouched, now_mono_ms) == Kept::Taken {
+                self.unstored.quote(&quote);
+            }
         }
         if !batch.implausible.is_empty() {
             tracing::debug!(source = source.as_str(), symbols = ?batch.implausible, "not believed");
@@ -225,31 +224,11 @@ impl Scheduler {
         }
     }
 
-    /// Offers what the public provider said while broker A's quotes were still fresh, once they are
-    /// not: its next batch may be a while off.
-    pub fn offer_spare(&mut self, now_mono_ms: u64) {
-        let fresh_ms = self.policy.public.quote_stale_after_ms;
-        if self.speaks(&self.broker_a, now_mono_ms) {
-            return;
-        }
-        let Some(public) = &mut self.public else { return };
-        let (l1, unstored) = (&self.parts.l1, &mut self.unstored);
-        public.spare.retain(|(quote, received_mono_ms)| {
-            let fresh = now_mono_ms.saturating_sub(*received_mono_ms) <= fresh_ms;
-            let took =
-                fresh && l1.insert_late(quote.clone(), *received_mono_ms, false, now_mono_ms);
-            if took {
-                unstored.quote(quote);
-            }
-            fresh && !took
-        });
-    }
-
     /// Makes what a hanging call carries pending again, for the other feed to take.
     pub fn take_back_from_hanging(&mut self, now_mono_ms: u64) {
-        let policy = self.policy;
+        let paces = self.paces;
         for slot in self.slots_mut() {
-            let pace = policy.pace(slot.feed.source());
+            let pace = paces[slot.feed.source() as usize];
             if !slot.took_back && slot.hangs(pace, now_mono_ms) {
                 slot.took_back = true;
                 std::mem::take(&mut slot.taken).into_iter().for_each(Taken::put_back);
@@ -260,7 +239,7 @@ impl Scheduler {
 
 /// Why an answer does not count as one: the indices always have a price, so a source without them
 /// is broken, however politely it answers.
-fn doubt(slot: &FeedSlot, batch: &Batch) -> Option<String> {
+fn doubt(slot: &FeedSlot, batch: &Batch, read: &[(Quote, Vouched)]) -> Option<String> {
     let is_lead = |symbol: &&Symbol| slot.leads_with(symbol);
     let name = slot.feed.source().as_str();
     if let Some(symbol) = batch.implausible.iter().find(is_lead) {
@@ -269,24 +248,13 @@ fn doubt(slot: &FeedSlot, batch: &Batch) -> Option<String> {
     if let Some(symbol) = batch.unknown.iter().find(is_lead) {
         return Some(format!("{name} leaves {symbol} out of its answer"));
     }
-    let brought = batch.quotes.iter().any(|quote| slot.leads_with(&quote.symbol));
+    let brought = read.iter().any(|(quote, _)| slot.leads_with(&quote.symbol));
     (!brought).then(|| format!("{name} answers without an index"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sectors_leave_room_and_still_come_in_time() {
-        for (sectors, interval_ms, share) in
-            [(12, 15_000, 4), (12, 1_050, 1), (12, 30_000, 12), (12, 60_000, 12), (0, 15_000, 0)]
-        {
-            assert_eq!(sectors_share(sectors, interval_ms), share, "{interval_ms}");
-            let rounds = sectors.div_ceil(share.max(1)) as u64;
-            assert!(rounds <= 1 || rounds * interval_ms <= PEER_LAG_MS_MAX as u64);
-        }
-    }
 
     #[test]
     fn a_batch_takes_each_symbol_once_and_no_more_than_fit() {

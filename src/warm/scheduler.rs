@@ -10,23 +10,21 @@ use super::close::CloseWarmer;
 use super::feeds::FeedSlot;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
-use super::policy::Policy;
+use super::policy::Pace;
 use super::pulse::Serving;
 use super::signals::{SignalsWarmer, Turn};
 use super::store_probe::StoreProbe;
 use super::tally::Tally;
 use super::{Event, Parts, health, rounds};
-use crate::base::{Clock, Source, ist};
+use crate::base::{Clock, Source};
 use crate::brokers::MarketFeed;
 use crate::cache::codec;
 use crate::http::date::imf_fixdate;
-use crate::market::{MarketStatus, Phase, Snapshot};
+use crate::market::{MarketStatus, Snapshot};
+use jiff::Timestamp;
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
 const TICK_MS: u64 = 200;
-
-/// After a phase change the new phase's limits on age wait until a round could be asked under it.
-const SETTLE_MS: u64 = 5_000;
 
 /// A broker A that has a token but has not answered yet holds the public provider back for this
 /// long after the start.
@@ -54,14 +52,17 @@ pub struct Scheduler {
     pub unstored: Unstored,
     pub store_probe: StoreProbe,
     pub tally: Tally,
-    status: MarketStatus,
-    /// Monotonic time of the last phase change; the limits in force lag behind it a little.
-    phase_since_mono_ms: u64,
-    pub policy: Policy,
-    /// What is published now.
+    pub status: MarketStatus,
+    /// Monotonic time of the last phase change.
+    pub phase_since_mono_ms: u64,
+    /// By source: how often it is asked.
+    pub paces: [Pace; Source::ALL.len()],
+    /// By source: the official close, while the market rests and the source can be expected to say
+    /// it.
+    pub rests: [Option<Timestamp>; Source::ALL.len()],
+    /// What is published now, and until when it stands if nothing comes.
     pub snapshot: Option<Snapshot>,
-    /// Read back from the second level; stands until a feed has answered.
-    pub restored: bool,
+    pub stands_until_mono_ms: u64,
     pub persist_failure: Option<String>,
     started_mono_ms: u64,
     second: i64,
@@ -80,8 +81,10 @@ impl Scheduler {
         });
         let status = parts.calendar.status(parts.clock.now());
         let now_mono_ms = parts.clock.monotonic_ms();
-        let policy = Policy::of(&status, 0, parts.broker_a_interval_ms, parts.public_interval_ms);
+        let pace = |source| Pace::of(source, parts.interval_ms(source), false);
         Self {
+            paces: Source::ALL.map(pace),
+            rests: [None; Source::ALL.len()],
             events,
             broker_a,
             public,
@@ -93,9 +96,8 @@ impl Scheduler {
             tally: Tally::new(Clock::system()),
             status,
             phase_since_mono_ms: now_mono_ms,
-            policy,
             snapshot: None,
-            restored: false,
+            stands_until_mono_ms: u64::MAX,
             persist_failure: None,
             started_mono_ms: now_mono_ms,
             second: 0,
@@ -106,22 +108,17 @@ impl Scheduler {
 
     /// Brings back what the second level kept: served at once, marked stale.
     pub fn restore(&mut self) {
-        let now_mono_ms = self.parts.clock.monotonic_ms();
-        match codec::restore_quotes(&self.parts.l1, &*self.parts.l2, now_mono_ms) {
-            Ok(count) => tracing::info!(quotes = count, "restored from the second cache level"),
+        let (now, now_mono_ms) = (self.parts.clock.now(), self.parts.clock.monotonic_ms());
+        match codec::restore_quotes(&self.parts.l1, &*self.parts.l2, now, now_mono_ms) {
+            Ok(codec::Restored { quotes, of_the_future }) => {
+                tracing::info!(quotes, of_the_future, "restored from the second cache level");
+            }
             Err(error) => tracing::warn!(%error, "nothing restored"),
         }
         if let Some(list) = persist::stored_instruments(&*self.parts.l2) {
             self.parts.instruments.store(Arc::new(list));
         }
         self.signals.restore(&self.parts);
-        if let Some(mut snapshot) = persist::stored_snapshot(&*self.parts.l2) {
-            snapshot.remark(&self.status, true);
-            snapshot.signals = self.signals.top();
-            self.parts.snapshot.publish(snapshot.to_json(), self.parts.clock.now_ms());
-            self.snapshot = Some(snapshot);
-            self.restored = true;
-        }
         self.tick();
     }
 
@@ -191,7 +188,6 @@ impl Scheduler {
         let now_mono_ms = self.parts.clock.monotonic_ms();
         self.follow_market(now_mono_ms);
         self.follow_universe();
-        self.watch_feeds(now_mono_ms);
         self.revalue(now_mono_ms);
         self.find_signals(true, now_mono_ms);
         self.ask_feeds(now_mono_ms);
@@ -201,7 +197,7 @@ impl Scheduler {
         instruments.poll(parts, tokens, learned, now_mono_ms, events);
         self.publish(now_mono_ms);
         self.unstored.flush(&self.parts, now_mono_ms, &self.events);
-        let exchange_ms = self.snapshot.as_ref().map(|held| held.market.as_of.as_millisecond());
+        let exchange_ms = self.snapshot.as_ref().map(|held| held.market.age.as_of.as_millisecond());
         self.store_probe.poll(&self.parts, exchange_ms, now_mono_ms, &self.events);
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
@@ -220,53 +216,10 @@ impl Scheduler {
         self.parts.pulse.beat(now_mono_ms, self.snapshot.as_ref().map(Serving::of));
     }
 
-    fn follow_market(&mut self, now_mono_ms: u64) {
-        let status = self.parts.calendar.status(self.parts.clock.now());
-        if status.phase != self.status.phase {
-            tracing::info!(phase = status.phase.as_str(), "market phase");
-            self.phase_since_mono_ms = now_mono_ms;
-            if status.phase == Phase::PostClose || status.phase == Phase::Closed {
-                // What was received before the close is not the closing price.
-                for source in [Source::BrokerA, Source::Public] {
-                    self.parts.l1.set_fresh_since(source, now_mono_ms);
-                }
-            }
-        }
-        self.status = status;
-        let stood_ms = now_mono_ms.saturating_sub(self.phase_since_mono_ms);
-        let settled = stood_ms >= SETTLE_MS || self.started_mono_ms == self.phase_since_mono_ms;
-        let next = Policy::of(
-            &status,
-            self.stood_by_calendar_ms(stood_ms),
-            self.parts.broker_a_interval_ms,
-            self.parts.public_interval_ms,
-        );
-        let policy = if settled { next } else { next.widened_to(&self.policy) };
-        if policy != self.policy {
-            self.policy = policy;
-            for source in [Source::BrokerA, Source::Public] {
-                let stale_after_ms = policy.pace(source).quote_stale_after_ms;
-                self.parts.l1.set_stale_after(source, stale_after_ms);
-            }
-        }
-    }
-
-    /// How long the phase has stood; at start that is not known from our own clock, so the time of
-    /// day stands in: the first minutes after 09:15 are the only ones that matter.
-    fn stood_by_calendar_ms(&self, stood_ms: u64) -> i64 {
-        if self.started_mono_ms != self.phase_since_mono_ms {
-            return stood_ms as i64;
-        }
-        let now = ist::zoned(self.parts.clock.now());
-        let since_midnight_s = i64::from(now.hour()) * 3_600 + i64::from(now.minute()) * 60;
-        (since_midnight_s - (9 * 3_600 + 15 * 60)).max(0) * 1_000
-    }
-
     fn ask_feeds(&mut self, now_mono_ms: u64) {
         self.take_back_from_hanging(now_mono_ms);
-        self.offer_spare(now_mono_ms);
         let waits = self.somebody_waits();
-        let pace = self.policy.broker_a;
+        let pace = self.pace(Source::BrokerA);
         let in_turn = !self.close.asks_now(Source::BrokerA, now_mono_ms);
         // A call every second is broker A's to give; of the public provider's nobody who only holds
         // something takes one more.
@@ -278,21 +231,21 @@ impl Scheduler {
             && self.broker_a.askable_within(FIRST_ANSWER_MS);
         // Asked while broker A's data is still fresh, so that it has answered when that ends; and
         // sooner where somebody waits or nothing of this run is served yet.
-        let urgent = self.somebody_waits() || self.snapshot.is_none() || self.restored;
+        let urgent = self.somebody_waits() || !self.has_spoken();
         let broker_a_serves = (self.speaks(&self.broker_a, now_mono_ms) || first_chance)
             && !self.broker_a.falters(pace, now_mono_ms, urgent);
+        let public_pace = self.pace(Source::Public);
         if let Some(public) = &mut self.public
             && (!broker_a_serves || public.failed_before(STANDBY_RETRY_MS, now_mono_ms))
             && !self.close.asks_now(Source::Public, now_mono_ms)
             && !self.signals.asks_now(Source::Public, now_mono_ms)
-            && public.is_due(now_mono_ms, self.policy.public, waits)
+            && public.is_due(now_mono_ms, public_pace, waits)
         {
             rounds::ask(public, &self.parts, now_mono_ms, &self.events);
         }
         let wait_ms = self.parts.cache_settings.miss_wait_ms;
         let can_answer = |slot: &FeedSlot| {
-            let pace = self.policy.pace(slot.feed.source());
-            slot.can_answer_within(wait_ms, pace, now_mono_ms)
+            slot.can_answer_within(wait_ms, self.pace(slot.feed.source()), now_mono_ms)
         };
         let answering = self.slots().any(can_answer);
         let answer_in_ms = if answering { 0 } else { self.askable_in_ms() };
@@ -306,7 +259,7 @@ impl Scheduler {
     /// Comes before the rounds, which after the close would else take every slot of a feed; leaves
     /// them every other one, and all while somebody waits.
     fn revalue(&mut self, now_mono_ms: u64) {
-        let waits = self.somebody_waits() || self.snapshot.is_none() || self.restored;
+        let waits = self.somebody_waits() || !self.has_spoken();
         let feeds: Vec<&FeedSlot> = std::iter::once(&self.broker_a).chain(&self.public).collect();
         self.close.poll(&self.parts, &feeds, waits, now_mono_ms, &self.events);
     }
@@ -314,7 +267,7 @@ impl Scheduler {
     /// Candles and signals; they take what the close and the rounds leave.
     fn find_signals(&mut self, before_rounds: bool, now_mono_ms: u64) {
         let turn = Turn {
-            somebody_waits: self.somebody_waits() || self.snapshot.is_none() || self.restored,
+            somebody_waits: self.somebody_waits() || !self.has_spoken(),
             close_is_pricing: self.close.is_pricing(),
             public_is_asking: self.public.as_ref().is_some_and(FeedSlot::is_asking),
             before_rounds,
@@ -336,12 +289,14 @@ impl Scheduler {
         self.parts.misses.stats().symbols + self.parts.probes.stats().symbols > 0
     }
 
-    /// Notes which feeds have stopped speaking.
-    fn watch_feeds(&mut self, now_mono_ms: u64) {
-        let (policy, now) = (self.policy, self.parts.clock.now());
-        for slot in self.slots_mut() {
-            slot.watch(slot.speaks(policy.pace(slot.feed.source()), now, now_mono_ms));
-        }
+    /// Whether some feed has answered in this run: until then all that is served was restored.
+    fn has_spoken(&self) -> bool {
+        self.slots().any(|slot| slot.succeeded_mono_ms.is_some())
+    }
+
+    /// How often a source is asked now.
+    pub fn pace(&self, source: Source) -> Pace {
+        self.paces[source as usize]
     }
 
     pub fn slots(&self) -> impl Iterator<Item = &FeedSlot> {
@@ -356,26 +311,27 @@ impl Scheduler {
         self.slots_mut().find(|slot| slot.feed.source() == source)
     }
 
+    pub fn slot(&self, source: Source) -> Option<&FeedSlot> {
+        self.slots().find(|slot| slot.feed.source() == source)
+    }
+
     /// Whether a feed's data is fresh and alive.
     pub fn speaks(&self, slot: &FeedSlot, now_mono_ms: u64) -> bool {
-        let pace = self.policy.pace(slot.feed.source());
-        slot.speaks(pace, self.parts.clock.now(), now_mono_ms)
+        slot.speaks(self.parts.l1.freshness(), now_mono_ms)
     }
 
     fn sleep_ms(&self) -> u64 {
         // Only a feed that paces itself can become ready between two ticks.
         let feeds_ms = self.slots().map(FeedSlot::wait_ms).min().unwrap_or(TICK_MS);
-        feeds_ms.min(self.signals.wait_ms(&self.parts)).clamp(1, TICK_MS)
+        // And a price goes stale in its own moment.
+        let now_mono_ms = self.parts.clock.monotonic_ms();
+        let stands_ms = self.stands_until_mono_ms.saturating_sub(now_mono_ms).saturating_add(1);
+        feeds_ms.min(self.signals.wait_ms(&self.parts)).min(stands_ms).clamp(1, TICK_MS)
     }
 
     /// Whether every feed there is has failed or cannot be asked.
     pub fn slots_failed(&self) -> bool {
         self.slots().all(|slot| slot.failure.is_some() || !slot.askable_within(u64::MAX))
-    }
-
-    /// The market's status as of the last tick.
-    pub fn status(&self) -> &MarketStatus {
-        &self.status
     }
 
     /// Milliseconds since the service started.

@@ -25,8 +25,8 @@ use jiff::civil::Date;
 use super::{Event, JobReport, Parts};
 use crate::base::Source;
 use crate::brokers::broker_a::Tokens;
-use crate::market::Universe;
 use crate::market::instruments::embedded_instruments;
+use crate::market::{ShownSignals, Universe};
 use crate::store::{CandleHistory, SignalStore, StoreError};
 
 use due::settled_date;
@@ -301,9 +301,9 @@ impl SignalsWarmer {
         }
     }
 
-    /// The snapshot's array.
-    pub fn top(&self) -> Arc<str> {
-        Arc::clone(&self.shown.top)
+    /// What the snapshot shows of them.
+    pub fn shown_signals(&self) -> ShownSignals {
+        ShownSignals { top: Arc::clone(&self.shown.top), as_of: self.shown.as_of }
     }
 
     /// For health.

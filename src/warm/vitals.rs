@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::tally::Runs;
 use crate::base::Source;
-use crate::market::Phase;
+use crate::market::{Age, Phase};
 use crate::store::BackupRecord;
 
 /// Every state that a warmer can be in.
@@ -47,9 +47,8 @@ pub struct WarmerVitals {
 /// The published snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotVitals {
-    /// Time of the primary index's price.
-    pub as_of: Timestamp,
-    pub stale: bool,
+    /// How old the primary index's price is.
+    pub age: Age,
     pub simulated: bool,
 }
 
@@ -59,8 +58,11 @@ pub struct FeedVitals {
     pub source: Source,
     /// As in health.
     pub state: &'static str,
-    /// Since it last answered as it should, when the reading was made; `None` before the first.
+    /// Since the call went out that it last answered as it should, when the reading was made;
+    /// `None` before the first.
     pub age_ms: Option<u64>,
+    /// How far it runs behind by its nature.
+    pub delay_s: Option<u32>,
     pub rounds: u64,
     pub failures: u64,
 }

@@ -42,6 +42,7 @@ faults! {
     html_5xx: r#"{"kind":"html_5xx"}"#;
     wrong_types: r#"{"kind":"wrong_types"}"#;
     missing_fields: r#"{"kind":"missing_fields"}"#;
+    nulls: r#"{"kind":"nulls"}"#;
     zero_price: r#"{"kind":"zero_price"}"#;
 }
 

@@ -26,6 +26,9 @@ const LOOK_MS: u64 = 5;
 /// its times have whole seconds, and a busy machine takes some time.
 const FRESH_MS_MAX: i64 = 4_500;
 
+/// What the public provider is behind broker A: it passes broker A's last prices that much later.
+const PUBLIC_DELAY_S: i64 = 1;
+
 /// Two shares that are cached before anything goes wrong.
 pub const CACHED: &str = "NSE:INFY,NSE:SBIN";
 
@@ -64,7 +67,11 @@ impl Stage {
     }
 
     fn set(clock: Clock, step_ms: i64, adjust: impl FnOnce(&mut Config)) -> Self {
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            public_delay_s: PUBLIC_DELAY_S,
+            ..SimSettings::default()
+        };
         let broker_a = settings.broker_a.clone();
         let sim = sim::start(settings, clock.clone()).unwrap();
         let state_dir = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use crate::service::support::{Client, SNAPSHOT, until};
 
 #[test]
 fn a_closed_log_pipe_is_told_and_nothing_else_changes() {
-    let morning = Morning::at("2026-11-20T11:00:00+05:30");
+    let morning = Morning::with_public_delay("2026-11-20T11:00:00+05:30", 1);
     let mut command = morning.serve("127.0.0.1:0");
     let mut program = Program::of(command.stderr(Stdio::piped()));
     let mut client = Client::connect(&program.address);

@@ -33,7 +33,13 @@ pub struct Morning {
 impl Morning {
     /// The world's clock reads `now` in this moment.
     pub fn at(now: &str) -> Self {
-        let scene = Scene::with(now, SimSettings { rate_limits: false, ..SimSettings::default() });
+        Self::with_public_delay(now, SimSettings::default().public_delay_s)
+    }
+
+    /// The same with a public provider that is behind by that much.
+    pub fn with_public_delay(now: &str, public_delay_s: i64) -> Self {
+        let settings = SimSettings { rate_limits: false, public_delay_s, ..SimSettings::default() };
+        let scene = Scene::with(now, settings);
         let state = scene.state.path().to_owned();
         Self { scene, state }
     }

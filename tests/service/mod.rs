@@ -4,6 +4,7 @@ mod accounts;
 mod accounts_limits;
 mod accounts_tokens;
 mod activation;
+mod age;
 mod broker_sessions;
 mod close;
 mod close_waiting;

@@ -3,12 +3,13 @@
 use std::io::Read;
 
 use bhav::http::date::imf_fixdate;
+use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::support::{SNAPSHOT, Scene, TRADING, members, percent, raw, shortest, until};
 
-/// Prices stand still from now on, so that two who ask are told the same.
-const STANDING: &str = r#"{"kind":"mute_price"}"#;
+/// A Sunday: prices stand still, so that two who ask are told the same.
+const RESTING: &str = "2026-11-22T11:00:00+05:30";
 
 #[test]
 fn the_body_has_the_fields_of_the_contract() {
@@ -23,6 +24,7 @@ fn the_body_has_the_fields_of_the_contract() {
         "index2_price",
         "index2_change",
         "signals",
+        "signals_as_of",
         "sectors",
         "market",
     ];
@@ -50,8 +52,7 @@ fn the_body_has_the_fields_of_the_contract() {
 
 #[test]
 fn prices_and_changes_are_the_simulators() {
-    let scene = Scene::at(TRADING);
-    scene.fault("*", STANDING);
+    let scene = Scene::at(RESTING);
     let service = scene.start();
     let answer = service.fresh_snapshot();
     for (name, symbol) in
@@ -71,8 +72,7 @@ fn prices_and_changes_are_the_simulators() {
 
 #[test]
 fn every_coding_has_its_tag_its_304_and_the_same_json() {
-    let scene = Scene::at(TRADING);
-    scene.fault("*", STANDING);
+    let scene = Scene::at(RESTING);
     let service = scene.start();
     let mut client = service.client();
     let plain = service.fresh_snapshot();
@@ -113,8 +113,7 @@ fn every_coding_has_its_tag_its_304_and_the_same_json() {
 
 #[test]
 fn head_is_get_without_a_body() {
-    let scene = Scene::at(TRADING);
-    scene.fault("*", STANDING);
+    let scene = Scene::at(RESTING);
     let service = scene.start();
     let full = service.fresh_snapshot();
     let mut client = service.client();
@@ -160,7 +159,8 @@ fn before_the_first_data_there_is_nothing_to_show() {
 
 #[test]
 fn a_dead_broker_hands_over_to_the_public_provider_and_back() {
-    let scene = Scene::at(TRADING);
+    let settings = SimSettings { rate_limits: false, public_delay_s: 1, ..SimSettings::default() };
+    let scene = Scene::with(TRADING, settings);
     let service = scene.start();
     service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");
     scene.fault("broker_a", r#"{"kind":"refuse"}"#);

@@ -1,5 +1,6 @@
 //! `GET /brokera/status`: the shared token from unset to dead and back.
 
+use bhav::sim::SimSettings;
 use sonic_rs::{JsonValueTrait, Value};
 
 use super::support::{Scene, Service, TRADING, members, until};
@@ -54,7 +55,8 @@ fn set() {
 
 #[test]
 fn refused_by_the_broker_it_is_dead_until_there_is_another() {
-    let scene = Scene::at(TRADING);
+    let settings = SimSettings { rate_limits: false, public_delay_s: 1, ..SimSettings::default() };
+    let scene = Scene::with(TRADING, settings);
     let service = scene.start();
     service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");
     assert_eq!(scene.control("POST", "broker_a/expire", "").status, 200);

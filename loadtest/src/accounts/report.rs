@@ -1,4 +1,4 @@
-//! The section of RESULTS.md, between two marks, so that it can be replaced alone.
+//! The section of RESULTS.md.
 
 use std::fmt::Write;
 
@@ -12,9 +12,6 @@ use crate::generator::Slice;
 use crate::results::number;
 use crate::stats::{median, median_ratio, spread};
 
-const BEGIN: &str = "<!-- accounts: begin -->";
-const END: &str = "<!-- accounts: end -->";
-
 /// Most p99.9 of the snapshot under logins and hanging syncs, as a ratio to its quiet value.
 const TAIL_RATIO_MAX: f64 = 2.0;
 
@@ -23,27 +20,6 @@ const HITS_RATIO_MIN: f64 = 0.5;
 
 /// Most latency with many users, as a ratio to few; what two copies of one program may differ by.
 const USERS_RATIO_MAX: f64 = 1.05;
-
-/// Puts the section into a document, in place of the one that is there or at the end.
-pub fn placed(document: &str, section: &str) -> String {
-    let marked = format!("{BEGIN}\n{section}{END}\n");
-    let around = document.split_once(BEGIN).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(END)?;
-        Some((before, after.trim_start_matches('\n')))
-    });
-    match around {
-        Some((before, "")) => format!("{before}{marked}"),
-        Some((before, after)) => format!("{before}{marked}\n{after}"),
-        None => format!("{}\n\n{marked}", document.trim_end()),
-    }
-}
-
-/// The section that stands in a document.
-pub fn found(document: &str) -> Option<&str> {
-    let (_, rest) = document.split_once(BEGIN)?;
-    let (section, _) = rest.split_once(END)?;
-    Some(section.trim_start_matches('\n'))
-}
 
 impl Accounts {
     /// The section.
@@ -328,21 +304,4 @@ fn summed<'a>(answers: impl Iterator<Item = &'a Answers>) -> String {
 fn target(out: &mut String, what: &str, wanted: &str, measured: Option<f64>, met: bool) {
     let verdict = if met { "met" } else { "**missed**" };
     let _ = writeln!(out, "| {what} | {wanted} | {} | {verdict} |", number(measured, 3));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{found, placed};
-
-    #[test]
-    fn the_section_is_added_replaced_and_found() {
-        let added = placed("# Results\n\n## One\n", "## Accounts\n\nold\n");
-        assert!(added.starts_with("# Results\n\n## One\n\n<!--"), "{added}");
-        let replaced = placed(&format!("{added}\n## Two\n"), "## Accounts\n\nnew\n");
-        assert!(replaced.contains("new\n<!--") && !replaced.contains("old"), "{replaced}");
-        assert!(replaced.ends_with("-->\n\n## Two\n"), "{replaced}");
-        assert_eq!(found(&replaced), Some("## Accounts\n\nnew\n"));
-        assert_eq!(placed(&added, found(&added).expect("placed above")), added);
-        assert_eq!(found("# Results\n"), None);
-    }
 }

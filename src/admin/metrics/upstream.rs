@@ -104,11 +104,18 @@ fn warm(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
     let clock = &watched.back.clock;
     // The ages of a reading have grown since it was made.
     let since_ms = clock.monotonic_ms().saturating_sub(vitals.seen_mono_ms);
-    let help = "Since the feed last answered as it should; +Inf before the first time.";
+    let help = "Since the call went out that the feed last answered as it should; +Inf before the \
+                first time.";
     let mut ages = text.family(Kind::Gauge, "bhav_feed_age_seconds", help);
     for feed in &vitals.feeds {
         let age = feed.age_ms.map(|age_ms| seconds(age_ms + since_ms));
         ages.sample(&[("source", feed.source.as_str())], Seconds(age));
+    }
+    let help =
+        "How far the feed runs behind the exchange by its nature, as measured; 0: it does not.";
+    let mut delays = text.family(Kind::Gauge, "bhav_feed_delay_seconds", help);
+    for feed in &vitals.feeds {
+        delays.sample(&[("source", feed.source.as_str())], feed.delay_s.unwrap_or(0));
     }
     let mut states =
         text.family(Kind::Gauge, "bhav_feed_state", "State of the feed: 1 for the one it is in.");
@@ -167,7 +174,7 @@ fn warmers(text: &mut Exposition, warmers: &[WarmerVitals]) {
 
 fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
     let age = vitals.snapshot.map(|snapshot| {
-        let age = snapshot.as_of.duration_until(watched.back.clock.now());
+        let age = snapshot.age.as_of.duration_until(watched.back.clock.now());
         age.as_secs_f64().max(0.0)
     });
     text.gauge(
@@ -189,7 +196,7 @@ fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
     text.gauge(
         "bhav_snapshot_stale",
         "Whether the snapshot is marked as stale; 1 before the first.",
-        u8::from(vitals.snapshot.is_none_or(|snapshot| snapshot.stale)),
+        u8::from(vitals.snapshot.is_none_or(|snapshot| snapshot.age.stale)),
     );
     text.family(Kind::Gauge, "bhav_market_phase", "Phase of the market: 1 for the one it is in.")
         .state(&[], &PHASES, vitals.phase.as_str());

@@ -167,6 +167,11 @@ fn caches(text: &mut Exposition, watched: &Watched) {
         "Failed calls of the second cache level.",
         l2.errors,
     );
+    text.counter(
+        "bhav_quotes_outdated_total",
+        "Quotes that came and were not taken, because one of a later time is shown.",
+        l1.refused,
+    );
     misses(text, watched);
 }
 

@@ -92,6 +92,9 @@ fn holding(object: &mut Object<'_>, row: &Valued<'_>, live: Option<&Live>, syncs
     object.text_or_null("as_of", as_of.as_deref());
     object.text_or_null("synced_at", syncs.synced_at(holding.broker));
     if let Some(Live { quote, stale }) = live {
+        if let Some(delay_s) = quote.delay_s {
+            object.count("delay_s", delay_s as usize);
+        }
         object.text("source", quote.source.as_str()).flag("stale", *stale);
     }
     object.flag("unresolved", holding.unresolved).flag("discrepancy", holding.discrepancy);

@@ -57,7 +57,7 @@ impl Prices {
             let symbol = row.symbol().filter(|_| shown(row))?;
             let seen = self.l1.peek(symbol.as_str(), now_mono_ms);
             demand.note(symbol, &seen);
-            let Peek::Known { quote, stale } = seen else { return None };
+            let Peek::Known { quote, stale, .. } = seen else { return None };
             if row.last_price.is_some() && quote.as_of.as_millisecond() <= row.as_of_ms {
                 return None;
             }
@@ -98,29 +98,29 @@ fn date_of(ms: i64) -> Option<Date> {
 #[derive(Default)]
 struct Demand {
     seen: HashSet<Symbol>,
-    /// With when its quote was received; `None` without one.
+    /// With when its quote was asked for; `None` without one.
     symbols: Vec<(Option<Timestamp>, Symbol)>,
 }
 
 impl Demand {
     fn note(&mut self, symbol: Symbol, seen: &Peek) {
-        let received = match seen {
-            Peek::Known { quote, .. } => Some(quote.received),
+        let asked = match seen {
+            Peek::Known { quote, .. } => Some(quote.asked),
             Peek::Unknown => return,
             Peek::Missing => None,
         };
         if self.seen.insert(symbol.clone()) {
-            self.symbols.push((received, symbol));
+            self.symbols.push((asked, symbol));
         }
     }
 
     /// At most `max` of them, those without a quote first, then those whose quote is oldest:
     /// first the ones with a quote, then the ones without.
     fn first(mut self, max: usize) -> (Vec<Symbol>, Vec<Symbol>) {
-        self.symbols.sort_by_key(|(received, _)| *received);
+        self.symbols.sort_by_key(|(asked, _)| *asked);
         self.symbols.truncate(max);
         let (known, missing): (Vec<_>, Vec<_>) =
-            self.symbols.into_iter().partition(|(received, _)| received.is_some());
+            self.symbols.into_iter().partition(|(asked, _)| asked.is_some());
         let bare = |symbols: Vec<(Option<Timestamp>, Symbol)>| {
             symbols.into_iter().map(|(_, symbol)| symbol).collect()
         };
@@ -132,19 +132,23 @@ impl Demand {
 mod tests {
     use super::*;
     use crate::base::Source;
+    use crate::cache::Vouched;
 
-    fn known(symbol: &Symbol, received: &str) -> Peek {
-        let received: Timestamp = received.parse().unwrap();
+    fn known(symbol: &Symbol, asked: &str) -> Peek {
+        let asked: Timestamp = asked.parse().unwrap();
         let quote = Quote {
             symbol: symbol.clone(),
             last_price: 1.into(),
             previous_close: None,
-            as_of: received,
-            received,
+            as_of: asked,
+            timed: true,
+            asked,
+            delay_s: None,
             source: Source::Public,
             simulated: false,
         };
-        Peek::Known { quote, stale: false }
+        let vouched = Vouched { mono_ms: 0, calls: 1 };
+        Peek::Known { quote, stale: false, vouched, fresh_until_mono_ms: 0 }
     }
 
     #[test]

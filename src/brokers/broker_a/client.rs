@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
@@ -33,7 +32,7 @@ use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
 use crate::brokers::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::transport::{BadUrl, CallLimits, Redirects, Reply, Transport, push_query};
-use crate::brokers::{Batch, Credentials, FeedError, MarketFeed, Readiness, SyncCounts};
+use crate::brokers::{Batch, CallTimes, Credentials, FeedError, MarketFeed, Readiness, SyncCounts};
 use crate::config::{BrokerASettings, UpstreamSettings};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
@@ -275,6 +274,7 @@ impl BrokerA {
         for symbol in symbols {
             push_query(&mut url, "i", symbol.as_str());
         }
+        let times = CallTimes::begin(&self.clock);
         let answer = self
             .get(&url, token, self.limits)
             .and_then(|reply| Ok((wire::quotes(&reply)?, reply.simulated)));
@@ -284,7 +284,7 @@ impl BrokerA {
                 if !spare {
                     self.route.worked();
                 }
-                Ok(batch(symbols, &rows, simulated, self.clock.now()))
+                Ok(batch(symbols, &rows, simulated, times.end(&self.clock)))
             }
             Err(error) => {
                 if let FeedError::Malformed { .. } | FeedError::Redirected { .. } = &error {
@@ -354,34 +354,34 @@ fn batch(
     symbols: &[Symbol],
     rows: &HashMap<String, Option<QuoteRow>>,
     simulated: bool,
-    received: Timestamp,
+    times: CallTimes,
 ) -> Batch {
-    let mut batch = Batch { simulated, ..Batch::default() };
+    let mut batch = Batch { simulated, times, symbols_max: BATCH_MAX, ..Batch::default() };
     for symbol in symbols {
         let Some(row) = rows.get(symbol.as_str()) else {
             batch.unknown.push(symbol.clone());
             continue;
         };
-        match row.as_ref().and_then(|row| quote(symbol, row, simulated, received)) {
+        match row.as_ref().and_then(|row| quote(symbol, row, simulated, &times)) {
             Some(quote) => batch.quotes.push(quote),
             None => {
                 let as_of = row.as_ref().and_then(|row| row.timestamp);
-                batch.disbelieve(symbol.clone(), as_of, received);
+                batch.disbelieve(symbol.clone(), as_of);
             }
         }
     }
     batch
 }
 
-fn quote(symbol: &Symbol, row: &QuoteRow, simulated: bool, received: Timestamp) -> Option<Quote> {
+fn quote(symbol: &Symbol, row: &QuoteRow, simulated: bool, times: &CallTimes) -> Option<Quote> {
     let kind = if row.is_index() { Kind::of_index(symbol.ticker()) } else { Kind::Share };
     let claim = Claim {
         kind,
         last_price: row.last_price,
         previous_close: row.previous_close,
-        as_of: row.timestamp.unwrap_or(received),
+        as_of: row.timestamp,
     };
-    claim.quote(symbol, received, Source::BrokerA, simulated)
+    claim.quote(symbol, times, Source::BrokerA, simulated)
 }
 
 #[cfg(test)]

@@ -131,19 +131,23 @@ struct WireOhlc {
 /// is null is left out like an unknown symbol.
 ///
 /// # Errors
-/// As [`data`], and [`FeedError::Malformed`] when `data` is not a map.
+/// As [`data`], and [`FeedError::Malformed`] when `data` is not a map, or not one of its rows can
+/// be read.
 pub fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>, FeedError> {
     let data = data(reply)?;
+    let malformed =
+        |detail: &str| FeedError::Malformed { source_name: NAME, detail: detail.into() };
     let rows: HashMap<String, LazyValue<'_>> =
-        sonic_rs::from_str(data.as_raw_str()).map_err(|_| FeedError::Malformed {
-            source_name: NAME,
-            detail: "quote data is not a map".into(),
-        })?;
-    Ok(rows
+        sonic_rs::from_str(data.as_raw_str()).map_err(|_| malformed("quote data is not a map"))?;
+    let rows: HashMap<String, Option<QuoteRow>> = rows
         .into_iter()
         .filter(|(_, row)| row.as_raw_str() != "null")
         .map(|(symbol, row)| (symbol, quote(row.as_raw_str())))
-        .collect())
+        .collect();
+    if !rows.is_empty() && rows.values().all(Option::is_none) {
+        return Err(malformed("no row of the quotes can be read"));
+    }
+    Ok(rows)
 }
 
 fn quote(text: &str) -> Option<QuoteRow> {

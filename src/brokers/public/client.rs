@@ -10,7 +10,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::NAME;
@@ -25,7 +24,7 @@ use crate::brokers::limiter::Penalty;
 use crate::brokers::plausible::{Claim, Kind};
 use crate::brokers::route::RouteChoice;
 use crate::brokers::transport::{BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded};
-use crate::brokers::{Batch, FeedError, MarketFeed, Readiness};
+use crate::brokers::{Batch, CallTimes, FeedError, MarketFeed, Readiness};
 use crate::config::{PublicSettings, UpstreamSettings};
 
 /// Symbols per spark call; one more is refused.
@@ -48,6 +47,8 @@ pub struct Public {
     url: String,
     clock: Clock,
     symbols: SymbolMap,
+    /// The indices that always have a price.
+    leads: Vec<Symbol>,
     transport: Transport,
     limits: CallLimits,
     gate: Gate,
@@ -58,7 +59,8 @@ pub struct Public {
 type Spelled<'a> = (&'a Symbol, String);
 
 impl Public {
-    /// `index_symbols`: the provider's spelling of each index.
+    /// `index_symbols`: the provider's spelling of each index. `leads`: those of them without whose
+    /// price an answer is a failed call.
     ///
     /// # Errors
     /// [`BadUrl`].
@@ -67,6 +69,7 @@ impl Public {
         upstream: &UpstreamSettings,
         clock: Clock,
         index_symbols: HashMap<Symbol, String>,
+        leads: Vec<Symbol>,
     ) -> Result<Self, BadUrl> {
         let url = BadUrl::checked("public.url", &settings.url)?;
         Ok(Self {
@@ -77,6 +80,7 @@ impl Public {
             },
             url,
             symbols: SymbolMap::new(index_symbols),
+            leads,
             limits: CallLimits::usual(upstream),
             gate: Gate::new(NAME, &clock, upstream, settings.batch_interval_ms, PENALTY),
             route: RouteChoice::new("public spark", clock.clone()),
@@ -132,14 +136,17 @@ impl Public {
         }
         url.push('&');
         self.push_range(&mut url);
+        let times = CallTimes::begin(&self.clock);
         let answer = self.get(&url).and_then(|reply| Ok((self.spark(&reply, spelled)?, reply)));
+        let times = times.end(&self.clock);
         match &answer {
             Ok(_) => self.route.worked(),
             Err(error) if blames_route(error) => self.route.failed(),
             Err(_) => {}
         }
         let (rows, reply) = answer?;
-        Ok(self.batch(spelled, |name| rows.get(name), reply.simulated))
+        let batch = Batch { times, symbols_max: BATCH_MAX, ..Batch::default() };
+        Ok(self.filled(batch, spelled, |name| rows.get(name), reply.simulated))
     }
 
     fn spark(
@@ -148,7 +155,12 @@ impl Public {
         spelled: &[Spelled<'_>],
     ) -> Result<HashMap<String, Said>, FeedError> {
         match wire::spark(reply)? {
-            Spark::Rows(rows) => Ok(rows),
+            Spark::Rows(rows) => {
+                spelled
+                    .iter()
+                    .try_for_each(|spelled| self.priced(spelled, rows.get(&spelled.1)))?;
+                Ok(rows)
+            }
             // Nothing at all cannot be true of an index; of what clients made up, it can.
             Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_index(symbol)) => {
                 Err(FeedError::Malformed { source_name: NAME, detail: "empty spark".into() })
@@ -157,17 +169,35 @@ impl Public {
         }
     }
 
+    /// Refuses an answer that has one of the leading indices without a price: such an index always
+    /// has one, so it is the provider that errs, and what else it says is worth as little.
+    fn priced(&self, (symbol, name): &Spelled<'_>, said: Option<&Said>) -> Result<(), FeedError> {
+        let empty = matches!(said, Some(Said::Ghost | Said::Nonsense));
+        if empty && self.leads.contains(symbol) {
+            let detail = format!("{name} without a price");
+            return Err(FeedError::Malformed { source_name: NAME, detail });
+        }
+        Ok(())
+    }
+
     fn ask_chart(&self, spelled: &Spelled<'_>) -> Result<Batch, FeedError> {
         let mut url = format!("{}/v8/finance/chart/", self.url);
         push_encoded(&mut url, &spelled.1);
         url.push('?');
         self.push_range(&mut url);
-        let answer = self.get(&url).and_then(|reply| Ok((wire::chart(&reply)?, reply.simulated)));
+        let times = CallTimes::begin(&self.clock);
+        let answer = self.get(&url).and_then(|reply| {
+            let said = wire::chart(&reply)?;
+            self.priced(spelled, said.as_ref())?;
+            Ok((said, reply.simulated))
+        });
+        let times = times.end(&self.clock);
         if answer.as_ref().is_err_and(blames_route) {
             self.route.spare_failed();
         }
         let (said, simulated) = answer?;
-        Ok(self.batch(std::slice::from_ref(spelled), |_| said.as_ref(), simulated))
+        let batch = Batch { times, symbols_max: 1, ..Batch::default() };
+        Ok(self.filled(batch, std::slice::from_ref(spelled), |_| said.as_ref(), simulated))
     }
 
     /// The range, and a parameter that changes with every call.
@@ -181,25 +211,26 @@ impl Public {
         self.transport.get(url, &HEADERS, self.limits).map_err(|error| error.of(NAME))
     }
 
-    fn batch<'s>(
+    /// `batch` with what was said of each symbol.
+    fn filled<'s>(
         &self,
+        mut batch: Batch,
         spelled: &[Spelled<'_>],
         said_of: impl Fn(&str) -> Option<&'s Said>,
         simulated: bool,
     ) -> Batch {
-        let received = self.clock.now();
-        let mut batch = Batch { simulated, ..Batch::default() };
+        batch.simulated = simulated;
         for (symbol, name) in spelled {
             match said_of(name) {
                 None | Some(Said::Ghost) => batch.unknown.push((*symbol).clone()),
-                Some(said) => match self.quote(symbol, said, simulated, received) {
+                Some(said) => match self.quote(symbol, said, simulated, &batch.times) {
                     Some(quote) => batch.quotes.push(quote),
                     None => {
                         let as_of = match said {
                             Said::Price(price) => Some(price.as_of),
                             _ => None,
                         };
-                        batch.disbelieve((*symbol).clone(), as_of, received);
+                        batch.disbelieve((*symbol).clone(), as_of);
                     }
                 },
             }
@@ -212,7 +243,7 @@ impl Public {
         symbol: &Symbol,
         said: &Said,
         simulated: bool,
-        received: Timestamp,
+        times: &CallTimes,
     ) -> Option<Quote> {
         let Said::Price(price) = said else { return None };
         let is_index = self.symbols.is_index(symbol);
@@ -220,9 +251,9 @@ impl Public {
             kind: if is_index { Kind::of_index(symbol.ticker()) } else { Kind::Share },
             last_price: price.last_price,
             previous_close: price.previous_close,
-            as_of: price.as_of,
+            as_of: Some(price.as_of),
         };
-        claim.quote(symbol, received, Source::Public, simulated)
+        claim.quote(symbol, times, Source::Public, simulated)
     }
 }
 

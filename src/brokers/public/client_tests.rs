@@ -18,7 +18,9 @@ fn public(url: &str, change: impl FnOnce(&mut PublicSettings)) -> (Clock, Public
     let mut settings = PublicSettings { url: url.into(), ..PublicSettings::default() };
     change(&mut settings);
     let indices = HashMap::from([(Symbol::parse("NSE:NIFTY 50").unwrap(), "^NSEI".to_owned())]);
-    let public = Public::new(&settings, &UpstreamSettings::default(), clock.clone(), indices);
+    let leads = indices.keys().cloned().collect();
+    let upstream = UpstreamSettings::default();
+    let public = Public::new(&settings, &upstream, clock.clone(), indices, leads);
     (clock, public.unwrap())
 }
 

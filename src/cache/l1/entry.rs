@@ -1,8 +1,9 @@
 //! One entry of the first level, and what it weighs. Made by writers; readers only note that they
 //! asked.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
 
+use super::Vouched;
 use crate::base::{Quote, Symbol};
 
 /// What an entry costs beside its texts: itself, its symbol in the map and in the list of keys, and
@@ -15,6 +16,9 @@ pub enum Peek {
     Known {
         quote: Quote,
         stale: bool,
+        vouched: Vouched,
+        /// The last moment at which it is fresh, as far as is known now.
+        fresh_until_mono_ms: i64,
     },
     /// Looked up lately and known to no source.
     Unknown,
@@ -38,11 +42,25 @@ pub(super) enum State {
 pub(super) struct Known {
     pub(super) quote: Quote,
     pub(super) json: Box<[u8]>,
-    pub(super) received_mono_ms: u64,
-    pub(super) aged: bool,
+    /// When its source stood for it, which the source may confirm; see [`Vouched`].
+    pub(super) vouched_mono_ms: AtomicI64,
+    pub(super) calls: u8,
+}
+
+impl Known {
+    pub(super) fn vouched(&self) -> Vouched {
+        Vouched { mono_ms: self.vouched_mono_ms.load(Relaxed), calls: self.calls }
+    }
 }
 
 impl Entry {
+    /// Whether a client asked since `since_s`, before this request.
+    #[inline]
+    pub(super) fn asked_since(&self, since_s: u32) -> bool {
+        let asked_s = self.asked_s.load(Relaxed);
+        asked_s > 0 && asked_s >= since_s
+    }
+
     /// Stores only when the second changed, so that a hot entry's cache line stays shared.
     #[inline]
     pub(super) fn touch(&self, now_mono_ms: u64) {

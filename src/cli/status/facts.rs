@@ -49,6 +49,9 @@ pub struct Market {
     pub phase: String,
     pub calendar_known: bool,
     pub as_of_ist: Option<String>,
+    pub delay_s: Option<u64>,
+    pub stale: Option<bool>,
+    pub source: Option<String>,
     pub next_transition_ist: Option<String>,
     pub next_phase: Option<&'static str>,
 }
@@ -128,6 +131,9 @@ impl Facts {
                 phase: plain(&market.phase),
                 calendar_known: market.calendar_known,
                 as_of_ist: market.as_of_ist.as_deref().map(plain),
+                delay_s: market.delay_s,
+                stale: market.stale,
+                source: market.source.as_deref().map(plain),
                 next_transition_ist: next.map(|(at, _)| ist::iso(at)),
                 next_phase: next.map(|(_, phase)| phase.as_str()),
             },
@@ -170,8 +176,9 @@ fn word(severity: Severity) -> &'static str {
 }
 
 fn told(feed: &Feed) -> Feed {
-    let Feed { state, age_ms, failure } = feed;
-    Feed { state: plain(state), age_ms: *age_ms, failure: failure.as_deref().map(plain) }
+    let Feed { state, age_ms, delay_s, failure } = feed;
+    let (state, failure) = (plain(state), failure.as_deref().map(plain));
+    Feed { state, age_ms: *age_ms, delay_s: *delay_s, failure }
 }
 
 fn token(broker: Broker, token: &Token, now: Timestamp) -> TokenFacts {

@@ -51,7 +51,7 @@ fn a_good_service_has_no_troubles() {
     let expected = "\
 bhav is ok, version 0.1.0, up 2 h 5 min (http://h)
 market    open; closing at 2026-11-20 15:15; prices of 2026-11-20 11:00
-broker A  ok; data 0.3 s old
+broker A  ok; asked 0.3 s ago
 public    standby
 token a   valid; 19 h 0 min left, until 2026-11-21 06:00 IST
 token b   none
@@ -296,4 +296,23 @@ fn states_of_feeds_are_words_on_the_screen() {
     let mute = OK.replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"mute\"}");
     let text = screen(&facts(said(&mute)), Colours::Off);
     assert!(text.contains("broker A  prices stand still\n") && !text.contains("mute"), "{text}");
+}
+
+#[test]
+fn a_source_that_runs_behind_says_so_and_when_it_will_have_passed_broker_a() {
+    let public = r#""public":{"state":"ok","age_ms":14000,"delay_s":902}"#;
+    let alone = OK.replace("\"public\":{\"state\":\"standby\"}", public);
+    assert_ne!(alone, OK);
+    let text = screen(&facts(said(&alone)), Colours::Off);
+    let row = "public    ok; asked 14 s ago; 15 min behind the exchange\n";
+    assert!(text.contains(row), "{text}");
+    let waits = alone
+        .replace(r#""index":"ok""#, r#""index":"stale""#)
+        .replace(r#""as_of_ist":"#, r#""stale":true,"source":"broker_a","as_of_ist":"#);
+    let told = facts(said(&waits));
+    assert_eq!((told.status, names(&told)), ("degraded", vec!["snapshot_waits"]));
+    assert!(told.troubles[0].cause.contains("15 min behind, so at about 11:15"));
+    assert!(screen(&told, Colours::Off).contains("; OLD prices of 2026-11-20 11:00"));
+    let old = waits.replace(r#""state":"ok","age_ms":14000"#, r#""state":"failing""#);
+    assert!(names(&facts(said(&old))).contains(&"snapshot_old"));
 }

@@ -80,6 +80,7 @@ pub struct Feeds {
 pub struct Feed {
     pub state: String,
     pub age_ms: Option<u64>,
+    pub delay_s: Option<u64>,
     pub failure: Option<String>,
 }
 
@@ -90,6 +91,9 @@ pub struct Market {
     pub calendar_known: bool,
     pub calendar_until: Option<String>,
     pub as_of_ist: Option<String>,
+    pub delay_s: Option<u64>,
+    pub stale: Option<bool>,
+    pub source: Option<String>,
 }
 
 #[derive(Debug, Default, Clone, Deserialize, Serialize)]

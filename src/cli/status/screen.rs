@@ -123,7 +123,8 @@ fn market(service: &Service) -> String {
     }
     match &market.as_of_ist {
         Some(at) => {
-            let _ = write!(text, "; prices of {}", minute(at));
+            let old = if market.stale == Some(true) { "OLD prices" } else { "prices" };
+            let _ = write!(text, "; {old} of {}", minute(at));
         }
         None => text.push_str("; no prices yet"),
     }
@@ -139,9 +140,12 @@ fn feed(feed: &Feed) -> String {
     let mut text = in_words(feed).to_owned();
     if let Some(age_ms) = feed.age_ms {
         let _ = match age_ms {
-            0..10_000 => write!(text, "; data {}.{} s old", age_ms / 1_000, age_ms % 1_000 / 100),
-            _ => write!(text, "; data {} old", span(age_ms / 1_000)),
+            0..10_000 => write!(text, "; asked {}.{} s ago", age_ms / 1_000, age_ms % 1_000 / 100),
+            _ => write!(text, "; asked {} ago", span(age_ms / 1_000)),
         };
+    }
+    if let Some(delay_s) = feed.delay_s {
+        let _ = write!(text, "; {} min behind the exchange", (delay_s + 30) / 60);
     }
     if let Some(failure) = &feed.failure {
         let _ = write!(text, "; {failure}");

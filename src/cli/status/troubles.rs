@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
 
 use super::facts::{BackupFacts, Said, TokenFacts, backed_up, severity};
-use super::health::{Clock, Feed, Lane, Log};
+use super::health::{Clock, Feed, Health, Lane, Log};
 use crate::base::{Broker, ist};
 use crate::cli::cures::{self, Severity, Trouble};
 use crate::cli::login;
@@ -49,7 +50,7 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
         found.push(cures::STARTING.told(""));
     }
     if health.warmers.index == "stale" {
-        found.push(cures::SNAPSHOT_OLD.told(""));
+        found.push(snapshot_old(health));
     }
     if health.cache_l2.backend == "none" {
         found.push(cures::L2_OFF.told(""));
@@ -93,6 +94,23 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
     // Stable, so that equals keep the order above: feeds before the rest.
     found.sort_by_key(|trouble| std::cmp::Reverse(trouble.severity));
     found
+}
+
+/// Where the public provider is well and merely behind, the operator is told when it will have
+/// caught up.
+fn snapshot_old(health: &Health) -> Trouble {
+    let (market, public) = (&health.market, &health.feeds.public);
+    let as_of: Option<Timestamp> = market.as_of_ist.as_deref().and_then(|text| text.parse().ok());
+    let waits = market.source.as_deref() == Some("broker_a") && public.state == "ok";
+    match (as_of, public.delay_s.and_then(|delay_s| i64::try_from(delay_s).ok())) {
+        (Some(as_of), Some(delay_s)) if waits => {
+            let at = as_of + SignedDuration::from_secs(delay_s);
+            let clock = ist::zoned(at).strftime("%H:%M");
+            let minutes = (delay_s + 30) / 60;
+            cures::SNAPSHOT_WAITS.told(&format!("it is {minutes} min behind, so at about {clock}"))
+        }
+        _ => cures::SNAPSHOT_OLD.told(""),
+    }
 }
 
 fn calendar_ending(said: &Said) -> Option<Trouble> {

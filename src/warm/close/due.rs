@@ -66,12 +66,13 @@ impl Due {
         now < self.until && now.duration_since(self.close) >= margin(source)
     }
 
-    /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index.
+    /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index,
+    /// which alone tells of a quote without a time of its own.
     pub fn closing_price(&self, quote: &Quote, witness: Option<&Quote>) -> Option<PriceOfClose> {
         let is_last_trade =
             || self.is_of_date(quote) && witness.is_some_and(|index| self.is_after_trading(index));
-        let believed = self.has_settled(quote.source, quote.received)
-            && (self.is_after_trading(quote) || is_last_trade());
+        let believed = self.has_settled(quote.source, quote.asked)
+            && (quote.timed && self.is_after_trading(quote) || is_last_trade());
         believed.then(|| {
             let close = ClosingPrice {
                 price: quote.last_price,
@@ -152,7 +153,9 @@ mod tests {
             last_price: Decimal::ONE_HUNDRED,
             previous_close: None,
             as_of: as_of.parse().unwrap(),
-            received: received.parse().unwrap(),
+            timed: true,
+            asked: received.parse().unwrap(),
+            delay_s: None,
             source,
             simulated: false,
         }

@@ -155,7 +155,8 @@ impl CloseWarmer {
         let Some(work) = &mut self.work else { return };
         let index = slot.and_then(FeedSlot::witness);
         let witness = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
-        let witness = witness.or_else(|| slot?.index_quotes.get(index?));
+        let witness = witness.filter(|quote| quote.timed);
+        let witness = witness.or_else(|| Some(&slot?.heard.get(index?)?.quote));
         for quote in &batch.quotes {
             work.missing.answered(source, &quote.symbol, now_mono_ms);
             let Some((symbol, close)) = work.due.closing_price(quote, witness) else { continue };

@@ -9,21 +9,18 @@ use crate::brokers::Readiness;
 /// How far the machine's clock is from the exchange's. A feed that is not asked any more may still
 /// hold what it said of a clock that is right again, so who speaks has the word.
 pub(super) fn clock_ahead_ms(scheduler: &Scheduler, now_mono_ms: u64) -> Option<i64> {
-    let now = scheduler.parts.clock.now();
     let slots = [Some(&scheduler.broker_a), scheduler.public.as_ref()];
     if slots.into_iter().flatten().any(|slot| scheduler.speaks(slot, now_mono_ms)) {
         return None;
     }
-    slots.into_iter().flatten().find_map(|slot| {
-        slot.clock_ahead_ms(scheduler.policy.pace(slot.feed.source()), now, now_mono_ms)
-    })
+    slots.into_iter().flatten().find_map(|slot| slot.clock_ahead_ms(now_mono_ms))
 }
 
 pub(super) fn index_state(scheduler: &Scheduler) -> &'static str {
     match &scheduler.snapshot {
         None if scheduler.slots_failed() => "failing",
         None => "starting",
-        Some(snapshot) if snapshot.market.stale => "stale",
+        Some(snapshot) if snapshot.market.age.stale => "stale",
         Some(_) => "ok",
     }
 }
@@ -55,7 +52,7 @@ pub(super) fn feed_state(scheduler: &Scheduler, slot: &FeedSlot, now_mono_ms: u6
     let now = scheduler.parts.clock.now();
     let status = scheduler.parts.token.status(now);
     let is_broker_a = slot.feed.source() == Source::BrokerA;
-    let pace = scheduler.policy.pace(slot.feed.source());
+    let pace = scheduler.pace(slot.feed.source());
     match slot.feed.readiness() {
         Readiness::Off => return "off",
         Readiness::NoPermission => return "no_permission",
@@ -70,12 +67,17 @@ pub(super) fn feed_state(scheduler: &Scheduler, slot: &FeedSlot, now_mono_ms: u6
         return "hanging";
     }
     let in_use = is_broker_a || !scheduler.speaks(&scheduler.broker_a, now_mono_ms);
+    let freshness = scheduler.parts.l1.freshness();
     match slot.failure {
+        // One failure may be chance; more are told while the prices are fresh still.
+        Some(_) if slot.keeps_failing() => "failing",
         _ if scheduler.speaks(slot, now_mono_ms) => "ok",
         Some(_) => "failing",
         // Nobody has asked it for a while, or ever.
         None if !in_use || slot.rounds == 0 => "standby",
-        None if slot.is_mute(pace, now, now_mono_ms) => "mute",
+        // After the bell one that is behind shows yesterday's close for as long as it is behind.
+        None if slot.time.is_before_the_bell(&scheduler.parts.calendar, now) => "starting",
+        None if slot.is_mute(freshness, now_mono_ms) => "mute",
         None if slot.succeeded_mono_ms.is_none() => "starting",
         None => "stale",
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use jiff::civil::Date;
 
-use crate::market::{PublishedJson, no_signals};
+use crate::market::{PublishedJson, ShownSignals};
 use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
 use crate::store::{PublishedSignal, SignalStore, StoreError};
 
@@ -42,7 +42,8 @@ pub struct ShownProvisional {
 impl Shown {
     /// Before anything was published.
     pub fn nothing() -> Self {
-        Self { as_of: None, top: no_signals(), signals: 0, provisional: None }
+        let ShownSignals { top, as_of } = ShownSignals::none();
+        Self { as_of, top, signals: 0, provisional: None }
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::civil::date;
 use sonic_rs::JsonValueTrait;
 
+use super::ages;
 use super::checker::Checker;
 use super::walk::Walk;
 use crate::service::signals_stage::{NINE, RECORD, SIGNALS, Stage};
@@ -293,6 +294,8 @@ fn every_success_is_as_described_and_everything_described_comes() {
     a_split_and_a_sale(&mut checker);
     feeds_that_come_and_go(&mut checker);
     signals(&mut checker);
+    ages::delayed_prices(&mut checker);
+    ages::indices_of_their_own_times(&mut checker);
     let all = checker.everything();
     let unanswered: Vec<_> = all.answered.difference(&checker.answered).collect();
     assert!(unanswered.is_empty(), "never had: {unanswered:?}");

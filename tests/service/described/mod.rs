@@ -1,6 +1,7 @@
 //! Real answers of a real service, held against the description that it serves: each field, each
 //! header, each code and each limit.
 
+mod ages;
 mod answers;
 mod checker;
 mod limits;

@@ -1,0 +1,369 @@
+//! What a feed's own indices say about time: how far the feed runs behind by its nature, and up to
+//! when it stands for its prices. Only state and rules, on the scheduler's thread.
+//!
+//! In continuous trading an index moves every second, so its time shows how far its source has
+//! come. Each exchange has a *witness*: the first of the leading indices that is listed there.
+//! Shares are judged by the witness beside them, indices by their own time.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::base::{Exchange, Quote, Source, Symbol};
+use crate::brokers::CallTimes;
+use crate::cache::Vouched;
+use crate::market::{MarketCalendar, Phase};
+
+/// Exchange times have whole seconds.
+const STAMP_MS: i64 = 1_000;
+
+/// Once trading stands still, the last price may be of a moment before its end.
+const FROZEN_MS: i64 = 60_000;
+
+/// How far a time may be ahead of what the source's times were up to now, beside a tenth of its
+/// delay: who is a quarter of an hour late is not so to the second.
+const AHEAD_MAX_MS: i64 = 5_000;
+
+/// Our wall clock was set, or the machine slept, where it moved that much against the monotonic.
+const CLOCK_MOVED_MS: i64 = 2_000;
+
+/// The delay is the least that was seen in this time and in the one before. What a source loses all
+/// at once is no delay by nature for as long, and what it gains all at once is not believed.
+const SPELL_MS: u64 = 5 * 60_000;
+
+/// A source is not said to run behind for less: its own pace and a busy network explain that.
+const DELAY_SHOWN_MIN_MS: i64 = 60_000;
+
+/// Steps in a row by which an index moves, of which the least counts.
+const STEPS: usize = 4;
+
+/// Longest step that is taken for a source's nature.
+const STEP_MAX_MS: i64 = 60_000;
+
+/// What is known of a source without measuring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// Behind the exchange, until it is measured.
+    behind_ms: i64,
+    /// Furthest behind that is believed: beyond it the source or our clock is wrong. Leaves room
+    /// for clocks that are minutes apart.
+    behind_max_ms: i64,
+    /// Its index has moved lately if it did within this time.
+    lately_ms: u64,
+}
+
+impl Nature {
+    /// Broker A is in real time; the public provider is a quarter of an hour late.
+    pub fn of(source: Source) -> Self {
+        match source {
+            Source::BrokerA => Self { behind_ms: 0, behind_max_ms: 5 * 60_000, lately_ms: 30_000 },
+            Source::Public => {
+                Self { behind_ms: 15 * 60_000, behind_max_ms: 40 * 60_000, lately_ms: 10 * 60_000 }
+            }
+        }
+    }
+}
+
+/// The times of one feed.
+pub struct FeedTime {
+    nature: Nature,
+    /// The primary index's first.
+    witnesses: Vec<Witness>,
+}
+
+struct Witness {
+    symbol: Symbol,
+    offset: Offset,
+    /// Of its last answer.
+    as_of: Option<Timestamp>,
+}
+
+impl FeedTime {
+    /// Of a feed whose `leads` come in the order of their importance.
+    pub fn new(source: Source, leads: &[Symbol]) -> Self {
+        let nature = Nature::of(source);
+        let mut witnesses: Vec<Witness> = Vec::new();
+        for lead in leads {
+            if witnesses.iter().all(|known| known.symbol.exchange() != lead.exchange()) {
+                let offset = Offset::new(nature);
+                witnesses.push(Witness { symbol: lead.clone(), offset, as_of: None });
+            }
+        }
+        Self { nature, witnesses }
+    }
+
+    /// The witness of an exchange, else the primary one.
+    fn witness(&self, exchange: Exchange) -> Option<&Witness> {
+        let own = self.witnesses.iter().find(|witness| witness.symbol.exchange() == exchange);
+        own.or(self.witnesses.first())
+    }
+
+    fn behind_ms(&self, exchange: Exchange) -> i64 {
+        self.witness(exchange).map_or(self.nature.behind_ms, |witness| witness.offset.behind_ms())
+    }
+
+    /// How far the source runs behind by its nature; `None` where it does not.
+    pub fn delay_s(&self, exchange: Exchange) -> Option<u32> {
+        let behind_ms = self.behind_ms(exchange);
+        let shown = behind_ms >= DELAY_SHOWN_MIN_MS;
+        shown.then(|| u32::try_from((behind_ms + 500) / 1_000).unwrap_or(u32::MAX))
+    }
+
+    /// The same of the primary index's exchange.
+    pub fn delay_of_primary_s(&self) -> Option<u32> {
+        self.delay_s(self.witnesses.first()?.symbol.exchange())
+    }
+
+    /// How long the source leaves the primary index as it is, beyond the seconds of its times.
+    pub fn step_ms(&self) -> u64 {
+        self.witnesses.first().map_or(0, |witness| witness.offset.step_ms())
+    }
+
+    /// When a price without a time can have been made at the latest, as far as that is known: when
+    /// it was asked for, by the source's own clock, and not while trading stood still.
+    pub fn latest(
+        &self,
+        exchange: Exchange,
+        times: &CallTimes,
+        calendar: &MarketCalendar,
+    ) -> Timestamp {
+        let known = before(times.asked, self.behind_ms(exchange));
+        let at = calendar.last_move(known).unwrap_or(known);
+        Timestamp::from_second(at.as_second()).unwrap_or(at)
+    }
+
+    /// The time of the witness's last answer.
+    pub fn witness_as_of(&self, exchange: Exchange) -> Option<Timestamp> {
+        self.witness(exchange)?.as_of
+    }
+
+    /// Whether a time that the source gave can be true: not much later than its clock has been.
+    pub fn believes(&self, quote: &Quote, times: &CallTimes) -> bool {
+        let witness = self.witness(quote.symbol.exchange()).filter(|_| quote.timed);
+        witness.is_none_or(|witness| witness.offset.believes(quote.as_of, times))
+    }
+
+    /// Before an answer is judged: a witness that has been ahead of its clock for long is right,
+    /// and what was known of it wrong.
+    pub fn weigh(&mut self, quote: &Quote, times: &CallTimes) {
+        let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
+        if let Some(witness) = witness.filter(|_| quote.timed) {
+            witness.offset.weigh(quote.as_of, times);
+        }
+    }
+
+    /// Takes note of what a lead said of its time, if it is a witness.
+    pub fn heed(&mut self, quote: &Quote, times: &CallTimes, calendar: &MarketCalendar) {
+        let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
+        let Some(witness) = witness else { return };
+        witness.as_of = Some(quote.as_of);
+        if quote.timed {
+            witness.offset.observe(quote.as_of, times, calendar);
+        }
+    }
+
+    /// When the source stands for an index of this time.
+    pub fn index_vouched(
+        &self,
+        quote: &Quote,
+        times: &CallTimes,
+        calls: u8,
+        calendar: &MarketCalendar,
+    ) -> Vouched {
+        let behind_ms = self.behind_ms(quote.symbol.exchange());
+        let late_ms = late_ms(calendar, quote.as_of, times.asked, behind_ms);
+        vouched(times, late_ms, calls)
+    }
+
+    /// When the source stands for a share on `exchange`, by the index beside it.
+    pub fn share_vouched(
+        &self,
+        exchange: Exchange,
+        times: &CallTimes,
+        calls: u8,
+        calendar: &MarketCalendar,
+    ) -> Vouched {
+        let witness = self.witness(exchange).and_then(|witness| Some((witness, witness.as_of?)));
+        let late_ms = witness.map_or(0, |(witness, as_of)| {
+            late_ms(calendar, as_of, times.asked, witness.offset.behind_ms())
+        });
+        vouched(times, late_ms, calls)
+    }
+
+    /// Whether the market has begun to trade and by the source's clock it has not yet.
+    pub fn is_before_the_bell(&self, calendar: &MarketCalendar, now: Timestamp) -> bool {
+        let behind_ms = self.witnesses.first().map_or(0, |witness| witness.offset.behind_ms());
+        let began = calendar.trading_began(now);
+        let moves = calendar.status(now).phase == Phase::Open;
+        moves && began.is_some_and(|began| before(now, behind_ms) < began)
+    }
+
+    /// How far our clock is ahead of the times of a source whose prices move, where that is more
+    /// than its nature explains.
+    pub fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
+        let offset = &self.witnesses.first()?.offset;
+        let (_, behind_ms) = offset.last?;
+        let since_ms = now_mono_ms.saturating_sub(offset.advanced_mono_ms?);
+        let wrong = behind_ms > self.nature.behind_max_ms && since_ms <= self.nature.lately_ms;
+        wrong.then_some(behind_ms)
+    }
+}
+
+fn before(at: Timestamp, ms: i64) -> Timestamp {
+    at.checked_sub(SignedDuration::from_millis(ms)).unwrap_or(at)
+}
+
+fn vouched(times: &CallTimes, late_ms: i64, calls: u8) -> Vouched {
+    let asked_ms = i64::try_from(times.asked_mono_ms).unwrap_or(i64::MAX);
+    Vouched { mono_ms: asked_ms.saturating_sub(late_ms), calls }
+}
+
+/// How much trading an index of the time `as_of` has missed, for a source that is `behind_ms`
+/// behind and was asked at `asked`. A source that is behind still shows yesterday's close after the
+/// bell, but that is no price of a market that has opened.
+fn late_ms(calendar: &MarketCalendar, as_of: Timestamp, asked: Timestamp, behind_ms: i64) -> i64 {
+    let began = calendar.trading_began(asked).filter(|began| as_of < *began);
+    let known = before(asked, behind_ms);
+    let missed = match began {
+        Some(began) => calendar.trading_between(began, asked),
+        None => calendar.trading_between(as_of, known),
+    };
+    let moves = began.is_some() || calendar.status(known).phase == Phase::Open;
+    let slack_ms = if moves { STAMP_MS } else { FROZEN_MS };
+    (missed.as_millis() as i64 - slack_ms).max(0)
+}
+
+/// How far a source's times are behind our clock, measured.
+struct Offset {
+    nature: Nature,
+    /// What the wall clock was ahead of the monotonic at the last answer.
+    clock_ms: Option<i64>,
+    /// The least seen in the running spell and in the one before.
+    least_ms: [Option<i64>; 2],
+    spell_began_mono_ms: u64,
+    /// Time of the last answer that had another than the one before, and how far that was behind.
+    last: Option<(Timestamp, i64)>,
+    /// Some answer since had the same time.
+    stood: bool,
+    /// When the time last advanced.
+    advanced_mono_ms: Option<u64>,
+    /// Since when it has been further ahead than can be believed.
+    doubted_mono_ms: Option<u64>,
+    /// How far it advanced where it had stood, the latest in the place of the oldest.
+    steps_ms: [i64; STEPS],
+    advances: usize,
+}
+
+impl Offset {
+    fn new(nature: Nature) -> Self {
+        Self {
+            nature,
+            clock_ms: None,
+            least_ms: [None; 2],
+            spell_began_mono_ms: 0,
+            last: None,
+            stood: false,
+            advanced_mono_ms: None,
+            doubted_mono_ms: None,
+            steps_ms: [0; STEPS],
+            advances: 0,
+        }
+    }
+
+    fn is_measured(&self) -> bool {
+        self.advances > 0 && self.least_ms[0].is_some()
+    }
+
+    /// Who was late and is as quick as he is by nature is believed at once.
+    fn believes(&self, as_of: Timestamp, times: &CallTimes) -> bool {
+        let behind_ms = self.behind_ms().min(self.nature.behind_ms);
+        let ahead = as_of.duration_since(before(times.answered, behind_ms));
+        let ahead_max_ms = AHEAD_MAX_MS + behind_ms.max(0) / 10;
+        !self.is_measured() || ahead <= SignedDuration::from_millis(ahead_max_ms)
+    }
+
+    fn weigh(&mut self, as_of: Timestamp, times: &CallTimes) {
+        if self.believes(as_of, times) {
+            self.doubted_mono_ms = None;
+            return;
+        }
+        let since = *self.doubted_mono_ms.get_or_insert(times.asked_mono_ms);
+        if times.asked_mono_ms.saturating_sub(since) > SPELL_MS {
+            *self = Self::new(self.nature);
+        }
+    }
+
+    fn behind_ms(&self) -> i64 {
+        self.least_ms.into_iter().flatten().min().unwrap_or(self.nature.behind_ms)
+    }
+
+    fn step_ms(&self) -> u64 {
+        if self.advances < STEPS {
+            return 0;
+        }
+        let least_ms = self.steps_ms.into_iter().min().unwrap_or(0);
+        (least_ms - STAMP_MS).clamp(0, STEP_MAX_MS).unsigned_abs()
+    }
+
+    fn observe(&mut self, as_of: Timestamp, times: &CallTimes, calendar: &MarketCalendar) {
+        let mono_ms = i64::try_from(times.asked_mono_ms).unwrap_or(i64::MAX);
+        let clock_ms = times.asked.as_millisecond() - mono_ms;
+        if self.clock_ms.is_some_and(|known_ms| (clock_ms - known_ms).abs() > CLOCK_MOVED_MS) {
+            *self = Self::new(self.nature);
+        }
+        self.clock_ms = Some(clock_ms);
+        let of_this_session = calendar.trading_began(times.asked).is_some_and(|at| as_of >= at);
+        if !of_this_session || calendar.status(as_of).phase != Phase::Open {
+            (self.last, self.stood) = (None, false);
+            return;
+        }
+        let behind_ms = times.answered.as_millisecond() - as_of.as_millisecond();
+        match self.last {
+            Some((last, _)) if as_of == last => {
+                self.stood = true;
+                return;
+            }
+            // What it said first was wrong, or its times lay in the future and it has come to
+            // itself.
+            Some((last, _))
+                if as_of < last && (!self.is_measured() || self.behind_ms() < -AHEAD_MAX_MS) =>
+            {
+                let clock_ms = self.clock_ms;
+                *self = Self { clock_ms, ..Self::new(self.nature) };
+            }
+            // Another machine answers that is less far; until it has caught up it tells nothing.
+            Some((last, _)) if as_of < last => return,
+            Some((last, _)) => {
+                self.note(behind_ms, times.asked_mono_ms);
+                let step_ms = as_of.duration_since(last).as_millis() as i64;
+                self.steps_ms[self.advances % STEPS] = if self.stood { step_ms } else { 0 };
+                self.advances += 1;
+                self.advanced_mono_ms = Some(times.asked_mono_ms);
+            }
+            // Whoever is less behind than his nature says shows it with the first answer.
+            None if behind_ms < self.behind_ms() => {
+                self.note(behind_ms.max(0), times.asked_mono_ms);
+            }
+            None => {}
+        }
+        (self.last, self.stood) = (Some((as_of, behind_ms)), false);
+    }
+
+    fn note(&mut self, behind_ms: i64, mono_ms: u64) {
+        if behind_ms > self.nature.behind_max_ms {
+            return;
+        }
+        let [running, _] = self.least_ms;
+        if running.is_some() && mono_ms.saturating_sub(self.spell_began_mono_ms) > SPELL_MS {
+            self.least_ms = [Some(behind_ms), running];
+            self.spell_began_mono_ms = mono_ms;
+        } else if let Some(least_ms) = running {
+            self.least_ms[0] = Some(least_ms.min(behind_ms));
+        } else {
+            self.least_ms[0] = Some(behind_ms);
+            self.spell_began_mono_ms = mono_ms;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "feed_time_tests.rs"]
+mod tests;
