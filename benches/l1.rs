@@ -94,8 +94,8 @@ fn benches(criterion: &mut Criterion) {
     let round: Vec<Quote> = (0..SYMBOLS).map(quote).collect();
     group.bench_function("refresh_50", |bencher| {
         bencher.iter(|| {
-            for quote in round {
-                let _ = l1.insert((*quote).clone(), NOW, 0);
+            for quote in &round {
+                let _ = l1.insert(quote.clone(), NOW, 0);
             }
         });
         assert_eq!(l1.stats().refused, 0);

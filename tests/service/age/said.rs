@@ -71,8 +71,7 @@ fn one_symbol_a_call_leaves_each_index_with_a_time_of_its_own() {
             let own = if own.is_null() { as_of } else { time(own) };
             differed += usize::from(own != as_of);
             let quote = seen.quote(symbol);
-            let price = seen.snapshot[&*format!("{name}_price")].to_string();
-            if price == quote["last_price"].to_string() {
+            if seen.snapshot[&*format!("{name}_price")] == quote["last_price"] {
                 assert_eq!(own, time(&quote["as_of"]), "{name}: {}", seen.snapshot);
             }
         }
@@ -102,7 +101,7 @@ fn a_sector_comes_from_the_feed_that_leads_or_is_null() {
             let quotes = json["quotes"].as_array().unwrap();
             let quote = quotes.iter().find(|quote| quote["symbol"] == sector["symbol"]).unwrap();
             // Between the two answers the other feed may have spoken.
-            if quote["change_pct"].to_string() == sector["change_pct"].to_string() {
+            if quote["change_pct"] == sector["change_pct"] {
                 assert_eq!(quote["source"], seen.market()["source"], "{sector} {quote}");
             }
         }
