@@ -5,8 +5,8 @@
 use crate::source::{Source, below, expect_none, root, rust, without_comments, word};
 
 /// Lines before the unit tests at the foot, and with them.
-const CODE_LINES_MAX: usize = 400;
-const FILE_LINES_MAX: usize = 600;
+const CODE_LINES_MAX: usize = 600;
+const FILE_LINES_MAX: usize = 900;
 const FUNCTION_LINES_MAX: usize = 70;
 const LINE_CHARS_MAX: usize = 100;
 

@@ -22,7 +22,8 @@ const HEAPS_MAX: u64 = 40;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the limit on address space (RLIMIT_AS; ulimit -v, LimitAS=) is {limit_mib} MiB, and \
-     {needed_mib} MiB are reserved, most of it never used: raise or remove it; MemoryMax= limits memory"
+     {needed_mib} MiB are reserved, most of it never used: raise or remove it; MemoryMax= limits \
+     memory"
 )]
 pub struct TooLittle {
     limit_mib: u64,

@@ -15,8 +15,8 @@ const COUNT_ERASURE: &str = include_str!("../../sql/store/count_erasure.sql");
 const ERASURES: &str = include_str!("../../sql/store/erasures.sql");
 const NOTE_CLEANED: &str = include_str!("../../sql/store/note_cleaned.sql");
 
-/// No write is taken while the file is written anew, some 10 to 25 ms a MiB on a busy machine: up to
-/// this size that is less than a write waits at most.
+/// No write is taken while the file is written anew, some 10 to 25 ms a MiB on a busy machine: up
+/// to this size that is less than a write waits at most.
 pub(super) const RUNNING_BYTES_MAX: i64 = 64 * 1024 * 1024;
 /// A larger file has to wait for the next start, where nobody waits for it but the supervisor.
 pub(super) const START_BYTES_MAX: i64 = 1024 * 1024 * 1024;

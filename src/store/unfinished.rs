@@ -1,5 +1,5 @@
-//! Files that are written before they get their name: private from the beginning, and told from what
-//! a command that was ended has left behind. On a command's main thread; blocks.
+//! Files that are written before they get their name: private from the beginning, and told from
+//! what a command that was ended has left behind. On a command's main thread; blocks.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;

@@ -167,8 +167,8 @@ pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     Ok(report)
 }
 
-/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it; then
-/// there is no file `unfinished`, unless another command is at work on it.
+/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it;
+/// then there is no file `unfinished`, unless another command is at work on it.
 fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
     let connection = open(from)?;
     if report(&connection, from)?.version == 0 {

@@ -118,12 +118,20 @@ fn a_feed_that_redirects_has_failed() {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");
+    let failed = |feed: &str| {
+        until("the failure", || {
+            let feed = service.health()["feeds"][feed].clone();
+            let redirected = feed["failure"].as_str()?.contains("redirect");
+            (redirected && feed["state"] != "ok").then_some(())
+        })
+    };
     let elsewhere = Elsewhere::start();
     let to = elsewhere.upstream.url();
     // With the shared token's header.
     scene.fault("broker_a", &format!(r#"{{"kind":"redirect","location":"{to}/quote"}}"#));
-    service.snapshot_where("the public provider", |json| json["market"]["source"] == "public");
+    failed("broker_a");
     scene.fault("public", &format!(r#"{{"kind":"redirect","location":"{to}/spark"}}"#));
+    failed("public");
     service.snapshot_where("its age", |json| json["market"]["stale"] == true);
     elsewhere.expect_nothing();
     service.0.stop();

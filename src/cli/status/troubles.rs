@@ -46,17 +46,7 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
         found.push(cures::SIGNING_KEY_LOST.told(&health.signing_key));
     }
     found.extend(logins(tokens, &found));
-    if health.status == "down" && health.warmers.index == "starting" {
-        found.push(cures::STARTING.told(""));
-    }
-    if health.warmers.index == "stale" {
-        found.push(snapshot_old(health));
-    }
-    if health.cache_l2.backend == "none" {
-        found.push(cures::L2_OFF.told(""));
-    } else if health.warmers.persist == "failing" {
-        found.push(cures::PERSIST_FAILS.told(""));
-    }
+    found.extend(caches(health));
     if !health.market.calendar_known {
         found.push(cures::CALENDAR_UNKNOWN.told(""));
     }
@@ -94,6 +84,20 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
     // Stable, so that equals keep the order above: feeds before the rest.
     found.sort_by_key(|trouble| std::cmp::Reverse(trouble.severity));
     found
+}
+
+/// What is not served, is served too old, or would not outlive a restart.
+fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
+    let starting = health.status == "down" && health.warmers.index == "starting";
+    let stale = health.warmers.index == "stale";
+    let kept = match health.cache_l2.backend.as_str() {
+        "none" => Some(&cures::L2_OFF),
+        _ if health.warmers.persist == "failing" => Some(&cures::PERSIST_FAILS),
+        _ => None,
+    };
+    let starting = starting.then(|| cures::STARTING.told(""));
+    let stale = stale.then(|| snapshot_old(health));
+    starting.into_iter().chain(stale).chain(kept.map(|row| row.told("")))
 }
 
 /// Where the public provider is well and merely behind, the operator is told when it will have

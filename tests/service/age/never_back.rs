@@ -141,8 +141,12 @@ fn a_wrong_time_blocks_no_price() {
     let mut client = service.client();
     until("broker A", || watch.look(&mut client).filter(|seen| seen.is_fresh_of("broker_a")));
     let rounds = || service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
-    let before = rounds();
-    until("the feed to be known", || (rounds() > before + 2).then_some(()));
+    // How far a feed is behind is known once its times have moved.
+    let known = scene.clock.now() + SignedDuration::from_secs(3);
+    until("the feed to be known", || {
+        let seen = watch.look(&mut client)?;
+        (time(&seen.market()["as_of_ist"]) >= known).then_some(())
+    });
     for by_s in [30, 240, 86_400] {
         scene.fault(
             "broker_a.quote",
