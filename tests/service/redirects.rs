@@ -123,7 +123,7 @@ fn a_feed_that_redirects_has_failed() {
             let feed = service.health()["feeds"][feed].clone();
             let redirected = feed["failure"].as_str()?.contains("redirect");
             (redirected && feed["state"] != "ok").then_some(())
-        })
+        });
     };
     let elsewhere = Elsewhere::start();
     let to = elsewhere.upstream.url();
