@@ -49,7 +49,7 @@ struct Stage {
     /// Counted up, so that no API key and no e-mail address comes twice.
     number: usize,
     requests: usize,
-    _scene: Scene,
+    scene: Scene,
     _upstream: Upstream,
 }
 
@@ -101,16 +101,8 @@ impl Stage {
             export: String::new(),
         });
         let rng = Rng::with_seed(seed);
-        let mut stage = Self {
-            service,
-            people,
-            rng,
-            seed,
-            number: 0,
-            requests: 0,
-            _scene: scene,
-            _upstream: upstream,
-        };
+        let mut stage =
+            Self { service, people, rng, seed, number: 0, requests: 0, scene, _upstream: upstream };
         for who in 0..2 {
             stage.join(who);
         }
@@ -134,7 +126,8 @@ impl Stage {
         person.password = password;
         for path in ["/api/portfolio/sync", "/api/portfolio/brokerb-sync"] {
             let body = self.order(who);
-            assert_eq!(self.service.post(path, &self.auth(who), &body).status, 200);
+            let answer = self.service.post(path, &self.auth(who), &body);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         }
         for _ in 0..3 {
             let answer = self.service.post("/api/journal", &self.auth(who), &entry(mark));
@@ -150,8 +143,10 @@ impl Stage {
         bearer(&self.people[who].token)
     }
 
-    /// The body of a sync at either broker.
+    /// The body of a sync at either broker, a while after the last: one network has half of all
+    /// calls within a minute, and one user a third.
     fn order(&mut self, who: usize) -> String {
+        self.scene.clock.advance_ms(10_000);
         self.number += 1;
         let (number, mark) = (self.number, self.people[who].mark);
         format!(
