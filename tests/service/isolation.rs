@@ -9,6 +9,7 @@ use bhav::http::Method;
 use fastrand::Rng;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
+use super::close::scene_by_hand;
 use super::support::{Answer, Scene, Service, TRADING, bearer};
 use crate::support::upstream::{Asked, Said, Upstream};
 
@@ -84,7 +85,7 @@ impl Stage {
         let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
         let seed = given.unwrap_or_else(|| fastrand::u64(..));
         let upstream = Upstream::start(broker);
-        let scene = Scene::at(TRADING);
+        let scene = scene_by_hand(TRADING);
         let mut config = scene.config();
         config.broker_a.url = upstream.url();
         config.broker_a.access_token = None;
