@@ -358,8 +358,9 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     let mut asha = User::new(&service, "a@mail.example");
-    let mut binod = User::new(&service, "b@mail.example");
     let entries = asha.fill();
+    // Only now: a connection that waits for long is closed.
+    let mut binod = User::new(&service, "b@mail.example");
     assert_eq!(entries, 8 * 1024 * 1024 / (LONG + "NSE:M&M[]".len()));
     binod.write("2026-11-20", "INFY");
 
