@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::fetch::{self, SNAPSHOT_PATH, SYMBOLS_PER_REQUEST};
 use crate::generator::{Ask, Generator, Slice};
 use crate::rounds::{Sizes, half_of_saturation};
-use crate::servers::{Programs, Server};
+use crate::servers::Programs;
 
 /// Symbols in play in the run with many clients.
 pub const SYMBOLS: usize = 400;
@@ -107,7 +107,7 @@ pub fn coalesce(
     sizes: Sizes,
 ) -> Result<Coalescing, Error> {
     let server = programs.start_bhav()?;
-    let simulator = simulator_of(&server)?;
+    let simulator = server.simulator()?;
     let file: PathBuf = programs.work_folder.join("symbols.txt");
     std::fs::write(&file, symbols.join("\n")).map_err(Error::io("write the symbols"))?;
     let ask = Ask::Mixed { symbols: file, clients: CLIENTS };
@@ -150,7 +150,7 @@ pub struct Hang {
 /// bhav does not start, has no simulator, or the generator failed.
 pub fn hang(programs: &Programs, generator: &Generator, sizes: Sizes) -> Result<Hang, Error> {
     let server = programs.start_bhav()?;
-    let simulator = simulator_of(&server)?;
+    let simulator = server.simulator()?;
     let ask = half_of_saturation(&server, generator, sizes)?;
     let mut hang = Hang::default();
     for _ in 0..sizes.rounds {
@@ -163,10 +163,6 @@ pub fn hang(programs: &Programs, generator: &Generator, sizes: Sizes) -> Result<
         hang.hanging.push(slice?);
     }
     Ok(hang)
-}
-
-fn simulator_of(server: &Server) -> Result<&str, Error> {
-    server.simulator.as_deref().ok_or(Error::Unexpected("bhav announced no simulator"))
 }
 
 #[cfg(test)]

@@ -38,6 +38,38 @@ pub struct Snapshot {
     pub body: String,
 }
 
+impl Snapshot {
+    /// How many signals it shows.
+    pub fn signals(&self) -> usize {
+        let body = serde_json::from_str::<Value>(&self.body).unwrap_or_default();
+        body["signals"].as_array().map_or(0, Vec::len)
+    }
+
+    /// Refuses a peer whose answer has another body, or other headers beside its own.
+    ///
+    /// # Errors
+    /// The peer's answer is not this one.
+    pub fn expect_from(&self, peer: &str, address: SocketAddr) -> Result<(), Error> {
+        let sorted = |snapshot: &Self| {
+            let mut headers: Vec<(String, String)> = snapshot.headers.clone();
+            headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
+            headers.sort();
+            headers
+        };
+        let served = snapshot(address)?;
+        match served {
+            Some(served) if served.body == self.body && sorted(&served) == sorted(self) => Ok(()),
+            Some(served) => {
+                let (wanted, got) = (sorted(self), sorted(&served));
+                let same = if served.body == self.body { "the same" } else { "another" };
+                let what = format!("{peer} serves {same} body, headers {got:?} for {wanted:?}");
+                Err(Error::Invalid(what))
+            }
+            None => Err(Error::Invalid(format!("{peer} does not serve the snapshot"))),
+        }
+    }
+}
+
 /// The simulator's counts since it started.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct SimulatorStats {
@@ -50,6 +82,8 @@ pub struct SimulatorStats {
     /// Most calls to broker A's quote endpoints within any second.
     #[serde(default)]
     pub max_quote_calls_in_1s: u64,
+    /// What its clock reads, in milliseconds since 1970.
+    pub now_ms: i64,
 }
 
 #[derive(Deserialize)]
@@ -89,32 +123,37 @@ pub fn snapshot(address: SocketAddr) -> Result<Option<Snapshot>, Error> {
     Ok(Some(Snapshot { headers, body }))
 }
 
-/// Asks for the snapshot until it is there.
-pub fn wait_for_snapshot(address: SocketAddr, deadline: Duration) -> Result<Snapshot, Error> {
+/// Asks for the snapshot until it shows signals.
+pub fn wait_for_signals(address: SocketAddr, deadline: Duration) -> Result<Snapshot, Error> {
     let started = Instant::now();
+    let mut seen = "no snapshot";
     while started.elapsed() < deadline {
-        if let Ok(Some(snapshot)) = snapshot(address) {
-            return Ok(snapshot);
+        match snapshot(address) {
+            Ok(Some(snapshot)) if snapshot.signals() > 0 => return Ok(snapshot),
+            Ok(Some(_)) => seen = "a snapshot without signals",
+            Ok(None) | Err(_) => {}
         }
         thread::sleep(RETRY_INTERVAL);
     }
-    Err(Error::Invalid(format!("no snapshot from {address} within {} s", deadline.as_secs())))
+    let waited_s = deadline.as_secs();
+    Err(Error::Invalid(format!("{address} has {seen} after {waited_s} s; clients see signals")))
 }
 
 /// A snapshot of the usual size, for measuring the peers without bhav.
 pub fn made_up_snapshot() -> Snapshot {
-    let names = ["AUTO", "ENERGY", "FMCG", "IT", "MEDIA", "METAL", "PHARMA", "PSU BANK", "REALTY"];
-    let sectors: Vec<Value> = names
-        .iter()
-        .map(
-            |name| json!({"name": name, "symbol": format!("NSE:NIFTY {name}"), "change_pct": 0.42}),
-        )
+    let sectors: Vec<Value> = (1..=12)
+        .map(|number| {
+            let (name, symbol) = (format!("Nifty Sector {number}"), format!("NSE:SECTOR {number}"));
+            json!({"name": name, "symbol": symbol, "change_pct": 0.42})
+        })
         .collect();
     let signals: Vec<Value> = (0..10)
         .map(|rank| {
             json!({
-                "symbol": "NSE:INFY", "pattern": "bullish_engulfing", "direction": "bullish",
-                "confidence": 0.91 - f64::from(rank) / 100.0, "as_of": "2026-10-14",
+                "symbol": "NSE:APOLLOHOSP", "pattern": "bullish_tasuki_gap",
+                "direction": "bullish", "confidence": 0.5441 - f64::from(rank) / 100.0,
+                "as_of": "2026-10-13", "horizon_sessions": 5, "samples": 146,
+                "hit_rate": 0.623, "base_rate": 0.5115, "simulated": true,
             })
         })
         .collect();
@@ -122,7 +161,7 @@ pub fn made_up_snapshot() -> Snapshot {
         "index1_price": 24_812.35, "index1_change": 0.31,
         "bankindex_price": 55_104.9, "bankindex_change": -0.12,
         "index2_price": 81_207.4, "index2_change": 0.28,
-        "signals": signals, "sectors": sectors,
+        "signals": signals, "signals_as_of": "2026-10-13", "sectors": sectors,
         "market": {
             "is_open": true, "phase": "open", "as_of_ist": "2026-10-14T11:00:00+05:30",
             "next_transition_at": "2026-10-14T15:15:00+05:30", "stale": false,

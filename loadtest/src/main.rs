@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! main ── surroundings   build, find programs, describe the machine
-//!      ── servers        start each one        (process: CPU time, memory, end)
+//!      ── servers        start each one        (process: CPU time, memory, end; simulator)
 //!      ── rounds         every server in turn  (generator: one slice under load)
 //!      ── memory, feeds  idle connections, storm, quotes, coalescing, hanging upstreams
 //!      ── accounts       logins, kept portfolio answers, many users, journal writes
@@ -24,6 +24,7 @@ mod results;
 mod rounds;
 mod sections;
 mod servers;
+mod simulator;
 mod stats;
 mod surroundings;
 mod targets;
@@ -77,10 +78,6 @@ struct Args {
     #[arg(long, default_value_t = 0)]
     tick_us: u64,
 
-    /// Let may_minihttp pin its workers to cores, as may does by default
-    #[arg(long)]
-    pin_may: bool,
-
     /// Measure one part alone and replace its section of the results
     #[arg(long, conflicts_with = "without_bhav")]
     only: Option<Part>,
@@ -123,8 +120,12 @@ fn run(args: Args) -> Result<(), Error> {
         return measure_honesty(&programs, pace, args.faults.as_deref(), &output);
     }
     let sizes = sizes(&args);
-    let programs = surroundings::prepare(args.bhav, args.without_bhav, args.pin_may)?;
+    let programs = surroundings::prepare(args.bhav, args.without_bhav)?;
     let generator = Generator::new(&programs.folder, surroundings::cores());
+    if programs.bhav.is_some() {
+        eprintln!("signals: found once in the simulator's candles");
+        programs.find_signals()?;
+    }
     if args.only == Some(Part::Accounts) {
         return measure_accounts(&programs, &generator, args.quick, &output);
     }
@@ -142,12 +143,13 @@ fn run(args: Args) -> Result<(), Error> {
         let servers = start_all(&programs, bhav, &kinds, &snapshot)?;
         rounds::run(&servers, &generator, sizes)?
     };
+    figures.expect_equal_bytes(&kinds)?;
 
     let mut results = Results {
         surroundings: surroundings::describe(&programs),
         sizes,
         busy_at_rest,
-        body_bytes: snapshot.body.len(),
+        snapshot,
         kinds,
         figures,
         idle: Vec::new(),
@@ -157,9 +159,10 @@ fn run(args: Args) -> Result<(), Error> {
         hang: None,
         notes,
     };
-    for &kind in &results.kinds {
+    // Pinned or not, the memory is the same.
+    for &kind in results.kinds.iter().filter(|&&kind| kind != Kind::MayPinned) {
         eprintln!("idle connections: {}", kind.name());
-        let idle = memory::measure_idle(&programs, &generator, kind, &snapshot)?;
+        let idle = memory::measure_idle(&programs, &generator, kind, &results.snapshot)?;
         results.idle.push(idle);
     }
     if programs.bhav.is_some() {
@@ -241,10 +244,8 @@ fn symbols(
     if let Some(file) = file {
         return openloop::request::read_symbols(&file).map_err(Error::io("read the symbols"));
     }
-    let Some(simulator) = bhav.and_then(|server| server.simulator.as_deref()) else {
-        return Ok(Vec::new());
-    };
-    match fetch::listed_symbols(simulator, feeds::SYMBOLS) {
+    let Some(bhav) = bhav else { return Ok(Vec::new()) };
+    match fetch::listed_symbols(bhav.simulator()?, feeds::SYMBOLS) {
         Ok(symbols) => Ok(symbols),
         Err(error) => {
             notes.push(format!("the simulator's instrument list ({error})"));
@@ -261,7 +262,9 @@ fn start_all(
 ) -> Result<Vec<Server>, Error> {
     let mut servers: Vec<Server> = bhav.into_iter().collect();
     for &kind in kinds.iter().filter(|&&kind| kind != Kind::Bhav) {
-        servers.push(programs.start(kind, snapshot)?);
+        let server = programs.start(kind, snapshot)?;
+        snapshot.expect_from(kind.name(), server.address)?;
+        servers.push(server);
     }
     Ok(servers)
 }

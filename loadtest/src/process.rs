@@ -68,34 +68,20 @@ impl Process {
         Ok(())
     }
 
-    /// Reads standard output up to and with the first line that starts with `marker`.
-    pub fn lines_until(&mut self, marker: &str) -> Result<Vec<String>, Error> {
+    /// Waits for the line of standard output that starts with `marker`; the address after it.
+    pub fn announced(&mut self, marker: &str) -> Result<SocketAddr, Error> {
         let started = Instant::now();
-        let mut lines = Vec::new();
         loop {
             match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => {
-                    let is_last = line.starts_with(marker);
-                    lines.push(line);
-                    if is_last {
-                        return Ok(lines);
+                    if let Some(address) = line.strip_prefix(marker) {
+                        let unread = |_| Error::Unexpected("the address that was announced");
+                        return address.trim().parse().map_err(unread);
                     }
                 }
                 Err(_) => self.check_alive(started)?,
             }
         }
-    }
-
-    /// The first line of standard output within `wait` that starts with `marker`.
-    pub fn line_within(&mut self, marker: &str, wait: Duration) -> Option<String> {
-        let started = Instant::now();
-        while let Some(left) = wait.checked_sub(started.elapsed()) {
-            let line = self.lines.recv_timeout(left).ok()?;
-            if line.starts_with(marker) {
-                return Some(line);
-            }
-        }
-        None
     }
 
     fn check_alive(&mut self, started: Instant) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::feeds::{CLIENTS, Coalescing, Hang, QUOTES_RATE_PER_S, Quotes};
+use crate::fetch::Snapshot;
 use crate::generator::Slice;
 use crate::memory::{IDLE_CONNECTIONS, IdleMemory, STORM_CONNECTIONS, Storm};
 use crate::rounds::{CONNECTION_COUNTS, Figures, HALF_CONNECTIONS, RATE_PER_S, Scenario, Sizes};
@@ -13,6 +14,9 @@ use crate::targets;
 /// The server that ratios refer to.
 pub const YARDSTICK: Kind = Kind::MayMinihttp;
 
+/// A figure of a slice.
+type OfSlice = fn(&Slice) -> f64;
+
 /// All that one run found out.
 pub struct Results {
     /// Circumstances, by name.
@@ -21,8 +25,8 @@ pub struct Results {
     pub sizes: Sizes,
     /// Busy share of the machine before the run.
     pub busy_at_rest: f64,
-    /// Bytes of the body that every server sent.
-    pub body_bytes: usize,
+    /// What every server sent.
+    pub snapshot: Snapshot,
     /// Servers in the order of the tables.
     pub kinds: Vec<Kind>,
     /// The interleaved rounds.
@@ -55,6 +59,7 @@ impl Results {
              may_minihttp, and the median of these ratios is shown.\n\n",
         );
         self.render_head(&mut out);
+        self.render_beside_peers(&mut out);
         targets::render(self, &mut out);
         self.render_cpu(&mut out);
         self.render_saturation(&mut out);
@@ -71,14 +76,26 @@ impl Results {
         line(
             out,
             &format!(
-                "- {} rounds of {} ms a slice, body of {} bytes, {}",
+                "- {} rounds of {} ms a slice, {}",
                 self.sizes.rounds,
                 self.sizes.slice_ms,
-                self.body_bytes,
                 match self.sizes.tick_us {
                     0 => "requests evenly spaced".to_owned(),
                     tick_us => format!("CPU slices in bursts every {tick_us} µs"),
                 }
+            ),
+        );
+        let responses = self.kinds.iter().map(|&kind| {
+            let bytes = number(median(&self.figures.response_bytes(kind)), 0);
+            format!("{} {bytes}", kind.name())
+        });
+        line(
+            out,
+            &format!(
+                "- body of {} bytes with {} signals; bytes of a response with its head: {}",
+                self.snapshot.body.len(),
+                self.snapshot.signals(),
+                responses.collect::<Vec<_>>().join(", "),
             ),
         );
         let foreign: Vec<f64> = self
@@ -103,14 +120,54 @@ impl Results {
         line(out, "");
     }
 
+    /// The first server's figures as ratios to each of the others, taken within a round.
+    fn render_beside_peers(&self, out: &mut String) {
+        let Some((&first, peers)) = self.kinds.split_first() else { return };
+        line(out, &format!("## {} beside the others, on equal bytes\n", first.name()));
+        let names: String = peers.iter().map(|kind| format!(" to {} |", kind.name())).collect();
+        line(out, &format!("| what | connections | {} |{names}", first.name()));
+        line(out, &format!("|---|---|---|{}", "---|".repeat(peers.len())));
+        let cpu: OfSlice = |slice| slice.cpu_us_per_request;
+        let rate: OfSlice = |slice| slice.load.rate_per_s;
+        for connections in CONNECTION_COUNTS {
+            let what = "CPU µs per request, less is better";
+            self.render_ratios(out, what, Scenario::Rate(connections), connections, (cpu, 2));
+        }
+        for connections in CONNECTION_COUNTS {
+            let what = "saturated req/s, more is better";
+            let scenario = Scenario::Saturation(connections);
+            self.render_ratios(out, what, scenario, connections, (rate, 0));
+        }
+        line(out, "");
+    }
+
+    fn render_ratios(
+        &self,
+        out: &mut String,
+        what: &str,
+        scenario: Scenario,
+        connections: usize,
+        (of, decimals): (OfSlice, usize),
+    ) {
+        let Some((&first, peers)) = self.kinds.split_first() else { return };
+        let own = self.values(first, scenario, of);
+        let ratios = peers.iter().map(|&peer| {
+            let ratio = median_ratio(&own, &self.values(peer, scenario, of));
+            format!(" {} |", number(ratio, 3))
+        });
+        let ratios: String = ratios.collect();
+        let own = number(median(&own), decimals);
+        line(out, &format!("| {what} | {connections} | {own} |{ratios}"));
+    }
+
     fn render_cpu(&self, out: &mut String) {
         line(out, &format!("## Snapshot at {RATE_PER_S} req/s, open loop\n"));
         line(
             out,
             "| server | connections | CPU µs/request | ratio | spread | p50 µs | p99 µs \
-             | p99.9 µs | send lag p99.9 µs | failed |",
+             | p99.9 µs | max µs | send lag p99.9 µs | failed |",
         );
-        line(out, "|---|---|---|---|---|---|---|---|---|---|");
+        line(out, "|---|---|---|---|---|---|---|---|---|---|---|");
         for connections in CONNECTION_COUNTS {
             for &kind in &self.kinds {
                 self.render_cpu_row(out, kind, connections);
@@ -131,13 +188,14 @@ impl Results {
         line(
             out,
             &format!(
-                "| {} | {connections} | {} | {} | {low:.2}–{high:.2} | {} | {} | {} | {} | {} |",
+                "| {} | {connections} | {} | {} | {low:.2}–{high:.2} | {} | {} | {} | {} | {} | {} |",
                 kind.name(),
                 number(median(&cpu), 2),
                 number(self.ratio(kind, scenario, |slice| slice.cpu_us_per_request), 3),
                 self.median_of(kind, scenario, |slice| slice.load.latency.p50_us),
                 self.median_of(kind, scenario, |slice| slice.load.latency.p99_us),
                 self.median_of(kind, scenario, |slice| slice.load.latency.p999_us),
+                self.median_of(kind, scenario, |slice| slice.load.latency.max_us),
                 self.median_of(kind, scenario, |slice| slice.load.send_lag.p999_us),
                 self.failed(kind, scenario),
             ),

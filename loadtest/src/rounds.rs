@@ -8,6 +8,7 @@ use crate::fetch::SNAPSHOT_PATH;
 use crate::generator::{Ask, Generator, Slice};
 use crate::process::machine_busy_us;
 use crate::servers::{Kind, Server};
+use crate::stats::median;
 
 /// Rate of the CPU measurement, in requests a second.
 pub const RATE_PER_S: u64 = 10_000;
@@ -17,6 +18,10 @@ pub const CONNECTION_COUNTS: [usize; 2] = [64, 512];
 
 /// Connections of the measurement at half of saturation.
 pub const HALF_CONNECTIONS: usize = 256;
+
+/// Most by which mean responses may differ, in bytes: lines of a server's own and digits of prices make
+/// some dozens, a part that one server lacks makes hundreds.
+const OWN_BYTES_MAX: f64 = 200.0;
 
 /// Length of a look at a server without load: long enough for warmers that work once a second.
 const UNLOADED: Duration = Duration::from_secs(2);
@@ -74,6 +79,32 @@ impl Figures {
             .filter(|measured| measured.kind == kind && measured.scenario == scenario)
             .map(|measured| of(&measured.slice))
             .collect()
+    }
+
+    /// Refuses figures of servers whose responses differed in length by more than their own
+    /// headers may: bhav's body changes every second, and the peers serve one moment of it.
+    ///
+    /// # Errors
+    /// A server's mean response in some scenario was another.
+    pub fn expect_equal_bytes(&self, kinds: &[Kind]) -> Result<(), Error> {
+        let Some(&first) = kinds.first() else { return Ok(()) };
+        let bytes = |kind| median(&self.response_bytes(kind)).unwrap_or_default();
+        let wanted = bytes(first);
+        match kinds.iter().find(|&&kind| (bytes(kind) - wanted).abs() > OWN_BYTES_MAX) {
+            None => Ok(()),
+            Some(&other) => Err(Error::Invalid(format!(
+                "a response of {} had {:.0} bytes, of {} {wanted:.0}",
+                other.name(),
+                bytes(other),
+                first.name()
+            ))),
+        }
+    }
+
+    /// Mean length of a server's responses, heads included, one value per slice.
+    pub fn response_bytes(&self, kind: Kind) -> Vec<f64> {
+        let own = self.measured.iter().filter(|measured| measured.kind == kind);
+        own.map(|measured| measured.slice.load.bytes_per_response).collect()
     }
 
     /// Share of one core without load, one value per round.

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::fetch::{self, Snapshot};
 use crate::nginx;
 use crate::process::{Process, free_address};
+use crate::simulator::Simulator;
 
 /// Edge threads of bhav: as many as every peer has workers.
 const EDGE_THREADS: &str = "2";
@@ -21,22 +22,24 @@ pub const TRADING_INSTANT: &str = "2026-10-14T11:00:00+05:30";
 /// Start of the line by which bhav announces where it serves.
 pub const LISTENING: &str = "listening on http://";
 
-/// Start of the line by which `bhav demo` announces its simulator.
-pub const SIMULATOR: &str = "simulator on http://";
+/// How long bhav may take to show signals: for the first ones it asks for years of candles.
+const SIGNALS_DEADLINE: Duration = Duration::from_secs(180);
 
-/// How long bhav may take to have its first data.
-const FIRST_DATA_DEADLINE: Duration = Duration::from_secs(30);
+/// Signals that were found once; every bhav with an empty database starts on a copy of it.
+const SIGNALS_FOLDER: &str = "state-signals";
 
-/// How long after the service's address the simulator's may be printed.
-const SIMULATOR_LINE_WAIT: Duration = Duration::from_secs(2);
+/// The setting of bhav's clock, which the simulator shares.
+const NOW: &str = "BHAV_NOW";
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The service itself, as `bhav demo`.
+    /// The service itself, beside a simulator.
     Bhav,
-    /// The yardstick: the usual HTTP server on may.
+    /// The yardstick: the usual HTTP server on may, at its best.
     MayMinihttp,
+    /// The same with its workers pinned to cores, as may does by default.
+    MayPinned,
     /// nginx, answering from its configuration.
     Nginx,
     /// actix-web.
@@ -47,14 +50,15 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of the tables.
-    pub const ALL: [Self; 5] =
-        [Self::Bhav, Self::MayMinihttp, Self::Nginx, Self::Actix, Self::Axum];
+    pub const ALL: [Self; 6] =
+        [Self::Bhav, Self::MayMinihttp, Self::Nginx, Self::Actix, Self::Axum, Self::MayPinned];
 
     /// Name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bhav => "bhav",
             Self::MayMinihttp => "may_minihttp",
+            Self::MayPinned => "may_minihttp-pinned",
             Self::Nginx => "nginx",
             Self::Actix => "actix-web",
             Self::Axum => "axum",
@@ -68,10 +72,21 @@ pub struct Server {
     pub kind: Kind,
     /// Where it listens.
     pub address: SocketAddr,
-    /// Root of bhav's simulator, if it announced one.
-    pub simulator: Option<String>,
     /// The process.
     pub process: Process,
+    /// What bhav's feeds speak to.
+    simulator: Option<Simulator>,
+}
+
+impl Server {
+    /// Root of the simulator's routes.
+    ///
+    /// # Errors
+    /// The server has none.
+    pub fn simulator(&self) -> Result<&str, Error> {
+        let simulator = self.simulator.as_ref();
+        simulator.map(|simulator| &*simulator.root).ok_or(Error::Unexpected("no simulator"))
+    }
 }
 
 /// Where the programs are, and where the run keeps its files.
@@ -84,8 +99,6 @@ pub struct Programs {
     pub nginx: Option<PathBuf>,
     /// Bodies, configurations, logs and bhav's state.
     pub work_folder: PathBuf,
-    /// Let may_minihttp pin its workers to cores, as may does by default.
-    pub pin_may: bool,
 }
 
 impl Programs {
@@ -96,7 +109,7 @@ impl Programs {
             .filter(|kind| match kind {
                 Kind::Bhav => self.bhav.is_some(),
                 Kind::Nginx => self.nginx.is_some(),
-                Kind::MayMinihttp | Kind::Actix | Kind::Axum => true,
+                Kind::MayMinihttp | Kind::MayPinned | Kind::Actix | Kind::Axum => true,
             })
             .collect()
     }
@@ -106,56 +119,68 @@ impl Programs {
         match kind {
             Kind::Bhav => self.start_bhav(),
             Kind::Nginx => self.start_nginx(snapshot),
-            Kind::MayMinihttp => self.start_peer(kind, "peer-may-minihttp", snapshot),
+            Kind::MayMinihttp | Kind::MayPinned => {
+                self.start_peer(kind, "peer-may-minihttp", snapshot)
+            }
             Kind::Actix => self.start_peer(kind, "peer-actix", snapshot),
             Kind::Axum => self.start_peer(kind, "peer-axum", snapshot),
         }
     }
 
-    /// Starts `bhav demo` with an empty state folder and waits until it has data.
+    /// Lets bhav find the signals of the simulator's candles and keeps its state for the others, so
+    /// that each starts as after a restart: no memory of a measured one is left over from finding.
+    ///
+    /// # Errors
+    /// bhav does not start or finds none.
+    pub fn find_signals(&self) -> Result<(), Error> {
+        let found = self.work_folder.join(SIGNALS_FOLDER);
+        empty_folder(&found)?;
+        self.start_bhav_on(&found, &[]).map(drop)
+    }
+
+    /// Makes `state_folder` one with signals and nothing else.
+    ///
+    /// # Errors
+    /// A file cannot be copied.
+    pub fn copy_signals(&self, state_folder: &Path) -> Result<(), Error> {
+        copy_state(&self.work_folder.join(SIGNALS_FOLDER), state_folder)
+    }
+
+    /// Starts bhav on a state folder with signals and nothing else.
+    ///
+    /// # Errors
+    /// As [`Self::start_bhav_on`].
     pub fn start_bhav(&self) -> Result<Server, Error> {
         let state_folder = self.work_folder.join("bhav-state");
-        empty_folder(&state_folder)?;
+        self.copy_signals(&state_folder)?;
         self.start_bhav_on(&state_folder, &[])
     }
 
-    /// Starts `bhav demo` on what is in `state_folder`, with settings as environment variables, and
-    /// waits until it has data.
+    /// Starts bhav and a simulator on what is in `state_folder`, with settings as environment
+    /// variables, and waits until it shows signals: a snapshot without them is not what clients see.
+    ///
+    /// # Errors
+    /// One does not start, or there are no signals.
     pub fn start_bhav_on(
         &self,
         state_folder: &Path,
         settings: &[(&str, &str)],
     ) -> Result<Server, Error> {
         let program = self.bhav.as_ref().ok_or(Error::Unexpected("bhav was left out"))?;
-        let mut command = Command::new(program);
-        // The operator's own settings must not decide what is measured.
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"BHAV_") {
-                command.env_remove(name);
-            }
-        }
+        let instant = settings.iter().find(|(name, _)| *name == NOW).map(|(_, instant)| *instant);
+        let simulator =
+            Simulator::start(program, &self.work_folder, instant.unwrap_or(TRADING_INSTANT), &[])?;
+        let mut command = simulator.service(program, state_folder)?;
         command
-            .args(["demo", "--listen", "127.0.0.1:0"])
-            .env("BHAV_STATE_DIR", state_folder)
             .env("BHAV_EDGE_THREADS", EDGE_THREADS)
-            .env("BHAV_NOW", TRADING_INSTANT)
             // All load comes from one address and from few users.
             .env("BHAV_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "0")
             .env("BHAV_WRITES_PER_USER_PER_MINUTE", "0")
-            .envs(settings.iter().copied());
+            .envs(settings.iter().copied().filter(|(name, _)| *name != NOW));
         let mut process = Process::start(Kind::Bhav.name(), command, &self.work_folder)?;
-        let lines = process.lines_until(LISTENING)?;
-        let address = lines
-            .last()
-            .and_then(|line| line[LISTENING.len()..].trim().parse().ok())
-            .ok_or(Error::Unexpected("bhav's line with its address"))?;
-        let simulator = lines
-            .into_iter()
-            .find(|line| line.starts_with(SIMULATOR))
-            .or_else(|| process.line_within(SIMULATOR, SIMULATOR_LINE_WAIT))
-            .map(|line| format!("http://{}", line[SIMULATOR.len()..].trim()));
-        fetch::wait_for_snapshot(address, FIRST_DATA_DEADLINE)?;
-        Ok(Server { kind: Kind::Bhav, address, simulator, process })
+        let address = process.announced(LISTENING)?;
+        fetch::wait_for_signals(address, SIGNALS_DEADLINE)?;
+        Ok(Server { kind: Kind::Bhav, address, process, simulator: Some(simulator) })
     }
 
     fn start_peer(&self, kind: Kind, program: &str, snapshot: &Snapshot) -> Result<Server, Error> {
@@ -164,7 +189,7 @@ impl Programs {
         let address = free_address().map_err(Error::io("find a port"))?;
         let mut command = Command::new(self.folder.join(program));
         command.arg("--listen").arg(address.to_string()).arg("--body").arg(&body);
-        if self.pin_may && kind == Kind::MayMinihttp {
+        if kind == Kind::MayPinned {
             command.arg("--pin-workers");
         }
         for (name, value) in &snapshot.headers {
@@ -187,7 +212,7 @@ impl Programs {
     fn started(&self, kind: Kind, command: Command, address: SocketAddr) -> Result<Server, Error> {
         let mut process = Process::start(kind.name(), command, &self.work_folder)?;
         process.wait_until_accepting(address)?;
-        Ok(Server { kind, address, simulator: None, process })
+        Ok(Server { kind, address, process, simulator: None })
     }
 }
 
@@ -200,6 +225,19 @@ pub fn empty_folder(folder: &Path) -> Result<(), Error> {
         fs::remove_dir_all(folder).map_err(Error::io("empty a folder"))?;
     }
     fs::create_dir(folder).map_err(Error::io("create a folder"))
+}
+
+/// Makes `to` the same state as `from`, whose server has ended.
+///
+/// # Errors
+/// A file cannot be copied.
+pub fn copy_state(from: &Path, to: &Path) -> Result<(), Error> {
+    let copying = Error::io("copy a state folder");
+    empty_folder(to)?;
+    for entry in fs::read_dir(from).map_err(&copying)?.filter_map(Result::ok) {
+        fs::copy(entry.path(), to.join(entry.file_name())).map_err(&copying)?;
+    }
+    Ok(())
 }
 
 /// Installs nginx from the distribution where that can be done without asking: on Debian, as root.

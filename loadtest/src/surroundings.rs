@@ -23,11 +23,7 @@ pub fn results_file() -> PathBuf {
 ///
 /// # Errors
 /// A build fails or the folders cannot be made.
-pub fn prepare(
-    bhav: Option<PathBuf>,
-    without_bhav: bool,
-    pin_may: bool,
-) -> Result<Programs, Error> {
+pub fn prepare(bhav: Option<PathBuf>, without_bhav: bool) -> Result<Programs, Error> {
     let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
     build(&["--locked", "--workspace"], &manifest)?;
     let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
@@ -42,7 +38,7 @@ pub fn prepare(
     }
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
-    Ok(Programs { folder, bhav, nginx: find_nginx().or_else(install_nginx), work_folder, pin_may })
+    Ok(Programs { folder, bhav, nginx: find_nginx().or_else(install_nginx), work_folder })
 }
 
 /// Builds or takes bhav alone, for a part that measures nothing else.
@@ -55,7 +51,7 @@ pub fn prepare_bhav(bhav: Option<PathBuf>) -> Result<Programs, Error> {
     let bhav = bhav.map_or_else(build_bhav, Ok)?;
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
-    Ok(Programs { folder, bhav: Some(bhav), nginx: None, work_folder, pin_may: false })
+    Ok(Programs { folder, bhav: Some(bhav), nginx: None, work_folder })
 }
 
 /// Puts the seeding program, which is a workspace of its own, beside the others. Its lock file may
@@ -114,11 +110,6 @@ pub fn describe(programs: &Programs) -> Vec<(&'static str, String)> {
     if let Some(nginx) = &programs.nginx {
         facts.push(("nginx", output_of(&nginx.to_string_lossy(), &["-v"])));
     }
-    let pinning = match programs.pin_may {
-        true => "pinned to cores (may's default)",
-        false => "not pinned to cores",
-    };
-    facts.push(("workers of may_minihttp", pinning.to_owned()));
     facts.push(("crates", crate_versions(include_str!("../Cargo.lock"))));
     facts
 }

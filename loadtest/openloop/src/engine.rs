@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use crate::epoll::{Epoll, Events};
-use crate::scan::{ScanError, Scanner};
+use crate::scan::{Response, ScanError, Scanner};
 use crate::schedule::Schedule;
 use crate::tally::Tally;
 
@@ -247,7 +247,7 @@ impl Engine {
             };
             match scanned {
                 Ok(Some(response)) => {
-                    self.complete(token, response.status);
+                    self.complete(token, response);
                     if response.closes {
                         return self.reconnect(token, "Connection: close");
                     }
@@ -262,14 +262,15 @@ impl Engine {
         }
     }
 
-    fn complete(&mut self, token: usize, status: u16) {
+    fn complete(&mut self, token: usize, response: Response) {
         let now_ns = self.now_ns();
         let connection = &mut self.connections[token];
         connection.in_flight = false;
         let latency_ns = now_ns.saturating_sub(connection.origin_ns);
         self.tally.latency.saturating_record(latency_ns.max(1));
         self.tally.requests += 1;
-        self.tally.other_status += u64::from(status != self.status);
+        self.tally.response_bytes += response.bytes as u64;
+        self.tally.other_status += u64::from(response.status != self.status);
         self.tally.elapsed_ns = now_ns;
         if let Pace::Closed { duration_ns } = self.pace {
             connection.due += u64::from(now_ns < duration_ns);

@@ -45,6 +45,8 @@ pub struct LoadReport {
     pub other_status: u64,
     /// Connections opened anew during the run.
     pub reconnects: u64,
+    /// Mean length of a response, its head included, in bytes.
+    pub bytes_per_response: f64,
     /// From the start to the last response, in seconds.
     pub elapsed_s: f64,
     /// `requests / elapsed_s`.

@@ -115,6 +115,7 @@ fn report(tally: &Tally, generator_cpu_ns: u64) -> LoadReport {
         unanswered: tally.unanswered,
         other_status: tally.other_status,
         reconnects: tally.reconnects,
+        bytes_per_response: tally.response_bytes as f64 / tally.requests.max(1) as f64,
         elapsed_s,
         rate_per_s: tally.requests as f64 / elapsed_s.max(f64::MIN_POSITIVE),
         latency: Percentiles::of(&tally.latency),

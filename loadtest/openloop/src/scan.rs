@@ -36,6 +36,8 @@ pub struct Response {
     pub status: u16,
     /// The server announced that it closes the connection.
     pub closes: bool,
+    /// Length of head and body.
+    pub bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +133,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, ScanError> {
         (_, Some(length)) => length,
         (_, None) => return Err(ScanError::NoLength),
     };
-    Ok(Some(Head { response: Response { status, closes }, head_bytes, body_bytes }))
+    let response = Response { status, closes, bytes: head_bytes + body_bytes };
+    Ok(Some(Head { response, head_bytes, body_bytes }))
 }
 
 fn parse_length(value: &[u8]) -> Result<usize, ScanError> {
@@ -144,15 +147,15 @@ mod tests {
 
     const OK: &[u8] = b"HTTP/1.1 200 Ok\r\nServer: M\r\ncontent-length: 5\r\n\r\nhello";
 
-    fn response(status: u16) -> Response {
-        Response { status, closes: false }
+    fn response(status: u16, bytes: usize) -> Response {
+        Response { status, closes: false, bytes }
     }
 
     #[test]
     fn whole_response_in_one_read() {
         let mut scanner = Scanner::default();
-        assert_eq!(scanner.feed(OK), Ok(Some(response(200))));
-        assert_eq!(scanner.feed(OK), Ok(Some(response(200))), "and the next");
+        assert_eq!(scanner.feed(OK), Ok(Some(response(200, OK.len()))));
+        assert_eq!(scanner.feed(OK), Ok(Some(response(200, OK.len()))), "and the next");
     }
 
     #[test]
@@ -160,8 +163,8 @@ mod tests {
         for at in 1..OK.len() {
             let mut scanner = Scanner::default();
             assert_eq!(scanner.feed(&OK[..at]), Ok(None), "split at {at}");
-            assert_eq!(scanner.feed(&OK[at..]), Ok(Some(response(200))), "{at}");
-            assert_eq!(scanner.feed(OK), Ok(Some(response(200))), "next, {at}");
+            assert_eq!(scanner.feed(&OK[at..]), Ok(Some(response(200, OK.len()))), "{at}");
+            assert_eq!(scanner.feed(OK), Ok(Some(response(200, OK.len()))), "next, {at}");
         }
     }
 
@@ -172,7 +175,7 @@ mod tests {
         for byte in rest {
             assert_eq!(scanner.feed(&[*byte]), Ok(None));
         }
-        assert_eq!(scanner.feed(&[*last]), Ok(Some(response(200))));
+        assert_eq!(scanner.feed(&[*last]), Ok(Some(response(200, OK.len()))));
     }
 
     #[test]
@@ -183,16 +186,16 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(scanner.feed(&[b'x'; 100_000]), Ok(None));
         }
-        assert_eq!(scanner.feed(&[b'x'; 100_000]), Ok(Some(response(503))));
+        assert_eq!(scanner.feed(&[b'x'; 100_000]), Ok(Some(response(503, head.len() + 300_000))));
     }
 
     #[test]
     fn empty_body_and_not_modified() {
         let mut scanner = Scanner::default();
         let empty = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
-        assert_eq!(scanner.feed(empty), Ok(Some(response(404))));
+        assert_eq!(scanner.feed(empty), Ok(Some(response(404, empty.len()))));
         let not_modified = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 1900\r\n\r\n";
-        assert_eq!(scanner.feed(not_modified), Ok(Some(response(304))));
+        assert_eq!(scanner.feed(not_modified), Ok(Some(response(304, not_modified.len()))));
     }
 
     #[test]

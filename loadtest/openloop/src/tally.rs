@@ -18,6 +18,8 @@ pub struct Tally {
     pub other_status: u64,
     /// Connections opened anew.
     pub reconnects: u64,
+    /// Bytes of whole responses, heads included.
+    pub response_bytes: u64,
     /// From start to last response, in nanoseconds.
     pub elapsed_ns: u64,
     /// Latencies, in nanoseconds.
@@ -36,6 +38,7 @@ impl Tally {
             unanswered: 0,
             other_status: 0,
             reconnects: 0,
+            response_bytes: 0,
             elapsed_ns: 0,
             latency: empty(),
             send_lag: empty(),
@@ -49,6 +52,7 @@ impl Tally {
         self.unanswered += other.unanswered;
         self.other_status += other.other_status;
         self.reconnects += other.reconnects;
+        self.response_bytes += other.response_bytes;
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.latency.add(&other.latency).expect("all histograms have the same bounds");
         self.send_lag.add(&other.send_lag).expect("all histograms have the same bounds");

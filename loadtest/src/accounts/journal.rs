@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::Effort;
 use super::people;
-use super::states::{NO_LOGIN_LIMIT, States, copy_state, email};
+use super::states::{NO_LOGIN_LIMIT, States, email};
 use crate::error::Error;
 use crate::generator::{Ask, Generator, Slice};
-use crate::servers::{Programs, Server};
+use crate::servers::{Programs, Server, copy_state};
 use crate::stats::{median, median_ratio};
 
 /// Clients, each another user, each with one write under way at any time.

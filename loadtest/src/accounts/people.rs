@@ -67,6 +67,19 @@ pub fn health_count(address: SocketAddr, pointer: &str) -> Result<u64, Error> {
     count.ok_or(Error::Unexpected("bhav's health lacks a counter"))
 }
 
+/// The document at `path`, for somebody.
+///
+/// # Errors
+/// The answer is not 200 or no JSON.
+pub fn read_json(address: SocketAddr, path: &str, token: &str) -> Result<Value, Error> {
+    let url = format!("http://{address}{path}");
+    let bearer = format!("Bearer {token}");
+    let mut response =
+        agent().get(&url).header("Authorization", bearer).call().map_err(lost(&url))?;
+    expect(&url, StatusCode::OK, response.status())?;
+    response.body_mut().read_json().map_err(lost(&url))
+}
+
 /// ETag and length of the body at `path`, for a client with these header lines.
 ///
 /// # Errors

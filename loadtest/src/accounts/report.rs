@@ -229,15 +229,18 @@ impl Accounts {
         let evening = &self.revaluation;
         let _ = write!(
             out,
-            "\nRevaluation at the close: {} points in {} pages with {} closing prices, {:.1} s \
-             from start to last point, of these {:.1} s for the pages; {:.1} s of CPU; RSS \
-             {:.1} MiB at the beginning, {:.1} MiB at its height.\n\n",
+            "\nRevaluation at the close: {} points and {} rows in {} pages with {} closing prices, \
+             {:.1} s from start to last point, of these {:.1} s for the pages; {:.1} s of CPU, of \
+             these {:.1} s of the threads that value and store; RSS {:.1} MiB at the beginning, \
+             {:.1} MiB at its height.\n\n",
             evening.points,
+            evening.rows,
             evening.pages,
             evening.priced,
             evening.whole_s,
             evening.pages_s,
             evening.cpu_s,
+            evening.threads_s,
             evening.rss_kib.0 as f64 / 1_024.0,
             evening.rss_kib.1 as f64 / 1_024.0,
         );

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::people::{self, PASSWORD};
 use crate::error::Error;
 use crate::fetch;
-use crate::servers::{Programs, empty_folder};
+use crate::servers::{Programs, copy_state};
 
 /// Users of the small database. All of them are large.
 pub const FEW_USERS: usize = 100;
@@ -28,9 +28,6 @@ const SYNCED: &str = "2026-10-13T18:00:00+05:30";
 /// Symbols that are held: about as many as are traded often.
 const SYMBOLS: usize = 1_000;
 
-/// Where `bhav demo` keeps its files, inside its state folder.
-const DEMO_FOLDER: &str = "demo";
-
 /// Limits that a test from one address must not run into.
 pub const NO_LOGIN_LIMIT: (&str, &str) = ("BHAV_LOGIN_ATTEMPTS_PER_MINUTE", "0");
 
@@ -42,6 +39,8 @@ pub struct States {
     pub many: PathBuf,
     /// Users of the large one, without the registered one.
     pub many_users: usize,
+    /// Their holdings.
+    pub many_rows: usize,
     /// Time that the store took to write the large one, in seconds.
     pub seeded_s: f64,
     /// Size of its file, in MiB.
@@ -60,14 +59,12 @@ impl States {
     pub fn prepare(programs: &Programs, users: usize) -> Result<Self, Error> {
         let folder = |name: &str| programs.work_folder.join(name);
         let (few, many) = (folder("state-few"), folder("state-many"));
-        empty_folder(&few)?;
+        programs.copy_signals(&few)?;
         let symbols = folder("held-symbols.txt");
         {
             let server = programs.start_bhav_on(&few, &[NO_LOGIN_LIMIT])?;
             people::register(server.address, REGISTERED)?;
-            let simulator = server.simulator.as_deref();
-            let simulator = simulator.ok_or(Error::Unexpected("bhav announced no simulator"))?;
-            let listed = fetch::listed_symbols(simulator, SYMBOLS)?;
+            let listed = fetch::listed_symbols(server.simulator()?, SYMBOLS)?;
             fs::write(&symbols, listed.join("\n")).map_err(Error::io("write the symbols"))?;
         }
         copy_state(&few, &many)?;
@@ -76,18 +73,25 @@ impl States {
         let began = Instant::now();
         seed(programs, &many, &symbols, users)?;
         let seeded_s = began.elapsed().as_secs_f64();
-        let many_mib = largest_file_bytes(&many.join(DEMO_FOLDER))
-            .map_err(Error::io("look at a folder"))?
-            >> 20;
+        let many_mib = largest_file_bytes(&many).map_err(Error::io("look at a folder"))? >> 20;
         let file_system = file_system_of(&few);
-        Ok(Self { few, many, many_users: users, seeded_s, many_mib, file_system, sync_us })
+        Ok(Self {
+            few,
+            many,
+            many_users: users,
+            many_rows: FEW_USERS * ROWS + users.saturating_sub(FEW_USERS) * ROWS_OTHERS,
+            seeded_s,
+            many_mib,
+            file_system,
+            sync_us,
+        })
     }
 }
 
 fn seed(programs: &Programs, state: &Path, symbols: &Path, users: usize) -> Result<(), Error> {
     let status = Command::new(programs.folder.join("seed"))
         .arg("--state")
-        .arg(state.join(DEMO_FOLDER))
+        .arg(state)
         .arg("--symbols")
         .arg(symbols)
         .args(["--registered", REGISTERED, "--synced", SYNCED])
@@ -99,21 +103,6 @@ fn seed(programs: &Programs, state: &Path, symbols: &Path, users: usize) -> Resu
         true => Ok(()),
         false => Err(Error::Program("the seeding program failed".to_owned())),
     }
-}
-
-/// Makes `to` the same state as `from`, whose server has ended.
-///
-/// # Errors
-/// A file cannot be copied.
-pub fn copy_state(from: &Path, to: &Path) -> Result<(), Error> {
-    let copying = Error::io("copy a state folder");
-    empty_folder(to)?;
-    let (from, to) = (from.join(DEMO_FOLDER), to.join(DEMO_FOLDER));
-    fs::create_dir(&to).map_err(&copying)?;
-    for entry in fs::read_dir(&from).map_err(&copying)?.filter_map(Result::ok) {
-        fs::copy(entry.path(), to.join(entry.file_name())).map_err(&copying)?;
-    }
-    Ok(())
 }
 
 fn largest_file_bytes(folder: &Path) -> std::io::Result<u64> {

@@ -157,8 +157,7 @@ fn loaded(
     syncing: &[String],
     effort: Effort,
 ) -> Result<Loaded, Error> {
-    let simulator = server.simulator.as_deref();
-    let simulator = simulator.ok_or(Error::Unexpected("bhav announced no simulator"))?;
+    let simulator = server.simulator()?;
     fetch::delay(simulator, "broker_a.session", BROKER_DELAY_MS)?;
     let syncs = Crowd::syncing(server.address, syncing);
     let logins = Crowd::logging_in(server.address, LOGINS);

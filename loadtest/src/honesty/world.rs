@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,7 +12,8 @@ use ureq::Agent;
 use super::schedule::Pace;
 use crate::error::Error;
 use crate::process::Process;
-use crate::servers::{LISTENING, Programs, SIMULATOR, TRADING_INSTANT, empty_folder};
+use crate::servers::{LISTENING, Programs, TRADING_INSTANT, empty_folder};
+use crate::simulator::Simulator;
 
 /// Deadline of each request of the checker: longer than any answer of the service may take.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(5);
@@ -23,13 +23,11 @@ pub struct World {
     program: PathBuf,
     work_folder: PathBuf,
     state_folder: PathBuf,
-    /// Root of the simulator.
-    pub simulator: String,
     /// Where the service listens.
     pub service: SocketAddr,
     agent: Agent,
     running: Option<Process>,
-    _simulator: Process,
+    simulator: Simulator,
 }
 
 impl World {
@@ -41,14 +39,10 @@ impl World {
         let program = programs.bhav.clone().ok_or(Error::Unexpected("bhav was left out"))?;
         let state_folder = programs.work_folder.join("honesty-state");
         empty_folder(&state_folder)?;
-        let mut command = bhav(&program, &["sim", "--listen", "127.0.0.1:0"]);
-        command
-            .env("BHAV_NOW", TRADING_INSTANT)
-            .env("BHAV_SIM_PUBLIC_DELAY_S", pace.public_delay.as_secs().to_string());
-        let mut simulator = Process::start("honesty-sim", command, &programs.work_folder)?;
-        let lines = simulator.lines_until(SIMULATOR)?;
-        let line = lines.last().ok_or(Error::Unexpected("the simulator's line"))?;
-        let address = line[SIMULATOR.len()..].trim().to_owned();
+        let delay_s = pace.public_delay.as_secs().to_string();
+        let settings = [("BHAV_SIM_PUBLIC_DELAY_S", &*delay_s)];
+        let simulator =
+            Simulator::start(&program, &programs.work_folder, TRADING_INSTANT, &settings)?;
         let agent = Agent::config_builder()
             .timeout_global(Some(REQUEST_DEADLINE))
             .http_status_as_error(false)
@@ -58,11 +52,10 @@ impl World {
             program,
             work_folder: programs.work_folder.clone(),
             state_folder,
-            simulator: format!("http://{address}"),
             service: SocketAddr::from(([127, 0, 0, 1], 0)),
             agent,
             running: None,
-            _simulator: simulator,
+            simulator,
         };
         world.start_service()?;
         Ok(world)
@@ -78,22 +71,9 @@ impl World {
     }
 
     fn start_service(&mut self) -> Result<(), Error> {
-        let mut command = bhav(&self.program, &["serve", "--listen", "127.0.0.1:0"]);
-        command
-            .env("BHAV_STATE_DIR", &self.state_folder)
-            .env("BHAV_ADMIN_LISTEN", "off")
-            .env("BHAV_BROKERA_URL", format!("{}/a", self.simulator))
-            .env("BHAV_BROKERB_URL", format!("{}/b", self.simulator))
-            .env("BHAV_PUBLIC_URL", format!("{}/p", self.simulator))
-            .env("BROKERA_API_KEY", "simkeya")
-            .env("BROKERA_API_SECRET", "simsecreta")
-            .env("BROKERA_ACCESS_TOKEN", "simtokena")
-            // The one clock of both.
-            .env("BHAV_NOW", self.now()?.to_string());
+        let command = self.simulator.service(&self.program, &self.state_folder)?;
         let mut process = Process::start("honesty-serve", command, &self.work_folder)?;
-        let lines = process.lines_until(LISTENING)?;
-        let address = lines.last().and_then(|line| line[LISTENING.len()..].trim().parse().ok());
-        self.service = address.ok_or(Error::Unexpected("bhav's line with its address"))?;
+        self.service = process.announced(LISTENING)?;
         self.running = Some(process);
         Ok(())
     }
@@ -103,9 +83,7 @@ impl World {
     /// # Errors
     /// The simulator does not answer.
     pub fn now(&self) -> Result<Timestamp, Error> {
-        let stats = self.control("GET", "stats", None)?;
-        let now_ms = stats["now_ms"].as_i64().ok_or(Error::Unexpected("the simulator's clock"))?;
-        Timestamp::from_millisecond(now_ms).map_err(|_| Error::Unexpected("the simulator's clock"))
+        self.simulator.now()
     }
 
     /// What the exchange itself shows of these symbols at a moment.
@@ -146,7 +124,7 @@ impl World {
     }
 
     fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Error> {
-        let url = format!("{}/sim/control/{path}", self.simulator);
+        let url = format!("{}/sim/control/{path}", self.simulator.root);
         let failed = |source| Error::Http { url: url.clone(), source: Box::new(source) };
         let sent = match (method, body) {
             ("DELETE", _) => self.agent.delete(&url).call(),
@@ -168,19 +146,6 @@ impl World {
         let status = response.status().as_u16();
         Some((status, response.body_mut().read_json().ok()?))
     }
-}
-
-fn bhav(program: &PathBuf, args: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    // The operator's own settings must not decide what is checked.
-    for (name, _) in std::env::vars_os() {
-        let name_bytes = name.as_encoded_bytes();
-        if name_bytes.starts_with(b"BHAV_") || name_bytes.starts_with(b"BROKER") {
-            command.env_remove(name);
-        }
-    }
-    command.args(args);
-    command
 }
 
 /// A symbol as a query has it.
