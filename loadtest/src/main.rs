@@ -8,10 +8,11 @@
 //!      ── memory, feeds  idle connections, storm, quotes, coalescing, hanging upstreams
 //!      ── accounts       logins, kept portfolio answers, many users, journal writes
 //!      ── honesty        every price's age, while each feed breaks in each way
-//!      ── results        medians and ratios as Markdown  (targets: met or missed)
+//!      ── results        medians and ratios as Markdown  (targets: met or missed; alone)
 //! ```
 
 mod accounts;
+mod alone;
 mod error;
 mod feeds;
 mod fetch;
@@ -126,9 +127,22 @@ fn run(args: Args) -> Result<(), Error> {
         eprintln!("signals: found once in the simulator's candles");
         programs.find_signals()?;
     }
-    if args.only == Some(Part::Accounts) {
-        return measure_accounts(&programs, &generator, args.quick, &output);
+    if args.only.is_none() {
+        measure_beside_peers(&programs, &generator, sizes, args.symbols, &output)?;
     }
+    match programs.bhav.is_some() {
+        true => measure_accounts(&programs, &generator, args.quick, &output),
+        false => Ok(()),
+    }
+}
+
+fn measure_beside_peers(
+    programs: &Programs,
+    generator: &Generator,
+    sizes: Sizes,
+    symbols_file: Option<PathBuf>,
+    output: &Path,
+) -> Result<(), Error> {
     let mut notes = Vec::new();
     if programs.nginx.is_none() {
         notes.push("nginx, which is not installed (package nginx-light)".to_owned());
@@ -137,16 +151,16 @@ fn run(args: Args) -> Result<(), Error> {
 
     let bhav = programs.bhav.as_ref().map(|_| programs.start_bhav()).transpose()?;
     let snapshot = snapshot_of(bhav.as_ref())?;
-    let symbols = symbols(args.symbols, bhav.as_ref(), &mut notes)?;
+    let symbols = symbols(symbols_file, bhav.as_ref(), &mut notes)?;
     let kinds = programs.available();
     let figures = {
-        let servers = start_all(&programs, bhav, &kinds, &snapshot)?;
-        rounds::run(&servers, &generator, sizes)?
+        let servers = start_all(programs, bhav, &kinds, &snapshot)?;
+        rounds::run(&servers, generator, sizes)?
     };
     figures.expect_equal_bytes(&kinds)?;
 
     let mut results = Results {
-        surroundings: surroundings::describe(&programs),
+        surroundings: surroundings::describe(programs),
         sizes,
         busy_at_rest,
         snapshot,
@@ -162,25 +176,21 @@ fn run(args: Args) -> Result<(), Error> {
     // Pinned or not, the memory is the same.
     for &kind in results.kinds.iter().filter(|&&kind| kind != Kind::MayPinned) {
         eprintln!("idle connections: {}", kind.name());
-        let idle = memory::measure_idle(&programs, &generator, kind, &results.snapshot)?;
+        let idle = memory::measure_idle(programs, generator, kind, &results.snapshot)?;
         results.idle.push(idle);
     }
     if programs.bhav.is_some() {
-        measure_bhav(&programs, &generator, &symbols, &mut results)?;
+        measure_bhav(programs, generator, &symbols, &mut results)?;
     }
     let mut document = results.render();
     // The sections that are there stand until they are measured again.
-    let before = std::fs::read_to_string(&output).unwrap_or_default();
+    let before = std::fs::read_to_string(output).unwrap_or_default();
     for section in sections::ALL {
         if let Some(found) = section.found(&before) {
             document = section.placed(&document, found);
         }
     }
-    write_results(&output, &document)?;
-    match programs.bhav.is_some() {
-        true => measure_accounts(&programs, &generator, args.quick, &output),
-        false => Ok(()),
-    }
+    write_results(output, &document)
 }
 
 fn measure_accounts(

@@ -19,8 +19,8 @@ pub const CONNECTION_COUNTS: [usize; 2] = [64, 512];
 /// Connections of the measurement at half of saturation.
 pub const HALF_CONNECTIONS: usize = 256;
 
-/// Most by which mean responses may differ, in bytes: lines of a server's own and digits of prices make
-/// some dozens, a part that one server lacks makes hundreds.
+/// Most by which mean responses may differ, in bytes: a server's own lines and digits of prices
+/// make some dozens, a part that one server lacks makes hundreds.
 const OWN_BYTES_MAX: f64 = 200.0;
 
 /// Length of a look at a server without load: long enough for warmers that work once a second.

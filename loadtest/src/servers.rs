@@ -157,7 +157,7 @@ impl Programs {
     }
 
     /// Starts bhav and a simulator on what is in `state_folder`, with settings as environment
-    /// variables, and waits until it shows signals: a snapshot without them is not what clients see.
+    /// variables, and waits until it shows signals: without them it is not what clients see.
     ///
     /// # Errors
     /// One does not start, or there are no signals.
