@@ -74,7 +74,15 @@ fn build_bhav() -> Result<PathBuf, Error> {
 
 fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What `cargo run` says of the driver would make build scripts run again, and all after them.
+    for (name, _) in std::env::vars_os() {
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(b"CARGO_PKG_") || bytes.starts_with(b"CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    let status = command
         .args(["build", "--release"])
         .args(what)
         .arg("--manifest-path")
