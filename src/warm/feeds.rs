@@ -62,8 +62,6 @@ pub struct Heard {
 pub struct Judge<'a> {
     pub calendar: &'a MarketCalendar,
     pub indices: &'a IndexList,
-    /// The price that is shown of a symbol now.
-    pub shown: &'a dyn Fn(&Symbol) -> Option<Quote>,
 }
 
 impl Judge<'_> {
@@ -243,7 +241,7 @@ impl FeedSlot {
                 self.heard.insert(heard.quote.symbol.clone(), heard);
                 vouched
             } else {
-                self.stamp_share(quote, &times, judge);
+                self.stamp_share(quote, &times, judge.calendar);
                 self.time.share_vouched(exchange, &times, calls, judge.calendar)
             };
             read.push((quote.clone(), vouched));
@@ -265,19 +263,15 @@ impl FeedSlot {
         };
     }
 
-    /// A share without a time of its own is of the time of the index beside it, unless its price
-    /// still is the one of which a time is known.
-    fn stamp_share(&self, quote: &mut Quote, times: &CallTimes, judge: Judge<'_>) {
+    /// A share without a time of its own is of the time of the index beside it: the answer says
+    /// that its price stood then, whenever it last moved.
+    fn stamp_share(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
         if quote.timed {
             return;
         }
         let exchange = quote.symbol.exchange();
-        let latest = self.time.latest(exchange, times, judge.calendar);
-        let index = self.time.witness_as_of(exchange).map_or(latest, |index| index.min(latest));
-        let shown = (judge.shown)(&quote.symbol);
-        let same = shown
-            .filter(|shown| shown.source == quote.source && shown.last_price == quote.last_price);
-        quote.as_of = same.map_or(index, |shown| shown.as_of);
+        let latest = self.time.latest(exchange, times, calendar);
+        quote.as_of = self.time.witness_as_of(exchange).map_or(latest, |index| index.min(latest));
     }
 
     /// Whether a symbol is one of its leads.

@@ -80,8 +80,7 @@ impl Bench {
         let times = CallTimes { asked: at, asked_mono_ms: at_ms, answered: at };
         let symbols_max = self.feed.batch_max;
         let mut batch = Batch { quotes, times, symbols_max, ..Batch::default() };
-        let judge =
-            Judge { calendar: &self.calendar, indices: &self.indices, shown: &|_: &Symbol| None };
+        let judge = Judge { calendar: &self.calendar, indices: &self.indices };
         self.slot.read(&mut batch, judge)
     }
 
@@ -238,7 +237,7 @@ fn a_share_is_no_newer_than_the_index_beside_it() {
 }
 
 #[test]
-fn rows_without_a_time_have_the_time_at_which_their_price_came() {
+fn rows_without_a_time_have_that_of_the_index_whose_price_came() {
     let mut bench = bench(500);
     let primary = bench.indices.primary.symbol.clone();
     let share = Symbol::parse("NSE:INFY").unwrap();
@@ -251,12 +250,12 @@ fn rows_without_a_time_have_the_time_at_which_their_price_came() {
             last_price: price.parse().unwrap(),
             ..quote(symbol, bench.at(at_ms))
         };
-        let quotes = vec![untimed(&primary, price), untimed(&share, &at_ms.to_string())];
+        let quotes = vec![untimed(&primary, price), untimed(&share, "7")];
         for (quote, _) in bench.hear(at_ms, quotes) {
             times.push(quote.as_of.duration_since(bench.now).as_secs());
         }
     }
-    assert_eq!(times, [2, 2, 2, 2, 4, 4], "a price that stands keeps its time");
+    assert_eq!(times, [2, 2, 2, 2, 4, 4], "an index that stands keeps its time");
 }
 
 #[test]

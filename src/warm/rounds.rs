@@ -166,8 +166,7 @@ impl Scheduler {
         let now = self.parts.clock.now();
         let (l1, calendar) = (Arc::clone(&self.parts.l1), Arc::clone(&self.parts.calendar));
         let indices = Arc::clone(&self.parts.indices);
-        let shown = |symbol: &Symbol| l1.quote(symbol.as_str());
-        let judge = Judge { calendar: &calendar, indices: &indices, shown: &shown };
+        let judge = Judge { calendar: &calendar, indices: &indices };
         let Some(slot) = self.slot_mut(source) else { return Ended::NotAsked };
         let read = slot.read(&mut batch, judge);
         let doubt = doubt(slot, &batch, &read);

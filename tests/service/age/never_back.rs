@@ -80,6 +80,8 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
     let mut lapse = Lapse::with(QUARTER_S as i64);
     lapse.step_until(100, "broker A", |seen| seen.is_fresh_of("broker_a"));
     lapse.breaks("broker_a.quote", "wrong_types");
+    let halt = r#"{"symbol":"NSE:SBIN","halted":true}"#;
+    assert_eq!(lapse.scene.control("POST", "trading", halt).status, 200);
     let scene = &lapse.scene;
     let asked = || scene.stats()["requests"]["broker_a.ohlc"].as_u64().unwrap_or(0);
     let clock = lapse.clock.clone();
@@ -89,6 +91,8 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
         drop(client.get(SNAPSHOT));
         (asked() > 3).then_some(())
     });
+    // The clock stands when the service stops, so none would be closed for being idle.
+    drop(client);
     lapse.step_until(100, "fresh by the spare route", |seen| {
         let index = time(&seen.quote("NSE:NIFTY 50")["as_of"]);
         for symbol in ["NSE:INFY", "NSE:SBIN"] {
@@ -96,6 +100,15 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
             assert!(time(&share["as_of"]) <= index, "{share} beside {index}");
         }
         seen.is_fresh_of("broker_a")
+    });
+    // That a share has not traded since makes its price no older: the answer says that it stands.
+    let began = clock.now();
+    lapse.step_until(200, "some time without a trade", |seen| {
+        let (share, index) = (seen.quote("NSE:SBIN"), seen.quote("NSE:NIFTY 50"));
+        for name in ["as_of", "stale"] {
+            assert_eq!(share[name], index[name], "{share} beside {index}");
+        }
+        clock.now().duration_since(began).as_secs() > 20
     });
     // Prices that stand have no time that moves.
     lapse.breaks("broker_a.ohlc", "mute_price");
