@@ -11,7 +11,7 @@ use bhav::base::{Candle, Clock, Source, Symbol};
 use bhav::market::PublishedJson;
 use bhav::signals::evaluate::{History, Signal, Universe, rank};
 use bhav::signals::patterns::{Columns, Detector};
-use bhav::signals::record::WINDOW_DATES;
+use bhav::signals::record::{PRIOR_DATES, WINDOW_DATES};
 use bhav::signals::{ListedSignal, SignalList};
 use bhav::store::{NewHistory, SignalStore, SqliteStore};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -74,8 +74,10 @@ fn listed(signal: &Signal<'_>) -> ListedSignal {
         pattern: signal.key.name().to_owned(),
         direction: signal.key.direction(),
         confidence: signal.weight.confidence,
+        prior_dates: PRIOR_DATES,
         samples: signal.weight.dates,
-        hit_rate: signal.weight.hit_rate,
+        date_hit_rate: signal.weight.date_hit_rate,
+        past: Some((signal.weight.signals, signal.weight.hits)),
         base_rate: signal.weight.base_rate,
         simulated: false,
         provisional: false,

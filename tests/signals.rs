@@ -33,10 +33,14 @@ fn fixture() -> std::path::PathBuf {
     root().join("examples/candles")
 }
 
-fn expected() -> Value {
-    let expected = fs::read_to_string(root().join("tests/fixtures/signals/expected.json")).unwrap();
+fn expected(name: &str) -> Value {
+    let expected = fs::read_to_string(root().join("tests/fixtures/signals").join(name)).unwrap();
     sonic_rs::from_str(&expected).unwrap()
 }
+
+/// With the constant that is used, and with the one before it.
+const CONSTANTS: [(&str, &[&str]); 2] =
+    [("expected.json", &["--json"]), ("expected_300.json", &["--json", "--prior-dates", "300"])];
 
 /// `1234567.5` as `1,234,567.50`.
 fn grouped(number: &str) -> String {
@@ -105,13 +109,15 @@ fn compare(at: &str, expected: &Value, actual: &Value, compared: &mut usize) {
 
 #[test]
 fn the_numbers_are_those_of_an_independent_computation() {
-    let ran = evaluate(&fixture(), &["--json"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
-    let mut compared = 0;
-    compare("", &expected(), &actual, &mut compared);
-    assert!(compared > 250, "only {compared} values were compared");
-    assert_eq!(ran.out.lines().count(), 1, "one document on one line");
+    for (name, flags) in CONSTANTS {
+        let ran = evaluate(&fixture(), flags);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+        let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
+        let mut compared = 0;
+        compare("", &expected(name), &actual, &mut compared);
+        assert!(compared > 250, "only {compared} values were compared");
+        assert_eq!(ran.out.lines().count(), 1, "one document on one line");
+    }
 }
 
 /// Its own dates, everything in quotes, thousands set apart, other columns, the newest row first.
@@ -136,7 +142,7 @@ fn files_of_the_exchange_give_the_same_numbers() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
     let mut compared = 0;
-    compare("", &expected(), &actual, &mut compared);
+    compare("", &expected("expected.json"), &actual, &mut compared);
     assert!(compared > 250, "only {compared} values were compared");
 }
 
@@ -165,13 +171,13 @@ fn people_read_the_same_numbers_and_what_they_are_worth() {
         "Read     2275 candles of 4 symbols, 620 dates from 2022-09-01 to 2025-02-27\n",
         "Judged   769 signals from 2024-09-12 to 2025-02-20",
         "hit rate 0.49935\n",
-        "confidence                0.247616  0.688376       0.0808   0.50459  0.4744  0.5335\n",
+        "confidence                0.247638  0.688422       0.0876   0.50207  0.4814  0.5218\n",
         "coin                      0.250000  0.693147 ",
-        "2024        516   0.53488   0.50542  0.247457\n",
-        "0.48-0.49          129      0.484     0.364          0.016\n",
-        "CDLBELTHOLD          bearish       185    164    0.49187    0.487987\n",
-        "DELTA-Z         bullish_three_outside           bullish      0.517258     19",
-        "0.50 means a coin.",
+        "2024        516   0.53488   0.50289  0.247619\n",
+        "0.48-0.49          233      0.486     0.412          0.000\n",
+        "CDLBELTHOLD          bearish       175     87   0.49714    157    0.50425    0.490662\n",
+        "DELTA-Z         bullish_three_outside           bullish      0.511915     19",
+        "samples/(samples+1000)",
         "Information, not investment advice. Not proven better than a coin",
     ] {
         assert!(ran.out.contains(part), "`{part}` is missing from:\n{}", ran.out);
@@ -227,6 +233,59 @@ fn a_folder_without_usable_data_exits_65() {
     }
 }
 
+/// A split that older candles are not adjusted for, and a share that misses ten sessions.
+#[test]
+fn suspected_splits_and_gaps_are_told_and_silence_their_symbol() {
+    let folder = copy();
+    let path = |name: &str| folder.path().join(name);
+    let rows = |name: &str| -> Vec<String> {
+        fs::read_to_string(fixture().join(name)).unwrap().lines().map(str::to_owned).collect()
+    };
+    let alpha = rows("ALPHA.csv");
+    let halved = |(at, row): (usize, &String)| -> String {
+        let fields: Vec<&str> = row.split(',').collect();
+        if at < 560 {
+            return row.clone();
+        }
+        let half = |at: usize| fields[at].parse::<f64>().unwrap() / 2.0;
+        let [open, high, low, close] = [1, 2, 3, 4].map(half);
+        let volume = fields[5].parse::<u64>().unwrap() * 2;
+        format!("{},{open},{high},{low},{close},{volume}", fields[0])
+    };
+    let split: Vec<String> = alpha.iter().enumerate().map(halved).collect();
+    fs::write(path("ALPHA.csv"), split.join("\n")).unwrap();
+    let mut holed = rows("GAMMA.csv");
+    let last = holed.len();
+    holed.drain(last - 40..last - 30);
+    fs::write(path("GAMMA.csv"), holed.join("\n")).unwrap();
+    let ran = evaluate(folder.path(), &["--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let report: Value = sonic_rs::from_str(&ran.out).unwrap();
+    let [alpha, beta, gamma] = [0, 1, 2].map(|at| &report["suspect"][at]);
+    assert_eq!((&alpha["symbol"], alpha["missing"].as_u64()), (&"ALPHA".into(), Some(0)));
+    let split = &alpha["suspected_splits"][0];
+    assert_eq!((split["new"].as_u64(), split["old"].as_u64()), (Some(2), Some(1)));
+    assert_eq!(alpha["silent"].as_u64(), Some(61), "from its day to the end");
+    assert_eq!((beta["missing"].as_u64(), beta["silent"].as_u64()), (Some(4), Some(0)));
+    assert_eq!((gamma["missing"].as_u64(), gamma["silent"].as_u64()), (Some(11), Some(30)));
+    let text = report["last_date"]["signals"].to_string();
+    assert!(!text.contains("ALPHA") && !text.contains("GAMMA"), "{text}");
+    let text = evaluate(folder.path(), &[]).out;
+    for told in
+        ["ALPHA                   0      61  ", " 2:1\n", "GAMMA                  11      30\n"]
+    {
+        assert!(text.contains(told), "`{told}` is missing from:\n{text}");
+    }
+}
+
+#[test]
+fn the_prior_has_bounds() {
+    for bad in ["0", "10001", "-1", "1.5"] {
+        let ran = evaluate(&fixture(), &[&format!("--prior-dates={bad}")]);
+        assert_eq!(ran.code, Some(64), "{bad}: {}", ran.err);
+    }
+}
+
 #[test]
 fn a_folder_must_be_named() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
@@ -245,9 +304,9 @@ fn the_plot_is_drawn_where_asked_or_the_exit_is_74() {
     for part in ["769 signals", "predicted: mean confidence", "observed: share", "a coin: 0.50"] {
         assert!(svg.contains(part), "{part}");
     }
-    // One circle and one count for each of the seven bins that have signals.
-    assert_eq!(svg.matches("<circle").count(), 7);
-    for signals in [62, 129, 106, 144, 182, 108, 38] {
+    // One circle and one count for each of the five bins that have signals.
+    assert_eq!(svg.matches("<circle").count(), 5);
+    for signals in [233, 125, 43, 336, 32] {
         assert!(svg.contains(&format!("\n{signals}\n")), "{signals}");
     }
     let ran = evaluate(&fixture(), &["--plot", folder.path().to_str().unwrap()]);

@@ -1,5 +1,6 @@
-SELECT p.id, p.published_on, p.symbol, p.pattern, p.direction, p.confidence, p.dates, p.hit_rate,
-    p.base_rate, p.price_e4, p.first_seen_ms, p.simulated,
+SELECT p.id, p.published_on, p.symbol, p.pattern, p.direction, p.confidence, p.dates,
+    p.date_hit_rate, p.base_rate, p.price_e4, p.first_seen_ms, p.simulated,
+    p.prior_dates, p.past_signals, p.past_hits,
     o.judged_on, o.from_close_e4, o.to_close_e4, o.hit,
     d.date IS NOT NULL, l.id IS NOT NULL
 FROM provisional_signals p

@@ -30,6 +30,7 @@ use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
 use crate::ops::{Exit, address_space, exit, log, panic, version};
+use crate::signals::record::PRIOR_DATES;
 
 /// Longest wait for the last log lines at the end.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
@@ -37,14 +38,16 @@ const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 /// Runs by these settings; the second reads them again.
 pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
 
+/// Folder of candles, weight of the prior in dates, whether to write JSON, file for a plot.
+pub type Evaluate = fn(&Path, u32, bool, Option<&Path>) -> ExitCode;
+
 /// What the commands that run do; given by the composition root.
 #[derive(Debug, Clone, Copy)]
 pub struct Commands {
     pub serve: Serve,
     pub demo: Serve,
     pub sim: Serve,
-    /// Folder of candles, whether to write JSON, file for a plot.
-    pub evaluate: fn(&Path, bool, Option<&Path>) -> ExitCode,
+    pub evaluate: Evaluate,
 }
 
 /// Runs one command line, the program's name first. A panic of this thread, as of a library that
@@ -138,10 +141,11 @@ fn show(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-fn evaluate(matches: &ArgMatches, run: fn(&Path, bool, Option<&Path>) -> ExitCode) -> ExitCode {
+fn evaluate(matches: &ArgMatches, run: Evaluate) -> ExitCode {
     let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");
     let plot = matches.get_one::<PathBuf>("plot").map(PathBuf::as_path);
-    run(folder, matches.get_flag("json"), plot)
+    let prior_dates = *matches.get_one("prior-dates").expect("it has a default");
+    run(folder, prior_dates, matches.get_flag("json"), plot)
 }
 
 fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
@@ -245,6 +249,9 @@ pub fn command() -> Command {
         .subcommand(Command::new("version").about("Print version and build"))
 }
 
+/// Forty years of sessions, as many as a file may have: with it nothing else is left.
+const PRIOR_DATES_MAX: i64 = 10_000;
+
 const EVALUATION: &str = "\
 Reads every *.csv of the folder, one symbol a file, named after it (INFY.csv), with a line of
 headers that names date,open,high,low,close,volume; other columns are ignored. Dates are 2022-01-03
@@ -262,11 +269,15 @@ fn evaluation() -> Command {
     let folder = Arg::new("folder").value_name("DIR").required(true).value_parser(path());
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
     let plot = Arg::new("plot").long("plot").value_name("FILE.svg").value_parser(path());
+    let prior = Arg::new("prior-dates").long("prior-dates").value_name("DATES");
+    let prior = prior.value_parser(value_parser!(u32).range(1..=PRIOR_DATES_MAX));
+    let prior = prior.default_value(PRIOR_DATES.to_string());
     Command::new("evaluate")
         .about("Measure what signals were worth on a folder of daily candles")
         .arg(folder.help("Folder of daily candles"))
         .arg(json.help("Write one JSON document, with all digits"))
         .arg(plot.help("Draw what was predicted against what came"))
+        .arg(prior.help("Dates that the market's own drift weighs in a confidence"))
         .after_help(format!("{EVALUATION}\n\n{}", exit::HELP))
 }
 

@@ -6,8 +6,10 @@
 
 use jiff::civil::Date;
 
+use super::list::put_together;
 use super::patterns::{Columns, Detector, Key};
-use super::record::{Bar, Outcomes, Record, WINDOW_DATES, Weight, hit};
+use super::record::{Bar, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair};
+use super::silence::Silence;
 use crate::base::Candle;
 
 /// Upper edges of the reliability table's bins; one more bin lies above the last.
@@ -58,22 +60,32 @@ pub struct Signal<'a> {
 
 impl Universe {
     /// Finds all signals and counts their outcomes. `examined` hears of each symbol that is done.
-    pub fn examine(histories: &[History], mut examined: impl FnMut(&str)) -> Self {
-        let mut dates: Vec<Date> =
-            histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
-        // Mostly rising runs, which the sort merges; a tree of them all costs several times more.
-        dates.sort();
-        dates.dedup();
+    pub fn examine(histories: &[History], examined: impl FnMut(&str)) -> Self {
+        Self::examine_with(histories, &[], PRIOR_DATES, examined)
+    }
+
+    /// The same without the dates that are silent in `silences`, one for each history or none at
+    /// all, and with a prior that weighs `prior_dates`.
+    pub fn examine_with(
+        histories: &[History],
+        silences: &[Silence],
+        prior_dates: u32,
+        mut examined: impl FnMut(&str),
+    ) -> Self {
+        let dates = sessions(histories);
         let detector = Detector::default();
         let mut outcomes = Outcomes::new(dates.len());
         let mut symbols = Vec::with_capacity(histories.len());
-        for history in histories {
-            let symbol = examine_one(history, &dates, &detector);
+        for (at, history) in histories.iter().enumerate() {
+            let mut symbol = examine_one(history, &dates, &detector);
+            if let Some(silence) = silences.get(at) {
+                symbol.keep_silent(&silence.silent);
+            }
             outcomes.add(&symbol.bars, &symbol.signals);
             symbols.push(symbol);
             examined(&history.symbol);
         }
-        Self { dates, symbols, record: outcomes.finish() }
+        Self { dates, symbols, record: outcomes.finish(prior_dates) }
     }
 
     /// All dates on which some symbol traded.
@@ -88,6 +100,11 @@ impl Universe {
         self.record.weigh(key, date)
     }
 
+    /// Weight of the prior, in dates.
+    pub fn prior_dates(&self) -> u32 {
+        self.record.prior_dates()
+    }
+
     /// Number of symbols.
     pub fn symbols(&self) -> usize {
         self.symbols.len()
@@ -100,8 +117,9 @@ impl Universe {
         for symbol in &self.symbols {
             for (at, key) in &symbol.signals {
                 let date = symbol.bars[*at].date;
-                let outcome = hit(&symbol.bars, *at, *key).filter(|_| date >= WINDOW_DATES);
-                let Some(hit) = outcome else { continue };
+                let pair = pair(&symbol.bars, *at).filter(|_| date >= WINDOW_DATES);
+                let Some((bar, later)) = pair else { continue };
+                let hit = key.direction().is_hit(bar.close_e4, later.close_e4);
                 let Weight { confidence, base_rate, .. } = self.record.weigh(*key, date);
                 let date = self.dates[date];
                 judged.push(Judged { date, key: *key, confidence, base_rate, hit });
@@ -110,7 +128,8 @@ impl Universe {
         judged
     }
 
-    /// The signals of the date with index `date`, in the published order (see [`rank`]).
+    /// The signals of the date with index `date`, in the published order: by [`rank`], but those of
+    /// one symbol together.
     pub fn signals_on(&self, date: usize) -> Vec<Signal<'_>> {
         let mut signals = Vec::new();
         for symbol in &self.symbols {
@@ -122,8 +141,28 @@ impl Universe {
             }
         }
         signals.sort_by(rank);
+        put_together(&mut signals, |one: &Signal<'_>, other| one.symbol == other.symbol);
         signals
     }
+}
+
+impl Examined {
+    fn keep_silent(&mut self, silent: &[bool]) {
+        for (bar, is_silent) in self.bars.iter_mut().zip(silent) {
+            bar.is_silent = *is_silent;
+        }
+        self.signals.retain(|(at, _)| !self.bars[*at].is_silent);
+    }
+}
+
+/// All dates on which some symbol traded.
+pub fn sessions(histories: &[History]) -> Vec<Date> {
+    let mut dates: Vec<Date> =
+        histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
+    // Mostly rising runs, which the sort merges; a tree of them all costs several times more.
+    dates.sort();
+    dates.dedup();
+    dates
 }
 
 /// Highest confidence first, then most dates, then name, then symbol: ties are the rule, since all
@@ -142,6 +181,7 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
     let bars = history.candles.iter().map(|candle| Bar {
         date: dates.partition_point(|date| *date < candle.date),
         close_e4: candle.close_e4,
+        is_silent: false,
     });
     let mut signals = Vec::new();
     detector.scan(&Columns::of(&history.candles), |bar, key| signals.push((bar, key)));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::candle::PRICE_E4;
+use crate::signals::silence;
 
 fn key(name: &str) -> Key {
     Key::from_name(name).unwrap()
@@ -77,7 +78,14 @@ fn ties_are_ordered_by_dates_then_name_then_symbol() {
     let signal = |symbol, name, confidence, dates| Signal {
         symbol,
         key: key(name),
-        weight: Weight { confidence, dates, signals: dates, hit_rate: None, base_rate: 0.5 },
+        weight: Weight {
+            confidence,
+            dates,
+            signals: dates,
+            hits: 0,
+            date_hit_rate: None,
+            base_rate: 0.5,
+        },
     };
     let mut signals = [
         signal("B", "hammer", 0.5, 9),
@@ -114,6 +122,52 @@ fn a_longer_history_repaints_nothing() {
     }
     let count = (WINDOW_DATES..=today).map(|date| later.signals_on(date).len()).sum::<usize>();
     assert!(count > 50, "only {count} signals were compared");
+}
+
+/// Shares that trade on three or nine days in ten, and prices after a date made anew: nothing up to
+/// it may differ in a single bit, whatever is kept silent.
+#[test]
+fn what_comes_later_leaves_no_trace_in_any_bit() {
+    const TODAY: usize = 600;
+    let with = |gaps: bool, seed: u64| -> Vec<History> {
+        let changed = |number: u64| {
+            let (mut one, other) = (history("S", number, 720), history("S", number + seed, 720));
+            one.candles[TODAY + 1..].copy_from_slice(&other.candles[TODAY + 1..]);
+            let mut random = fastrand::Rng::with_seed(number);
+            one.candles.retain(|_| !gaps || random.u8(..10) < 3 + 6 * (number % 2) as u8);
+            History { symbol: format!("S{number}"), ..one }
+        };
+        (0..6).map(changed).collect()
+    };
+    for (gaps, silences) in [(false, false), (true, false), (true, true)] {
+        let said = |seed: u64| {
+            let histories = with(gaps, seed);
+            let sessions = sessions(&histories);
+            let judge = |history: &History| silence::judge(history, &sessions);
+            let silences: Vec<Silence> =
+                if silences { histories.iter().map(judge).collect() } else { Vec::new() };
+            let universe = Universe::examine_with(&histories, &silences, PRIOR_DATES, |_| ());
+            let last = sessions[0].checked_add(jiff::Span::new().days(TODAY as i64)).unwrap();
+            let until = sessions.partition_point(|date| *date <= last);
+            let bits = |weight: &Weight| {
+                let rates = [weight.confidence, weight.base_rate];
+                (rates.map(f64::to_bits), weight.date_hit_rate.map(f64::to_bits), weight.hits)
+            };
+            let of_date = |date: usize| -> Vec<_> {
+                let found = universe.signals_on(date);
+                found.iter().map(|s| (s.symbol.to_owned(), s.key, bits(&s.weight))).collect()
+            };
+            let keys: Vec<_> =
+                Key::all().map(|key| bits(&universe.weigh(key, until - 1))).collect();
+            let signals: Vec<_> = (0..until).map(of_date).collect();
+            (signals, keys, universe.judged().len())
+        };
+        let (one, other) = (said(100), said(200));
+        assert_eq!(one.0, other.0, "gaps {gaps}, silences {silences}");
+        assert_eq!(one.1, other.1, "gaps {gaps}, silences {silences}");
+        assert!(silences || one.0.iter().map(Vec::len).sum::<usize>() > 300);
+        assert!(silences || one.2 > 30, "{} judged", one.2);
+    }
 }
 
 #[test]

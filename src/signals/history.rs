@@ -10,6 +10,13 @@ use jiff::civil::Date;
 use crate::base::Candle;
 use crate::base::candle::CandleFault;
 
+/// Sessions kept of a symbol: the window of confidence (504), its horizon, what the functions look
+/// back at, and two months to spare for outcomes that come late.
+pub const SESSIONS_KEPT: usize = 570;
+
+/// Sessions that a whole history may lack: the public provider leaves out about one in 600.
+pub const HOLES_MAX: usize = 6;
+
 /// Sessions before a suspected split whose volumes are compared with the day's.
 const VOLUME_SESSIONS: usize = 20;
 

@@ -1,8 +1,9 @@
 //! The list of a date's signals as clients see it. Pure.
 //!
-//! Made from the ledger, so that what is shown is what is on record. Signals of a candle that is
-//! not finished may stand among those of the last date, each marked and with its own date. Shares
-//! and probabilities are binary floats here: they are statistics, no prices.
+//! Rows of one symbol and date stand together, in the place of the best of them. Made from the
+//! ledger, so that what is shown is what is on record. Signals of a candle that is not finished may
+//! stand among those of the last date, each marked and with its own date. Shares and probabilities
+//! are binary floats here: they are statistics, no prices.
 
 use std::cmp::Ordering;
 
@@ -15,6 +16,8 @@ use crate::base::{Symbol, ist};
 
 /// Most signals in the snapshot.
 pub const TOP_MAX: usize = 10;
+/// A confidence below it calls the signal likelier wrong than right: nothing for the snapshot.
+pub const TOP_CONFIDENCE_MIN: f64 = 0.5;
 
 /// A published signal.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,10 +26,14 @@ pub struct ListedSignal {
     pub pattern: String,
     pub direction: Direction,
     pub confidence: f64,
+    /// Weight of the prior in it, in dates.
+    pub prior_dates: u32,
     /// Dates with such a signal in the window.
     pub samples: u32,
-    /// Share of hits, each date counted once; `None` for one never seen.
-    pub hit_rate: Option<f64>,
+    /// Mean over those dates of the share of hits on each; `None` for one never seen.
+    pub date_hit_rate: Option<f64>,
+    /// Signals on those dates and how many of them hit; `None` where they were not counted.
+    pub past: Option<(u32, u32)>,
     pub base_rate: f64,
     pub simulated: bool,
     /// Its candle is not finished.
@@ -65,6 +72,19 @@ struct Row<'a> {
     simulated: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     provisional: bool,
+    #[serde(flatten)]
+    details: Option<Details>,
+}
+
+/// What the snapshot leaves out of a row.
+#[derive(Serialize)]
+struct Details {
+    past_signals: Option<u32>,
+    past_hits: Option<u32>,
+    date_hit_rate: Option<f64>,
+    prior_dates: u32,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    conflict: bool,
 }
 
 #[derive(Serialize)]
@@ -82,8 +102,10 @@ struct Document<'a> {
 }
 
 impl SignalList {
-    /// Signals of finished candles, already in their order.
-    pub fn complete(as_of: Date, signals: Vec<ListedSignal>) -> Self {
+    /// Signals of finished candles, in their order but for those of one symbol, which are put
+    /// together.
+    pub fn complete(as_of: Date, mut signals: Vec<ListedSignal>) -> Self {
+        put_together(&mut signals, ListedSignal::is_of_candle);
         Self { as_of, signals, look: None }
     }
 
@@ -94,6 +116,7 @@ impl SignalList {
         if !found.is_empty() {
             list.signals.extend(found);
             list.signals.sort_by(rank);
+            put_together(&mut list.signals, ListedSignal::is_of_candle);
             list.look = Some(look);
         }
         list
@@ -105,25 +128,33 @@ impl SignalList {
         Self::complete(self.as_of, complete.cloned().collect())
     }
 
-    /// The array of the snapshot: the best signal of each symbol, at most [`TOP_MAX`].
+    /// The array of the snapshot: the best signal of each symbol, at most [`TOP_MAX`], none that is
+    /// likelier wrong than right, and none of a symbol with signals of both directions.
     pub fn top_json(&self) -> String {
         let mut top: Vec<&ListedSignal> = Vec::with_capacity(TOP_MAX);
-        for signal in &self.signals {
+        let good = self.signals.iter().filter(|s| s.confidence >= TOP_CONFIDENCE_MIN);
+        for signal in good {
             if top.len() == TOP_MAX {
                 break;
             }
-            if top.iter().all(|listed| listed.symbol != signal.symbol) {
+            let is_new = top.iter().all(|listed| listed.symbol != signal.symbol);
+            if is_new && !self.signals.iter().any(|other| signal.is_contradicted_by(other)) {
                 top.push(signal);
             }
         }
-        let rows: Vec<Row<'_>> = top.into_iter().map(|signal| self.row(signal)).collect();
+        let rows: Vec<Row<'_>> = top.into_iter().map(|signal| self.row(signal, None)).collect();
         sonic_rs::to_string(&rows).expect("plain text and finite numbers always have JSON")
     }
 
     /// The body of `GET /api/signals` with the signals that `keep` chooses.
     pub fn write_json(&self, out: &mut Vec<u8>, keep: impl Fn(&ListedSignal) -> bool) {
-        let kept = self.signals.iter().filter(|signal| keep(signal));
-        let signals: Vec<Row<'_>> = kept.map(|signal| self.row(signal)).collect();
+        let mut signals: Vec<Row<'_>> = Vec::with_capacity(self.signals.len());
+        // Rows of one candle stand together.
+        for rows in self.signals.chunk_by(ListedSignal::is_of_candle) {
+            let conflict = rows.iter().any(|row| row.direction != rows[0].direction);
+            let kept = rows.iter().filter(|signal| keep(signal));
+            signals.extend(kept.map(|kept| self.row(kept, Some(kept.details(conflict)))));
+        }
         let look = self.look.filter(|_| signals.iter().any(|row| row.provisional));
         let document = Document {
             as_of: self.as_of.to_string(),
@@ -138,7 +169,7 @@ impl SignalList {
         sonic_rs::to_writer(out, &document).expect("finite numbers have JSON; a Vec takes it");
     }
 
-    fn row<'a>(&self, signal: &'a ListedSignal) -> Row<'a> {
+    fn row<'a>(&self, signal: &'a ListedSignal, details: Option<Details>) -> Row<'a> {
         let of_look = self.look.filter(|_| signal.provisional);
         Row {
             symbol: signal.symbol.as_str(),
@@ -148,12 +179,49 @@ impl SignalList {
             as_of: of_look.map_or(self.as_of, |look| look.date).to_string(),
             horizon_sessions: HORIZON_SESSIONS,
             samples: signal.samples,
-            hit_rate: signal.hit_rate.map(four_places),
+            hit_rate: signal.hit_rate().map(four_places),
             base_rate: four_places(signal.base_rate),
             simulated: signal.simulated,
             provisional: signal.provisional,
+            details,
         }
     }
+}
+
+impl ListedSignal {
+    /// Share of hits among the pattern's past signals.
+    fn hit_rate(&self) -> Option<f64> {
+        let (signals, hits) = self.past.filter(|(signals, _)| *signals > 0)?;
+        Some(f64::from(hits) / f64::from(signals))
+    }
+
+    /// Both are of one candle: complete and provisional ones are of different dates.
+    fn is_of_candle(&self, other: &Self) -> bool {
+        self.symbol == other.symbol && self.provisional == other.provisional
+    }
+
+    fn is_contradicted_by(&self, other: &Self) -> bool {
+        self.symbol == other.symbol && self.direction != other.direction
+    }
+
+    fn details(&self, conflict: bool) -> Details {
+        Details {
+            past_signals: self.past.map(|(signals, _)| signals),
+            past_hits: self.past.map(|(_, hits)| hits),
+            date_hit_rate: self.date_hit_rate.map(four_places),
+            prior_dates: self.prior_dates,
+            conflict,
+        }
+    }
+}
+
+/// Puts rows of one candle together, in the place of the first of them; else nothing moves.
+pub fn put_together<T>(rows: &mut Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
+    let place = |at: usize| (0..at).find(|before| is_same(&rows[*before], &rows[at])).unwrap_or(at);
+    let places: Vec<usize> = (0..rows.len()).map(place).collect();
+    let mut placed: Vec<(usize, T)> = places.into_iter().zip(rows.drain(..)).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    rows.extend(placed.into_iter().map(|(_, row)| row));
 }
 
 /// As [`evaluate::rank`](super::evaluate::rank) has it.
@@ -174,7 +242,7 @@ pub fn four_places(share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use sonic_rs::JsonValueTrait;
+    use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
     use super::*;
 
@@ -184,8 +252,10 @@ mod tests {
             pattern: format!("pattern_{rank}"),
             direction: Direction::Bullish,
             confidence: 0.541_781,
+            prior_dates: 1_000,
             samples: 56,
-            hit_rate: (rank > 0).then_some(0.57),
+            date_hit_rate: (rank > 0).then_some(0.57),
+            past: (rank > 0).then_some((64, 38)),
             base_rate: 0.539_16,
             simulated: rank == 0,
             provisional: false,
@@ -250,6 +320,72 @@ mod tests {
         assert_eq!(combined.with_provisional(look(), Vec::new()), complete);
     }
 
+    fn row(symbol: &str, pattern: &str, direction: Direction, confidence: f64) -> ListedSignal {
+        let one = list(&[symbol]).signals.remove(0);
+        ListedSignal { pattern: pattern.to_owned(), direction, confidence, ..one }
+    }
+
+    #[test]
+    fn the_top_says_nothing_below_a_coin_and_of_no_symbol_two_things() {
+        let (up, down) = (Direction::Bullish, Direction::Bearish);
+        let mut signals = vec![
+            row("NSE:A", "a", up, 0.54),
+            row("NSE:B", "b", up, 0.53),
+            row("NSE:A", "c", down, 0.52),
+            row("NSE:C", "d", down, 0.51),
+            row("NSE:B", "e", up, 0.502),
+            row("NSE:D", "f", up, 0.499_99),
+        ];
+        let complete = SignalList::complete(Date::constant(2026, 11, 20), signals.clone());
+        let order: Vec<&str> = complete.signals.iter().map(|s| s.pattern.as_str()).collect();
+        assert_eq!(order, ["a", "c", "b", "e", "d", "f"], "rows of one symbol stand together");
+        let shown = |list: &SignalList| -> Vec<String> {
+            let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&list.top_json()).unwrap();
+            top.iter().map(|row| row["pattern"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(shown(&complete), ["b", "d"]);
+        let conflicts = |keep: fn(&ListedSignal) -> bool| -> Vec<String> {
+            let mut out = Vec::new();
+            complete.write_json(&mut out, keep);
+            let json: sonic_rs::Value = sonic_rs::from_slice(&out).unwrap();
+            let rows = json["signals"].as_array().unwrap().iter();
+            let marked = rows.filter(|row| row["conflict"].as_bool() == Some(true));
+            marked.map(|row| row["pattern"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(conflicts(|_| true), ["a", "c"]);
+        assert_eq!(conflicts(|s| s.direction == Direction::Bearish), ["c"], "whoever is filtered");
+        // What a running candle says the other way is another date's, and yet no two things are
+        // said of one symbol in the snapshot.
+        let found = vec![ListedSignal { provisional: true, ..row("NSE:C", "g", up, 0.52) }];
+        let combined = complete.with_provisional(look(), found);
+        assert_eq!(shown(&combined), ["b"]);
+        let mut out = Vec::new();
+        combined.write_json(&mut out, |signal| signal.symbol.as_str() == "NSE:C");
+        assert!(!String::from_utf8(out).unwrap().contains("conflict"));
+        signals.truncate(0);
+        assert_eq!(SignalList::complete(Date::constant(2026, 11, 20), signals).top_json(), "[]");
+    }
+
+    #[test]
+    fn a_row_of_the_list_says_what_its_confidence_was_made_of() {
+        let mut out = Vec::new();
+        list(&["NSE:A", "NSE:B"]).write_json(&mut out, |_| true);
+        let json: sonic_rs::Value = sonic_rs::from_slice(&out).unwrap();
+        let row = &json["signals"][1];
+        assert_eq!(row["hit_rate"].as_f64(), Some(0.5938), "38 of 64");
+        assert_eq!((row["past_signals"].as_u64(), row["past_hits"].as_u64()), (Some(64), Some(38)));
+        assert_eq!(row["date_hit_rate"].as_f64(), Some(0.57));
+        assert_eq!(row["prior_dates"].as_u64(), Some(1_000));
+        let unseen = &json["signals"][0];
+        assert!(unseen["hit_rate"].is_null() && unseen["date_hit_rate"].is_null());
+    }
+
+    #[test]
+    fn the_words_name_the_constant_that_is_used() {
+        let constant = crate::signals::record::PRIOR_DATES;
+        assert!(MEANING.contains(&format!("samples/(samples+{constant})")));
+    }
+
     #[test]
     fn the_top_has_one_row_a_symbol_and_ten_at_most() {
         let names: Vec<String> = (0..14).map(|n| format!("NSE:S{}", n / 2 + 4 * (n % 2))).collect();
@@ -276,7 +412,7 @@ mod tests {
         list(&["NSE:A", "NSE:B"]).write_json(&mut out, |signal| !signal.simulated);
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("\"count\":1,\"signals\":[{\"symbol\":\"NSE:B\""), "{text}");
-        for said in ["not investment advice", "0.50 means a coin", "five sessions later"] {
+        for said in ["not investment advice", "samples/(samples+1000)", "five sessions later"] {
             assert!(text.contains(said), "{said}");
         }
     }

@@ -1,10 +1,10 @@
 //! Row 4: candlestick signals and what they are worth. Pure.
 //!
-//! `history` judges candles, `patterns` finds signals in them, `record` keeps count of how they
-//! did, date by date, and gives each its confidence, `running` looks at a day that is not over,
-//! `list` and `reliability` are what clients see, `evaluate` walks forward over years of candles
-//! with nothing known but the past. All of it computes; nothing here reads a file, a clock or a
-//! store. Run by warm lanes and by the `signals evaluate` command.
+//! `history` and `silence` judge candles, `patterns` finds signals in them, `record` keeps count of
+//! how they did, date by date, and gives each its confidence, `running` looks at a day that is not
+//! over, `list` and `reliability` are what clients see, `evaluate` walks forward over years of
+//! candles with nothing known but the past. All of it computes; nothing here reads a file, a clock or
+//! a store. Run by warm lanes and by the `signals evaluate` command.
 
 pub mod evaluate;
 pub mod history;
@@ -14,6 +14,7 @@ pub mod provisional_record;
 pub mod record;
 pub mod reliability;
 pub mod running;
+pub mod silence;
 
 pub use list::{ListedSignal, Look, SignalList};
 pub use provisional_record::Fate;
@@ -23,9 +24,11 @@ pub use reliability::Reliability;
 pub const HORIZON_SESSIONS: usize = 5;
 
 /// What a confidence is.
-pub const MEANING: &str = "Share of similar past signals (last two years, this universe) followed \
-    by a move in this direction five sessions later, shrunk towards the market average. 0.50 means \
-    a coin.";
+pub const MEANING: &str = "Estimated chance that the close five sessions later has moved this way. \
+    Mostly the market's own drift (see `base_rate`); the pattern's own two years weigh \
+    samples/(samples+1000). Patterns have not been shown to add anything. Closes before 3 August \
+    2026 are averages of the last half hour, later ones auction prices; what that changes is not \
+    known yet.";
 
 /// What a provisional signal is.
 pub const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, where a \

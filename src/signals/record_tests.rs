@@ -8,9 +8,19 @@ fn key(name: &str) -> Key {
     Key::from_name(name).unwrap()
 }
 
+/// Bars on these dates.
+fn on_dates(closes: &[(usize, i64)]) -> Vec<Bar> {
+    let bar = |(date, close_e4): &(usize, i64)| Bar {
+        date: *date,
+        close_e4: *close_e4,
+        is_silent: false,
+    };
+    closes.iter().map(bar).collect()
+}
+
 /// Bars on consecutive dates.
 fn bars(closes: &[i64]) -> Vec<Bar> {
-    closes.iter().enumerate().map(|(date, close_e4)| Bar { date, close_e4: *close_e4 }).collect()
+    on_dates(&closes.iter().copied().enumerate().collect::<Vec<_>>())
 }
 
 #[test]
@@ -19,9 +29,9 @@ fn a_key_never_seen_gets_the_half_shrunk_base_rate() {
     let rising = bars(&(1..=20).collect::<Vec<_>>());
     let mut outcomes = Outcomes::new(20);
     outcomes.add(&rising, &[]);
-    let record = outcomes.finish();
+    let record = outcomes.finish(PRIOR_DATES);
     let up = record.weigh(key("hammer"), 19);
-    assert_eq!((up.base_rate, up.confidence, up.hit_rate), (1.0, 0.75, None));
+    assert_eq!((up.base_rate, up.confidence, up.hit_rate()), (1.0, 0.75, None));
     let down = record.weigh(key("hanging_man"), 19);
     assert_eq!((down.base_rate, down.confidence), (0.0, 0.25));
     assert_eq!(record.weigh(key("hammer"), 3).confidence, 0.5, "nothing known yet");
@@ -36,9 +46,11 @@ fn one_date_counts_once_however_many_symbols_signal() {
     outcomes.add(&bars(&[1, 1, 1, 1, 1, 2, 2]), &[(0, hammer), (1, hammer)]);
     outcomes.add(&bars(&[1, 1, 1, 1, 1, 2, 1]), &[(0, hammer)]);
     outcomes.add(&bars(&[2, 1, 1, 1, 1, 1, 1]), &[(0, hammer)]);
-    let weight = outcomes.finish().weigh(hammer, 9);
-    assert_eq!((weight.dates, weight.signals), (2, 4));
-    let hit_rate = weight.hit_rate.unwrap();
+    let record = outcomes.finish(300);
+    let weight = record.weigh(hammer, 9);
+    assert_eq!((weight.dates, weight.signals, weight.hits), (2, 4, 3));
+    assert_eq!(weight.hit_rate(), Some(0.75), "of signals; the dates' mean is another number");
+    let hit_rate = weight.date_hit_rate.unwrap();
     assert!((hit_rate - (2.0 / 3.0 + 1.0) / 2.0).abs() < 1e-12);
     // Six symbol-days with an outcome: up on three of them.
     let prior = 0.5 + 0.5 * (weight.base_rate - 0.5);
@@ -51,9 +63,32 @@ fn an_outcome_counts_from_the_day_it_is_known() {
     let mut outcomes = Outcomes::new(12);
     let hammer = key("hammer");
     outcomes.add(&bars(&[1; 12]), &[(4, hammer)]);
-    let record = outcomes.finish();
+    let record = outcomes.finish(PRIOR_DATES);
     assert_eq!(record.weigh(hammer, 8).dates, 0);
     assert_eq!(record.weigh(hammer, 9).dates, 1);
+}
+
+/// A share that trades on one day in three is judged fifteen dates later, and until then nobody
+/// knows.
+#[test]
+fn an_outcome_of_a_share_with_gaps_counts_from_its_own_date() {
+    let hammer = key("hammer");
+    let gappy: Vec<(usize, i64)> = (0..10).map(|at| (at * 3, 10 + at as i64)).collect();
+    let mut outcomes = Outcomes::new(30);
+    outcomes.add(&on_dates(&gappy), &[(0, hammer), (1, hammer)]);
+    outcomes.add(&bars(&[5; 30]), &[(0, hammer)]);
+    let record = outcomes.finish(PRIOR_DATES);
+    let known = |date: usize| {
+        let weight = record.weigh(hammer, date);
+        (weight.dates, weight.signals, weight.hits)
+    };
+    assert_eq!([known(4), known(5), known(14)], [(0, 0, 0), (1, 1, 0), (1, 1, 0)]);
+    assert_eq!([known(15), known(17), known(18)], [(1, 2, 1), (1, 2, 1), (2, 3, 2)]);
+    // Of the flat share every day counts, of the other those that are judged.
+    assert_eq!(record.weigh(hammer, 14).base_rate, 0.0);
+    assert_eq!(record.weigh(hammer, 15).base_rate, 1.0 / 12.0);
+    assert_eq!(record.weigh(hammer, 15).date_hit_rate, Some(0.5));
+    assert_eq!(record.weigh(hammer, 18).date_hit_rate, Some(0.75));
 }
 
 proptest! {
@@ -71,7 +106,7 @@ proptest! {
             let signals: Vec<_> = signals.iter()
                 .filter(|at| **at < closes.len()).map(|at| (*at, hammer)).collect();
             outcomes.add(&known, &signals);
-            outcomes.finish().weigh(hammer, today)
+            outcomes.finish(PRIOR_DATES).weigh(hammer, today)
         };
         prop_assert_eq!(weigh(&closes), weigh(&closes[..=today]));
     }
@@ -86,10 +121,10 @@ proptest! {
         let hammer = key("hammer");
         let signals: Vec<_> = (0..closes.len()).step_by(every).map(|at| (at, hammer)).collect();
         outcomes.add(&known, &signals);
-        let weight = outcomes.finish().weigh(hammer, closes.len() - 1);
+        let weight = outcomes.finish(PRIOR_DATES).weigh(hammer, closes.len() - 1);
         prop_assert!((0.0..=1.0).contains(&weight.confidence));
         let prior = 0.5 + 0.5 * (weight.base_rate - 0.5);
-        let hit_rate = weight.hit_rate.unwrap_or(prior);
+        let hit_rate = weight.date_hit_rate.unwrap_or(prior);
         let (low, high) = (prior.min(hit_rate) - 1e-12, prior.max(hit_rate) + 1e-12);
         prop_assert!((low..=high).contains(&weight.confidence));
     }

@@ -38,6 +38,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../sql/store/0008_journal_bytes.sql"),
     include_str!("../../sql/store/0009_identity.sql"),
     include_str!("../../sql/store/0010_closing_prices.sql"),
+    include_str!("../../sql/store/0011_signal_books.sql"),
 ];
 
 /// What they are called, for a person.
@@ -52,6 +53,7 @@ pub(super) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0008_journal_bytes",
     "0009_identity",
     "0010_closing_prices",
+    "0011_signal_books",
 ];
 
 /// Why a file was not opened.

@@ -43,7 +43,7 @@ pub use rows::{
     UserSecrets, Valued,
 };
 pub use signal_rows::{
-    CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
+    Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
     PublishedSignal, SignalOutcome, SplitSuspicion,
 };
 pub use sqlite::{FILE_NAME, SqliteStore};

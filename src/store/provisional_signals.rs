@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 
 use super::columns::{all, date, run};
 use super::condition::Failure;
-use super::signals::{direction, outcome_if_any, symbol};
+use super::signals::{basis, direction, outcome_if_any, symbol};
 use super::{Completion, ProvisionalEntry, ProvisionalSignal};
 
 const KEEP: &str = include_str!("../../sql/store/keep_provisional_signal.sql");
@@ -28,12 +28,15 @@ pub(super) fn keep(
             signal.pattern,
             direction(signal.bullish),
             signal.confidence,
-            signal.dates,
-            signal.hit_rate,
-            signal.base_rate,
+            signal.basis.dates,
+            signal.basis.date_hit_rate,
+            signal.basis.base_rate,
             signal.price_e4,
             seen_ms,
             signal.simulated,
+            signal.basis.prior_dates,
+            signal.basis.signals_and_hits.map(|(signals, _)| signals),
+            signal.basis.signals_and_hits.map(|(_, hits)| hits),
         ];
         new += run(file, KEEP, row)?;
     }
@@ -47,7 +50,7 @@ pub(super) fn page(
 ) -> Result<Vec<ProvisionalEntry>, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     all(file, LEDGER, [after, limit], |row| {
-        let completion = match (row.get(16)?, row.get(17)?) {
+        let completion = match (row.get(19)?, row.get(20)?) {
             (false, _) => Completion::Unknown,
             (true, false) => Completion::Vanished,
             (true, true) => Completion::Confirmed,
@@ -57,9 +60,7 @@ pub(super) fn page(
             pattern: row.get(3)?,
             bullish: row.get::<_, String>(4)? == direction(true),
             confidence: row.get(5)?,
-            dates: row.get(6)?,
-            hit_rate: row.get(7)?,
-            base_rate: row.get(8)?,
+            basis: basis(row)?,
             price_e4: row.get(9)?,
             simulated: row.get(11)?,
         };

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::base::{Clock, Symbol};
-use crate::store::{PublishedSignal, SignalOutcome, SignalStore, SqliteStore};
+use crate::store::{Basis, PublishedSignal, SignalOutcome, SignalStore, SqliteStore};
 
 const DAY: Date = date(2026, 11, 20);
 
@@ -21,24 +21,26 @@ fn signal(pattern: &str) -> ProvisionalSignal {
         pattern: pattern.to_owned(),
         bullish: pattern.starts_with("bullish"),
         confidence: 0.512_345_678_901,
-        dates: 3,
-        hit_rate: None,
-        base_rate: 0.53,
+        basis: Basis {
+            prior_dates: 1_000,
+            dates: 3,
+            date_hit_rate: Some(0.25),
+            signals_and_hits: Some((8, 3)),
+            base_rate: 0.53,
+        },
         price_e4: 15_000_000,
         simulated: true,
     }
 }
 
 fn complete(pattern: &str) -> PublishedSignal {
-    let ProvisionalSignal { symbol, pattern, bullish, .. } = signal(pattern);
+    let ProvisionalSignal { symbol, pattern, bullish, basis, .. } = signal(pattern);
     PublishedSignal {
         symbol,
         pattern,
         bullish,
         confidence: 0.5,
-        dates: 1,
-        hit_rate: None,
-        base_rate: 0.5,
+        basis,
         close_e4: 1,
         rank: 1,
         simulated: true,

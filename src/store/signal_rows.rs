@@ -37,6 +37,20 @@ pub struct NewHistory {
     pub suspicions: Vec<SplitSuspicion>,
 }
 
+/// What a confidence was made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Basis {
+    /// Weight of the prior, in dates.
+    pub prior_dates: u32,
+    /// Dates with such a signal in the window.
+    pub dates: u32,
+    /// Mean over those dates of the share of hits on each.
+    pub date_hit_rate: Option<f64>,
+    /// Signals on those dates and how many of them hit; `None` in lines older than the count.
+    pub signals_and_hits: Option<(u32, u32)>,
+    pub base_rate: f64,
+}
+
 /// A signal as it was published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedSignal {
@@ -45,10 +59,7 @@ pub struct PublishedSignal {
     /// It claims a rise; else a fall.
     pub bullish: bool,
     pub confidence: f64,
-    /// Dates with such a signal in the window.
-    pub dates: u32,
-    pub hit_rate: Option<f64>,
-    pub base_rate: f64,
+    pub basis: Basis,
     /// Close of its day, in ten-thousandths of a rupee.
     pub close_e4: i64,
     /// Among the date's signals, from 1.
@@ -85,10 +96,7 @@ pub struct ProvisionalSignal {
     /// It claims a rise; else a fall.
     pub bullish: bool,
     pub confidence: f64,
-    /// Dates with such a signal in the window.
-    pub dates: u32,
-    pub hit_rate: Option<f64>,
-    pub base_rate: f64,
+    pub basis: Basis,
     /// Last price of the candle, in ten-thousandths of a rupee.
     pub price_e4: i64,
     pub simulated: bool,

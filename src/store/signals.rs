@@ -10,8 +10,8 @@ use super::columns::{all, damaged, date, first, run, word};
 use super::condition::Failure;
 use super::sqlite::{PAGE_DEADLINE_MS, SqliteStore};
 use super::{
-    CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
-    SignalOutcome, SignalStore, SplitSuspicion, StoreError, provisional_signals,
+    Basis, CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
+    PublishedSignal, SignalOutcome, SignalStore, SplitSuspicion, StoreError, provisional_signals,
 };
 use crate::base::{Candle, Source, Symbol};
 
@@ -228,12 +228,15 @@ fn publish(file: &Connection, on: Date, signal: &PublishedSignal) -> Result<(), 
         signal.pattern,
         direction(signal.bullish),
         signal.confidence,
-        signal.dates,
-        signal.hit_rate,
-        signal.base_rate,
+        signal.basis.dates,
+        signal.basis.date_hit_rate,
+        signal.basis.base_rate,
         signal.close_e4,
         signal.rank,
         signal.simulated,
+        signal.basis.prior_dates,
+        signal.basis.signals_and_hits.map(|(signals, _)| signals),
+        signal.basis.signals_and_hits.map(|(_, hits)| hits),
     ];
     run(file, PUBLISH_SIGNAL, row).map(drop)
 }
@@ -244,22 +247,32 @@ fn published(row: &Row<'_>) -> Result<PublishedSignal, Failure> {
         pattern: row.get(3)?,
         bullish: row.get::<_, String>(4)? == "bullish",
         confidence: row.get(5)?,
-        dates: row.get(6)?,
-        hit_rate: row.get(7)?,
-        base_rate: row.get(8)?,
+        basis: basis(row)?,
         close_e4: row.get(9)?,
         rank: row.get(10)?,
         simulated: row.get(11)?,
     })
 }
 
-/// Both ledgers have these in the same place.
+/// Both ledgers have these in the same places.
+pub(super) fn basis(row: &Row<'_>) -> Result<Basis, Failure> {
+    let (signals, hits) = (row.get::<_, Option<u32>>(13)?, row.get(14)?);
+    Ok(Basis {
+        dates: row.get(6)?,
+        date_hit_rate: row.get(7)?,
+        base_rate: row.get(8)?,
+        prior_dates: row.get(12)?,
+        signals_and_hits: signals.zip(hits),
+    })
+}
+
+/// And these.
 pub(super) fn outcome_if_any(row: &Row<'_>) -> Result<Option<SignalOutcome>, Failure> {
-    let Some(hit) = row.get::<_, Option<bool>>(15)? else { return Ok(None) };
+    let Some(hit) = row.get::<_, Option<bool>>(18)? else { return Ok(None) };
     Ok(Some(SignalOutcome {
-        judged_on: date(row, 12)?,
-        from_close_e4: row.get(13)?,
-        to_close_e4: row.get(14)?,
+        judged_on: date(row, 15)?,
+        from_close_e4: row.get(16)?,
+        to_close_e4: row.get(17)?,
         hit,
     }))
 }

@@ -26,15 +26,19 @@ fn history(candles: Vec<Candle>, suspicions: Vec<SplitSuspicion>) -> NewHistory 
     NewHistory { symbol: infy(), source: Source::Public, simulated: true, candles, suspicions }
 }
 
-fn signal(rank: u32, hit_rate: Option<f64>) -> PublishedSignal {
+fn signal(rank: u32, date_hit_rate: Option<f64>) -> PublishedSignal {
     PublishedSignal {
         symbol: infy(),
         pattern: format!("pattern_{rank}"),
         bullish: rank == 1,
         confidence: 0.512_345_678_901,
-        dates: 3,
-        hit_rate,
-        base_rate: 0.53,
+        basis: Basis {
+            prior_dates: 1_000,
+            dates: 3,
+            date_hit_rate,
+            signals_and_hits: date_hit_rate.map(|_| (6, 2)),
+            base_rate: 0.53,
+        },
         close_e4: 15_000_000,
         rank,
         simulated: true,

@@ -29,14 +29,25 @@ fn what_is_shown_is_what_the_candles_say() {
         json["signals"].as_array().is_some_and(|signals| !signals.is_empty())
     });
     let top = snapshot.json()["signals"].clone();
+    let of = |row: &str, at: usize| row.split(' ').nth(at).unwrap().to_owned();
+    let both = |symbol: &str| {
+        let rows = expected.iter().filter(|row| of(row, 0) == symbol);
+        rows.map(|row| of(row, 2)).collect::<std::collections::BTreeSet<_>>().len() > 1
+    };
     let mut seen = Vec::new();
     let best = expected.iter().filter(|row| {
-        let symbol = row.split(' ').next().unwrap();
+        let (symbol, confidence) = (of(row, 0), of(row, 3).parse::<f64>().unwrap());
         let new = !seen.contains(&symbol);
+        let shown = new && confidence >= 0.5 && !both(&symbol);
         seen.push(symbol);
-        new
+        shown
     });
     assert_eq!(rows(&top), best.take(10).cloned().collect::<Vec<_>>());
+    for row in list["signals"].as_array().unwrap() {
+        let symbol = row["symbol"].to_string();
+        assert_eq!(row["conflict"].as_bool(), both(&symbol).then_some(true), "{symbol}");
+        assert_eq!(row["prior_dates"].as_u64(), Some(1_000));
+    }
     assert_eq!(
         members(&top[0]),
         [
@@ -74,7 +85,7 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
     for route in [SIGNALS, RECORD] {
         let whole = service.get(route);
         assert_eq!(whole.header("cache-control"), Some("public, no-cache"), "{route}");
-        for said in ["not investment advice", "0.50 means a coin", "five sessions later"] {
+        for said in ["not investment advice", "samples/(samples+1000)", "five sessions later"] {
             assert!(whole.text().contains(said), "{route}: {said}");
         }
         let tag = whole.header("etag").unwrap().to_owned();

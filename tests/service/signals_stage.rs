@@ -238,7 +238,7 @@ pub fn expected_rows(universe: &Universe, date: Date) -> Vec<String> {
                 signal.key.direction().as_str(),
                 rounded(weight.confidence),
                 weight.dates,
-                weight.hit_rate.map_or("null".into(), rounded),
+                weight.hit_rate().map_or("null".into(), rounded),
                 rounded(weight.base_rate),
             )
         })

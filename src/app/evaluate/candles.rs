@@ -10,11 +10,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
-use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 
-use crate::base::candle::price_e4;
-use crate::base::{Candle, decimal, symbol};
+use super::rows::{COLUMNS, RowFault, bare, fields, row};
+use crate::base::{Candle, symbol};
 use crate::signals::evaluate::History;
 
 /// Most files of a folder: several times any index of the exchange.
@@ -25,14 +23,10 @@ pub const ROWS_MAX: usize = 10_000;
 pub const BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Most rows of one file told one by one; the others are counted.
 pub const TOLD_MAX: usize = 20;
-/// Most characters of a field shown when it is wrong.
-const SHOWN_CHARS_MAX: usize = 24;
-
-/// `2026-11-20`, and `20-Nov-2026` as the exchange writes it.
-const DATE_BYTES: usize = 10;
-const LONG_DATE_BYTES: usize = 11;
-
-const COLUMNS: [&str; 6] = ["date", "open", "high", "low", "close", "volume"];
+/// What a text in UTF-16 begins with.
+const UTF_16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
+/// What some programs put in the place of commas.
+const SEPARATORS: [(u8, &str); 2] = [(b';', "semicolons"), (b'\t', "tabs")];
 
 /// Why a folder cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +54,10 @@ enum FileFault {
     TooLarge,
     #[error("more than {ROWS_MAX} rows")]
     TooManyRows,
+    #[error("UTF-16 text; UTF-8 is expected")]
+    Utf16,
+    #[error("columns are parted by {0}; commas are expected, and points in numbers")]
+    Separator(&'static str),
     #[error("line 1 must name the column `{0}` once")]
     Column(&'static str),
     #[error("no usable row")]
@@ -170,15 +168,20 @@ fn contents(path: &Path) -> Result<Vec<u8>, FileFault> {
 
 fn parse(bytes: &[u8], rows: &mut Rows<'_>) -> Result<Vec<Candle>, FileFault> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    if UTF_16_MARKS.iter().any(|mark| bytes.starts_with(mark)) || bytes.get(1) == Some(&0) {
+        return Err(FileFault::Utf16);
+    }
     let lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
     let mut lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-    let places = places(&fields(lines.next().map_or(b"", |(_, line)| line)))?;
+    let headers = lines.next().map_or(b"".as_slice(), |(_, line)| line);
+    let places = places(headers)?;
+    let columns = fields(headers).len();
     let mut read = Vec::new();
     for (number, line) in lines {
         if read.len() == ROWS_MAX {
             return Err(FileFault::TooManyRows);
         }
-        read.push((number, row(&fields(line), &places)));
+        read.push((number, row(&fields(line), columns, &places)));
     }
     Ok(ordered(read, rows))
 }
@@ -187,7 +190,8 @@ fn parse(bytes: &[u8], rows: &mut Rows<'_>) -> Result<Vec<Candle>, FileFault> {
 type NumberedRow = (usize, Result<Candle, RowFault>);
 
 /// The candles, oldest first. A file whose last row is older than its first has the newest first;
-/// rows that stand out of the file's order are left out.
+/// rows that stand out of the file's order are left out, and so are all rows of a date that
+/// contradict each other, for nobody knows which one is right.
 fn ordered(read: Vec<NumberedRow>, rows: &mut Rows<'_>) -> Vec<Candle> {
     let mut dates = read.iter().filter_map(|(_, row)| Some(row.as_ref().ok()?.date));
     let (first, last) = (dates.next(), dates.next_back());
@@ -195,25 +199,43 @@ fn ordered(read: Vec<NumberedRow>, rows: &mut Rows<'_>) -> Vec<Candle> {
         (Some(first), Some(last)) if last < first => Ordering::Less,
         _ => Ordering::Greater,
     };
-    let mut candles: Vec<Candle> = Vec::with_capacity(read.len());
+    let mut kept: Vec<(usize, Candle)> = Vec::with_capacity(read.len());
+    let mut contradicted = None;
     for (line, row) in read {
-        match row.and_then(|candle| follows(candle, candles.last(), expected)) {
-            Ok(candle) => candles.push(candle),
-            Err(fault) => rows.leave_out(&fault, line),
+        let before = kept.last().map(|(_, candle)| candle);
+        match row.and_then(|candle| follows(candle, before, contradicted, expected)) {
+            Ok(candle) => kept.push((line, candle)),
+            Err(fault) => {
+                if let (RowFault::Contradicts(date), Some((line, before))) = (&fault, kept.last()) {
+                    if before.date == *date {
+                        contradicted = Some(*date);
+                        rows.leave_out(&fault, *line);
+                        kept.pop();
+                    }
+                }
+                rows.leave_out(&fault, line);
+            }
         }
     }
+    let mut candles: Vec<Candle> = kept.into_iter().map(|(_, candle)| candle).collect();
     if expected == Ordering::Less {
         candles.reverse();
     }
     candles
 }
 
-/// `candle` where its date is `expected` to be of that of the row before.
+/// `candle` where its date is `expected` to be of that of the row before. `contradicted`: a date
+/// whose rows were left out.
 fn follows(
     candle: Candle,
     before: Option<&Candle>,
+    contradicted: Option<Date>,
     expected: Ordering,
 ) -> Result<Candle, RowFault> {
+    let same_date = before.filter(|before| before.date == candle.date);
+    if contradicted == Some(candle.date) || same_date.is_some_and(|before| *before != candle) {
+        return Err(RowFault::Contradicts(candle.date));
+    }
     match before.map(|before| candle.date.cmp(&before.date)) {
         Some(Ordering::Equal) => Err(RowFault::Again),
         Some(order) if order != expected => Err(RowFault::OutOfOrder),
@@ -221,22 +243,19 @@ fn follows(
     }
 }
 
-/// The fields of a line: commas part them, but not within quotes.
-fn fields(line: &[u8]) -> Vec<&[u8]> {
-    let mut quoted = false;
-    let parts = line.split(|byte| {
-        quoted ^= *byte == b'"';
-        *byte == b',' && !quoted
-    });
-    parts.collect()
-}
-
 /// Where each of [`COLUMNS`] stands.
-fn places(headers: &[&[u8]]) -> Result<[usize; 6], FileFault> {
+fn places(line: &[u8]) -> Result<[usize; 6], FileFault> {
+    let names_all = |separator: u8| {
+        let parts: Vec<&[u8]> = line.split(|byte| *byte == separator).collect();
+        COLUMNS.iter().all(|column| parts.iter().any(|part| is_named(part, column)))
+    };
+    if let Some((_, name)) = SEPARATORS.iter().find(|(separator, _)| names_all(*separator)) {
+        return Err(FileFault::Separator(name));
+    }
+    let headers = fields(line);
     let mut places = [0; 6];
     for (place, column) in places.iter_mut().zip(COLUMNS) {
-        let named = |field: &[u8]| bare(field).eq_ignore_ascii_case(column.as_bytes());
-        let mut found = headers.iter().enumerate().filter(|(_, field)| named(field));
+        let mut found = headers.iter().enumerate().filter(|(_, field)| is_named(field, column));
         match (found.next(), found.next()) {
             (Some((at, _)), None) => *place = at,
             _ => return Err(FileFault::Column(column)),
@@ -245,102 +264,8 @@ fn places(headers: &[&[u8]]) -> Result<[usize; 6], FileFault> {
     Ok(places)
 }
 
-/// Why a row is left out.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum RowFault {
-    #[error("{0} is missing")]
-    Missing(&'static str),
-    #[error("{column} `{shown}` {why}")]
-    Field { column: &'static str, shown: String, why: &'static str },
-    #[error("{0}")]
-    Candle(#[from] crate::base::candle::CandleFault),
-    #[error("another row has this date")]
-    Again,
-    #[error("the date is out of order")]
-    OutOfOrder,
-}
-
-fn row(fields: &[&[u8]], at: &[usize; 6]) -> Result<Candle, RowFault> {
-    let field = |column: usize| Field::of(fields, at[column], COLUMNS[column]);
-    let candle = Candle {
-        date: field(0)?.date()?,
-        open_e4: field(1)?.price()?,
-        high_e4: field(2)?.price()?,
-        low_e4: field(3)?.price()?,
-        close_e4: field(4)?.price()?,
-        volume: field(5)?.shares()?,
-    };
-    candle.check()?;
-    Ok(candle)
-}
-
-struct Field<'a> {
-    column: &'static str,
-    text: &'a str,
-}
-
-impl<'a> Field<'a> {
-    fn of(fields: &[&'a [u8]], at: usize, column: &'static str) -> Result<Self, RowFault> {
-        let bytes = fields.get(at).map(|field| bare(field)).filter(|bytes| !bytes.is_empty());
-        let bytes = bytes.ok_or(RowFault::Missing(column))?;
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Self { column, text }),
-            Err(_) => Err(Self { column, text: "..." }.fault("is not UTF-8 text")),
-        }
-    }
-
-    fn date(&self) -> Result<Date, RowFault> {
-        // The parsers take other forms too, and times.
-        let date = match self.text.len() {
-            LONG_DATE_BYTES => Date::strptime("%d-%b-%Y", self.text).ok(),
-            DATE_BYTES => self.text.parse().ok(),
-            _ => None,
-        };
-        date.ok_or_else(|| self.fault("is not a date such as 2026-11-20"))
-    }
-
-    fn number(&self) -> Result<Decimal, RowFault> {
-        let number = match self.text.contains(',') {
-            true => ungrouped(self.text).as_deref().and_then(decimal::parse),
-            false => decimal::parse(self.text),
-        };
-        number.ok_or_else(|| self.fault("is not a finite number"))
-    }
-
-    fn price(&self) -> Result<i64, RowFault> {
-        price_e4(self.number()?).ok_or_else(|| self.fault("is out of range"))
-    }
-
-    fn shares(&self) -> Result<i64, RowFault> {
-        let whole = Some(self.number()?).filter(Decimal::is_integer);
-        whole.and_then(|n| n.to_i64()).ok_or_else(|| self.fault("is not a number of shares"))
-    }
-
-    fn fault(&self, why: &'static str) -> RowFault {
-        let shown = self.text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
-        RowFault::Field { column: self.column, shown, why }
-    }
-}
-
-/// `1,05,000.50` or `105,000.50` without its commas; `None` where they do not set thousands apart.
-fn ungrouped(text: &str) -> Option<String> {
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let mut groups = whole.rsplit(',');
-    let last_is_whole = groups.next().is_some_and(|group| group.len() == 3);
-    let good = last_is_whole && !fraction.contains(',') && {
-        let mut above: Vec<&str> = groups.collect();
-        let first = above.pop();
-        first.is_some_and(|group| (1..=3).contains(&group.len()))
-            && above.iter().all(|group| matches!(group.len(), 2 | 3))
-    };
-    good.then(|| text.replace(',', ""))
-}
-
-/// A field without quotes around it and blanks outside or inside of them.
-fn bare(field: &[u8]) -> &[u8] {
-    let field = field.trim_ascii();
-    let inner = field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-    inner.map_or(field, <[u8]>::trim_ascii)
+fn is_named(field: &[u8], column: &str) -> bool {
+    bare(field).eq_ignore_ascii_case(column.as_bytes())
 }
 
 #[cfg(test)]

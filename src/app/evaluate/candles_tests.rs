@@ -65,8 +65,16 @@ fn each_fault_is_named() {
         ("03-Jan-24,10,11,9,10,5", "date `03-Jan-24` is not a date such as 2026-11-20"),
         ("2024-01-02,10,11,9,10,5", "another row has this date"),
         ("2024-01-03,\u{1b}[31m,11,9,10,5", "open `\\u{1b}[31m` is not a finite number"),
-        ("2024-01-03,\"1,0\",11,9,10,5", "open `1,0` is not a finite number"),
-        ("2024-01-03,\"1,0000\",11,9,10,5", "open `1,0000` is not a finite number"),
+        ("2024-01-03,\"1,0\",11,9,10,5", "open `1,0` has a decimal comma; a point is expected"),
+        (
+            "2024-01-03,\"1.234,50\",11,9,10,5",
+            "open `1.234,50` has a decimal comma; a point is expected",
+        ),
+        ("2024-01-03,\"1,05,0000\",11,9,10,5", "open `1,05,0000` is not a finite number"),
+        (
+            "2024-01-03,10,5,11,0,9,5,10,0,5",
+            "more fields than line 1 has; are there decimal commas?",
+        ),
         ("2024-01-03,\"10.5,000\",11,9,10,5", "open `10.5,000` is not a finite number"),
         // A quote that is not closed takes what follows in its line, and nothing of the next.
         ("2024-01-03,10,11,9,10,\"5", "volume `\\\"5` is not a finite number"),
@@ -111,6 +119,47 @@ fn a_file_whose_newest_row_is_first_is_turned_round() {
     }
     let (_, _, told) = parsed(format!("{HEADERS}{}{}{}", row(4), row(3), row(9)).as_bytes());
     assert_eq!(told, ["A.csv:3: left out: the date is out of order"]);
+}
+
+/// Which of them is right nobody knows, in whichever order they come.
+#[test]
+fn rows_that_contradict_each_other_are_all_left_out() {
+    let row = |day: u8, close: u8| format!("2024-01-{day:02},10,12,9,{close},5\n");
+    for rows in [
+        [row(2, 10), row(3, 10), row(3, 11), row(3, 10), row(4, 10)],
+        [row(4, 10), row(3, 10), row(3, 11), row(3, 10), row(2, 10)],
+    ] {
+        let (candles, left_out, told) = parsed((HEADERS.to_owned() + &rows.concat()).as_bytes());
+        let days: Vec<i8> = candles.unwrap().iter().map(|candle| candle.date.day()).collect();
+        assert_eq!((days, left_out), (vec![2, 4], 3));
+        let why =
+            |line: u8| format!("A.csv:{line}: left out: rows of 2024-01-03 contradict each other");
+        assert_eq!(told, [why(3), why(4), why(5)]);
+    }
+}
+
+#[test]
+fn files_in_other_forms_are_named_as_such() {
+    let row = "2024-01-02,10,11,9,10,5\n";
+    let text = HEADERS.to_owned() + row;
+    let wide = |to_bytes: fn(u16) -> [u8; 2], mark: bool| -> Vec<u8> {
+        let text = if mark { format!("\u{feff}{text}") } else { text.clone() };
+        text.encode_utf16().flat_map(to_bytes).collect()
+    };
+    for bytes in
+        [wide(u16::to_le_bytes, true), wide(u16::to_be_bytes, true), wide(u16::to_le_bytes, false)]
+    {
+        assert_eq!(parsed(&bytes).0, Err("UTF-16 text; UTF-8 is expected".to_owned()));
+    }
+    for (separator, name) in [(";", "semicolons"), ("\t", "tabs")] {
+        let other = text.replace(',', separator);
+        let why =
+            format!("columns are parted by {name}; commas are expected, and points in numbers");
+        assert_eq!(parsed(other.as_bytes()).0, Err(why));
+    }
+    // A comma at the end of every line is no further column.
+    let (candles, left_out, _) = parsed(text.replace('\n', ",\n").as_bytes());
+    assert_eq!((candles.unwrap().len(), left_out), (1, 0));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod candles;
 mod plot;
 mod report;
+mod rows;
 mod text;
 
 use std::io::{self, IsTerminal, Write};
@@ -18,12 +19,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use self::candles::FolderError;
 use self::report::Report;
 use crate::ops::Exit;
-use crate::signals::evaluate::Universe;
+use crate::signals::evaluate::{Universe, sessions};
+use crate::signals::history::HOLES_MAX;
 use crate::signals::record::WINDOW_DATES;
+use crate::signals::silence::{self, Silence};
 
-/// Evaluates the candles of `folder`; writes JSON instead of text on request, and a plot.
-pub fn evaluate(folder: &Path, json: bool, plot: Option<&Path>) -> ExitCode {
-    let report = match report_of(folder) {
+/// Evaluates a folder of candles; writes text or JSON, and a plot on request.
+pub fn evaluate(folder: &Path, prior_dates: u32, json: bool, plot: Option<&Path>) -> ExitCode {
+    let report = match report_of(folder, prior_dates) {
         Ok(report) => report,
         Err(error) => return fail(&error, Exit::Data),
     };
@@ -56,12 +59,13 @@ enum EvaluateError {
     Folder(#[from] FolderError),
     #[error(
         "no signal can be judged: the candles span {dates} dates, and signals count from the \
-         {}th on, once their outcome is known", WINDOW_DATES + 1
+         {}th on, once their outcome is known; {silent} candles are of symbols that are silent \
+         then, for more than {HOLES_MAX} missing sessions or a suspected split", WINDOW_DATES + 1
     )]
-    NothingToJudge { dates: usize },
+    NothingToJudge { dates: usize, silent: usize },
 }
 
-fn report_of(folder: &Path) -> Result<Report, EvaluateError> {
+fn report_of(folder: &Path, prior_dates: u32) -> Result<Report, EvaluateError> {
     let files = candles::list(folder)?;
     let bar = progress(files.len(), "reading");
     let read = candles::read(&files, || bar.inc(1));
@@ -73,13 +77,17 @@ fn report_of(folder: &Path) -> Result<Report, EvaluateError> {
         return Err(FolderError::NothingUsable { folder: folder.into() }.into());
     }
     let bar = progress(read.histories.len(), "finding signals");
-    let universe = Universe::examine(&read.histories, |_| bar.inc(1));
+    let sessions = sessions(&read.histories);
+    let silences: Vec<Silence> =
+        read.histories.iter().map(|history| silence::judge(history, &sessions)).collect();
+    let universe = Universe::examine_with(&read.histories, &silences, prior_dates, |_| bar.inc(1));
     bar.finish_and_clear();
     let judged = universe.judged();
     if judged.is_empty() {
-        return Err(EvaluateError::NothingToJudge { dates: universe.dates().len() });
+        let silent = silences.iter().map(Silence::dates).sum();
+        return Err(EvaluateError::NothingToJudge { dates: universe.dates().len(), silent });
     }
-    Ok(Report::of(&read, &universe, &judged))
+    Ok(Report::of(&read, &silences, &universe, &judged))
 }
 
 /// A bar on a terminal; nothing anywhere else.

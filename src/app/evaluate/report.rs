@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::candles::Folder;
-use crate::signals::evaluate::{BIN_EDGES, Judged, Scores, Universe};
+use crate::signals::evaluate::{BIN_EDGES, Judged, Scores, Signal as Found, Universe};
+use crate::signals::history::Suspected;
 use crate::signals::patterns::Key;
 use crate::signals::record::{WINDOW_DATES, Weight, prior};
+use crate::signals::silence::Silence;
 use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
 
 /// Keys with fewer dates than this are not listed: they say next to nothing.
@@ -19,8 +21,11 @@ pub struct Report {
     pub meaning: &'static str,
     pub disclaimer: &'static str,
     pub read: Read,
+    /// Symbols with gaps or suspected splits, and what follows.
+    pub suspect: Vec<Suspect>,
     pub horizon_sessions: usize,
     pub window_dates: usize,
+    pub prior_dates: u32,
     pub judged: JudgedSignals,
     /// What is printed first, then what it must be compared with.
     pub models: Vec<Model>,
@@ -40,6 +45,26 @@ pub struct Read {
     pub dates: usize,
     pub first_date: String,
     pub last_date: String,
+}
+
+/// What is wrong with a symbol's candles.
+#[derive(Debug, Serialize)]
+pub struct Suspect {
+    pub symbol: String,
+    /// Sessions between its first and its last on which it has no candle.
+    pub missing: usize,
+    pub suspected_splits: Vec<Split>,
+    /// Candles on whose dates it gives no signal.
+    pub silent: usize,
+}
+
+/// A day that looks like a split that older candles are not adjusted for.
+#[derive(Debug, Serialize)]
+pub struct Split {
+    pub date: String,
+    /// Shares after it for so many before.
+    pub new: i64,
+    pub old: i64,
 }
 
 /// The signals with an outcome.
@@ -107,9 +132,13 @@ pub struct Pattern {
     pub direction: &'static str,
     /// Signals in the window.
     pub signals: u32,
+    pub hits: u32,
+    /// Of the signals; each one counts.
+    pub hit_rate: Option<f64>,
     /// Dates with such a signal.
     pub dates: u32,
-    pub hit_rate: Option<f64>,
+    /// Mean over the dates of the share of hits on each, as confidence takes it.
+    pub date_hit_rate: Option<f64>,
     pub base_rate: f64,
     pub confidence: f64,
 }
@@ -118,20 +147,29 @@ pub struct Pattern {
 #[derive(Debug, Serialize)]
 pub struct Signal {
     pub symbol: String,
+    /// Another signal of the symbol on this date claims the opposite.
+    pub conflict: bool,
     #[serde(flatten)]
     pub pattern: Pattern,
 }
 
 impl Report {
     /// The numbers of `universe`; `judged` must not be empty.
-    pub fn of(folder: &Folder, universe: &Universe, judged: &[Judged]) -> Self {
+    pub fn of(
+        folder: &Folder,
+        silences: &[Silence],
+        universe: &Universe,
+        judged: &[Judged],
+    ) -> Self {
         let scores = Scores::of(judged, |signal| signal.confidence);
         Self {
             meaning: MEANING,
             disclaimer: DISCLAIMER,
             read: read(folder, universe),
+            suspect: suspects(folder, silences),
             horizon_sessions: HORIZON_SESSIONS,
             window_dates: WINDOW_DATES,
+            prior_dates: universe.prior_dates(),
             judged: JudgedSignals {
                 first_date: date(judged.iter().map(|signal| signal.date).min()),
                 last_date: date(judged.iter().map(|signal| signal.date).max()),
@@ -175,6 +213,22 @@ fn read(folder: &Folder, universe: &Universe) -> Read {
         first_date: date(universe.dates().first().copied()),
         last_date: date(universe.dates().last().copied()),
     }
+}
+
+fn suspects(folder: &Folder, silences: &[Silence]) -> Vec<Suspect> {
+    let symbols = folder.histories.iter().map(|history| &history.symbol).zip(silences);
+    let suspect = |(symbol, silence): (&String, &Silence)| Suspect {
+        symbol: symbol.clone(),
+        missing: silence.missing,
+        suspected_splits: silence.suspected.iter().map(split).collect(),
+        silent: silence.dates(),
+    };
+    symbols.filter(|(_, silence)| !silence.is_clean()).map(suspect).collect()
+}
+
+fn split(suspected: &Suspected) -> Split {
+    let Suspected { date, ratio: (new, old) } = *suspected;
+    Split { date: date.to_string(), new, old }
 }
 
 fn model(model: &'static str, scores: &Scores) -> Model {
@@ -240,16 +294,23 @@ fn last_date(universe: &Universe) -> LastDate {
         base_rate_up: base_rate(Direction::Bullish),
         base_rate_down: base_rate(Direction::Bearish),
         listed_dates_min: LISTED_DATES_MIN,
-        signals: universe
-            .signals_on(last)
-            .iter()
-            .map(|signal| Signal {
-                symbol: signal.symbol.to_owned(),
-                pattern: pattern(signal.key, &signal.weight),
-            })
-            .collect(),
+        signals: signals(&universe.signals_on(last)),
         patterns: patterns.into_iter().filter(|row| row.dates >= LISTED_DATES_MIN).collect(),
     }
+}
+
+fn signals(found: &[Found<'_>]) -> Vec<Signal> {
+    let of_symbol = found.chunk_by(|one, other| one.symbol == other.symbol);
+    let rows = of_symbol.flat_map(|rows| {
+        let direction = rows[0].key.direction();
+        let conflict = rows.iter().any(|row| row.key.direction() != direction);
+        rows.iter().map(move |row| Signal {
+            symbol: row.symbol.to_owned(),
+            conflict,
+            pattern: pattern(row.key, &row.weight),
+        })
+    });
+    rows.collect()
 }
 
 fn pattern(key: Key, weight: &Weight) -> Pattern {
@@ -258,8 +319,10 @@ fn pattern(key: Key, weight: &Weight) -> Pattern {
         pattern: key.name(),
         direction: key.direction().as_str(),
         signals: weight.signals,
+        hits: weight.hits,
+        hit_rate: weight.hit_rate(),
         dates: weight.dates,
-        hit_rate: weight.hit_rate,
+        date_hit_rate: weight.date_hit_rate,
         base_rate: weight.base_rate,
         confidence: weight.confidence,
     }

@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::report::{Bin, Model, Pattern, Report};
+use super::report::{Bin, Model, Report, Split};
+use crate::signals::history::{HOLES_MAX, SESSIONS_KEPT};
 
 /// Longest line of running text.
 const LINE_CHARS_MAX: usize = 100;
@@ -17,6 +18,7 @@ pub fn write(report: &Report) -> String {
 
 fn sections(out: &mut String, report: &Report) -> fmt::Result {
     head(out, report)?;
+    suspects(out, report)?;
     models(out, report)?;
     years(out, report)?;
     reliability(out, report)?;
@@ -51,10 +53,31 @@ fn head(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(out, "What a confidence is:")?;
     paragraph(out, report.meaning)?;
     let from = format!(
-        "Each was made of the {} dates before it alone, counting only outcomes known by then.",
-        report.window_dates
+        "Each was made of the {} dates before it alone, counting only outcomes known by then; the \
+         prior weighs {} dates.",
+        report.window_dates, report.prior_dates
     );
     paragraph(out, &from)
+}
+
+fn suspects(out: &mut String, report: &Report) -> fmt::Result {
+    if report.suspect.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nGaps and suspected splits (silent: dates without signals, for more than {HOLES_MAX} \
+         missing sessions\nof {SESSIONS_KEPT}, or a suspected split among them)\n"
+    )?;
+    writeln!(out, "{:<16}{:>9}{:>8}  suspected splits", "symbol", "missing", "silent")?;
+    for suspect in &report.suspect {
+        write!(out, "{:<16}{:>9}{:>8}", suspect.symbol, suspect.missing, suspect.silent)?;
+        for Split { date, new, old } in &suspect.suspected_splits {
+            write!(out, "  {date} {new}:{old}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 fn models(out: &mut String, report: &Report) -> fmt::Result {
@@ -137,26 +160,28 @@ fn patterns(out: &mut String, report: &Report) -> fmt::Result {
     )?;
     writeln!(
         out,
-        "{:<21}{:<9}{:>8}{:>7}{:>11}{:>12}",
-        "function", "claims", "signals", "dates", "hit rate", "confidence"
+        "{:<21}{:<9}{:>8}{:>7}{:>10}{:>7}{:>11}{:>12}",
+        "function", "claims", "signals", "hits", "hit rate", "dates", "by date", "confidence"
     )?;
     for row in &last.patterns {
         writeln!(
             out,
-            "{:<21}{:<9}{:>8}{:>7}{:>11}{:>12.6}",
+            "{:<21}{:<9}{:>8}{:>7}{:>10}{:>7}{:>11}{:>12.6}",
             row.function,
             row.direction,
             row.signals,
+            row.hits,
+            rate(row.hit_rate),
             row.dates,
-            hit_rate(row),
+            rate(row.date_hit_rate),
             row.confidence
         )?;
     }
     Ok(())
 }
 
-fn hit_rate(row: &Pattern) -> String {
-    row.hit_rate.map_or("-".into(), |rate| format!("{rate:.5}"))
+fn rate(rate: Option<f64>) -> String {
+    rate.map_or("-".into(), |rate| format!("{rate:.5}"))
 }
 
 fn signals(out: &mut String, report: &Report) -> fmt::Result {
@@ -171,14 +196,15 @@ fn signals(out: &mut String, report: &Report) -> fmt::Result {
         let row = &signal.pattern;
         writeln!(
             out,
-            "{:<16}{:<32}{:<9}{:>12.6}{:>7}{:>11}{:>11.5}",
+            "{:<16}{:<32}{:<9}{:>12.6}{:>7}{:>11}{:>11.5}{}",
             signal.symbol,
             row.pattern,
             row.direction,
             row.confidence,
             row.dates,
-            hit_rate(row),
-            row.base_rate
+            rate(row.hit_rate),
+            row.base_rate,
+            if signal.conflict { "  conflict" } else { "" }
         )?;
     }
     Ok(())

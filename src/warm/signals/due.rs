@@ -5,11 +5,8 @@ use jiff::civil::Date;
 
 use crate::base::{Source, ist};
 use crate::market::{MarketCalendar, Phase};
+use crate::signals::history::SESSIONS_KEPT;
 use crate::warm::close::margin;
-
-/// Sessions kept: the window of confidence (504), its horizon, what the functions look back at, and
-/// two months to spare for outcomes that come late.
-pub const SESSIONS_KEPT: usize = 570;
 
 /// Stored sessions that are fetched again beside the new ones, to notice a rewritten history.
 const OVERLAP_SESSIONS: usize = 5;

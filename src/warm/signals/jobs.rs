@@ -14,13 +14,11 @@ use crate::brokers::DailyCandles;
 use crate::market::MarketCalendar;
 use crate::signals::Direction;
 use crate::signals::evaluate::{History, Universe};
-use crate::signals::history::{Conflict, Suspected, Window, check, merge};
+use crate::signals::history::{Conflict, HOLES_MAX, Suspected, Window, check, merge};
+use crate::signals::record::{PRIOR_DATES, Weight};
 use crate::store::{
-    CandleHistory, NewHistory, PublishedSignal, SignalStore, SplitSuspicion, StoreError,
+    Basis, CandleHistory, NewHistory, PublishedSignal, SignalStore, SplitSuspicion, StoreError,
 };
-
-/// Sessions that a whole history may lack: the public provider leaves out about one in 600.
-const HOLES_MAX: usize = 6;
 
 /// How a job ended well.
 pub enum Done {
@@ -197,6 +195,17 @@ pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Done, St
     Ok(Done::Rebuilt(show(store, &order.shelf, &record, order.now_ms)?))
 }
 
+/// What of a weight goes on record.
+pub fn basis_of(weight: &Weight) -> Basis {
+    Basis {
+        prior_dates: PRIOR_DATES,
+        dates: weight.dates,
+        date_hit_rate: weight.date_hit_rate,
+        signals_and_hits: Some((weight.signals, weight.hits)),
+        base_rate: weight.base_rate,
+    }
+}
+
 fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
     let at = candles.binary_search_by_key(&date, |candle| candle.date).ok()?;
     Some(candles[at].close_e4)
@@ -220,9 +229,7 @@ fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
                 pattern: signal.key.name().to_owned(),
                 bullish: signal.key.direction() == Direction::Bullish,
                 confidence: signal.weight.confidence,
-                dates: signal.weight.dates,
-                hit_rate: signal.weight.hit_rate,
-                base_rate: signal.weight.base_rate,
+                basis: basis_of(&signal.weight),
                 close_e4,
                 rank,
                 simulated,

@@ -143,7 +143,14 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     assert!(store.publish_signals(before, 1, 1, Vec::new()).unwrap());
     let shelf = Shelf { signals: Arc::default(), record: Arc::default(), list: Arc::default() };
     show(&store, &shelf, &Reliability::default(), 1).unwrap();
-    let weight = Weight { confidence: 0.5, dates: 0, signals: 0, hit_rate: None, base_rate: 0.5 };
+    let weight = Weight {
+        confidence: 0.5,
+        dates: 0,
+        signals: 0,
+        hits: 0,
+        date_hit_rate: None,
+        base_rate: 0.5,
+    };
     let symbol = Symbol::parse("NSE:A").unwrap();
     let candles = stored(50)[20..].to_vec();
     let tails = vec![Some(Tail { symbol, source: A, simulated: true, candles })];

@@ -39,8 +39,9 @@ fn walk_complete(
         keep,
         |entry| {
             let LedgerEntry { id, on, signal, outcome: known } = entry;
-            let PublishedSignal { pattern, confidence, base_rate, .. } = &signal;
-            let told = Told { on, pattern, confidence: *confidence, base_rate: *base_rate };
+            let PublishedSignal { pattern, confidence, basis, .. } = &signal;
+            let base_rate = basis.base_rate;
+            let told = Told { on, pattern, confidence: *confidence, base_rate };
             let closes = candles.get(signal.symbol.as_str());
             let judge = || told.outcome(signal.bullish, closes);
             let new = if known.is_none() { judge() } else { None };
@@ -62,8 +63,9 @@ fn walk_provisional(
         keep,
         |entry| {
             let ProvisionalEntry { id, on, signal, completion, outcome: known, .. } = entry;
-            let ProvisionalSignal { pattern, confidence, base_rate, .. } = &signal;
-            let told = Told { on, pattern, confidence: *confidence, base_rate: *base_rate };
+            let ProvisionalSignal { pattern, confidence, basis, .. } = &signal;
+            let base_rate = basis.base_rate;
+            let told = Told { on, pattern, confidence: *confidence, base_rate };
             let closes = candles.get(signal.symbol.as_str());
             let judge = || told.outcome(signal.bullish, closes);
             let new = if known.is_none() { judge() } else { None };

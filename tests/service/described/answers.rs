@@ -22,7 +22,9 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
-const NEVER_THERE: [&str; 8] = [
+const NEVER_THERE: [&str; 9] = [
+    // Where patterns of the day contradict each other: in the tests of signals.
+    "ListedSignal.conflict",
     "HealthClock.ahead_of_exchange_ms",
     "Health.backup",
     "HealthBackup.succeeded_ist",
@@ -33,12 +35,13 @@ const NEVER_THERE: [&str; 8] = [
     "HealthAdminListener.failure",
 ];
 /// What these walks have of markets is simulated, on a clock that was set.
-const ALWAYS_THERE: [&str; 7] = [
+const ALWAYS_THERE: [&str; 8] = [
     "HealthMarket.calendar_until",
     "HealthClock.set",
     "Market.simulated",
     "Quote.simulated",
     "Signal.simulated",
+    "ListedSignal.simulated",
     "SignalRecord.simulated",
     "ProvisionalRecord.simulated",
 ];

@@ -16,7 +16,7 @@ use crate::signals::record::Weight;
 use crate::signals::running::{newest, running, tail};
 use crate::signals::{Direction, ListedSignal, Look};
 use crate::store::{ProvisionalSignal, SignalStore, StoreError};
-use crate::warm::signals::jobs::Done;
+use crate::warm::signals::jobs::{Done, basis_of};
 use crate::warm::signals::record::{Closes, walk};
 use crate::warm::signals::shelf::{Shelf, Shown};
 
@@ -154,15 +154,17 @@ fn signal(
     weight: Weight,
     price_e4: i64,
 ) -> (ListedSignal, ProvisionalSignal) {
-    let Weight { confidence, dates, hit_rate, base_rate, .. } = weight;
+    let (confidence, basis) = (weight.confidence, basis_of(&weight));
     let listed = ListedSignal {
         symbol: tail.symbol.clone(),
         pattern: key.name().to_owned(),
         direction: key.direction(),
         confidence,
-        samples: dates,
-        hit_rate,
-        base_rate,
+        prior_dates: basis.prior_dates,
+        samples: basis.dates,
+        date_hit_rate: basis.date_hit_rate,
+        past: basis.signals_and_hits,
+        base_rate: basis.base_rate,
         simulated: tail.simulated,
         provisional: true,
     };
@@ -171,9 +173,7 @@ fn signal(
         pattern: key.name().to_owned(),
         bullish: key.direction() == Direction::Bullish,
         confidence,
-        dates,
-        hit_rate,
-        base_rate,
+        basis,
         price_e4,
         simulated: tail.simulated,
     };
