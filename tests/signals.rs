@@ -169,16 +169,19 @@ fn people_read_the_same_numbers_and_what_they_are_worth() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "no progress bar but on a terminal");
     for part in [
         "Read     2275 candles of 4 symbols, 620 dates from 2022-09-01 to 2025-02-27\n",
-        "Judged   769 signals from 2024-09-12 to 2025-02-20",
+        "Judged   769 signals on 110 dates from 2024-09-12 to 2025-02-20",
         "hit rate 0.49935\n",
-        "confidence                0.247638  0.688422       0.0876   0.50207  0.4814  0.5218\n",
+        "confidence                0.247638  0.688422       0.0876      0.0564   0.50207  0.4814  0.5218\n",
         "coin                      0.250000  0.693147 ",
-        "2024        516   0.53488   0.50289  0.247619\n",
-        "0.48-0.49          233      0.486     0.412          0.000\n",
-        "CDLBELTHOLD          bearish       175     87   0.49714    157    0.50425    0.490662\n",
-        "DELTA-Z         bullish_three_outside           bullish      0.511915     19",
+        "2024        516     276     74   0.53488   0.50289  0.247619\n",
+        "0.48-0.49         233     96     86  0.486     0.412    0.000  -0.0737 ± 0.0636 [",
+        "CDLBELTHOLD          bearish       185     90   0.48649    164    0.49187    0.486710\n",
+        "DELTA-Z         bullish_three_outside           bullish      0.514574     19",
         "samples/(samples+1000)",
-        "Information, not investment advice. Not proven better than a coin",
+        "coin         -0.002362 ± 0.001142 [-0.004738, +0.000013]  not distinguishable from a coin\n",
+        "bullish        411     246     94   0.59854   0.51423   0.59469  +0.0039 ± 0.0288",
+        "2025        253     108     36   0.42688   0.50040         -\n",
+        "Information, not investment advice. No costs are counted",
     ] {
         assert!(ran.out.contains(part), "`{part}` is missing from:\n{}", ran.out);
     }

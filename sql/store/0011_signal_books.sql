@@ -10,3 +10,10 @@ ALTER TABLE signal_ledger ADD COLUMN past_hits INTEGER;
 ALTER TABLE provisional_signals RENAME COLUMN hit_rate TO date_hit_rate;
 ALTER TABLE provisional_signals ADD COLUMN past_signals INTEGER;
 ALTER TABLE provisional_signals ADD COLUMN past_hits INTEGER;
+
+-- Symbols of the universe that traded on both dates, and those of them that moved as the signal
+-- claimed; NULL in the outcomes so far.
+ALTER TABLE signal_outcomes ADD COLUMN universe_symbols INTEGER;
+ALTER TABLE signal_outcomes ADD COLUMN universe_moved INTEGER;
+ALTER TABLE provisional_outcomes ADD COLUMN universe_symbols INTEGER;
+ALTER TABLE provisional_outcomes ADD COLUMN universe_moved INTEGER;

@@ -4,11 +4,14 @@
 //! Pure; the command reads the files. Every number printed for a date is made of earlier dates
 //! alone. Sums run in one order, so a run repeats to the last digit.
 
+use std::collections::HashMap;
+
 use jiff::civil::Date;
 
+use super::blocks::{Blocks, Numbering, Place};
 use super::list::put_together;
 use super::patterns::{Columns, Detector, Key};
-use super::record::{Bar, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair};
+use super::record::{Bar, Moves, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair};
 use super::silence::Silence;
 use crate::base::Candle;
 
@@ -48,6 +51,16 @@ pub struct Judged {
     /// Of its direction, as it was known on the date.
     pub base_rate: f64,
     pub hit: bool,
+    /// Share of the universe that moved as it claims over the same sessions; `None` where that was
+    /// not counted.
+    pub same_day: Option<f64>,
+}
+
+impl Judged {
+    /// What a certain prophet would have said.
+    pub fn outcome(&self) -> f64 {
+        if self.hit { 1.0 } else { 0.0 }
+    }
 }
 
 /// A signal of one date.
@@ -110,10 +123,10 @@ impl Universe {
         self.symbols.len()
     }
 
-    /// Every signal from the first date with a full window on whose outcome is known, symbol by
-    /// symbol.
+    /// Every signal from the first date with a full window on whose outcome is known, date by date.
     pub fn judged(&self) -> Vec<Judged> {
         let mut judged = Vec::new();
+        let mut moves: HashMap<(usize, usize), Moves> = HashMap::new();
         for symbol in &self.symbols {
             for (at, key) in &symbol.signals {
                 let date = symbol.bars[*at].date;
@@ -121,11 +134,30 @@ impl Universe {
                 let Some((bar, later)) = pair else { continue };
                 let hit = key.direction().is_hit(bar.close_e4, later.close_e4);
                 let Weight { confidence, base_rate, .. } = self.record.weigh(*key, date);
+                let moves = moves.entry((date, later.date));
+                let moves = moves.or_insert_with(|| self.moves(date, later.date));
+                let same_day = moves.share_if_any(key.direction());
                 let date = self.dates[date];
-                judged.push(Judged { date, key: *key, confidence, base_rate, hit });
+                judged.push(Judged { date, key: *key, confidence, base_rate, hit, same_day });
             }
         }
+        judged.sort_by_key(|judged| judged.date);
         judged
+    }
+
+    /// How the symbols moved that traded on both dates and are silent on neither.
+    fn moves(&self, from: usize, to: usize) -> Moves {
+        let mut moves = Moves::default();
+        for Examined { bars, .. } in &self.symbols {
+            let close = |date: usize| {
+                let at = bars.binary_search_by_key(&date, |bar| bar.date).ok()?;
+                (!bars[at].is_silent).then_some(bars[at].close_e4)
+            };
+            if let (Some(from_e4), Some(to_e4)) = (close(from), close(to)) {
+                moves.count(from_e4, to_e4);
+            }
+        }
+        moves
     }
 
     /// The signals of the date with index `date`, in the published order: by [`rank`], but those of
@@ -189,45 +221,19 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
     Examined { name: history.symbol.clone(), bars: bars.collect(), signals }
 }
 
-/// One row of the reliability table.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Bin {
-    pub signals: u64,
-    pub hits: u64,
-    confidence_sum: f64,
-    pub bullish: u64,
-}
-
-impl Bin {
-    /// Mean of what was printed.
-    pub fn mean_confidence(&self) -> f64 {
-        mean(self.confidence_sum, self.signals)
-    }
-
-    /// Share of hits.
-    pub fn hit_rate(&self) -> f64 {
-        mean(self.hits as f64, self.signals)
-    }
-
-    /// Share of signals that claimed a rise.
-    pub fn bullish_share(&self) -> f64 {
-        mean(self.bullish as f64, self.signals)
-    }
-}
-
 /// How printed confidences compare with what came.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scores {
     pub signals: u64,
-    pub hits: u64,
     confidence_sum: f64,
     brier_sum: f64,
     log_loss_sum: f64,
     pub lowest: f64,
     pub highest: f64,
-    pub bins: [Bin; BIN_EDGES.len() + 1],
     /// Mean distance between confidence and share of hits, over bins of equal size.
     pub calibration_error: f64,
+    /// What it would be on average if all confidences were right: chance alone parts them.
+    pub calibration_error_if_perfect: f64,
 }
 
 impl Scores {
@@ -240,33 +246,25 @@ impl Scores {
         if judged.is_empty() {
             scores.lowest = 0.0;
         }
-        let said = judged.iter().map(|signal| (model(signal), signal.hit)).collect();
-        scores.calibration_error = calibration_error(said);
+        let mut numbering = Numbering::default();
+        let said = judged.iter().map(|signal| {
+            (model(signal), Spoken { place: numbering.take(signal.date), hit: signal.hit })
+        });
+        (scores.calibration_error, scores.calibration_error_if_perfect) =
+            calibration_errors(said.collect());
         scores
     }
 
     /// Counts one more signal. Lowest, highest and calibration error are [`of`](Self::of)'s alone.
     pub fn count(&mut self, signal: &Judged, confidence: f64) {
-        let outcome = if signal.hit { 1.0 } else { 0.0 };
-        let miss = confidence - outcome;
+        let miss = confidence - signal.outcome();
         self.signals += 1;
-        self.hits += u64::from(signal.hit);
         self.confidence_sum += confidence;
         self.brier_sum += miss * miss;
         let said = if signal.hit { confidence } else { 1.0 - confidence };
         self.log_loss_sum -= said.ln();
         self.lowest = self.lowest.min(confidence);
         self.highest = self.highest.max(confidence);
-        let bin = &mut self.bins[bin_of(confidence)];
-        bin.signals += 1;
-        bin.hits += u64::from(signal.hit);
-        bin.confidence_sum += confidence;
-        bin.bullish += u64::from(signal.key.direction() == super::Direction::Bullish);
-    }
-
-    /// Share of hits.
-    pub fn hit_rate(&self) -> f64 {
-        mean(self.hits as f64, self.signals)
     }
 
     /// Mean of what was printed.
@@ -285,7 +283,8 @@ impl Scores {
     }
 }
 
-fn mean(sum: f64, count: u64) -> f64 {
+/// Zero where there is nothing to divide by.
+pub fn mean(sum: f64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
@@ -294,21 +293,40 @@ pub fn bin_of(confidence: f64) -> usize {
     BIN_EDGES.partition_point(|edge| *edge < confidence)
 }
 
-/// Equal confidences stay in one bin, so that the order of the signals cannot matter.
-fn calibration_error(mut said: Vec<(f64, bool)>) -> f64 {
+/// A signal's outcome and where its date stands.
+#[derive(Clone, Copy)]
+struct Spoken {
+    place: Place,
+    hit: bool,
+}
+
+/// The calibration error, and what it would be if every confidence were right: the mean of a normal
+/// distribution's distance from zero is √(2/π) of its standard deviation, which is the standard error
+/// over blocks of dates. Equal confidences stay in one bin, so that the order of the signals of a date
+/// cannot matter.
+fn calibration_errors(mut said: Vec<(f64, Spoken)>) -> (f64, f64) {
     said.sort_by(|one, other| one.0.total_cmp(&other.0));
     let size = said.len().div_ceil(CALIBRATION_BINS).max(1);
-    let mut apart = 0.0;
-    let mut rest = said.as_slice();
-    while let Some((edge, _)) = rest.get(size - 1).or(rest.last()) {
-        let (bin, after) =
-            rest.split_at(rest.partition_point(|(confidence, _)| confidence <= edge));
-        let sum: f64 = bin.iter().map(|(confidence, _)| confidence).sum();
-        let hits = bin.iter().filter(|(_, hit)| *hit).count() as f64;
-        apart += (sum - hits).abs();
+    let (mut apart, mut by_chance) = (0.0, 0.0);
+    let mut rest = said.as_mut_slice();
+    while let Some((edge, _)) = rest.get(size - 1).or(rest.last()).copied() {
+        let until = rest.partition_point(|(confidence, _)| *confidence <= edge);
+        let (bin, after) = std::mem::take(&mut rest).split_at_mut(until);
+        bin.sort_by_key(|(_, spoken)| spoken.place.date);
+        let mut blocks = Blocks::default();
+        let mut sum = 0.0;
+        for (confidence, Spoken { place, hit }) in bin.iter() {
+            let miss = confidence - if *hit { 1.0 } else { 0.0 };
+            sum += miss;
+            blocks.count(*place, miss);
+        }
+        apart += sum.abs();
+        by_chance +=
+            bin.len() as f64 * blocks.standard_error() * std::f64::consts::FRAC_2_PI.sqrt();
         rest = after;
     }
-    mean(apart, said.len() as u64)
+    let count = said.len() as u64;
+    (mean(apart, count), mean(by_chance, count))
 }
 
 #[cfg(test)]

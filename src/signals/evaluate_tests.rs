@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::candle::PRICE_E4;
+use crate::signals::performance::Performance;
 use crate::signals::silence;
 
 fn key(name: &str) -> Key {
@@ -10,7 +11,7 @@ fn key(name: &str) -> Key {
 
 fn judged(confidence: f64, hit: bool, name: &str) -> Judged {
     let date = Date::constant(2026, 11, 20);
-    Judged { date, key: key(name), confidence, base_rate: 0.5, hit }
+    Judged { date, key: key(name), confidence, base_rate: 0.5, hit, same_day: None }
 }
 
 /// A seeded walk of `count` candles from the first of January 2020 on.
@@ -39,7 +40,7 @@ fn scores_follow_their_definitions() {
         judged(0.4, false, "hanging_man"),
     ];
     let scores = Scores::of(&signals, |signal| signal.confidence);
-    assert_eq!((scores.signals, scores.hits, scores.hit_rate()), (4, 1, 0.25));
+    assert_eq!(scores.signals, 4);
     assert_eq!((scores.lowest, scores.highest), (0.4, 0.6));
     let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
     near(scores.mean_confidence(), 0.5125);
@@ -48,11 +49,18 @@ fn scores_follow_their_definitions() {
     near(scores.log_loss(), loss / 4.0);
     // The two of 0.6 share a bin: 1.2 expected, 1 came.
     near(scores.calibration_error, (0.2 + 0.45 + 0.4) / 4.0);
+    // One block: how far chance alone would part them cannot be said.
+    assert_eq!(scores.calibration_error_if_perfect, 0.0);
+    let mut performance = Performance::default();
+    for signal in &signals {
+        performance.count(signal);
+    }
     let filled: Vec<_> =
-        scores.bins.iter().map(|bin| (bin.signals, bin.hits, bin.bullish)).collect();
+        performance.bins.iter().map(|bin| (bin.signals, bin.hits, bin.bullish)).collect();
     assert_eq!(filled[..3], [(1, 0, 0), (1, 0, 0), (0, 0, 0)]);
     assert_eq!(filled[12], (2, 1, 2));
     assert_eq!(filled.iter().map(|bin| bin.0).sum::<u64>(), 4);
+    assert_eq!((performance.all.dates, performance.all.hit_rate()), (1, Some(0.25)));
     let none = Scores::of(&[], |signal| signal.confidence);
     assert_eq!((none.brier(), none.calibration_error, none.lowest), (0.0, 0.0, 0.0));
 }

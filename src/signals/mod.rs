@@ -6,10 +6,12 @@
 //! candles with nothing known but the past. All of it computes; nothing here reads a file, a clock or
 //! a store. Run by warm lanes and by the `signals evaluate` command.
 
+pub mod blocks;
 pub mod evaluate;
 pub mod history;
 pub mod list;
 pub mod patterns;
+pub mod performance;
 pub mod provisional_record;
 pub mod record;
 pub mod reliability;
@@ -18,7 +20,7 @@ pub mod silence;
 
 pub use list::{ListedSignal, Look, SignalList};
 pub use provisional_record::Fate;
-pub use reliability::Reliability;
+pub use reliability::{Reliability, Standing};
 
 /// Sessions after which a signal is judged, in the symbol's own sessions.
 pub const HORIZON_SESSIONS: usize = 5;
@@ -33,11 +35,11 @@ pub const MEANING: &str = "Estimated chance that the close five sessions later h
 /// What a provisional signal is.
 pub const PROVISIONAL_MEANING: &str = "Found in a day's candle before its official close, where a \
     pattern can appear and vanish; kept as first shown. Confirmed are those that the finished \
-    candle has too, vanished those that it has not.";
+    candle has too, vanished those that it has not. Judged from the official close of their date, \
+    not from the price at which they were shown.";
 
 /// What nobody may read into it.
-pub const DISCLAIMER: &str = "Information, not investment advice. Not proven better than a coin, \
-    nor than the market's own drift. No costs are counted; entering at the next open would give \
+pub const DISCLAIMER: &str = "Information, not investment advice. No costs are counted; entering at the next open would give \
     less. Signals of one day are not independent. A universe of today's members leaves out those \
     that fell out of it, so that rises look likelier than they were.";
 

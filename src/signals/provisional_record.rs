@@ -5,9 +5,9 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::PROVISIONAL_MEANING;
-use super::evaluate::{Judged, Scores};
 use super::list::four_places;
-use super::reliability::Brier;
+use super::performance::Performance;
+use super::reliability::{Brier, OfDirection, Standing, directions};
 
 /// What the finished candle said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub enum Fate {
 #[derive(Debug, Clone, Default)]
 struct Kind {
     published: u64,
+    never: u64,
     confirmed: u64,
     vanished: u64,
     unlisted: u64,
     since: Option<Date>,
-    said: Scores,
-    base: Scores,
+    done: Performance,
 }
 
 /// Sums over their ledger, to be fed line by line.
@@ -50,10 +50,14 @@ pub(super) struct Part {
     pending: u64,
     unlisted: u64,
     judged: u64,
+    due: u64,
+    never: u64,
     hits: u64,
+    dates: u64,
     hit_rate: Option<f64>,
     mean_confidence: Option<f64>,
     brier: Brier,
+    directions: [OfDirection; 2],
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     simulated: bool,
     meaning: &'static str,
@@ -61,7 +65,7 @@ pub(super) struct Part {
 
 impl ProvisionalRecord {
     /// Counts one that was shown.
-    pub fn count(&mut self, on: Date, simulated: bool, fate: Fate, judged: Option<&Judged>) {
+    pub fn count(&mut self, on: Date, simulated: bool, fate: Fate, standing: &Standing) {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
         kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
@@ -71,9 +75,10 @@ impl ProvisionalRecord {
             Fate::Vanished => kind.vanished += 1,
             Fate::Unlisted => kind.unlisted += 1,
         }
-        if let Some(judged) = judged {
-            kind.said.count(judged, judged.confidence);
-            kind.base.count(judged, judged.base_rate);
+        match standing {
+            Standing::Judged(judged) => drop(kind.done.count(judged)),
+            Standing::Due => {}
+            Standing::Never => kind.never += 1,
         }
     }
 
@@ -81,9 +86,8 @@ impl ProvisionalRecord {
     pub(super) fn part(&self) -> Option<Part> {
         let simulated = self.real.published == 0;
         let kind = if simulated { &self.simulated } else { &self.real };
-        let Kind { published, confirmed, vanished, unlisted, since, said, base } = kind;
-        let judged = said.signals;
-        let if_any = |share: f64| (judged > 0).then(|| four_places(share));
+        let Kind { published, never, confirmed, vanished, unlisted, since, done } = kind;
+        let all = &done.all;
         (*published > 0).then(|| Part {
             since: since.map(|date| date.to_string()),
             published: *published,
@@ -91,11 +95,15 @@ impl ProvisionalRecord {
             vanished: *vanished,
             pending: published - confirmed - vanished - unlisted,
             unlisted: *unlisted,
-            judged,
-            hits: said.hits,
-            hit_rate: if_any(said.hit_rate()),
-            mean_confidence: if_any(said.mean_confidence()),
-            brier: Brier::of(said, base),
+            judged: all.signals,
+            due: published - all.signals - never,
+            never: *never,
+            hits: all.hits,
+            dates: all.dates,
+            hit_rate: all.hit_rate().map(four_places),
+            mean_confidence: all.mean_confidence().map(four_places),
+            brier: Brier::of(done),
+            directions: directions(done),
             simulated,
             meaning: PROVISIONAL_MEANING,
         })
@@ -108,13 +116,14 @@ mod tests {
 
     use super::*;
     use crate::signals::Reliability;
+    use crate::signals::evaluate::Judged;
     use crate::signals::patterns::Key;
 
     const DAY: Date = Date::constant(2026, 11, 20);
 
     fn judged(confidence: f64, hit: bool) -> Judged {
         let key = Key::from_name("bullish_engulfing").unwrap();
-        Judged { date: DAY, key, confidence, base_rate: 0.5, hit }
+        Judged { date: DAY, key, confidence, base_rate: 0.5, hit, same_day: None }
     }
 
     fn json(record: &Reliability) -> Value {
@@ -124,16 +133,18 @@ mod tests {
     #[test]
     fn it_is_told_apart_and_only_where_there_is_something_to_tell() {
         let mut record = Reliability::default();
-        record.count(DAY, false, Some(&judged(0.54, true)));
+        record.count(DAY, false, &Standing::Judged(judged(0.54, true)));
         assert!(json(&record).get("provisional").is_none());
         let without = json(&record);
         let all = &mut record.provisional;
-        all.count(DAY, false, Fate::Confirmed, Some(&judged(0.54, false)));
-        all.count(DAY.yesterday().unwrap(), false, Fate::Vanished, Some(&judged(0.54, true)));
-        all.count(DAY, false, Fate::Vanished, None);
-        all.count(DAY, false, Fate::Unlisted, None);
-        all.count(DAY, false, Fate::Pending, None);
-        all.count(DAY, true, Fate::Confirmed, Some(&judged(0.9, true)));
+        let before = DAY.yesterday().unwrap();
+        let one_before = Judged { date: before, ..judged(0.54, true) };
+        all.count(before, false, Fate::Vanished, &Standing::Judged(one_before));
+        all.count(DAY, false, Fate::Confirmed, &Standing::Judged(judged(0.54, false)));
+        all.count(DAY, false, Fate::Vanished, &Standing::Due);
+        all.count(DAY, false, Fate::Unlisted, &Standing::Never);
+        all.count(DAY, false, Fate::Pending, &Standing::Due);
+        all.count(DAY, true, Fate::Confirmed, &Standing::Judged(judged(0.9, true)));
         let with = json(&record);
         let part = &with["provisional"];
         let count = |name: &str| part[name].as_u64().unwrap();
@@ -141,7 +152,8 @@ mod tests {
         assert_eq!((count("pending"), count("unlisted")), (1, 1));
         assert_eq!((count("judged"), count("hits")), (2, 1));
         assert_eq!(part["hit_rate"].as_f64(), Some(0.5));
-        assert_eq!(part["brier"]["confidence"].as_f64(), Some(0.2516));
+        assert!(part["brier"]["confidence"].is_null(), "two signals are no score");
+        assert_eq!((count("dates"), count("due"), count("never")), (2, 2, 1));
         assert_eq!(part["since"], "2026-11-19");
         assert!(part.get("simulated").is_none());
         for name in ["published", "judged", "pending", "hit_rate", "brier", "reliability", "since"]
@@ -153,7 +165,7 @@ mod tests {
     #[test]
     fn simulated_ones_stand_in_until_there_are_others_and_say_so() {
         let mut record = Reliability::default();
-        record.provisional.count(DAY, true, Fate::Pending, None);
+        record.provisional.count(DAY, true, Fate::Pending, &Standing::Due);
         assert_eq!(json(&record)["provisional"]["simulated"], true);
         assert!(json(&record)["provisional"]["hit_rate"].is_null());
         assert_eq!(json(&record)["published"].as_u64(), Some(0));

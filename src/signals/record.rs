@@ -75,9 +75,14 @@ impl Moves {
         }
     }
 
-    /// Share that moved this way; a coin where nothing is known.
+    /// Share that moved this way.
+    pub fn share_if_any(&self, direction: Direction) -> Option<f64> {
+        (self.all > 0).then(|| self.moved(direction) as f64 / self.all as f64)
+    }
+
+    /// The same, and a coin where nothing is known.
     fn share(&self, direction: Direction) -> f64 {
-        if self.all == 0 { 0.5 } else { self.moved(direction) as f64 / self.all as f64 }
+        self.share_if_any(direction).unwrap_or(0.5)
     }
 
     fn add(&mut self, other: &Self) {

@@ -228,6 +228,8 @@ pub trait SignalStore: Send + Sync {
     ) -> Result<bool, StoreError>;
     /// First and last date that was published.
     fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError>;
+    /// Every date that was published, oldest first.
+    fn published_dates(&self) -> Result<Vec<Date>, StoreError>;
     /// A date's signals in their order.
     fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError>;
     /// A page of the ledger after the line `after`.

@@ -50,7 +50,7 @@ pub(super) fn page(
 ) -> Result<Vec<ProvisionalEntry>, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     all(file, LEDGER, [after, limit], |row| {
-        let completion = match (row.get(19)?, row.get(20)?) {
+        let completion = match (row.get(22)?, row.get(23)?) {
             (false, _) => Completion::Unknown,
             (true, false) => Completion::Vanished,
             (true, true) => Completion::Confirmed,
@@ -71,6 +71,7 @@ pub(super) fn page(
             first_seen_ms: row.get(10)?,
             completion,
             outcome: outcome_if_any(row)?,
+            has_candle: row.get(21)?,
         })
     })
 }

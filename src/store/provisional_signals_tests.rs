@@ -86,9 +86,15 @@ fn the_complete_list_of_the_date_says_what_they_were() {
 fn the_first_outcome_stands_and_nothing_can_be_altered() {
     let (dir, store) = fresh();
     store.keep_provisional(DAY, 7, vec![signal("bullish_belt_hold")]).unwrap();
-    let hit = SignalOutcome { judged_on: DAY, from_close_e4: 1, to_close_e4: 2, hit: true };
+    let hit = SignalOutcome {
+        judged_on: DAY,
+        from_close_e4: 1,
+        to_close_e4: 2,
+        hit: true,
+        universe: Some((50, 27)),
+    };
     store.keep_provisional_outcomes(vec![(1, hit)]).unwrap();
-    let miss = SignalOutcome { hit: false, ..hit };
+    let miss = SignalOutcome { hit: false, universe: None, ..hit };
     store.keep_provisional_outcomes(vec![(1, miss)]).unwrap();
     let before = store.provisional_ledger(0, 10).unwrap();
     assert_eq!(before[0].outcome, Some(hit));

@@ -76,6 +76,9 @@ pub struct SignalOutcome {
     pub from_close_e4: i64,
     pub to_close_e4: i64,
     pub hit: bool,
+    /// Symbols of the universe that traded on both dates, and those of them that moved as the
+    /// signal claims; `None` in outcomes older than the count.
+    pub universe: Option<(u32, u32)>,
 }
 
 /// A line of the ledger.
@@ -86,6 +89,8 @@ pub struct LedgerEntry {
     pub on: Date,
     pub signal: PublishedSignal,
     pub outcome: Option<SignalOutcome>,
+    /// It has one, or its candle is among the stored ones, so that it can be judged.
+    pub has_candle: bool,
 }
 
 /// A signal of an unfinished candle, as it was when it was first found.
@@ -121,4 +126,6 @@ pub struct ProvisionalEntry {
     pub first_seen_ms: i64,
     pub completion: Completion,
     pub outcome: Option<SignalOutcome>,
+    /// As for complete ones.
+    pub has_candle: bool,
 }

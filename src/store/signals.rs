@@ -28,6 +28,7 @@ const PUBLISH_DATE: &str = include_str!("../../sql/store/publish_signal_date.sql
 const PUBLISH_SIGNAL: &str = include_str!("../../sql/store/publish_signal.sql");
 const LAST_DATE: &str = include_str!("../../sql/store/last_signal_date.sql");
 const FIRST_DATE: &str = include_str!("../../sql/store/first_signal_date.sql");
+const DATES: &str = include_str!("../../sql/store/published_signal_dates.sql");
 const OF_DATE: &str = include_str!("../../sql/store/signals_of_date.sql");
 const LEDGER: &str = include_str!("../../sql/store/signal_ledger.sql");
 const KEEP_OUTCOME: &str = include_str!("../../sql/store/keep_signal_outcome.sql");
@@ -99,6 +100,10 @@ impl SignalStore for SqliteStore {
         })
     }
 
+    fn published_dates(&self) -> Result<Vec<Date>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, |file| all(file, DATES, [], |row| date(row, 0)))
+    }
+
     fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError> {
         self.read(PAGE_DEADLINE_MS, move |file| {
             let mut found = all(file, OF_DATE, [on.to_string()], published)?;
@@ -112,7 +117,8 @@ impl SignalStore for SqliteStore {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             all(file, LEDGER, [after, limit], |row| {
                 let (signal, outcome) = (published(row)?, outcome_if_any(row)?);
-                Ok(LedgerEntry { id: row.get(0)?, on: date(row, 1)?, signal, outcome })
+                let has_candle = row.get(21)?;
+                Ok(LedgerEntry { id: row.get(0)?, on: date(row, 1)?, signal, outcome, has_candle })
             })
         })
     }
@@ -273,6 +279,7 @@ pub(super) fn outcome_if_any(row: &Row<'_>) -> Result<Option<SignalOutcome>, Fai
         judged_on: date(row, 15)?,
         from_close_e4: row.get(16)?,
         to_close_e4: row.get(17)?,
+        universe: row.get::<_, Option<u32>>(19)?.zip(row.get(20)?),
         hit,
     }))
 }
@@ -283,8 +290,9 @@ fn keep_outcome(
     id: i64,
     outcome: &SignalOutcome,
 ) -> Result<(), Failure> {
-    let SignalOutcome { judged_on, from_close_e4, to_close_e4, hit } = outcome;
-    let row = params![id, judged_on.to_string(), from_close_e4, to_close_e4, hit];
+    let SignalOutcome { judged_on, from_close_e4, to_close_e4, hit, universe } = outcome;
+    let (symbols, moved) = universe.unzip();
+    let row = params![id, judged_on.to_string(), from_close_e4, to_close_e4, hit, symbols, moved];
     run(file, sql, row).map(drop)
 }
 

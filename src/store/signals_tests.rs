@@ -94,9 +94,15 @@ fn a_date_is_published_once_and_its_outcomes_too() {
     let page = store.ledger(0, 1).unwrap();
     let rest = store.ledger(page[0].id, 10).unwrap();
     assert_eq!((page.len(), rest.len(), page[0].on), (1, 1, DAY));
-    let hit = SignalOutcome { judged_on: tomorrow, from_close_e4: 1, to_close_e4: 2, hit: true };
+    let hit = SignalOutcome {
+        judged_on: tomorrow,
+        from_close_e4: 1,
+        to_close_e4: 2,
+        hit: true,
+        universe: Some((50, 27)),
+    };
     store.keep_outcomes(vec![(page[0].id, hit)]).unwrap();
-    let miss = SignalOutcome { hit: false, ..hit };
+    let miss = SignalOutcome { hit: false, universe: None, ..hit };
     store.keep_outcomes(vec![(page[0].id, miss), (rest[0].id, miss)]).unwrap();
     let outcomes: Vec<_> =
         store.ledger(0, 10).unwrap().into_iter().map(|entry| entry.outcome).collect();
@@ -108,7 +114,13 @@ fn a_date_is_published_once_and_its_outcomes_too() {
 fn what_was_published_cannot_be_altered_by_any_statement() {
     let (dir, store) = fresh();
     store.publish_signals(DAY, 1, 5, vec![signal(1, None)]).unwrap();
-    let outcome = SignalOutcome { judged_on: DAY, from_close_e4: 1, to_close_e4: 2, hit: true };
+    let outcome = SignalOutcome {
+        judged_on: DAY,
+        from_close_e4: 1,
+        to_close_e4: 2,
+        hit: true,
+        universe: Some((50, 27)),
+    };
     store.keep_outcomes(vec![(1, outcome)]).unwrap();
     let before = store.ledger(0, 10).unwrap();
     let file = Connection::open(dir.path().join("s")).unwrap();

@@ -15,7 +15,7 @@ mod record;
 mod shelf;
 mod tracked;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::{Event, JobReport, Parts};
-use crate::base::Source;
+use crate::base::{Source, Symbol};
 use crate::brokers::broker_a::Tokens;
 use crate::market::instruments::embedded_instruments;
 use crate::market::{ShownSignals, Universe};
@@ -35,6 +35,7 @@ use fetch::{Call, counted};
 pub use jobs::Done;
 use jobs::{Arrived, RebuildOrder, Taken, Verdict};
 use provisional::Provisional;
+use record::Expected;
 pub use shelf::Shelf;
 use shelf::Shown;
 use tracked::Tracked;
@@ -65,6 +66,7 @@ pub struct Turn {
 /// Owner of candles' and signals' state.
 pub struct SignalsWarmer {
     tracked: Vec<Tracked>,
+    universe: Arc<HashSet<Symbol>>,
     pub tokens: Tokens,
     /// The day's list of broker A has been read, so a symbol without a token has none.
     pub tokens_learned: bool,
@@ -115,6 +117,7 @@ impl SignalsWarmer {
             (symbol.clone(), row.and_then(|row| row.broker_a_token))
         });
         Self {
+            universe: Arc::new(universe.symbols().iter().cloned().collect()),
             tracked: universe.symbols().iter().cloned().map(Tracked::new).collect(),
             tokens: Tokens::new(wanted),
             tokens_learned: false,
@@ -139,7 +142,12 @@ impl SignalsWarmer {
 
     /// Reads what the store has, so that the last list is served from the start. Blocks.
     pub fn restore(&mut self, parts: &Parts) {
-        let loaded = jobs::load(&*parts.signal_store, &parts.shelf, parts.clock.now_ms());
+        let loaded = jobs::load(
+            &*parts.signal_store,
+            &parts.shelf,
+            &self.expected(parts),
+            parts.clock.now_ms(),
+        );
         self.ended(Some(loaded), parts.clock.monotonic_ms());
     }
 
@@ -173,7 +181,8 @@ impl SignalsWarmer {
         }
         let (shelf, now_ms) = (parts.shelf.clone(), parts.clock.now_ms());
         if !self.loaded {
-            self.submit(parts, events, move |store| jobs::load(store, &shelf, now_ms));
+            let expected = self.expected(parts);
+            self.submit(parts, events, move |store| jobs::load(store, &shelf, &expected, now_ms));
         } else if let Some(arrived) = self.arrived.pop_front() {
             let calendar = Arc::clone(&parts.calendar);
             self.submit(parts, events, move |store| jobs::take_in(store, &calendar, arrived));
@@ -183,7 +192,8 @@ impl SignalsWarmer {
                 let held = tracked.history.as_ref()?;
                 Some((tracked.symbol.clone(), held.simulated))
             });
-            let order = RebuildOrder { date, symbols: symbols.collect(), now_ms, shelf };
+            let (symbols, expected) = (symbols.collect(), self.expected(parts));
+            let order = RebuildOrder { date, symbols, expected, now_ms, shelf };
             self.submit(parts, events, move |store| jobs::rebuild(store, &order));
         } else {
             self.look(parts, now_mono_ms, events);
@@ -197,6 +207,12 @@ impl SignalsWarmer {
         let there = counted(&self.tracked, |tracked| tracked.has(date));
         let enough = there * 100 >= self.tracked.len() * SHARE_MIN_PERCENT;
         (settled && enough).then_some(date)
+    }
+
+    /// What decides whether outcomes are still to come.
+    fn expected(&self, parts: &Parts) -> Expected {
+        let calendar = Arc::clone(&parts.calendar);
+        Expected { universe: Arc::clone(&self.universe), calendar }
     }
 
     fn submit(

@@ -311,7 +311,7 @@ fn five_sessions_later(stage: &Stage, before: &[ProvisionalEntry]) {
     service.0.stop();
     assert_eq!(record["judged"].as_u64(), Some(judged.len() as u64));
     assert_eq!(record["hits"].as_u64(), Some(hits));
-    assert!(record["brier"]["confidence"].is_number());
+    assert!(record["brier"]["confidence"].is_null(), "a few signals are no score");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! result to standard output.
 
 mod candles;
+mod outcomes;
 mod plot;
 mod report;
 mod rows;

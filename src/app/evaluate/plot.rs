@@ -10,7 +10,8 @@ use plotters::element::{Circle, PathElement, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{BLACK, Color, IntoFont, RGBColor, TextStyle, WHITE};
 
-use super::report::{Bin, Report};
+use super::outcomes::Bin;
+use super::report::Report;
 
 const SIZE: (u32, u32) = (900, 860);
 /// Pixels from the top that the upper chart has.

@@ -1,13 +1,17 @@
 //! The numbers of an evaluation, as `--json` writes them.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::candles::Folder;
-use crate::signals::evaluate::{BIN_EDGES, Judged, Scores, Signal as Found, Universe};
+use super::outcomes::{
+    Bin, Comparison, Model, OfDirection, Quarter, Year, bins, comparisons, directions, model,
+    quarters, years,
+};
+use crate::signals::blocks::{Place, SCORE_DATES_MIN};
+use crate::signals::evaluate::{Judged, Scores, Signal as Found, Universe};
 use crate::signals::history::Suspected;
 use crate::signals::patterns::Key;
+use crate::signals::performance::Performance;
 use crate::signals::record::{WINDOW_DATES, Weight, prior};
 use crate::signals::silence::Silence;
 use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
@@ -29,7 +33,11 @@ pub struct Report {
     pub judged: JudgedSignals,
     /// What is printed first, then what it must be compared with.
     pub models: Vec<Model>,
+    /// Empty with too few dates.
+    pub comparisons: Vec<Comparison>,
+    pub directions: Vec<OfDirection>,
     pub years: Vec<Year>,
+    pub quarters: Vec<Quarter>,
     pub reliability: Vec<Bin>,
     pub last_date: LastDate,
 }
@@ -72,45 +80,13 @@ pub struct Split {
 pub struct JudgedSignals {
     pub first_date: String,
     pub last_date: String,
+    /// With such a signal.
+    pub dates: u64,
     pub signals: u64,
     pub hits: u64,
     pub hit_rate: f64,
-}
-
-/// How one way to say a confidence did.
-#[derive(Debug, Serialize)]
-pub struct Model {
-    pub model: &'static str,
-    pub mean_confidence: f64,
-    pub lowest: f64,
-    pub highest: f64,
-    pub brier: f64,
-    /// Absent where it is infinite: something was called certain and did not come.
-    pub log_loss: Option<f64>,
-    pub calibration_error: f64,
-}
-
-/// How confidence did in one year.
-#[derive(Debug, Serialize)]
-pub struct Year {
-    pub year: i16,
-    pub signals: u64,
-    pub hits: u64,
-    pub hit_rate: f64,
-    pub mean_confidence: f64,
-    pub brier: f64,
-}
-
-/// A row of the reliability table; shares are absent where there is no signal.
-#[derive(Debug, Serialize)]
-pub struct Bin {
-    pub above: Option<f64>,
-    pub up_to: Option<f64>,
-    pub signals: u64,
-    pub hits: u64,
-    pub mean_confidence: Option<f64>,
-    pub hit_rate: Option<f64>,
-    pub bullish_share: Option<f64>,
+    /// With fewer dates nothing is scored, and nothing is said of how sure a number is.
+    pub score_dates_min: u64,
 }
 
 /// What would be printed on the last date.
@@ -161,7 +137,11 @@ impl Report {
         universe: &Universe,
         judged: &[Judged],
     ) -> Self {
-        let scores = Scores::of(judged, |signal| signal.confidence);
+        let mut performance = Performance::default();
+        let places: Vec<Place> = judged.iter().map(|signal| performance.count(signal)).collect();
+        let all = &performance.all;
+        let scored = all.is_scored();
+        let model = |name, said: fn(&Judged) -> f64| model(name, &Scores::of(judged, said), scored);
         Self {
             meaning: MEANING,
             disclaimer: DISCLAIMER,
@@ -173,18 +153,23 @@ impl Report {
             judged: JudgedSignals {
                 first_date: date(judged.iter().map(|signal| signal.date).min()),
                 last_date: date(judged.iter().map(|signal| signal.date).max()),
-                signals: scores.signals,
-                hits: scores.hits,
-                hit_rate: scores.hit_rate(),
+                dates: all.dates,
+                signals: all.signals,
+                hits: all.hits,
+                hit_rate: all.hit_rate().unwrap_or_default(),
+                score_dates_min: SCORE_DATES_MIN,
             },
-            reliability: bins(&scores),
+            reliability: bins(&performance),
             models: vec![
-                model("confidence", &scores),
-                model("half_shrunk_base_rate", &Scores::of(judged, |s| prior(s.base_rate))),
-                model("base_rate", &Scores::of(judged, |s| s.base_rate)),
-                model("coin", &Scores::of(judged, |_| 0.5)),
+                model("confidence", |s| s.confidence),
+                model("half_shrunk_base_rate", |s| prior(s.base_rate)),
+                model("base_rate", |s| s.base_rate),
+                model("coin", |_| 0.5),
             ],
+            comparisons: comparisons(&performance),
+            directions: directions(&performance),
             years: years(judged),
+            quarters: quarters(judged, &places),
             last_date: last_date(universe),
         }
     }
@@ -229,53 +214,6 @@ fn suspects(folder: &Folder, silences: &[Silence]) -> Vec<Suspect> {
 fn split(suspected: &Suspected) -> Split {
     let Suspected { date, ratio: (new, old) } = *suspected;
     Split { date: date.to_string(), new, old }
-}
-
-fn model(model: &'static str, scores: &Scores) -> Model {
-    Model {
-        model,
-        mean_confidence: scores.mean_confidence(),
-        lowest: scores.lowest,
-        highest: scores.highest,
-        brier: scores.brier(),
-        log_loss: Some(scores.log_loss()).filter(|loss| loss.is_finite()),
-        calibration_error: scores.calibration_error,
-    }
-}
-
-fn years(judged: &[Judged]) -> Vec<Year> {
-    let mut years: BTreeMap<i16, Vec<Judged>> = BTreeMap::new();
-    for signal in judged {
-        years.entry(signal.date.year()).or_default().push(*signal);
-    }
-    let year = |(year, judged): (i16, Vec<Judged>)| {
-        let scores = Scores::of(&judged, |signal| signal.confidence);
-        Year {
-            year,
-            signals: scores.signals,
-            hits: scores.hits,
-            hit_rate: scores.hit_rate(),
-            mean_confidence: scores.mean_confidence(),
-            brier: scores.brier(),
-        }
-    };
-    years.into_iter().map(year).collect()
-}
-
-fn bins(scores: &Scores) -> Vec<Bin> {
-    let bin = |(at, bin): (usize, &crate::signals::evaluate::Bin)| {
-        let known = |share: f64| (bin.signals > 0).then_some(share);
-        Bin {
-            above: at.checked_sub(1).map(|below| BIN_EDGES[below]),
-            up_to: BIN_EDGES.get(at).copied(),
-            signals: bin.signals,
-            hits: bin.hits,
-            mean_confidence: known(bin.mean_confidence()),
-            hit_rate: known(bin.hit_rate()),
-            bullish_share: known(bin.bullish_share()),
-        }
-    };
-    scores.bins.iter().enumerate().map(bin).collect()
 }
 
 fn last_date(universe: &Universe) -> LastDate {

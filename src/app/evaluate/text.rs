@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::report::{Bin, Model, Report, Split};
+use super::outcomes::{Bin, Comparison, Interval};
+use super::report::{Report, Split};
 use crate::signals::history::{HOLES_MAX, SESSIONS_KEPT};
 
 /// Longest line of running text.
@@ -20,7 +21,10 @@ fn sections(out: &mut String, report: &Report) -> fmt::Result {
     head(out, report)?;
     suspects(out, report)?;
     models(out, report)?;
+    comparisons(out, report)?;
+    directions(out, report)?;
     years(out, report)?;
+    quarters(out, report)?;
     reliability(out, report)?;
     patterns(out, report)?;
     signals(out, report)?;
@@ -42,11 +46,13 @@ fn head(out: &mut String, report: &Report) -> fmt::Result {
     )?;
     writeln!(
         out,
-        "Judged   {} signals from {} to {}, {} sessions later; hit rate {:.5}",
+        "Judged   {} signals on {} dates from {} to {}, {} sessions later; {} hits, hit rate {:.5}",
         judged.signals,
+        judged.dates,
         judged.first_date,
         judged.last_date,
         report.horizon_sessions,
+        judged.hits,
         judged.hit_rate
     )?;
     writeln!(out)?;
@@ -84,23 +90,78 @@ fn models(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(out, "\nConfidence, and what it must be compared with (lower scores are better)\n")?;
     writeln!(
         out,
-        "{:<24}{:>10}{:>10}{:>13}{:>10}{:>8}{:>8}",
-        "", "Brier", "log loss", "calibration", "mean", "min", "max"
+        "{:<24}{:>10}{:>10}{:>13}{:>12}{:>10}{:>8}{:>8}",
+        "", "Brier", "log loss", "calibration", "if perfect", "mean", "min", "max"
     )?;
-    for Model { model, mean_confidence, lowest, highest, brier, log_loss, calibration_error } in
-        &report.models
-    {
-        let name = match *model {
+    for model in &report.models {
+        let name = match model.model {
             "half_shrunk_base_rate" => "base rate, half believed",
             "base_rate" => "base rate alone",
             "coin" => "coin",
             other => other,
         };
-        let log_loss = log_loss.map_or("infinite".into(), |loss| format!("{loss:.6}"));
         writeln!(
             out,
-            "{name:<24}{brier:>10.6}{log_loss:>10}{calibration_error:>13.4}\
-             {mean_confidence:>10.5}{lowest:>8.4}{highest:>8.4}"
+            "{name:<24}{:>10}{:>10}{:>13}{:>12}{:>10.5}{:>8.4}{:>8.4}",
+            places(model.brier, 6),
+            places(model.log_loss, 6),
+            places(model.calibration_error, 4),
+            places(model.calibration_error_if_perfect, 4),
+            model.mean_confidence,
+            model.lowest,
+            model.highest
+        )?;
+    }
+    Ok(())
+}
+
+fn places(number: Option<f64>, places: usize) -> String {
+    number.map_or("-".into(), |number| format!("{number:.places$}"))
+}
+
+/// Value, error and interval, or that there are too few dates.
+fn interval(interval: Option<&Interval>) -> String {
+    interval.map_or("-".into(), |interval| {
+        let Interval { value, standard_error, low, high } = interval;
+        format!("{value:+.4} ± {standard_error:.4} [{low:+.4}, {high:+.4}]")
+    })
+}
+
+fn comparisons(out: &mut String, report: &Report) -> fmt::Result {
+    if report.comparisons.is_empty() {
+        let dates = report.judged.score_dates_min;
+        return writeln!(out, "\nWith fewer than {dates} dates nothing is scored.");
+    }
+    writeln!(out, "\nBrier score less another's (standard error over blocks of five dates)\n")?;
+    for Comparison { with, difference, verdict } in &report.comparisons {
+        let Interval { value, standard_error, low, high } = difference;
+        writeln!(
+            out,
+            "{with:<12}{value:>+10.6} ± {standard_error:.6} [{low:+.6}, {high:+.6}]  {verdict}"
+        )?;
+    }
+    Ok(())
+}
+
+fn directions(out: &mut String, report: &Report) -> fmt::Result {
+    writeln!(out, "\nSame-day lift: hit rate less the share of all that moved so meanwhile\n")?;
+    writeln!(
+        out,
+        "{:<9}{:>9}{:>8}{:>7}{:>10}{:>10}{:>10}  lift",
+        "claims", "signals", "hits", "dates", "hit rate", "mean", "same day"
+    )?;
+    for row in &report.directions {
+        writeln!(
+            out,
+            "{:<9}{:>9}{:>8}{:>7}{:>10}{:>10}{:>10}  {}",
+            row.direction,
+            row.signals,
+            row.hits,
+            row.dates,
+            places(row.hit_rate, 5),
+            places(row.mean_confidence, 5),
+            places(row.same_day_rate, 5),
+            interval(row.lift.as_ref())
         )?;
     }
     Ok(())
@@ -108,12 +169,46 @@ fn models(out: &mut String, report: &Report) -> fmt::Result {
 
 fn years(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(out, "\nBy year\n")?;
-    writeln!(out, "{:<6}{:>9}{:>10}{:>10}{:>10}", "year", "signals", "hit rate", "mean", "Brier")?;
+    writeln!(
+        out,
+        "{:<6}{:>9}{:>8}{:>7}{:>10}{:>10}{:>10}",
+        "year", "signals", "hits", "dates", "hit rate", "mean", "Brier"
+    )?;
     for year in &report.years {
         writeln!(
             out,
-            "{:<6}{:>9}{:>10.5}{:>10.5}{:>10.6}",
-            year.year, year.signals, year.hit_rate, year.mean_confidence, year.brier
+            "{:<6}{:>9}{:>8}{:>7}{:>10.5}{:>10.5}{:>10}",
+            year.year,
+            year.signals,
+            year.hits,
+            year.dates,
+            year.hit_rate,
+            year.mean_confidence,
+            places(year.brier, 6)
+        )?;
+    }
+    Ok(())
+}
+
+fn quarters(out: &mut String, report: &Report) -> fmt::Result {
+    writeln!(out, "\nBy quarter and direction\n")?;
+    writeln!(
+        out,
+        "{:<9}{:<9}{:>8}{:>7}{:>7}{:>7}{:>10}  observed less mean",
+        "quarter", "claims", "signals", "hits", "dates", "mean", "observed"
+    )?;
+    for row in &report.quarters {
+        writeln!(
+            out,
+            "{:<9}{:<9}{:>8}{:>7}{:>7}{:>7}{:>10}  {}",
+            row.quarter,
+            row.direction,
+            row.signals,
+            row.hits,
+            row.dates,
+            places(row.mean_confidence, 3),
+            places(row.hit_rate, 3),
+            interval(row.observed_minus_said.as_ref())
         )?;
     }
     Ok(())
@@ -123,19 +218,21 @@ fn reliability(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(out, "\nReliability\n")?;
     writeln!(
         out,
-        "{:<13}{:>9}{:>11}{:>10}{:>15}",
-        "predicted", "signals", "mean", "observed", "bullish share"
+        "{:<13}{:>8}{:>7}{:>7}{:>7}{:>10}{:>9}  observed less mean",
+        "predicted", "signals", "hits", "dates", "mean", "observed", "bullish"
     )?;
     for bin in &report.reliability {
-        let share = |share: Option<f64>| share.map_or("-".into(), |share| format!("{share:.3}"));
         writeln!(
             out,
-            "{:<13}{:>9}{:>11}{:>10}{:>15}",
+            "{:<13}{:>8}{:>7}{:>7}{:>7}{:>10}{:>9}  {}",
             range(bin),
             bin.signals,
-            share(bin.mean_confidence),
-            share(bin.hit_rate),
-            share(bin.bullish_share)
+            bin.hits,
+            bin.dates,
+            places(bin.mean_confidence, 3),
+            places(bin.hit_rate, 3),
+            places(bin.bullish_share, 3),
+            interval(bin.observed_minus_said.as_ref())
         )?;
     }
     Ok(())
@@ -171,17 +268,13 @@ fn patterns(out: &mut String, report: &Report) -> fmt::Result {
             row.direction,
             row.signals,
             row.hits,
-            rate(row.hit_rate),
+            places(row.hit_rate, 5),
             row.dates,
-            rate(row.date_hit_rate),
+            places(row.date_hit_rate, 5),
             row.confidence
         )?;
     }
     Ok(())
-}
-
-fn rate(rate: Option<f64>) -> String {
-    rate.map_or("-".into(), |rate| format!("{rate:.5}"))
 }
 
 fn signals(out: &mut String, report: &Report) -> fmt::Result {
@@ -202,7 +295,7 @@ fn signals(out: &mut String, report: &Report) -> fmt::Result {
             row.direction,
             row.confidence,
             row.dates,
-            rate(row.hit_rate),
+            places(row.hit_rate, 5),
             row.base_rate,
             if signal.conflict { "  conflict" } else { "" }
         )?;

@@ -1,13 +1,11 @@
 //! What the warmer of signals does with the store, and the daily rebuild: jobs of the lane
 //! `signals`, which block and compute. Nothing of them outlives the job but what it returns.
 
-use std::collections::HashMap;
-
 use jiff::civil::Date;
 
 use super::due::window_from;
 use super::provisional::jobs::{Prepared, Refused};
-use super::record::{Closes, walk};
+use super::record::{Closes, Expected, walk};
 use super::shelf::{Shelf, Shown, show};
 use crate::base::{Candle, Source, Symbol};
 use crate::brokers::DailyCandles;
@@ -67,9 +65,14 @@ pub enum Verdict {
 }
 
 /// Reads what the store has and shows what was published last.
-pub fn load(store: &dyn SignalStore, shelf: &Shelf, now_ms: i64) -> Result<Done, StoreError> {
+pub fn load(
+    store: &dyn SignalStore,
+    shelf: &Shelf,
+    expected: &Expected,
+    now_ms: i64,
+) -> Result<Done, StoreError> {
     let histories = store.candle_histories()?;
-    let record = walk(store, &HashMap::new())?;
+    let record = walk(store, &Closes::new(), expected)?;
     Ok(Done::Loaded(histories, show(store, shelf, &record, now_ms)?))
 }
 
@@ -171,6 +174,7 @@ pub struct RebuildOrder {
     pub date: Date,
     /// Those whose candles are trusted, with the simulator's mark.
     pub symbols: Vec<(Symbol, bool)>,
+    pub expected: Expected,
     pub now_ms: i64,
     pub shelf: Shelf,
 }
@@ -191,7 +195,7 @@ pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Done, St
     }
     let candles: Closes<'_> =
         histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
-    let record = walk(store, &candles)?;
+    let record = walk(store, &candles, &order.expected)?;
     Ok(Done::Rebuilt(show(store, &order.shelf, &record, order.now_ms)?))
 }
 

@@ -14,6 +14,7 @@ use crate::signals::record::Weight;
 use crate::signals::{Look, Reliability};
 use crate::store::{NewHistory, SignalStore, SqliteStore};
 use crate::warm::signals::jobs::Done;
+use crate::warm::signals::record::Expected;
 use crate::warm::signals::shelf::{Shelf, show};
 
 const TODAY: Date = date(2026, 11, 20);
@@ -161,7 +162,10 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
             look: Look { date: TODAY, at: Timestamp::from_millisecond(now_ms).unwrap() },
             prepared: Arc::clone(&prepared),
             said: vec![(0, said)],
-            calendar: Arc::new(MarketCalendar::embedded()),
+            expected: Expected {
+                universe: Arc::default(),
+                calendar: Arc::new(MarketCalendar::embedded()),
+            },
             until_mono_ms: 7,
             now_ms,
             shelf: shelf.clone(),

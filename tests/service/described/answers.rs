@@ -22,7 +22,17 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
-const NEVER_THERE: [&str; 9] = [
+const NEVER_THERE: [&str; 18] = [
+    // Of ten weeks of judged signals: in the tests of signals.
+    "BrierComparison.difference",
+    "BrierComparison.high",
+    "BrierComparison.low",
+    "BrierComparison.standard_error",
+    "BrierComparison.verdict",
+    "Interval.high",
+    "Interval.low",
+    "Interval.standard_error",
+    "Interval.value",
     // Where patterns of the day contradict each other: in the tests of signals.
     "ListedSignal.conflict",
     "HealthClock.ahead_of_exchange_ms",

@@ -8,7 +8,6 @@ use jiff::civil::Date;
 
 use crate::base::{Candle, Source, Symbol};
 use crate::brokers::DailyCandles;
-use crate::market::MarketCalendar;
 use crate::signals::evaluate::{History, Universe};
 use crate::signals::list::rank;
 use crate::signals::patterns::{Detector, Key};
@@ -17,7 +16,7 @@ use crate::signals::running::{newest, running, tail};
 use crate::signals::{Direction, ListedSignal, Look};
 use crate::store::{ProvisionalSignal, SignalStore, StoreError};
 use crate::warm::signals::jobs::{Done, basis_of};
-use crate::warm::signals::record::{Closes, walk};
+use crate::warm::signals::record::{Closes, Expected, walk};
 use crate::warm::signals::shelf::{Shelf, Shown};
 
 /// What looks at a session need of those before it, made once.
@@ -74,7 +73,7 @@ pub struct LookOrder {
     pub prepared: Arc<Prepared>,
     /// What each symbol's source said last, by its place.
     pub said: Vec<(usize, Arc<DailyCandles>)>,
-    pub calendar: Arc<MarketCalendar>,
+    pub expected: Expected,
     pub until_mono_ms: u64,
     pub now_ms: i64,
     pub shelf: Shelf,
@@ -110,11 +109,11 @@ fn put_on_record(
     order: &LookOrder,
     found: Vec<ProvisionalSignal>,
 ) -> Result<(), StoreError> {
-    let LookOrder { look, now_ms, shelf, .. } = order;
+    let LookOrder { look, now_ms, shelf, expected, .. } = order;
     if found.is_empty() || store.keep_provisional(look.date, *now_ms, found)? == 0 {
         return Ok(());
     }
-    let record = walk(store, &Closes::new())?;
+    let record = walk(store, &Closes::new(), expected)?;
     let as_of = store.signal_dates()?.map(|(_, last)| last);
     shelf.record.publish(record.to_json(as_of), *now_ms);
     Ok(())
@@ -122,7 +121,7 @@ fn put_on_record(
 
 /// In their order, for the list and for the ledger.
 fn found(order: &LookOrder) -> Vec<(ListedSignal, ProvisionalSignal)> {
-    let LookOrder { look, prepared, said, calendar, .. } = order;
+    let LookOrder { look, prepared, said, expected, .. } = order;
     let detector = Detector::default();
     let mut found = Vec::new();
     for (at, said) in said {
@@ -130,7 +129,7 @@ fn found(order: &LookOrder) -> Vec<(ListedSignal, ProvisionalSignal)> {
         if said.simulated != tail.simulated {
             continue;
         }
-        let trades_on = |date: Date| calendar.is_trading_date(date);
+        let trades_on = |date: Date| expected.calendar.is_trading_date(date);
         let candle = match running(&tail.candles, &said.candles, look.date, &trades_on) {
             Ok(candle) => candle,
             Err(fault) => {

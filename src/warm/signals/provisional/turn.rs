@@ -1,8 +1,6 @@
 //! When running candles are asked for, looked at, and what they showed is taken back. Runs on the
 //! scheduler's thread.
 
-use std::sync::Arc;
-
 use crossbeam_channel::Sender;
 use jiff::civil::Date;
 
@@ -149,7 +147,7 @@ impl SignalsWarmer {
             look: Look { date, at: parts.clock.now() },
             prepared,
             said,
-            calendar: Arc::clone(&parts.calendar),
+            expected: self.expected(parts),
             until_mono_ms,
             now_ms: parts.clock.now_ms(),
             shelf: parts.shelf.clone(),

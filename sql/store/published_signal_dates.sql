@@ -1,0 +1,1 @@
+SELECT date FROM signal_dates WHERE date > '' ORDER BY date
