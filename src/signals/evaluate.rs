@@ -301,9 +301,9 @@ struct Spoken {
 }
 
 /// The calibration error, and what it would be if every confidence were right: the mean of a normal
-/// distribution's distance from zero is √(2/π) of its standard deviation, which is the standard error
-/// over blocks of dates. Equal confidences stay in one bin, so that the order of the signals of a date
-/// cannot matter.
+/// distribution's distance from zero is √(2/π) of its standard deviation, which is the standard
+/// error over blocks of dates. Equal confidences stay in one bin, so that the order of the signals
+/// of a date cannot matter.
 fn calibration_errors(mut said: Vec<(f64, Spoken)>) -> (f64, f64) {
     said.sort_by(|one, other| one.0.total_cmp(&other.0));
     let size = said.len().div_ceil(CALIBRATION_BINS).max(1);

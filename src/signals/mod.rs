@@ -3,8 +3,8 @@
 //! `history` and `silence` judge candles, `patterns` finds signals in them, `record` keeps count of
 //! how they did, date by date, and gives each its confidence, `running` looks at a day that is not
 //! over, `list` and `reliability` are what clients see, `evaluate` walks forward over years of
-//! candles with nothing known but the past. All of it computes; nothing here reads a file, a clock or
-//! a store. Run by warm lanes and by the `signals evaluate` command.
+//! candles with nothing known but the past. All of it computes; nothing here reads a file, a clock
+//! or a store. Run by warm lanes and by the `signals evaluate` command.
 
 pub mod blocks;
 pub mod evaluate;
@@ -39,9 +39,10 @@ pub const PROVISIONAL_MEANING: &str = "Found in a day's candle before its offici
     not from the price at which they were shown.";
 
 /// What nobody may read into it.
-pub const DISCLAIMER: &str = "Information, not investment advice. No costs are counted; entering at the next open would give \
-    less. Signals of one day are not independent. A universe of today's members leaves out those \
-    that fell out of it, so that rises look likelier than they were.";
+pub const DISCLAIMER: &str = "Information, not investment advice. No costs are counted; \
+    entering at the next open would give less. Signals of one day are not independent. A universe \
+    of today's members leaves out those that fell out of it, so that rises look likelier than they \
+    were.";
 
 /// What a signal claims: the close [`HORIZON_SESSIONS`] later is higher, or lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,5 +1,5 @@
-//! How judged signals did: counts, rates and scores, each with how sure it is. Pure sums, of signals
-//! that come date by date; the public record and the evaluation are made of the same.
+//! How judged signals did: counts, rates and scores, each with how sure it is. Pure sums, of
+//! signals that come date by date; the public record and the evaluation are made of the same.
 
 use super::Direction;
 use super::blocks::{BLOCKS_MIN, Blocks, Estimate, Numbering, Place};

@@ -1,9 +1,10 @@
 //! How signals did, date by date, and the confidence that follows.
 //!
-//! One date counts once per key, however many symbols gave it: signals of one day share the market's
-//! move. An outcome counts from the date on which it is known: a symbol that misses sessions is
-//! judged by its own, and that is later. Sums of shares are made anew for each question, oldest date
-//! first, so that nothing that came after leaves a trace in the last digit. Pure arithmetic.
+//! One date counts once per key, however many symbols gave it: signals of one day share the
+//! market's move. An outcome counts from the date on which it is known: a symbol that misses
+//! sessions is judged by its own, and that is later. Sums of shares are made anew for each
+//! question, oldest date first, so that nothing that came after leaves a trace in the last digit.
+//! Pure arithmetic.
 
 use super::patterns::{KEYS, Key};
 use super::{Direction, HORIZON_SESSIONS};

@@ -202,6 +202,30 @@ fn portfolios_of_before_keep_their_figures_and_their_close_is_made_again() {
     assert_eq!(costs, [Some("33.345".to_owned())], "an average alone is the cost of one share");
 }
 
+/// Lines that were published before keep what they said and the constant that made it.
+#[test]
+fn signals_of_before_say_that_the_prior_weighed_300_dates() {
+    let (_dir, path) = fresh();
+    let mut connection = Connection::open(&path).unwrap();
+    let at = MIGRATION_NAMES.iter().position(|name| *name == "0011_signal_books").unwrap();
+    migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO signal_dates VALUES ('2026-11-20', 1, 5);
+             INSERT INTO signal_ledger (published_on, symbol, pattern, direction, confidence, dates,
+                 hit_rate, base_rate, close_e4, rank, simulated)
+             VALUES ('2026-11-20', 'NSE:INFY', 'hammer', 'bullish', 0.52, 9, 0.25, 0.53, 1, 1, 0);
+             INSERT INTO signal_outcomes VALUES (1, '2026-11-27', 1, 2, 1);",
+        )
+        .unwrap();
+    drop(connection);
+    let connection = open_for_writing(&path, true).unwrap();
+    let line = "SELECT prior_dates || ' ' || date_hit_rate || ' ' || (past_hits IS NULL) || ' ' ||
+        (universe_moved IS NULL) FROM signal_ledger JOIN signal_outcomes ON ledger_id = id";
+    let line: String = connection.query_row(line, [], |row| row.get(0)).unwrap();
+    assert_eq!(line, "300 0.25 1 1");
+}
+
 #[test]
 fn a_new_file_needs_no_copy() {
     let (dir, path) = fresh();

@@ -94,6 +94,55 @@ fn two_weeks_of_evenings_with_a_holiday_and_an_evening_session() {
     assert!(judged > 0 && judged < ledger.len(), "{judged} of {}", ledger.len());
 }
 
+/// A share leaves the universe in the second week, and on one evening the service is off.
+#[test]
+fn the_books_of_two_weeks_add_up() {
+    const OFF: Date = date(2026, 11, 12);
+    const LEFT: Date = date(2026, 11, 16);
+    let mut stage = Stage::on("2026-11-05");
+    stage.publish("2026-11-05");
+    let gone = stage.universe[1];
+    let mut books = Vec::new();
+    let days = FIRST.series(Span::new().days(1)).skip(1).take(15);
+    for day in days.filter(|day| calendar().is_trading_date(*day)) {
+        stage.go_to(day);
+        if day == LEFT {
+            stage.universe.retain(|name| *name != gone);
+        }
+        if day == OFF {
+            continue;
+        }
+        let service = stage.start();
+        stage.await_signals(&service, &day.to_string());
+        let record = service.get(RECORD).json();
+        service.0.stop();
+        let count = |name: &str| record[name].as_u64().unwrap();
+        let ledger = stage.ledger();
+        assert_eq!(count("published"), ledger.len() as u64, "{day}");
+        assert_eq!(count("published"), count("judged") + count("due") + count("never"), "{day}");
+        assert_eq!(count("pending"), count("due") + count("never"), "{day}");
+        let unjudged = |of: bool| {
+            let open = ledger.iter().filter(|entry| entry.outcome.is_none());
+            open.filter(|e| (e.signal.symbol.as_str() == gone) == of).count() as u64
+        };
+        let never = if day >= LEFT { unjudged(true) } else { 0 };
+        assert_eq!(count("never"), never, "{day}");
+        let missed = u64::from(day > OFF);
+        assert_eq!(count("dates_missed"), missed, "{day}");
+        let dates = std::iter::successors(Some(FIRST), |date| calendar().next_trading_date(*date));
+        let until_now = dates.take_while(|date| *date <= day).count() as u64;
+        assert_eq!(count("dates_published"), until_now - missed, "{day}");
+        books.push((count("judged"), count("never")));
+        let same_day = ledger.iter().filter_map(|entry| entry.outcome);
+        for outcome in same_day {
+            let (symbols, moved) = outcome.universe.unwrap();
+            assert!(moved <= symbols && symbols >= 4 && (!outcome.hit || moved > 0));
+        }
+    }
+    assert!(books.iter().any(|(judged, _)| *judged > 0), "{books:?}");
+    assert!(books.last().unwrap().1 > 0, "nothing of {gone} was open: {books:?}");
+}
+
 #[test]
 fn a_restart_in_the_middle_goes_on_with_what_is_missing() {
     let stage = Stage::on("2026-11-20");

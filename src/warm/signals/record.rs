@@ -35,7 +35,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Whether what was said of `symbol` on `on` may still be judged, as of the last published date.
+    /// Whether what was said of `symbol` on `on` may still be judged, as of the last published
+    /// date.
     fn is_due(&self, symbol: &Symbol, on: Date, has_candle: bool, as_of: Option<Date>) -> bool {
         let Some(as_of) = as_of.filter(|as_of| on <= *as_of) else { return true };
         let mut date = Some(on);
