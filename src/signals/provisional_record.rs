@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::PROVISIONAL_MEANING;
 use super::list::four_places;
-use super::performance::Performance;
-use super::reliability::{Brier, OfDirection, Standing, directions};
+use super::reliability::{Brier, OfDirection, Outcomes, Standing, directions};
 
 /// What the finished candle said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +23,11 @@ pub enum Fate {
 #[derive(Debug, Clone, Default)]
 struct Kind {
     published: u64,
-    never: u64,
     confirmed: u64,
     vanished: u64,
     unlisted: u64,
     since: Option<Date>,
-    done: Performance,
+    outcomes: Outcomes,
 }
 
 /// Sums over their ledger, to be fed line by line.
@@ -75,18 +73,15 @@ impl ProvisionalRecord {
             Fate::Vanished => kind.vanished += 1,
             Fate::Unlisted => kind.unlisted += 1,
         }
-        match standing {
-            Standing::Judged(judged) => drop(kind.done.count(judged)),
-            Standing::Due => {}
-            Standing::Never => kind.never += 1,
-        }
+        kind.outcomes.count(standing);
     }
 
     /// `None` where none was ever shown. Simulated ones only where there are no others.
     pub(super) fn part(&self) -> Option<Part> {
         let simulated = self.real.published == 0;
         let kind = if simulated { &self.simulated } else { &self.real };
-        let Kind { published, never, confirmed, vanished, unlisted, since, done } = kind;
+        let Kind { published, confirmed, vanished, unlisted, since, outcomes } = kind;
+        let Outcomes { never, done } = outcomes;
         let all = &done.all;
         (*published > 0).then(|| Part {
             since: since.map(|date| date.to_string()),
@@ -96,7 +91,7 @@ impl ProvisionalRecord {
             pending: published - confirmed - vanished - unlisted,
             unlisted: *unlisted,
             judged: all.signals,
-            due: published - all.signals - never,
+            due: outcomes.due(*published),
             never: *never,
             hits: all.hits,
             dates: all.dates,

@@ -31,9 +31,30 @@ pub enum Standing {
 #[derive(Debug, Clone, Default)]
 struct Kind {
     published: u64,
-    never: u64,
     since: Option<Date>,
-    done: Performance,
+    outcomes: Outcomes,
+}
+
+/// What became of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcomes {
+    pub never: u64,
+    pub done: Performance,
+}
+
+impl Outcomes {
+    pub fn count(&mut self, standing: &Standing) {
+        match standing {
+            Standing::Judged(judged) => drop(self.done.count(judged)),
+            Standing::Due => {}
+            Standing::Never => self.never += 1,
+        }
+    }
+
+    /// Those of so many that are still to be judged.
+    pub fn due(&self, published: u64) -> u64 {
+        published - self.done.all.signals - self.never
+    }
 }
 
 /// Sums over the ledger, to be fed line by line.
@@ -195,18 +216,15 @@ impl Reliability {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
         kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
-        match standing {
-            Standing::Judged(judged) => drop(kind.done.count(judged)),
-            Standing::Due => {}
-            Standing::Never => kind.never += 1,
-        }
+        kind.outcomes.count(standing);
     }
 
     /// The body of `GET /api/signals/record`. `as_of`: the last published date.
     pub fn to_json(&self, as_of: Option<Date>) -> Vec<u8> {
         let simulated = self.real.published == 0 && self.simulated.published > 0;
-        let Kind { published, never, since, done } =
+        let Kind { published, since, outcomes } =
             if simulated { &self.simulated } else { &self.real };
+        let Outcomes { never, done } = outcomes;
         let all = &done.all;
         let from_since =
             |dates: &[Date]| dates.iter().filter(|date| Some(**date) >= *since).count();
@@ -219,7 +237,7 @@ impl Reliability {
             published: *published,
             judged: all.signals,
             pending: published - all.signals,
-            due: published - all.signals - never,
+            due: outcomes.due(*published),
             never: *never,
             hits: all.hits,
             dates: all.dates,

@@ -206,12 +206,11 @@ fn ordered(read: Vec<NumberedRow>, rows: &mut Rows<'_>) -> Vec<Candle> {
         match row.and_then(|candle| follows(candle, before, contradicted, expected)) {
             Ok(candle) => kept.push((line, candle)),
             Err(fault) => {
-                if let (RowFault::Contradicts(date), Some((line, before))) = (&fault, kept.last()) {
-                    if before.date == *date {
-                        contradicted = Some(*date);
-                        rows.leave_out(&fault, *line);
-                        kept.pop();
-                    }
+                let first = kept.last().filter(|(_, before)| fault.contradicts(before));
+                if let Some((line, before)) = first {
+                    contradicted = Some(before.date);
+                    rows.leave_out(&fault, *line);
+                    kept.pop();
                 }
                 rows.leave_out(&fault, line);
             }

@@ -46,6 +46,13 @@ pub enum RowFault {
     OutOfOrder,
 }
 
+impl RowFault {
+    /// The row says something else of this candle's date.
+    pub fn contradicts(&self, candle: &Candle) -> bool {
+        matches!(self, Self::Contradicts(date) if *date == candle.date)
+    }
+}
+
 pub fn row(fields: &[&[u8]], columns: usize, at: &[usize; 6]) -> Result<Candle, RowFault> {
     // A comma at the end is common.
     if fields.iter().skip(columns).any(|field| !bare(field).is_empty()) {
