@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::world::World;
 use crate::error::Error;
 
-/// A price without a time of its own may be this much younger than the service says: it has the time
-/// at which the index beside it last moved, and is marked as stale once that is longer ago.
+/// A price without a time of its own may be this much younger than the service says: it has the
+/// time at which the index beside it last moved, and is marked as stale once that is longer ago.
 const YOUNGER_S_MAX: i64 = 5;
 
 /// Oldest price of broker A that is shown as fresh: two rounds of 1.05 s and 1.5 s of grace, a
