@@ -289,6 +289,16 @@ impl L1 {
         asked.into_iter().map(|(_, _, symbol)| symbol.clone()).collect()
     }
 
+    /// Whether [`insert`](Self::insert) would take a quote in.
+    #[inline(never)]
+    pub fn takes(&self, quote: &Quote, vouched: Vouched, now_mono_ms: u64) -> bool {
+        let guard = self.map.guard();
+        match self.map.get(&quote.symbol, &guard).map(|entry| &entry.state) {
+            Some(State::Known(held)) => self.replaces(held, quote, vouched, now_mono_ms),
+            Some(State::Unknown { .. }) | None => true,
+        }
+    }
+
     /// A copy of the quote held for `symbol`, stale or not; not counted as asked for.
     #[inline(never)]
     pub fn quote(&self, symbol: &str) -> Option<Quote> {

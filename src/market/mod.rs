@@ -20,6 +20,6 @@ pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use market_day::LastClose;
 pub use phase::{MarketStatus, Phase, SessionKind};
-pub use publish::PublishedJson;
+pub use publish::{Made, PublishedJson};
 pub use snapshot::{Age, Priced, Prices, ShownSignals, Snapshot, SnapshotInputs};
 pub use universe::Universe;

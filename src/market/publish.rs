@@ -21,6 +21,21 @@ const MANNER: Manner = Manner {
     compressed_from_bytes: 0,
 };
 
+/// Responses that nobody is shown yet.
+#[derive(Debug)]
+pub struct Made {
+    variants: Variants,
+    dated: [u8; 29],
+}
+
+impl Made {
+    /// Serialised and compressed: what takes time of a publication.
+    pub fn of(json: &[u8], now_ms: i64) -> Self {
+        let dated = imf_fixdate(now_ms);
+        Self { variants: Variants::new(json, &MANNER, Some(date_text(&dated))), dated }
+    }
+}
+
 /// The slot that publishers write and the edge reads.
 #[derive(Debug, Default)]
 pub struct PublishedJson {
@@ -40,13 +55,17 @@ impl PublishedJson {
     /// for a few milliseconds at most: an OS thread's work, not the edge's.
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
     pub fn publish(&self, json: Vec<u8>, now_ms: i64) {
-        let mut dated = self.publishing.lock();
         if self.current.load().as_ref().is_some_and(|current| current.json() == json) {
-            return self.redate(&mut dated, now_ms);
+            return self.refresh_date(now_ms);
         }
-        *dated = imf_fixdate(now_ms);
-        let made = Variants::new(&json, &MANNER, Some(date_text(&dated)));
-        self.current.store(Some(Arc::new(made)));
+        self.show(Made::of(&json, now_ms));
+    }
+
+    /// Publishes what was made before. Takes no longer than to store a pointer.
+    pub fn show(&self, made: Made) {
+        let mut dated = self.publishing.lock();
+        *dated = made.dated;
+        self.current.store(Some(Arc::new(made.variants)));
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -180,10 +180,16 @@ impl Scheduler {
             l1.freshness().spoken(source, witness.vouched);
         }
         let brought: Vec<Symbol> = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
-        for (quote, vouched) in read {
-            if l1.insert(quote.clone(), vouched, now_mono_ms) == Kept::Taken {
-                self.unstored.quote(&quote);
-            }
+        let (coming, shares): (Vec<_>, Vec<_>) = read
+            .into_iter()
+            .partition(|(quote, _)| indices.all().any(|index| index.symbol == quote.symbol));
+        self.take_quotes(&shares, now_mono_ms);
+        // Made before and shown right behind them: whoever saw an index's quote sees no older one
+        // in the snapshot.
+        let unshown = self.make_snapshot(&coming, now_mono_ms);
+        self.take_quotes(&coming, now_mono_ms);
+        if let Some(unshown) = unshown {
+            self.show(unshown);
         }
         if !batch.implausible.is_empty() {
             tracing::debug!(source = source.as_str(), symbols = ?batch.implausible, "not believed");
@@ -204,6 +210,14 @@ impl Scheduler {
             Some(doubt) => {
                 taken.into_iter().for_each(Taken::put_back);
                 Ended::Failed(doubt)
+            }
+        }
+    }
+
+    fn take_quotes(&mut self, read: &[(Quote, Vouched)], now_mono_ms: u64) {
+        for (quote, vouched) in read {
+            if self.parts.l1.insert(quote.clone(), *vouched, now_mono_ms) == Kept::Taken {
+                self.unstored.quote(quote);
             }
         }
     }

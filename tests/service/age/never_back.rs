@@ -144,6 +144,26 @@ fn kept_prices_of_the_future_are_dropped() {
     service.0.stop();
 }
 
+/// Whoever sees an index's quote and then the snapshot, as fast as can be.
+#[test]
+fn the_snapshot_is_never_behind_a_quote_of_its_index() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    let mut client = service.client();
+    let mut seconds = Vec::new();
+    until("some seconds of prices", || {
+        let quotes = client.get(&format!("{PRICES}NSE:NIFTY%2050")).json();
+        let market = client.get(SNAPSHOT).json()["market"].clone();
+        let (quote, shown) = (time(&quotes["quotes"][0]["as_of"]), time(&market["as_of_ist"]));
+        assert!(shown >= quote, "{quotes} and then {market}");
+        seconds.push(shown);
+        seconds.dedup();
+        (seconds.len() > 5).then_some(())
+    });
+    service.0.stop();
+}
+
 /// A time ahead of everything else is not believed, and keeps nothing out.
 #[test]
 fn a_wrong_time_blocks_no_price() {
