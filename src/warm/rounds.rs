@@ -183,14 +183,14 @@ impl Scheduler {
         let (coming, shares): (Vec<_>, Vec<_>) = read
             .into_iter()
             .partition(|(quote, _)| indices.all().any(|index| index.symbol == quote.symbol));
-        self.take_quotes(&shares, now_mono_ms);
         // Made before and shown right behind them: whoever saw an index's quote sees no older one
-        // in the snapshot.
+        // in the snapshot. Shares come last, since none may look newer than its index.
         let unshown = self.make_snapshot(&coming, now_mono_ms);
         self.take_quotes(&coming, now_mono_ms);
         if let Some(unshown) = unshown {
             self.show(unshown);
         }
+        self.take_quotes(&shares, now_mono_ms);
         if !batch.implausible.is_empty() {
             tracing::debug!(source = source.as_str(), symbols = ?batch.implausible, "not believed");
         }

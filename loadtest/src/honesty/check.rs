@@ -71,7 +71,7 @@ pub struct Checker {
     /// Latest time that was shown of each symbol.
     latest: HashMap<String, Timestamp>,
     seconds: HashMap<i64, Second>,
-    /// The chart route may serve, one symbol a call.
+    /// The chart route has served lately, with one symbol a call.
     pub chart: bool,
     /// All that was found.
     pub findings: Findings,

@@ -50,6 +50,9 @@ const WELL_AFTER: Duration = Duration::from_secs(8);
 /// both at once.
 const APART_MAX: Duration = Duration::from_millis(300);
 
+/// For so long after a call of the chart route its prices may be what is shown.
+const CHART_LASTS: Duration = Duration::from_secs(120);
+
 /// Health is made once a second.
 const HEALTH_LATE_MAX: Duration = Duration::from_millis(2_500);
 
@@ -90,6 +93,9 @@ struct Run {
     /// Since when nothing has been broken and the primary index of broker A is fresh.
     well_since: Option<Instant>,
     stale_since: Option<Instant>,
+    /// Calls of the public provider's chart route so far, and when the last one was seen.
+    chart_calls: u64,
+    chart_seen: Option<Instant>,
 }
 
 /// Runs through all episodes, or those with `faults` in their name and what lies around them.
@@ -118,6 +124,8 @@ pub fn measure(
         rare_at: began,
         well_since: None,
         stale_since: None,
+        chart_calls: 0,
+        chart_seen: None,
     };
     let mut episodes = Vec::new();
     let mut restarts = 0;
@@ -168,7 +176,6 @@ impl Run {
     fn through(&mut self, episode: &Episode) -> Result<Seen, Error> {
         self.world.set_faults(&episode.faults)?;
         self.well_since = None;
-        self.checker.chart = episode.name.contains("spark") || self.checker.chart;
         let began = Instant::now();
         let before = self.violations();
         let mut seen = Seen {
@@ -210,6 +217,7 @@ impl Run {
     /// Looks once; whether the primary index is marked, `None` where there is no answer.
     fn look(&mut self, nothing_broken: bool) -> Result<Option<bool>, Error> {
         self.looks += 1;
+        self.follow_chart()?;
         let Some((200, snapshot)) = self.world.get("/api/index/snapshot") else { return Ok(None) };
         let now = self.world.now()?;
         let Some((200, quotes)) = self.world.get(&self.path) else { return Ok(None) };
@@ -232,6 +240,17 @@ impl Run {
         self.health(snapshot["market"]["stale"] == true);
         self.rare(now)?;
         Ok(Some(stale))
+    }
+
+    /// Whether the chart route has served lately, with one symbol a call: whoever is asked so
+    /// answers of each index less often.
+    fn follow_chart(&mut self) -> Result<(), Error> {
+        let calls = self.world.chart_calls()?;
+        if calls > self.chart_calls {
+            (self.chart_calls, self.chart_seen) = (calls, Some(Instant::now()));
+        }
+        self.checker.chart = self.chart_seen.is_some_and(|seen| seen.elapsed() < CHART_LASTS);
+        Ok(())
     }
 
     /// The whole is marked where one of the three is.

@@ -99,6 +99,15 @@ impl World {
         Ok(self.control("GET", &path, None)?["ticks"].take())
     }
 
+    /// How often the public provider's chart route was asked.
+    ///
+    /// # Errors
+    /// The simulator does not answer.
+    pub fn chart_calls(&self) -> Result<u64, Error> {
+        let stats = self.control("GET", "stats", None)?;
+        Ok(stats["requests"]["public.chart"].as_u64().unwrap_or(0))
+    }
+
     /// Puts these faults in the place of all others.
     ///
     /// # Errors
