@@ -106,6 +106,11 @@ impl IndexList {
         self.leads().into_iter().chain(&self.sectors)
     }
 
+    /// Whether `symbol` is an index of this list.
+    pub fn contains(&self, symbol: &Symbol) -> bool {
+        self.all().any(|index| index.symbol == *symbol)
+    }
+
     /// The three without which there is no snapshot.
     pub fn leads(&self) -> [&Index; 3] {
         [&self.primary, &self.bank, &self.second]

@@ -55,15 +55,19 @@ impl PublishedJson {
     /// for a few milliseconds at most: an OS thread's work, not the edge's.
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
     pub fn publish(&self, json: Vec<u8>, now_ms: i64) {
+        let mut dated = self.publishing.lock();
         if self.current.load().as_ref().is_some_and(|current| current.json() == json) {
-            return self.refresh_date(now_ms);
+            return self.redate(&mut dated, now_ms);
         }
-        self.show(Made::of(&json, now_ms));
+        self.put(&mut dated, Made::of(&json, now_ms));
     }
 
     /// Publishes what was made before. Takes no longer than to store a pointer.
     pub fn show(&self, made: Made) {
-        let mut dated = self.publishing.lock();
+        self.put(&mut self.publishing.lock(), made);
+    }
+
+    fn put(&self, dated: &mut [u8; 29], made: Made) {
         *dated = made.dated;
         self.current.store(Some(Arc::new(made.variants)));
         self.changes.fetch_add(1, Ordering::Relaxed);

@@ -293,6 +293,11 @@ pub fn bin_of(confidence: f64) -> usize {
     BIN_EDGES.partition_point(|edge| *edge < confidence)
 }
 
+/// What the confidences of a bin are above, and up to; none where it has no such edge.
+pub fn edges_of(bin: usize) -> (Option<f64>, Option<f64>) {
+    (bin.checked_sub(1).map(|below| BIN_EDGES[below]), BIN_EDGES.get(bin).copied())
+}
+
 /// A signal's outcome and where its date stands.
 #[derive(Clone, Copy)]
 struct Spoken {

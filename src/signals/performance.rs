@@ -116,6 +116,11 @@ impl Performance {
         place
     }
 
+    /// Both directions, each with its signals.
+    pub fn directions(&self) -> [(Direction, &Cell); 2] {
+        [(Direction::Bullish, &self.bullish), (Direction::Bearish, &self.bearish)]
+    }
+
     /// Brier score less a coin's; below zero is better.
     pub fn from_coin(&self) -> Option<Estimate> {
         self.from_coin.estimate()

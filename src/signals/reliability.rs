@@ -7,11 +7,11 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::blocks::{Estimate, SCORE_DATES_MIN};
-use super::evaluate::{BIN_EDGES, Judged};
+use super::evaluate::{Judged, edges_of};
 use super::list::four_places;
 use super::performance::{Cell, Performance, verdict};
 use super::provisional_record::{Part, ProvisionalRecord};
-use super::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
+use super::{DISCLAIMER, HORIZON_SESSIONS, MEANING};
 
 /// What a coin scores: one half, squared.
 const COIN_BRIER: f64 = 0.25;
@@ -71,7 +71,7 @@ pub struct Reliability {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     /// First date with a signal; null before that.
     since: Option<String>,
     as_of: Option<String>,
@@ -93,7 +93,7 @@ struct Document<'a> {
     score_dates_min: u64,
     brier: Brier,
     directions: [OfDirection; 2],
-    reliability: Vec<Row<'a>>,
+    reliability: Vec<Row>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     simulated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,26 +181,24 @@ fn six_places(score: f64) -> f64 {
 
 /// Both directions.
 pub(super) fn directions(done: &Performance) -> [OfDirection; 2] {
-    [(Direction::Bullish, &done.bullish), (Direction::Bearish, &done.bearish)].map(
-        |(direction, cell)| OfDirection {
-            direction: direction.as_str(),
-            judged: cell.signals,
-            hits: cell.hits,
-            dates: cell.dates,
-            hit_rate: cell.hit_rate().map(four_places),
-            mean_confidence: cell.mean_confidence().map(four_places),
-            same_day_rate: cell.same_day_rate().map(four_places),
-            lift: cell.lift().map(interval),
-            observed_minus_said: cell.observed_minus_said().map(interval),
-        },
-    )
+    done.directions().map(|(direction, cell)| OfDirection {
+        direction: direction.as_str(),
+        judged: cell.signals,
+        hits: cell.hits,
+        dates: cell.dates,
+        hit_rate: cell.hit_rate().map(four_places),
+        mean_confidence: cell.mean_confidence().map(four_places),
+        same_day_rate: cell.same_day_rate().map(four_places),
+        lift: cell.lift().map(interval),
+        observed_minus_said: cell.observed_minus_said().map(interval),
+    })
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct Row {
     /// Confidence above this, and up to that; null where there is no such edge.
-    over: Option<&'a f64>,
-    up_to: Option<&'a f64>,
+    over: Option<f64>,
+    up_to: Option<f64>,
     judged: u64,
     hits: u64,
     dates: u64,
@@ -256,10 +254,11 @@ impl Reliability {
     }
 }
 
-fn row(at: usize, bin: &Cell) -> Row<'static> {
+fn row(at: usize, bin: &Cell) -> Row {
+    let (over, up_to) = edges_of(at);
     Row {
-        over: at.checked_sub(1).and_then(|below| BIN_EDGES.get(below)),
-        up_to: BIN_EDGES.get(at),
+        over,
+        up_to,
         judged: bin.signals,
         hits: bin.hits,
         dates: bin.dates,
@@ -275,6 +274,7 @@ mod tests {
     use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
     use super::*;
+    use crate::signals::evaluate::BIN_EDGES;
     use crate::signals::patterns::Key;
 
     const DAY: Date = Date::constant(2026, 11, 20);

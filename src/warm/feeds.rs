@@ -64,12 +64,6 @@ pub struct Judge<'a> {
     pub indices: &'a IndexList,
 }
 
-impl Judge<'_> {
-    fn is_index(&self, symbol: &Symbol) -> bool {
-        self.indices.all().any(|index| index.symbol == *symbol)
-    }
-}
-
 /// How a round ended, as far as the feed's health goes.
 pub enum Ended {
     /// It brought every lead that it was asked for.
@@ -221,7 +215,7 @@ impl FeedSlot {
     pub fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
         let (times, calls) = (batch.times, self.calls(batch.symbols_max));
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
-            batch.quotes.drain(..).partition(|quote| judge.is_index(&quote.symbol));
+            batch.quotes.drain(..).partition(|quote| judge.indices.contains(&quote.symbol));
         indices.iter_mut().for_each(|quote| self.stamp_index(quote, &times, judge.calendar));
         indices.iter().for_each(|quote| self.time.weigh(quote, &times));
         let mut read = Vec::with_capacity(indices.len() + shares.len());
@@ -234,7 +228,7 @@ impl FeedSlot {
         for quote in &mut believed {
             let exchange = quote.symbol.exchange();
             quote.delay_s = self.time.delay_s(exchange);
-            let vouched = if judge.is_index(&quote.symbol) {
+            let vouched = if judge.indices.contains(&quote.symbol) {
                 let vouched = self.time.index_vouched(quote, &times, calls, judge.calendar);
                 let (quote, asked_mono_ms) = (quote.clone(), times.asked_mono_ms);
                 let heard = Heard { quote, vouched, asked_mono_ms };

@@ -180,9 +180,8 @@ impl Scheduler {
             l1.freshness().spoken(source, witness.vouched);
         }
         let brought: Vec<Symbol> = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
-        let (coming, shares): (Vec<_>, Vec<_>) = read
-            .into_iter()
-            .partition(|(quote, _)| indices.all().any(|index| index.symbol == quote.symbol));
+        let (coming, shares): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|(quote, _)| indices.contains(&quote.symbol));
         // Made before and shown right behind them: whoever saw an index's quote sees no older one
         // in the snapshot. Shares come last, since none may look newer than its index.
         let unshown = self.make_snapshot(&coming, now_mono_ms);
@@ -226,7 +225,7 @@ impl Scheduler {
         let list = self.parts.instruments.load_full();
         for symbol in unknown {
             // One answer without an index does not make it unknown.
-            if self.parts.indices.all().any(|index| index.symbol == symbol) {
+            if self.parts.indices.contains(&symbol) {
                 continue;
             }
             let mut ttl_ms = self.parts.cache_settings.negative_ttl_ms;

@@ -25,7 +25,7 @@ pub const PRICES: &str = "/api/portfolio/live-prices?symbols=";
 /// A few shares in place of the fifty whose candles each start would fetch.
 pub const UNIVERSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/universe.txt");
 /// Far more than anything takes; only a failure lasts this long.
-const PATIENCE_MS: u64 = 20_000;
+const PATIENCE_MS: u64 = 60_000;
 /// Between two looks at a condition.
 const LOOK_EVERY_MS: u64 = 20;
 

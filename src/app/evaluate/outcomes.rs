@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::signals::Direction;
 use crate::signals::blocks::{Estimate, Place};
-use crate::signals::evaluate::{BIN_EDGES, Judged, Scores};
+use crate::signals::evaluate::{Judged, Scores, edges_of};
 use crate::signals::performance::{Cell, Performance, verdict};
 
 /// How one way to say a confidence did.
@@ -130,8 +130,6 @@ pub fn comparisons(performance: &Performance) -> Vec<Comparison> {
 }
 
 pub fn directions(performance: &Performance) -> Vec<OfDirection> {
-    let both =
-        [(Direction::Bullish, &performance.bullish), (Direction::Bearish, &performance.bearish)];
     let of = |(direction, cell): (Direction, &Cell)| OfDirection {
         direction: direction.as_str(),
         signals: cell.signals,
@@ -143,7 +141,7 @@ pub fn directions(performance: &Performance) -> Vec<OfDirection> {
         lift: cell.lift().map(interval),
         observed_minus_said: cell.observed_minus_said().map(interval),
     };
-    both.into_iter().map(of).collect()
+    performance.directions().into_iter().map(of).collect()
 }
 
 pub fn years(judged: &[Judged]) -> Vec<Year> {
@@ -189,16 +187,19 @@ pub fn quarters(judged: &[Judged], places: &[Place]) -> Vec<Quarter> {
 }
 
 pub fn bins(performance: &Performance) -> Vec<Bin> {
-    let bin = |(at, bin): (usize, &Cell)| Bin {
-        above: at.checked_sub(1).map(|below| BIN_EDGES[below]),
-        up_to: BIN_EDGES.get(at).copied(),
-        signals: bin.signals,
-        hits: bin.hits,
-        dates: bin.dates,
-        mean_confidence: bin.mean_confidence(),
-        hit_rate: bin.hit_rate(),
-        observed_minus_said: bin.observed_minus_said().map(interval),
-        bullish_share: bin.bullish_share(),
+    let bin = |(at, bin): (usize, &Cell)| {
+        let (above, up_to) = edges_of(at);
+        Bin {
+            above,
+            up_to,
+            signals: bin.signals,
+            hits: bin.hits,
+            dates: bin.dates,
+            mean_confidence: bin.mean_confidence(),
+            hit_rate: bin.hit_rate(),
+            observed_minus_said: bin.observed_minus_said().map(interval),
+            bullish_share: bin.bullish_share(),
+        }
     };
     performance.bins.iter().enumerate().map(bin).collect()
 }
