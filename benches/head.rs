@@ -1,7 +1,7 @@
 //! What parsing a request head costs.
 
 use bhav::http::Method;
-use bhav::http::head::{Framing, Head, Parsed};
+use bhav::http::message::head::{Framing, Head, Parsed};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const MINIMAL: &str = "GET /api/market-snapshot HTTP/1.1\r\nHost: bhav.example.in\r\n\r\n";

@@ -7,7 +7,8 @@
 use std::hint::black_box;
 
 use bhav::base::{Quote, Source, Symbol, decimal};
-use bhav::cache::{Kept, L1, SqliteL2, Vouched, codec};
+use bhav::cache::l2::codec;
+use bhav::cache::{Kept, L1, SqliteL2, Vouched};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const SYMBOLS: usize = 50;

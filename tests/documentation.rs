@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use bhav::config::secrets::SECRETS;
-use bhav::config::table::by_name;
+use bhav::config::settings::by_name;
 use clap::error::ErrorKind;
 
 use crate::source::root;

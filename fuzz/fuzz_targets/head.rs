@@ -7,7 +7,7 @@
 #![no_main]
 
 use bhav::http::fuzzing::{ChunkFault, Chunked};
-use bhav::http::head::{Framing, Head, Parsed};
+use bhav::http::message::head::{Framing, Head, Parsed};
 use libfuzzer_sys::fuzz_target;
 
 const HEADERS_MAX: usize = 100;

@@ -23,10 +23,10 @@ use crate::base::Clock;
 use crate::brokers::Public;
 use crate::cache::{Answers, SecondLevel};
 use crate::config::HttpSettings;
-use crate::http::shared::Shared;
+use crate::http::server::shared::Shared;
 use crate::http::{Listener, Method, Problem, Reply, Request, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
-use crate::warm::Vitals;
+use crate::warmers::Vitals;
 
 /// One scraper or two, a supervisor's probe, a person with curl; the rest is for whoever leaves
 /// connections open. `app` reserves descriptors for them.
@@ -147,7 +147,7 @@ impl Admin {
         let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
         reply.body().extend_from_slice(&body);
         let status = if verdict.is_good() { 200 } else { 503 };
-        reply.send(status, crate::http::reply::JSON, &[("Cache-Control", "no-store")]);
+        reply.send(status, crate::http::message::response::JSON, &[("Cache-Control", "no-store")]);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::auth::{
     AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session,
     TOKEN_LIFE_S, normalised,
 };
-use crate::http::reply::JSON;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Reply};
 
 #[derive(Serialize)]

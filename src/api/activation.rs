@@ -14,15 +14,15 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::body::Fields;
+use super::broker_status::{send_broker_a, send_broker_b};
 use super::portfolio::{account_trouble, redirected};
-use super::tokens::{send_broker_a, send_broker_b};
 use super::{Call, State};
-use crate::auth::throttle::{Key, Throttle};
 use crate::base::{Broker, Clock};
 use crate::brokers::{FeedError, Readiness, SyncError};
 use crate::config::Config;
 use crate::http::{Problem, Reply, Request};
-use crate::rt::edge::Parker;
+use crate::limits::throttle::{Key, Throttle};
+use crate::rt::coroutines::Parker;
 use crate::rt::{Lane, LaneError};
 
 /// Wrong guesses an address may make at once, and again each minute. An administrator makes none.

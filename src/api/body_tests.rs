@@ -7,7 +7,7 @@ use proptest::test_runner::Config;
 use secrecy::ExposeSecret;
 
 use super::{Amount, Fields, Problem, read_decimal};
-use crate::http::request::with_request;
+use crate::http::message::request::with_request;
 
 const PRICE: Amount = Amount { zero: true, whole_digits: 12, places: 4 };
 const QUANTITY: Amount = Amount { zero: false, ..PRICE };
@@ -35,7 +35,7 @@ fn json<T>(body: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> (T, Vec<(Stri
             Ok(()) => Vec::new(),
             Err(problem) => {
                 assert_eq!((problem.status, problem.code), (400, "validation_failed"));
-                let told = |error: crate::http::problem::FieldError| {
+                let told = |error: crate::http::message::problem::FieldError| {
                     (error.field.into_owned(), error.message.into_owned())
                 };
                 problem.errors.into_iter().map(told).collect()

@@ -12,7 +12,7 @@ use super::conditional::{etag, expected};
 use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::ist;
-use crate::http::reply::JSON;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Reply};
 use crate::store::{ExpectedPage, JournalCursor, JournalEntry, JournalFields, Side};
 

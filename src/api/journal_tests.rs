@@ -2,7 +2,7 @@
 
 use super::{Fields, JournalFields, read, write_entry};
 use crate::http::Problem;
-use crate::http::request::with_request;
+use crate::http::message::request::with_request;
 use crate::store::{JournalEntry, Side};
 
 const NOW: &str = "2026-11-20T11:00:00+05:30";

@@ -7,9 +7,10 @@
 mod account;
 mod activation;
 mod body;
+pub(crate) mod broker_status;
 mod conditional;
 mod cors;
-mod error;
+pub(crate) mod errors;
 mod health;
 mod journal;
 mod json;
@@ -20,7 +21,6 @@ mod quotes;
 mod routes;
 mod signals;
 mod snapshot;
-mod tokens;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,12 +28,12 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 
-use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses, Probes};
 use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
+use crate::limits::throttle::{Key, Throttle};
 use crate::market::{InstrumentList, MarketCalendar, PublishedJson};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
@@ -118,7 +118,7 @@ impl State {
     /// # Errors
     /// Too many of late.
     fn admit_write(&self, caller: &Caller) -> Result<(), Problem> {
-        self.writes.admit(&[Key::User(caller.id.0)]).map_err(error::too_many_writes)
+        self.writes.admit(&[Key::User(caller.id.0)]).map_err(errors::too_many_writes)
     }
 }
 
@@ -241,7 +241,7 @@ impl Api {
             Err(Unidentified::Unready) if auth.recover() => auth.identify(request),
             settled => settled,
         };
-        let caller = caller.map_err(error::unidentified)?;
+        let caller = caller.map_err(errors::unidentified)?;
         if caller.by_cookie && !self.state.cors().trusts(request) {
             let detail = "A request by cookie must come from a page of this site.";
             return Err(Problem::new(403, "cross_site_request", detail));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::http::Problem;
-use crate::http::request::decoded_escape;
+use crate::http::message::request::decoded_escape;
 
 /// The raw values of every parameter called `name`, in order.
 pub fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {

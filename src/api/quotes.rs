@@ -17,7 +17,7 @@ use crate::base::network::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::Hit;
 use crate::cache::misses::Wait;
-use crate::http::reply::JSON;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Reply};
 use crate::market::Origin;
 

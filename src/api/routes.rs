@@ -7,7 +7,8 @@ use super::{
     Access::{Admin, Public, User},
     Handler,
     Hop::{self, Always, Never, OnMiss},
-    account, activation, health, journal, openapi, portfolio, quotes, signals, snapshot, tokens,
+    account, activation, broker_status, health, journal, openapi, portfolio, quotes, signals,
+    snapshot,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -63,9 +64,9 @@ pub const ROUTES: &[Route] = &[
         "State of feeds, caches and warmers"),
     route((Get, "/api/openapi.json"), Public, Never, openapi::read,
         "This description of the API"),
-    route((Get, "/brokera/status"), Public, Never, tokens::broker_a_status,
+    route((Get, "/brokera/status"), Public, Never, broker_status::broker_a_status,
         "State of the server's shared broker A token"),
-    route((Get, "/brokerb/status"), Public, Never, tokens::broker_b_status,
+    route((Get, "/brokerb/status"), Public, Never, broker_status::broker_b_status,
         "State of the server's shared broker B session"),
     route((Post, "/brokera/activate"), Admin, Always, activation::broker_a,
         "Exchange a login's request_token for the shared broker A token"),

@@ -4,8 +4,8 @@
 use super::query::{ONCE, invalid, once};
 use super::{Call, State};
 use crate::base::Symbol;
-use crate::http::coding::etag;
-use crate::http::reply::JSON;
+use crate::http::document::coding::etag;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Reply};
 use crate::market::PublishedJson;
 use crate::signals::{Direction, ListedSignal};

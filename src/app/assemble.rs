@@ -9,7 +9,6 @@ use super::start::StartError;
 use crate::admin::Backstage;
 use crate::api::{Administration, Cors, Desk, Document, State};
 use crate::auth::Auth;
-use crate::auth::throttle::Throttle;
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
@@ -17,6 +16,7 @@ use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
 use crate::cache::{Answers, L1, Misses, Probes, SecondLevel, SqliteL2};
 use crate::config::Config;
+use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
 use crate::ops::RefusalLines;
@@ -24,7 +24,7 @@ use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
-use crate::warm::{Mailbox, Parts, Shelf};
+use crate::warmers::{Mailbox, Parts, Shelf};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.

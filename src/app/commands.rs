@@ -8,15 +8,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::{Date, Weekday, time};
 
+use super::main_loop;
 use super::reload::Reloader;
-use super::rounds;
 use super::start::App;
 use crate::base::{Clock, ist};
 use crate::config::load::Reread;
 use crate::config::{AdminListen, Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
-use crate::ops::{Exit, notify, privacy};
-use crate::rt::signals::{Hangup, Signals};
+use crate::ops::{Exit, core_dumps, notify};
+use crate::rt::unix_signals::{Hangup, Signals};
 use crate::sim;
 
 /// Serves the real feeds until SIGTERM or SIGINT.
@@ -120,7 +120,7 @@ fn run(config: &Config, clock: &Clock, notes: &str, reread: Option<&Reread<'_>>)
     say(&format!("{}{admin}listening on {url}\n", notes.replace("{url}", &url)));
     tracing::info!(%url, "listening");
     let mut reloader = reread.map(|reread| Reloader::new(&app, config, reread));
-    let signal = rounds::until_end(&app, &mut signals, || {
+    let signal = main_loop::until_end(&app, &mut signals, || {
         if let Some(reloader) = &mut reloader {
             reloader.reload();
         }
@@ -147,9 +147,9 @@ fn url_of(address: &str) -> String {
 /// the credentials still pass only through wiped memory.
 fn guard_memory(config: &Config) {
     if config.debuggable {
-        privacy::allow_debugging();
+        core_dumps::allow_debugging();
         tracing::warn!("debuggable: credentials in flight can be read by this user's programs");
-    } else if let Err(error) = privacy::close_memory() {
+    } else if let Err(error) = core_dumps::close_memory() {
         tracing::error!(%error, "core files and debuggers cannot be switched off");
     }
 }

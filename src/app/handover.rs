@@ -13,10 +13,12 @@ use secrecy::SecretString;
 use crate::api::State;
 use crate::base::Broker;
 use crate::brokers::SharedToken;
-use crate::brokers::kept::{DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, TooLong, Unreadable};
-use crate::brokers::token::{Origin, Outdated, Token};
+use crate::brokers::session::token::{Origin, Outdated, Token};
+use crate::brokers::session::token_file::{
+    DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, TooLong, Unreadable,
+};
 use crate::config::Config;
-use crate::ops::{Inherited, memory_file, notify};
+use crate::ops::{Inherited, memfd, notify};
 
 /// What the supervisor calls a broker's token.
 fn name(broker: Broker) -> &'static str {
@@ -167,7 +169,7 @@ fn taken_over(
     config: &Config,
     state: &State,
 ) -> Result<(), NotTaken> {
-    let document = memory_file::read(file, DOCUMENT_BYTES_MAX)?;
+    let document = memfd::read(file, DOCUMENT_BYTES_MAX)?;
     let kept = KeptToken::decode(&document)?;
     if kept.broker != broker {
         return Err(NotTaken::OtherBroker);
@@ -180,7 +182,7 @@ fn taken_over(
 fn keep(broker: Broker, token: &Token, settings: Option<Fingerprint>) -> Result<(), NotKept> {
     let settings_token = settings.filter(|_| broker == Broker::A);
     let document = token.to_keep(broker, settings_token).encode()?;
-    let file = memory_file::sealed(name(broker), &document)?;
+    let file = memfd::sealed(name(broker), &document)?;
     notify::keep(name(broker), file.as_fd())?;
     Ok(())
 }

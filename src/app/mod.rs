@@ -7,13 +7,13 @@ mod assemble;
 mod commands;
 mod evaluate;
 mod handover;
+pub(crate) mod main_loop;
 mod reload;
-mod rounds;
 mod start;
-mod vitals;
+pub(crate) mod watchdog;
 
 pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
 pub use evaluate::evaluate;
 pub use start::{App, StartError};
-pub use vitals::{Stuck, Vitals};
+pub use watchdog::{Stuck, Vitals};

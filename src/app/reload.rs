@@ -14,12 +14,12 @@ use crate::auth::PreparedAuth;
 use crate::brokers::AppKeys;
 use crate::config::load::{Loaded, Reread};
 use crate::config::secrets::SECRETS;
-use crate::config::table::SETTINGS;
+use crate::config::settings::SETTINGS;
 use crate::config::{Config, check};
 use crate::market::{IndexList, MarketCalendar, Universe};
 use crate::ops::log;
 use crate::portfolio::Listed;
-use crate::warm::MarketFiles;
+use crate::warmers::MarketFiles;
 
 /// Settings that are put in force by a reload; each other one takes a restart. All secrets are.
 pub const LIVE: &[&str] = &[
@@ -240,7 +240,7 @@ fn equal(one: &Option<SecretString>, other: &Option<SecretString>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::table::by_name;
+    use crate::config::settings::by_name;
 
     #[test]
     fn every_live_setting_is_one() {

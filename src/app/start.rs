@@ -9,21 +9,21 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
-use super::rounds::Facts;
-use super::vitals::Vitals;
+use super::main_loop::Facts;
+use super::watchdog::Vitals;
 use crate::admin::Admin;
 use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
-use crate::brokers::transport::BadUrl;
+use crate::brokers::call::transport::BadUrl;
 use crate::config::{AdminListen, Config};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::ops::{Exit, Inherited};
-use crate::rt::edge;
+use crate::rt::coroutines;
 use crate::store::OpenError;
-use crate::warm::{Pulse, Reloads, Warmers};
+use crate::warmers::{Pulse, Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -102,7 +102,7 @@ impl App {
     /// # Errors
     /// [`StartError`]; whatever had started is stopped again.
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
-        edge::configure(config.http.edge_threads);
+        coroutines::configure(config.http.edge_threads);
         // First, so that a second instance fails before it touches anything.
         let mut inherited = Inherited::take();
         let left = Left::claim(&mut inherited);

@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::common::{self, Weakness};
+use super::common_passwords::{self, Weakness};
 use super::passwords::{CryptoError, Whose};
-use super::throttle::{Key, Throttled};
 use super::tokens::{self, Unsigned};
 use super::{Auth, Caller};
+use crate::limits::throttle::{Key, Throttled};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
 /// Contract, sections 3 and 8.
@@ -268,7 +268,7 @@ impl Auth {
 /// # Errors
 /// [`AccountError::WeakPassword`].
 pub fn refuse_weak(password: &SecretString) -> Result<(), AccountError> {
-    match common::weakness(password.expose_secret()) {
+    match common_passwords::weakness(password.expose_secret()) {
         Some(weakness) => Err(AccountError::WeakPassword(weakness)),
         None => Ok(()),
     }

@@ -8,14 +8,13 @@
 
 mod accounts;
 mod care;
-mod common;
+pub(crate) mod common_passwords;
 mod email;
-mod familiar;
 mod hs256;
 mod keys;
+pub(crate) mod known_networks;
 mod passwords;
-mod revoked;
-pub mod throttle;
+pub(crate) mod revocations;
 mod tokens;
 mod users;
 
@@ -30,17 +29,17 @@ use parking_lot::Mutex;
 pub use accounts::{
     AccountError, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session, refuse_weak,
 };
-pub use common::Weakness;
+pub use common_passwords::Weakness;
 pub use email::{EMAIL_BYTES_MAX, normalised};
 pub use keys::{KeyError, KeyState};
 pub use passwords::{CryptoError, hash_here};
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
 
-use familiar::Familiar;
+use crate::limits::throttle::Throttle;
 use keys::{Key, KeyFile, Keys};
+use known_networks::Familiar;
 use passwords::Passwords;
-use revoked::Revoked;
-use throttle::Throttle;
+use revocations::Revoked;
 use tokens::Tokens;
 
 use crate::base::Clock;

@@ -14,8 +14,8 @@ pub mod network;
 pub mod quote;
 pub mod rng;
 pub mod security;
-pub mod stack;
 pub mod symbol;
+pub mod wipe;
 
 pub use broker::Broker;
 pub use candle::Candle;

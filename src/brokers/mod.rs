@@ -7,38 +7,29 @@
 use std::time::Duration;
 
 mod app_keys;
-pub mod breaker;
 pub mod broker_a;
 pub mod broker_b;
-pub mod counters;
-mod errand;
-mod gate;
+pub mod call;
 pub mod history;
-pub mod kept;
-mod keyed;
-pub mod limiter;
 mod number;
-pub mod plausible;
 pub mod portfolio;
 pub mod public;
-mod rest;
-mod route;
-mod shares;
+pub mod quote_checks;
+pub mod session;
 mod signing;
+pub mod sync;
 #[cfg(test)]
 mod testing;
-pub mod token;
-pub mod transport;
 
 pub use app_keys::AppKeys;
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
-pub use counters::{CallCounts, ClassReading};
-pub use errand::SyncCounts;
+pub use call::stats::{CallCounts, ClassReading};
 pub use history::DailyCandles;
 pub use portfolio::{AccountTrouble, Credentials, DocumentedReply, SyncError, SyncErrorKind};
 pub use public::Public;
-pub use token::SharedToken;
+pub use session::token::SharedToken;
+pub use sync::guard::SyncCounts;
 
 use jiff::Timestamp;
 
@@ -90,7 +81,7 @@ impl Batch {
     /// Takes note of a price that is not believed, and of its time.
     fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
         let answered = self.times.answered;
-        let ahead = as_of.filter(|at| at.duration_since(answered) > plausible::FUTURE_MAX);
+        let ahead = as_of.filter(|at| at.duration_since(answered) > quote_checks::FUTURE_MAX);
         self.ahead = self.ahead.max(ahead);
         self.implausible.push(symbol);
     }

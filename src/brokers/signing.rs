@@ -1,14 +1,14 @@
 //! The checksums that prove a secret without sending it. Pure; runs on upstream lanes.
 //!
 //! Nothing that was hashed may stay behind: the hasher is used in place and wiped when dropped
-//! (sha2's `zeroize`), and [`stack::scrub`] overwrites what its rounds left on the stack.
+//! (sha2's `zeroize`), and [`wipe::scrub`] overwrites what its rounds left on the stack.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::base::stack;
+use crate::base::wipe;
 
 /// Lower-case hexadecimal characters of a SHA-256.
 const HEX_CHARS: usize = 64;
@@ -16,11 +16,11 @@ const HEX_CHARS: usize = 64;
 /// `prefix`, then the lower-case hexadecimal SHA-256 of `parts` one after the other.
 pub(super) fn checksum(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
     let sum = hashed(prefix, parts);
-    stack::scrub();
+    wipe::scrub();
     sum
 }
 
-/// Never inlined: its frame has to lie where [`stack::scrub`]'s will.
+/// Never inlined: its frame has to lie where [`wipe::scrub`]'s will.
 #[inline(never)]
 fn hashed(prefix: &str, parts: &[&[u8]]) -> Zeroizing<String> {
     let mut hasher = Sha256::new();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use foldhash::quality::RandomState;
 
 use crate::base::Symbol;
-use crate::rt::edge::Parker;
+use crate::rt::coroutines::Parker;
 
 /// Bounds of the meeting point.
 #[derive(Clone, Copy, Debug)]

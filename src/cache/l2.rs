@@ -7,7 +7,7 @@
 /// What a record is; keys are distinct within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A quote, by symbol ([`codec`](super::codec)).
+    /// A quote, by symbol ([`codec`](codec)).
     Quote,
     /// The instrument list of a day, as its owner writes it.
     Instruments,
@@ -144,3 +144,5 @@ impl SecondLevel for Absent {
         L2Stats { backend: "none", ..L2Stats::default() }
     }
 }
+pub mod codec;
+pub mod sqlite;

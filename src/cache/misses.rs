@@ -16,7 +16,7 @@ use super::board::{Board, Slot, Waiter};
 pub use super::board::{Busy, Limits};
 use crate::base::{Clock, Symbol};
 use crate::config::CacheSettings;
-use crate::rt::edge::Parker;
+use crate::rt::coroutines::Parker;
 
 /// Symbols pending or in flight at once: four of broker A's batches, more than any request will
 /// wait for at one batch a second.

@@ -6,20 +6,18 @@
 //! [`answers`] holds users' finished answers until they change.
 //! None of them calls an upstream: they hold what the warmers bring.
 
-pub mod answers;
 mod board;
-pub mod codec;
 mod freshness;
 pub mod l1;
 pub mod l2;
 pub mod misses;
 pub mod probes;
 mod quote_json;
-pub mod sqlite_l2;
+pub mod responses;
 
-pub use answers::{Answers, View};
 pub use l1::{Freshness, Hit, Kept, L1, Limits, Peek, Vouched};
+pub use l2::sqlite::SqliteL2;
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};
 pub use probes::Probes;
-pub use sqlite_l2::SqliteL2;
+pub use responses::{Answers, View};

@@ -15,7 +15,7 @@ use super::operator::{
 use crate::base::{Clock, ist};
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, exit};
-use crate::store::upkeep::{self, FileReport, UpkeepError};
+use crate::store::sqlite::maintenance::{self, FileReport, UpkeepError};
 use crate::store::{self, FILE_NAME, backups};
 
 /// The signing key, in the state directory.
@@ -151,7 +151,7 @@ fn copy<'a>(
         Some(directory) => directory.join(backup_name(&stamp(clock))),
         None => given.to_owned(),
     };
-    match upkeep::copy_to(database, &to) {
+    match maintenance::copy_to(database, &to) {
         Ok(report) => Ok(Copied { to, directory, report }),
         Err(error) => Err((in_words(&error), exit_of(&error, Exit::StateDir))),
     }
@@ -209,7 +209,7 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
         }
     };
     // Before anybody is asked anything.
-    if let Err(error) = upkeep::verify(from) {
+    if let Err(error) = maintenance::verify(from) {
         return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::Data));
     }
     let path = state.join(FILE_NAME);
@@ -217,7 +217,7 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
         return refuse("nothing was changed; --yes does it without asking", Exit::Usage);
     }
     let stamp = stamp(&Clock::system());
-    let restored = match upkeep::restore(from, &path, &stamp) {
+    let restored = match maintenance::restore(from, &path, &stamp) {
         Ok(restored) => restored,
         Err(error) => return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::StateDir)),
     };
@@ -243,7 +243,7 @@ pub fn migrate(matches: &ArgMatches) -> ExitCode {
         Err(code) => return code,
     };
     let path = config.state_dir.join(FILE_NAME);
-    let FileReport { version, known, pending } = match upkeep::inspect(&path) {
+    let FileReport { version, known, pending } = match maintenance::inspect(&path) {
         Ok(report) => report,
         Err(error) => return refuse(&in_words(&error), exit_of(&error, Exit::StateDir)),
     };

@@ -4,7 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use crate::base::Broker;
-use crate::brokers::transport::push_encoded;
+use crate::brokers::call::transport::push_encoded;
 
 /// Stands where the API key belongs, when it is not known here.
 const PLACEHOLDER: &str = "YOUR_API_KEY";

@@ -3,11 +3,11 @@
 //! Main thread, before and after everything else: reads settings, starts the log, hands over to a
 //! command and turns its outcome into an exit code. Nothing here serves.
 
-mod cures;
+pub(crate) mod client;
+pub(crate) mod completions;
 mod database;
-mod documents;
+pub(crate) mod diagnoses;
 mod login;
-mod loopback;
 mod named_files;
 mod operator;
 mod secret_input;
@@ -30,7 +30,7 @@ use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
 use crate::config::{Config, LogFormat};
 use crate::ops::{Exit, address_space, exit, log, panic, version};
-use crate::signals::record::PRIOR_DATES;
+use crate::signals::confidence::PRIOR_DATES;
 
 /// Longest wait for the last log lines at the end.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
@@ -88,8 +88,8 @@ fn ended(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitC
         Some(("restore", typed)) => database::restore(typed),
         Some(("migrate", typed)) => database::migrate(typed),
         Some(("user", typed)) => users::run(typed),
-        Some(("completions", typed)) => documents::completions(typed, command()),
-        Some(("man", typed)) => documents::man(typed, command()),
+        Some(("completions", typed)) => completions::completions(typed, command()),
+        Some(("man", typed)) => completions::man(typed, command()),
         Some(("version", _)) => print(&format!("{}\n", version::line())),
         _ => unreachable!("clap demands a command"),
     }
@@ -244,8 +244,8 @@ pub fn command() -> Command {
         .subcommand(database::restore_command())
         .subcommand(database::migrate_command())
         .subcommand(users::command())
-        .subcommand(documents::completions_command())
-        .subcommand(documents::man_command())
+        .subcommand(completions::completions_command())
+        .subcommand(completions::man_command())
         .subcommand(Command::new("version").about("Print version and build"))
 }
 

@@ -48,7 +48,7 @@ fn said<T, E: std::fmt::Display>(read: Result<T, E>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::table::by_name;
+    use crate::config::settings::by_name;
 
     #[test]
     fn every_name_is_a_setting_and_what_is_known_is_not_told_twice() {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::loopback::Target;
+use super::client::Target;
 use super::named_files;
 use crate::config::Config;
 use crate::config::check::{Fault, report};
@@ -20,7 +20,7 @@ use crate::config::load::{Environment, Flags, Loaded, Origin, load};
 use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
 use crate::store::FILE_NAME;
-use crate::store::upkeep::UpkeepError;
+use crate::store::sqlite::maintenance::UpkeepError;
 
 /// Where the package keeps the unit's settings and its state.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";

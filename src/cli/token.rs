@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::loopback::{Answer, Target};
+use super::client::{Answer, Target};
 use super::operator::{plain, print, refuse, say, service, with_running_service};
 use super::{login, secret_input};
 use crate::base::{Broker, ist};

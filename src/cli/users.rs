@@ -20,10 +20,10 @@ use crate::auth::{
 };
 use crate::base::{Clock, ist};
 use crate::config::Config;
-use crate::ops::{Exit, exit, privacy, state_lock};
-use crate::rt::edge::Parker;
-use crate::store::people::{Change, People, Person};
-use crate::store::upkeep::UpkeepError;
+use crate::ops::{Exit, core_dumps, exit, state_lock};
+use crate::rt::coroutines::Parker;
+use crate::store::sqlite::maintenance::UpkeepError;
+use crate::store::sqlite::users::{Change, People, Person};
 use crate::store::{AccountId, FILE_NAME, NewUser};
 
 /// Users read at a time.
@@ -214,7 +214,7 @@ fn passwd(
 /// # Errors
 /// The exit code; the reason has been told.
 fn new_hash(matches: &ArgMatches, config: &Config) -> Result<String, ExitCode> {
-    if let Err(error) = privacy::close_memory() {
+    if let Err(error) = core_dumps::close_memory() {
         say(&format!("bhav: warning: core files cannot be switched off: {error}\n"));
     }
     let password = match matches.get_one::<PathBuf>("password-file") {

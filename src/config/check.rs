@@ -10,7 +10,7 @@ use std::path::Path;
 use super::Config;
 use super::load::{Environment, Loaded, Origin, SHARED_PREFIX, is_known};
 use super::secrets::SECRETS;
-use super::table::SETTINGS;
+use super::settings::SETTINGS;
 
 /// One thing wrong with the settings, and its cure.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::load::Flags;
-use super::table::{Group, SETTINGS, Setting};
+use super::settings::{Group, SETTINGS, Setting};
 
 /// Which settings a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

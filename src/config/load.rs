@@ -13,7 +13,7 @@ use super::Config;
 use super::check::{self, Fault};
 use super::env_file::{self, Entry, EnvFile};
 use super::secrets::{self, SECRETS};
-use super::table::{SETTINGS, Setting};
+use super::settings::{SETTINGS, Setting};
 
 /// Least likeness (0 to 1) of a misspelt name to a known one before the known one is suggested.
 const LIKENESS_MIN: f64 = 0.6;

@@ -10,7 +10,7 @@ pub mod cli;
 pub mod env_file;
 pub mod load;
 pub mod secrets;
-pub mod table;
+pub mod settings;
 pub mod template;
 pub mod value;
 mod words;

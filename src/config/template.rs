@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::secrets::SECRETS;
-use super::table::{Group, SETTINGS};
+use super::settings::{Group, SETTINGS};
 
 const OPENING: &str = "\
 # Settings of bhav. The program reads this file itself where BHAV_ENV_FILE names it, at start and

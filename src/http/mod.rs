@@ -9,48 +9,23 @@
 //! waits are may's, and no buffer set, lock or cache view is held over one except by a handler that
 //! waits for a lane.
 
-mod authority;
-mod chunked;
-pub mod coding;
-mod conditional;
-mod conn;
-pub mod date;
-mod direct;
-pub mod head;
-pub mod listen;
-pub mod negotiate;
-pub mod offline;
-pub mod owned;
-pub mod prepared;
-pub mod problem;
-pub mod reply;
-pub mod request;
-mod scratch;
-pub mod server;
-pub mod shared;
-mod slots;
-pub mod stats;
-mod turn;
-pub mod unread;
-pub mod variants;
-
 use std::sync::Arc;
 
 /// What only the fuzzer reaches from outside.
 #[doc(hidden)]
 pub mod fuzzing {
-    pub use super::chunked::{ChunkFault, Chunked};
+    pub use super::message::chunked::{ChunkFault, Chunked};
 }
 
-pub use conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
-pub use listen::{ListenError, Listener};
-pub use owned::OwnedBody;
-pub use prepared::Prepared;
-pub use problem::Problem;
-pub use reply::Reply;
-pub use request::{Method, Peer, Request};
-pub use server::Server;
-pub use variants::{Manner, Variants};
+pub use document::owned::OwnedBody;
+pub use document::prepared::Prepared;
+pub use document::variants::{Manner, Variants};
+pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
+pub use message::problem::Problem;
+pub use message::request::{Method, Peer, Request};
+pub use message::response::Reply;
+pub use server::acceptor::Server;
+pub use server::listener::{ListenError, Listener};
 
 /// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
 pub trait Serve: Send + Sync + 'static {
@@ -69,3 +44,7 @@ pub trait Serve: Send + Sync + 'static {
     /// Sends exactly one response through `reply`. May park (a lane's ticket); must not block.
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>);
 }
+pub mod connection;
+pub mod document;
+pub mod message;
+pub mod server;

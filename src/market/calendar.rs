@@ -13,8 +13,8 @@ use jiff::civil::{Date, Weekday};
 use jiff::{SignedDuration, Timestamp};
 
 use super::calendar_file::parse;
-use super::entries::operators;
-pub use super::entries::{DataError, DaySpan, Fault};
+use super::data_file::operators;
+pub use super::data_file::{DataError, DaySpan, Fault};
 use super::phase::{MarketStatus, Timeline};
 
 /// Years that entries may have: bounds the timeline that is built from them.

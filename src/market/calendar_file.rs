@@ -10,7 +10,7 @@ use super::calendar::{
     Book, Confidence, DataError, Entry, Holiday, Hours, Provenance, Regime, SESSION_PARTS_MAX,
     Session,
 };
-use super::entries::{Faults, Row, document};
+use super::data_file::{Faults, Row, document};
 
 /// Reads one file. `below` is what it will be laid over: its years and hours count as known.
 pub(super) fn parse(text: &str, origin: &str, below: &Book) -> Result<Book, DataError> {

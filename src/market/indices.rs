@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use super::entries::DataError;
-use super::entries::{Faults, Row, document, operators};
+use super::data_file::DataError;
+use super::data_file::{Faults, Row, document, operators};
 use crate::base::Symbol;
 
 /// Most indices in a list: what one batch of the public provider carries.

@@ -6,7 +6,7 @@
 
 pub mod calendar;
 mod calendar_file;
-mod entries;
+pub(crate) mod data_file;
 pub mod indices;
 pub mod instruments;
 mod market_day;

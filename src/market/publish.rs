@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
-use crate::http::date::imf_fixdate;
+use crate::http::message::date::imf_fixdate;
 use crate::http::{Manner, Variants};
 
 /// Whoever may see it may keep it, and asks each time whether it still stands.
@@ -109,8 +109,8 @@ fn date_text(date: &[u8; 29]) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::coding::ETAG_HASH_BYTES;
-    use crate::http::negotiate::Coding;
+    use crate::http::document::coding::ETAG_HASH_BYTES;
+    use crate::http::document::negotiate::Coding;
     use crate::http::{Preconditions, Prepared};
 
     const NOW_MS: i64 = 784_111_777_000;

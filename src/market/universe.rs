@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::entries::{DataError, Faults, operators};
+use super::data_file::{DataError, Faults, operators};
 use crate::base::Symbol;
 
 /// Most symbols. At the public provider's pace of four calls a minute this many take two hours.

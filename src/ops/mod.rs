@@ -6,21 +6,21 @@
 //! hand it plain values.
 
 pub mod address_space;
+pub mod core_dumps;
 pub mod counter;
-pub mod durations;
 pub mod exit;
-pub mod inherited;
+pub mod histogram;
+pub mod listen_fds;
 pub mod log;
-pub mod memory_file;
+pub mod log_limit;
+pub mod memfd;
 pub mod notify;
-pub mod pace;
 pub mod panic;
-pub mod privacy;
 pub mod state_lock;
 pub mod version;
 
 pub use counter::{Counter, Sharded};
-pub use durations::Durations;
 pub use exit::Exit;
-pub use inherited::Inherited;
-pub use pace::RefusalLines;
+pub use histogram::Durations;
+pub use listen_fds::Inherited;
+pub use log_limit::RefusalLines;

@@ -97,7 +97,7 @@ mod tests {
             super::reloading();
             super::extend_timeout(super::Duration::from_secs(60));
             assert!(super::supervised());
-            let file = crate::ops::memory_file::sealed("test", b"kept").unwrap();
+            let file = crate::ops::memfd::sealed("test", b"kept").unwrap();
             super::forget("some-token").unwrap();
             super::keep("some-token", file.as_fd()).unwrap();
             super::stopping();

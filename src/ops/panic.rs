@@ -12,7 +12,7 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 
 use super::log::{self, PanicNote};
-use super::{Counter, privacy};
+use super::{Counter, core_dumps};
 
 /// Panics since start. Anything above zero is a bug to report.
 pub static PANICS: Counter = Counter::new();
@@ -31,7 +31,7 @@ pub fn install() {
         let payload = info.payload();
         let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
             (Some(text), _) => text,
-            (None, Some(text)) if privacy::is_debuggable() => text.as_str(),
+            (None, Some(text)) if core_dumps::is_debuggable() => text.as_str(),
             (None, Some(_)) => WITHHELD,
             (None, None) => "(no text)",
         };
@@ -75,7 +75,7 @@ mod tests {
             let text = quoted.clone();
             let thread = std::thread::Builder::new().spawn(move || panic!("cannot use {text}"));
             assert!(thread.unwrap().join().is_err());
-            super::privacy::allow_debugging();
+            super::core_dumps::allow_debugging();
         }
         super::log::flush(Duration::from_secs(30));
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::value::price_date;
+use super::valuation::price_date;
 use crate::base::{ActionSign, ClosingPrice, Holding, Mark, Symbol, ist};
 
 /// A price at or below this part of the last known one, or at or above its inverse, looks like a

@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 
-use super::pairs::paired;
+use super::matching::paired;
 use crate::base::Holding;
 
 /// A row that stayed, with other numbers.

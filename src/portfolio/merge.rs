@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 
 use super::Overflow;
-use super::value::{Valuation, Valued, add, share};
+use super::valuation::{Valuation, Valued, add, share};
 
 /// An instrument with at least two parts.
 #[derive(Debug, Clone)]

@@ -3,22 +3,22 @@
 //! Pure: no broker, no SQL, no HTTP, no clock. Lane threads run it, the store's writer too, so it
 //! must be quick and never panic: amounts that do not fit are an error value.
 
-mod actions;
 mod close;
+pub(crate) mod corporate_actions;
 mod diff;
+pub(crate) mod matching;
 mod merge;
-mod pairs;
-mod resolve;
+pub(crate) mod securities;
 #[cfg(test)]
 mod testing;
-mod value;
+pub(crate) mod valuation;
 
-pub use actions::{Suspicion, Why, mark, suspicions};
 pub use close::{date_back, reprice};
+pub use corporate_actions::{Suspicion, Why, mark, suspicions};
 pub use diff::{Change, Diff, diff};
 pub use merge::{Merged, merged};
-pub use resolve::{Listed, Securities};
-pub use value::{Point, Summary, Valuation, Valued, check, point, summary, valuation, valued};
+pub use securities::{Listed, Securities};
+pub use valuation::{Point, Summary, Valuation, Valued, check, point, summary, valuation, valued};
 
 /// A quantity, price or sum is larger than any portfolio's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 
-use super::edge::Parker;
+use super::coroutines::Parker;
 use super::threads;
 use crate::base::Clock;
 
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(lane.submit(5_000, || 6 * 7).unwrap().wait(), Ok(42));
         let (send, receive) = unbounded();
         let inner = Arc::clone(&lane);
-        crate::rt::edge::spawn(move || {
+        crate::rt::coroutines::spawn(move || {
             send.send(inner.submit(5_000, || "from a lane").unwrap().wait()).unwrap();
         })
         .unwrap();
@@ -440,7 +440,7 @@ mod tests {
         let (send, receive) = unbounded();
         for number in 0..500u64 {
             let (lane, send) = (Arc::clone(&lane), send.clone());
-            crate::rt::edge::spawn(move || {
+            crate::rt::coroutines::spawn(move || {
                 send.send(lane.submit(30_000, move || number * 2).unwrap().wait()).unwrap();
             })
             .unwrap();

@@ -9,13 +9,13 @@
 //! nothing thread-bound (a lock guard, a thread-local borrow, a cache view) is held over a call
 //! that parks.
 
-pub mod batch;
-pub mod edge;
+pub mod coroutines;
+pub mod group_commit;
 pub mod lanes;
-pub mod probe;
-pub mod signals;
+pub mod liveness;
 pub mod threads;
+pub mod unix_signals;
 
-pub use batch::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
+pub use group_commit::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket, WAIT_BOUNDS_MS};
-pub use probe::EdgeProbe;
+pub use liveness::EdgeProbe;

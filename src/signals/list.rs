@@ -224,7 +224,7 @@ pub fn put_together<T>(rows: &mut Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
     rows.extend(placed.into_iter().map(|(_, row)| row));
 }
 
-/// As [`evaluate::rank`](super::evaluate::rank) has it.
+/// As [`evaluate::rank`](super::backtest::rank) has it.
 pub fn rank(one: &ListedSignal, other: &ListedSignal) -> Ordering {
     other
         .confidence
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_words_name_the_constant_that_is_used() {
-        let constant = crate::signals::record::PRIOR_DATES;
+        let constant = crate::signals::confidence::PRIOR_DATES;
         assert!(MEANING.contains(&format!("samples/(samples+{constant})")));
     }
 

@@ -6,21 +6,21 @@
 //! candles with nothing known but the past. All of it computes; nothing here reads a file, a clock
 //! or a store. Run by warm lanes and by the `signals evaluate` command.
 
+pub mod backtest;
 pub mod blocks;
-pub mod evaluate;
+pub mod confidence;
+pub mod forming;
 pub mod history;
 pub mod list;
 pub mod patterns;
 pub mod performance;
 pub mod provisional_record;
-pub mod record;
-pub mod reliability;
-pub mod running;
 pub mod silence;
+pub mod track_record;
 
 pub use list::{ListedSignal, Look, SignalList};
 pub use provisional_record::Fate;
-pub use reliability::{Reliability, Standing};
+pub use track_record::{Reliability, Standing};
 
 /// Sessions after which a signal is judged, in the symbol's own sessions.
 pub const HORIZON_SESSIONS: usize = 5;

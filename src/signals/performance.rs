@@ -2,8 +2,8 @@
 //! signals that come date by date; the public record and the evaluation are made of the same.
 
 use super::Direction;
+use super::backtest::{BIN_EDGES, Judged, Scores, bin_of, mean};
 use super::blocks::{BLOCKS_MIN, Blocks, Estimate, Numbering, Place};
-use super::evaluate::{BIN_EDGES, Judged, Scores, bin_of, mean};
 
 /// What a coin says.
 const COIN: f64 = 0.5;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::PROVISIONAL_MEANING;
 use super::list::four_places;
-use super::reliability::{Brier, OfDirection, Outcomes, Standing, directions};
+use super::track_record::{Brier, OfDirection, Outcomes, Standing, directions};
 
 /// What the finished candle said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::signals::Reliability;
-    use crate::signals::evaluate::Judged;
+    use crate::signals::backtest::Judged;
     use crate::signals::patterns::Key;
 
     const DAY: Date = Date::constant(2026, 11, 20);

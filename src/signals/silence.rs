@@ -7,7 +7,7 @@
 
 use jiff::civil::Date;
 
-use super::evaluate::History;
+use super::backtest::History;
 use super::history::{HOLES_MAX, SESSIONS_KEPT, Suspected, suspected};
 
 /// What is wrong with a symbol's candles, and where.

@@ -6,10 +6,9 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use super::faults::Kind;
-use super::json::{Json, map};
+use super::server::json::{Json, map};
 use super::sessions::Login;
 use super::world::{Answer, Call, Content};
-use super::{broker_a_history, broker_a_portfolio, broker_a_quotes};
 use crate::base::ist;
 
 /// Exchanges whose dump can be asked for; the simulated day trades on the first two only.
@@ -44,11 +43,11 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     }
     match route {
         "broker_a.profile" => success(Json::Map(profile(&login.user_id, false))),
-        "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => broker_a_quotes::answer(call, route),
-        "broker_a.historical" => broker_a_history::answer(call, rest),
+        "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => quotes::answer(call, route),
+        "broker_a.historical" => history::answer(call, rest),
         "broker_a.instruments" => instruments(call, rest),
-        "broker_a.holdings" => broker_a_portfolio::holdings(call, &login.user_id),
-        _ => broker_a_portfolio::positions(call, &login.user_id),
+        "broker_a.holdings" => portfolio::holdings(call, &login.user_id),
+        _ => portfolio::positions(call, &login.user_id),
     }
 }
 
@@ -230,7 +229,7 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
             if row.name.contains(',') { format!("\"{}\"", row.name) } else { row.name.clone() };
         let (segment, lot_size) =
             if row.is_index { ("INDICES", 0) } else { (row.exchange.as_str(), 1) };
-        let tick_size = super::noise::rupees(row.tick_paise);
+        let tick_size = super::exchange::noise::rupees(row.tick_paise);
         let _ = writeln!(
             csv,
             "{},{},{},{name},0.0,,0.0,{tick_size},{lot_size},EQ,{segment},{}",
@@ -251,6 +250,9 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
     Answer { status: 200, content, rejected: false }
 }
 
+pub(crate) mod history;
+pub(crate) mod portfolio;
+pub(crate) mod quotes;
 #[cfg(test)]
 #[path = "broker_a_tests.rs"]
 mod tests;

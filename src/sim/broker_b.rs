@@ -8,12 +8,11 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::broker_a::hex;
-use super::broker_a_portfolio::{Held, held};
-use super::broker_b_master;
-use super::day::Tick;
+use super::broker_a::portfolio::{Held, held};
+use super::exchange::day::Tick;
+use super::exchange::noise::rupees;
 use super::faults::Kind;
-use super::json::{Json, map};
-use super::noise::rupees;
+use super::server::json::{Json, map};
 use super::sessions::Login;
 use super::world::{Answer, Call};
 use crate::base::ist;
@@ -40,7 +39,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         return Answer::text(405, "text/html", "<html><body>405 - not allowed</body></html>");
     }
     if route == "broker_b.master" {
-        return broker_b_master::answer(call.world, rest);
+        return master::answer(call.world, rest);
     }
     let api_key = api_key(call);
     if !call.within_limit(|limits, at_ms| limits.of(&api_key).broker_b_minute.admit(at_ms)) {
@@ -347,6 +346,7 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
     success(Json::List(rows.collect()))
 }
 
+pub(crate) mod master;
 #[cfg(test)]
 #[path = "broker_b_tests.rs"]
 mod tests;

@@ -5,10 +5,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::candle_faults;
-use super::json::{Json, map};
-use super::message::Delivery;
-use super::route;
+use super::server::json::{Json, map};
+use super::server::message::Delivery;
 use super::world::{Answer, Content};
 use crate::base::ist;
 
@@ -344,7 +342,7 @@ impl Effects {
                     true
                 }
                 Kind::NanCandle | Kind::HalfHistory | Kind::LateCandle => {
-                    candle_faults::rewrite(*kind, name, value);
+                    candles::rewrite(*kind, name, value);
                     true
                 }
                 _ => {
@@ -408,3 +406,5 @@ fn wrong_type(value: &mut Json) {
         _ => {}
     }
 }
+pub(crate) mod candles;
+pub(crate) mod route;

@@ -9,28 +9,12 @@
 
 mod accounts;
 mod broker_a;
-mod broker_a_history;
-mod broker_a_portfolio;
-mod broker_a_quotes;
 mod broker_b;
-mod broker_b_master;
-mod candle_faults;
-mod control;
-mod day;
+pub mod exchange;
 mod faults;
-mod json;
-mod message;
-mod minutes;
-mod noise;
 mod public;
-mod public_chart;
-mod route;
 mod server;
 mod sessions;
-mod splits;
-mod stats;
-mod trading;
-mod universe;
 mod world;
 
 #[cfg(test)]
@@ -39,8 +23,8 @@ mod testing;
 use std::io;
 use std::net::SocketAddr;
 
-pub use day::Sessions;
-pub use message::MARK_HEADER;
+pub use exchange::day::Sessions;
+pub use server::message::MARK_HEADER;
 
 use crate::base::Clock;
 
@@ -164,7 +148,8 @@ pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
     let mark = format!("seed={}", settings.seed);
     let world = world::World::new(settings, clock);
     let refused = world.refused_connections.clone();
-    let handler = Box::new(move |request: &message::Request| route::answer(&world, request));
+    let handler =
+        Box::new(move |request: &server::message::Request| faults::route::answer(&world, request));
     Ok(Sim { server: server::Server::start(&listen, mark, refused, handler)? })
 }
 

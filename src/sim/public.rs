@@ -3,12 +3,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::exchange::noise::{self, rupees};
 use super::faults::Kind;
-use super::json::{Json, map};
-use super::message::decoded;
-use super::noise::{self, rupees};
-use super::public_chart::{self, Ask, Series};
+use super::server::json::{Json, map};
+use super::server::message::decoded;
 use super::world::{Answer, Call};
+use chart::{Ask, Series};
 
 /// Most symbols of one batch call.
 const SPARK_SYMBOLS_MAX: usize = 20;
@@ -44,7 +44,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         return throttled();
     }
     if route == "public.chart" {
-        return public_chart::answer(call, &decoded(rest, false));
+        return chart::answer(call, &decoded(rest, false));
     }
     spark(call, route == "public.spark")
 }
@@ -95,14 +95,14 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     let mut results: Vec<(String, Json)> = Vec::new();
     for symbol in symbols {
         let result = if symbol == GHOST {
-            let response = map([("meta", public_chart::ghost_meta())]);
+            let response = map([("meta", chart::ghost_meta())]);
             if nested { response } else { continue }
         } else if let Some(instrument) = call.world.universe.by_public(symbol) {
             let tick = call.world.day.tick(instrument, at);
             let series = Series::of(call.world, instrument, &ask, at);
             if nested {
                 map([
-                    ("meta", public_chart::meta(call, instrument, &tick, &ask, &series)),
+                    ("meta", chart::meta(call, instrument, &tick, &ask, &series)),
                     ("timestamp", series.timestamps()),
                     (
                         "indicators",
@@ -130,7 +130,7 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     Answer::ok(map([("spark", spark)]))
 }
 
-fn flat(symbol: &str, tick: &super::day::Tick, series: &Series) -> Json {
+fn flat(symbol: &str, tick: &super::exchange::day::Tick, series: &Series) -> Json {
     let change = tick.last - tick.previous_close;
     let percent = rupees(change) * rust_decimal::Decimal::ONE_HUNDRED / rupees(tick.previous_close);
     map([
@@ -148,6 +148,7 @@ fn flat(symbol: &str, tick: &super::day::Tick, series: &Series) -> Json {
     ])
 }
 
+pub(crate) mod chart;
 #[cfg(test)]
 #[path = "public_tests.rs"]
 mod tests;

@@ -14,8 +14,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use socket2::SockRef;
 
-use super::message::{self, Delivery, Reply, Request};
 use crate::base::Clock;
+use message::{Delivery, Reply, Request};
 
 /// Connections served at once; one more is closed at once. The service's lanes use about a dozen.
 const CONNECTIONS_MAX: usize = 64;
@@ -326,6 +326,10 @@ fn read_request(
     }
 }
 
+pub(crate) mod control;
+pub(crate) mod json;
+pub(crate) mod message;
+pub(crate) mod stats;
 #[cfg(test)]
 #[path = "server_tests.rs"]
 mod tests;

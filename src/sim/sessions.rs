@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 
 use super::SimSettings;
-use super::noise;
+use super::exchange::noise;
 use crate::base::ist;
 
 /// Login values and tokens kept per broker; the oldest goes first.

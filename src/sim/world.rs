@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 use super::SimSettings;
 use super::accounts::Accounts;
-use super::day::{Day, Tick};
+use super::exchange::day::{Day, Tick};
+use super::exchange::universe::{Instrument, Universe};
 use super::faults::Faults;
-use super::json::Json;
-use super::message::Request;
+use super::server::json::Json;
+use super::server::message::Request;
+use super::server::stats::{Limits, Stats};
 use super::sessions::{BrokerASessions, BrokerBSessions};
-use super::stats::{Limits, Stats};
-use super::universe::{Instrument, Universe};
 use crate::base::Clock;
 
 /// The simulated outside world.

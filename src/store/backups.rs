@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::small_file;
-use super::upkeep::UpkeepError;
+use super::sqlite::maintenance::UpkeepError;
 
 /// Its name in the state directory.
 pub const FILE_NAME: &str = "last-backup.json";

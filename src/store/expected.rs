@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::{JournalCursor, JournalEntry, JournalPage, StoreError};
-use crate::http::coding::content_tag;
+use crate::http::document::coding::content_tag;
 use crate::ops::version::VERSION;
 
 /// Names the state of a record: equal revisions are equal states, shown by the same version of the

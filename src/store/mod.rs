@@ -5,49 +5,30 @@
 //! `Ok` of a write means that it is on disk. Must never hold a broker credential: no type here has
 //! room for one.
 
-mod accounts;
 pub mod backups;
-mod care;
-mod cleaning;
-mod closes;
-mod columns;
-mod condition;
 mod error;
 mod expected;
-mod file;
-mod identity;
-mod journal;
-mod log;
-pub mod people;
-mod portfolios;
-mod progress;
-mod provisional_signals;
-mod readers;
-mod rows;
-mod signal_rows;
-mod signals;
+pub(crate) mod records;
+pub(crate) mod signal_records;
 mod small_file;
-mod sqlite;
-mod unfinished;
-pub mod upkeep;
-mod writer;
+pub mod sqlite;
 
 pub use backups::BackupRecord;
 pub use error::StoreError;
 pub use expected::{Expected, ExpectedPage, Revision, States};
-pub use file::OpenError;
-pub use rows::{
+pub use records::{
     AccountId, AuthState, Before, ClosePage, Counts, DayPoint, Deleted, Derived, Erased,
     JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
     PointSource, Portfolio, PriceOfClose, Repriced, Side, StoreHealth, SyncState, User,
     UserSecrets, Valued,
 };
-pub use signal_rows::{
+pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
     PublishedSignal, SignalOutcome, SplitSuspicion,
 };
-pub use sqlite::{FILE_NAME, SqliteStore};
-pub use unfinished::remove_unfinished;
+pub use sqlite::file::OpenError;
+pub use sqlite::store::{FILE_NAME, SqliteStore};
+pub use sqlite::unfinished::remove_unfinished;
 
 use jiff::civil::Date;
 

@@ -5,9 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use super::file::beside;
-use super::unfinished::make_private;
-use super::upkeep::{UpkeepError, owned_like_its_directory};
+use super::sqlite::file::beside;
+use super::sqlite::maintenance::{UpkeepError, owned_like_its_directory};
+use super::sqlite::unfinished::make_private;
 
 /// Two values; whoever wrote more is not us.
 const BYTES_MAX: u64 = 1_024;

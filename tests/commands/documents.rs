@@ -3,7 +3,7 @@
 use std::fs;
 
 use bhav::cli::command;
-use bhav::config::table::SETTINGS;
+use bhav::config::settings::SETTINGS;
 use clap::Command;
 
 use super::{bhav, run};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bhav::base::Clock;
 use bhav::config::HttpSettings;
-use bhav::http::unread::UNREAD_OUTPUT_TOTAL_BYTES_MAX;
+use bhav::http::connection::backpressure::UNREAD_OUTPUT_TOTAL_BYTES_MAX;
 
 use crate::support::{Harness, OWNED_BYTES, Wire, eventually, small};
 

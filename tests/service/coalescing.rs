@@ -11,7 +11,7 @@ const SYMBOLS_PER_REQUEST: usize = 50;
 
 /// Symbols that the simulator trades, as they stand in a query.
 fn universe() -> Vec<String> {
-    let rows = include_str!("../../src/sim/universe.csv").lines().skip(1);
+    let rows = include_str!("../../src/sim/exchange/universe.csv").lines().skip(1);
     let symbols = rows.map(|row| {
         let mut columns = row.split(',');
         let (exchange, ticker) = (columns.next().unwrap(), columns.next().unwrap());

@@ -15,7 +15,7 @@ fn service() -> (Scene, Service) {
 const FIFTY_ONE: usize = 51;
 
 fn many(count: usize) -> String {
-    let shares = include_str!("../../src/sim/universe.csv").lines().skip(1).map(|line| {
+    let shares = include_str!("../../src/sim/exchange/universe.csv").lines().skip(1).map(|line| {
         let mut columns = line.split(',');
         (columns.next().unwrap(), columns.next().unwrap())
     });

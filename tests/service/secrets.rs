@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bhav::rt::edge::Parker;
+use bhav::rt::coroutines::Parker;
 use bhav::sim::SimSettings;
 use bhav::store::FILE_NAME;
 use sonic_rs::JsonValueTrait;

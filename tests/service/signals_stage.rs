@@ -9,7 +9,7 @@ use bhav::base::{Candle, Clock, Symbol, ist};
 use bhav::config::Config;
 use bhav::market::MarketCalendar;
 use bhav::market::instruments::embedded_instruments;
-use bhav::signals::evaluate::{History, Universe};
+use bhav::signals::backtest::{History, Universe};
 use bhav::sim::SimSettings;
 use bhav::store::{FILE_NAME, LedgerEntry, SignalStore, SqliteStore};
 use jiff::civil::Date;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use bhav::http::date::imf_fixdate;
+use bhav::http::message::date::imf_fixdate;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 

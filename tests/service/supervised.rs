@@ -6,7 +6,7 @@ use std::process::Command;
 
 use bhav::app::Stuck;
 use bhav::base::Clock;
-use bhav::rt::edge;
+use bhav::rt::coroutines;
 use bhav::sim::SimSettings;
 
 use super::process::{Program, serve};
@@ -124,7 +124,7 @@ fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {
     well();
     let (release, held) = crossbeam_channel::bounded::<()>(0);
     let (entered, inside) = crossbeam_channel::bounded(1);
-    edge::spawn_for(0, move || {
+    coroutines::spawn_for(0, move || {
         entered.send(()).unwrap();
         assert!(held.recv().is_err());
     })

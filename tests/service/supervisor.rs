@@ -10,8 +10,8 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use bhav::brokers::kept::{DOCUMENT_BYTES_MAX, KeptToken};
-use bhav::ops::memory_file;
+use bhav::brokers::session::token_file::{DOCUMENT_BYTES_MAX, KeptToken};
+use bhav::ops::memfd;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use sonic_rs::Value;
 
@@ -158,7 +158,7 @@ impl Supervisor {
     /// What is kept under a name.
     pub fn document(&self, name: &str) -> KeptToken {
         let file = self.kept[name].try_clone().unwrap();
-        KeptToken::decode(&memory_file::read(file, DOCUMENT_BYTES_MAX).unwrap()).unwrap()
+        KeptToken::decode(&memfd::read(file, DOCUMENT_BYTES_MAX).unwrap()).unwrap()
     }
 
     pub fn client(&self) -> Client {

@@ -10,7 +10,7 @@ use bhav::app::{App, StartError};
 use bhav::base::Clock;
 use bhav::config::Config;
 use bhav::market::{MarketCalendar, Origin};
-use bhav::rt::edge::Parker;
+use bhav::rt::coroutines::Parker;
 use bhav::sim::{Sessions, Sim, SimSettings};
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};

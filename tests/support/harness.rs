@@ -4,7 +4,7 @@ use std::sync::Once;
 
 use bhav::base::Clock;
 use bhav::config::HttpSettings;
-use bhav::http::shared::Shared;
+use bhav::http::server::shared::Shared;
 use bhav::http::{Listener, Server};
 use bhav::ops::Inherited;
 
@@ -43,7 +43,7 @@ impl Harness {
     }
 
     pub fn with(settings: &HttpSettings) -> Self {
-        EDGE.call_once(|| bhav::rt::edge::configure(2));
+        EDGE.call_once(|| bhav::rt::coroutines::configure(2));
         let clock = Clock::system();
         let (service, probe) = Probe::new(&clock);
         let listener = Listener::open(&settings.listen, Inherited::take().rest()).unwrap();

@@ -3,9 +3,9 @@
 use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind};
 use crate::api::ROUTES;
-use crate::http::stats::STATUS_CLASSES;
+use crate::http::server::stats::STATUS_CLASSES;
 use crate::ops::RefusalLines;
-use crate::ops::durations::{BOUNDS_NS, DurationCounts};
+use crate::ops::histogram::{BOUNDS_NS, DurationCounts};
 
 const NS_PER_S: f64 = 1e9;
 

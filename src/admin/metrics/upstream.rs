@@ -4,8 +4,8 @@
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::{Watched, probes};
 use crate::brokers::ClassReading;
-use crate::brokers::token::TokenStatus;
-use crate::warm::{Vitals, WARMER_STATES, WarmerVitals};
+use crate::brokers::session::token::TokenStatus;
+use crate::warmers::{Vitals, WARMER_STATES, WarmerVitals};
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];

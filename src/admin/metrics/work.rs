@@ -4,7 +4,7 @@
 use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind, seconds};
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
-use crate::warm::Vitals;
+use crate::warmers::Vitals;
 
 /// Every state of the store, as health names it.
 const STORE_STATES: [&str; 6] = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"];

@@ -1,9 +1,9 @@
 //! `DELETE /api/portfolio/data`: everything synced is gone for good; the journal stays.
 
-use super::refused::in_progress;
+use super::errors::in_progress;
 use crate::api::json::write_object;
 use crate::api::{Call, State};
-use crate::http::reply::JSON;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Reply};
 
 /// Parks for a sync of the same user that is under way, which would else bring the data back, and

@@ -5,13 +5,13 @@
 
 use jiff::civil::Date;
 
-use super::exports::Place;
-use super::{Unmade, iso, on, refused};
+use super::export_limit::Place;
+use super::{Unmade, errors, iso, on};
 use crate::api::json::{Object, write_object, write_text};
 use crate::api::{Call, State};
 use crate::base::{Cost, Holding, Position};
-use crate::http::coding::etag;
-use crate::http::reply::JSON;
+use crate::http::document::coding::etag;
+use crate::http::message::response::JSON;
 use crate::http::{OwnedBody, Problem, Reply, Verdict};
 use crate::store::{AccountId, DayPoint, JournalEntry, Store, StoreError};
 
@@ -35,7 +35,7 @@ const DISPOSITION: (&str, &str) =
 pub fn export(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     let desk = &state.portfolio;
-    let place = desk.exports.begin(id.0).map_err(|_| refused::export_in_progress())?;
+    let place = desk.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
     let exported_at = iso(state.clock.now_ms());
     let made = on(&desk.export_lane, state, EXPORT_DEADLINE_MS, move |store| {
         let document = written(store, id, &exported_at, &place)?;

@@ -2,14 +2,14 @@
 
 use jiff::civil::Date;
 
-use super::live::{Live, Prices};
+use super::live_prices::{Live, Prices};
 use super::{MAKE_DEADLINE_MS, Syncs, Unmade, answer, iso, on_lane, parameter, switch, totals};
 use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
 use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;
-use crate::http::coding::etag;
-use crate::http::reply::JSON;
+use crate::http::document::coding::etag;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Reply};
 use crate::portfolio::{Merged, Valued, merged, summary, valued};
 use crate::store::Portfolio;

@@ -5,16 +5,16 @@
 //! look-up names the caller's id: no route can reach another user's rows.
 
 mod delete;
+pub(crate) mod errors;
 mod export;
-mod exports;
+pub(crate) mod export_limit;
 mod holdings;
-mod live;
+pub(crate) mod live_prices;
 mod pnl;
 mod positions;
-mod refused;
 mod report;
 mod sync;
-mod turns;
+pub(crate) mod user_lock;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,24 +28,24 @@ use sha2::{Digest, Sha256};
 use super::json::Object;
 use super::query::{invalid, one};
 use super::{Call, State};
-use crate::auth::throttle::Throttle;
 use crate::base::{Broker, Clock, ist};
 use crate::cache::{Answers, View};
 use crate::config::UpstreamSettings;
 use crate::http::{Problem, Reply};
+use crate::limits::throttle::Throttle;
 use crate::portfolio::{Overflow, Securities, Summary};
 use crate::rt::{Lane, LaneError};
 use crate::store::{AccountId, Portfolio, Store, StoreError};
 
 pub use delete::delete;
+pub use errors::{account_trouble, redirected};
 pub use export::export;
-pub use exports::Exports;
+pub use export_limit::Exports;
 pub use holdings::holdings;
 pub use pnl::pnl;
 pub use positions::positions;
-pub use refused::{account_trouble, redirected};
 pub use sync::{broker_a, broker_b};
-pub use turns::Turns;
+pub use user_lock::Turns;
 
 /// How long a user's sync may wait for a thread before its own time begins.
 const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
@@ -131,8 +131,8 @@ enum Unmade {
     TooLong,
 }
 
-impl From<exports::Crowded> for Unmade {
-    fn from(exports::Crowded: exports::Crowded) -> Self {
+impl From<export_limit::Crowded> for Unmade {
+    fn from(export_limit::Crowded: export_limit::Crowded) -> Self {
         Self::Crowded
     }
 }
@@ -154,8 +154,8 @@ impl From<Unmade> for Problem {
         match unmade {
             Unmade::Store(error) => error.into(),
             Unmade::Overflow(error) => Problem::internal().because(error),
-            Unmade::Crowded => refused::export_busy(),
-            Unmade::TooLong => refused::export_too_long(),
+            Unmade::Crowded => errors::export_busy(),
+            Unmade::TooLong => errors::export_too_long(),
         }
     }
 }
@@ -208,10 +208,10 @@ fn on<T: Send + 'static>(
 ) -> Result<T, Problem> {
     let store = Arc::clone(&state.store);
     let submitted = lane.submit(deadline_ms, move || work(&*store));
-    let ticket = submitted.map_err(|_| refused::portfolio_busy())?;
+    let ticket = submitted.map_err(|_| errors::portfolio_busy())?;
     match ticket.wait() {
         Ok(made) => Ok(made?),
-        Err(LaneError::Late | LaneError::Closed) => Err(refused::portfolio_busy()),
+        Err(LaneError::Late | LaneError::Closed) => Err(errors::portfolio_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }
 }

@@ -6,17 +6,17 @@
 
 use std::sync::Arc;
 
-use super::refused::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
+use super::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
 use super::{iso, report};
 use crate::api::body::Fields;
 use crate::api::json::write_object;
 use crate::api::{Call, State};
-use crate::auth::throttle::Key;
 use crate::base::{Broker, Synced, ist};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{Credentials, SyncError};
-use crate::http::reply::JSON;
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Reply};
+use crate::limits::throttle::Key;
 use crate::portfolio::check;
 use crate::rt::LaneError;
 use crate::store::{Derive, Derived};

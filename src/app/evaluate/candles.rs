@@ -13,7 +13,7 @@ use jiff::civil::Date;
 
 use super::rows::{COLUMNS, RowFault, bare, fields, row};
 use crate::base::{Candle, symbol};
-use crate::signals::evaluate::History;
+use crate::signals::backtest::History;
 
 /// Most files of a folder: several times any index of the exchange.
 pub const FILES_MAX: usize = 1_000;

@@ -20,9 +20,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use self::candles::FolderError;
 use self::report::Report;
 use crate::ops::Exit;
-use crate::signals::evaluate::{Universe, sessions};
+use crate::signals::backtest::{Universe, sessions};
+use crate::signals::confidence::WINDOW_DATES;
 use crate::signals::history::HOLES_MAX;
-use crate::signals::record::WINDOW_DATES;
 use crate::signals::silence::{self, Silence};
 
 /// Evaluates a folder of candles; writes text or JSON, and a plot on request.

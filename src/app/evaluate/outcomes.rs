@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::signals::Direction;
+use crate::signals::backtest::{Judged, Scores, edges_of};
 use crate::signals::blocks::{Estimate, Place};
-use crate::signals::evaluate::{Judged, Scores, edges_of};
 use crate::signals::performance::{Cell, Performance, verdict};
 
 /// How one way to say a confidence did.

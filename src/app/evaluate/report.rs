@@ -7,12 +7,12 @@ use super::outcomes::{
     Bin, Comparison, Model, OfDirection, Quarter, Year, bins, comparisons, directions, model,
     quarters, years,
 };
+use crate::signals::backtest::{Judged, Scores, Signal as Found, Universe};
 use crate::signals::blocks::{Place, SCORE_DATES_MIN};
-use crate::signals::evaluate::{Judged, Scores, Signal as Found, Universe};
+use crate::signals::confidence::{WINDOW_DATES, Weight, prior};
 use crate::signals::history::Suspected;
 use crate::signals::patterns::Key;
 use crate::signals::performance::Performance;
-use crate::signals::record::{WINDOW_DATES, Weight, prior};
 use crate::signals::silence::Silence;
 use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
 

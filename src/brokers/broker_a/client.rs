@@ -22,16 +22,18 @@ use super::open_session::{Attempt, OpenSession, SessionCounts};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
 use super::wire::{self, QuoteRow};
-use crate::base::{Clock, Exchange, Quote, Source, Symbol, stack};
+use crate::base::{Clock, Exchange, Quote, Source, Symbol, wipe};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
-use crate::brokers::counters::{CallCounts, ClassReading};
-use crate::brokers::gate::Gate;
+use crate::brokers::call::fallback::RouteChoice;
+use crate::brokers::call::gate::Gate;
+use crate::brokers::call::limiter::Penalty;
+use crate::brokers::call::stats::{CallCounts, ClassReading};
+use crate::brokers::call::transport::{
+    BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
+};
 use crate::brokers::history::{DailyCandles, Days};
-use crate::brokers::limiter::Penalty;
-use crate::brokers::plausible::{Claim, Kind};
-use crate::brokers::route::RouteChoice;
-use crate::brokers::token::{SharedToken, Token, TokenStatus, expiry};
-use crate::brokers::transport::{BadUrl, CallLimits, Redirects, Reply, Transport, push_query};
+use crate::brokers::quote_checks::{Claim, Kind};
+use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::{Batch, CallTimes, Credentials, FeedError, MarketFeed, Readiness, SyncCounts};
 use crate::config::{BrokerASettings, UpstreamSettings};
 
@@ -195,7 +197,7 @@ impl BrokerA {
             }
         });
         // The parser leaves pieces of the token.
-        stack::scrub();
+        wipe::scrub();
         let login = login?;
         let now = self.clock.now();
         // A login time by which a fresh token were expired already is somebody's wrong clock.

@@ -6,18 +6,18 @@
 
 mod candles;
 mod client;
+pub(crate) mod instrument_tokens;
 pub mod instruments;
 mod open_session;
 mod portfolio;
 mod portfolio_wire;
 pub mod replies;
 mod session;
-mod tokens;
 pub mod wire;
 
 pub use client::BrokerA;
+pub use instrument_tokens::Tokens;
 pub use open_session::{Attempt, OpenSession, SessionCounts};
-pub use tokens::Tokens;
 
 /// The name in errors and logs.
 pub(super) const NAME: &str = "broker A";

@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 
 use crate::base::Synced;
 use crate::brokers::SyncError;
-use crate::brokers::shares::Who;
-use crate::brokers::token::authorization;
-use crate::brokers::transport::{CallLimits, Reply, Transport, TransportError, push_query};
+use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
+use crate::brokers::session::token::authorization;
+use crate::brokers::sync::shares::Who;
 
 /// Longest call that ends a session; most take a tenth of it.
 pub(super) const END_TIMEOUT_MS: u64 = 1_000;

@@ -12,11 +12,11 @@ use zeroize::Zeroizing;
 use super::open_session::{Attempt, END_TIMEOUT_MS, Fates, OpenSession, SessionCounts};
 use super::portfolio_wire as wire;
 use super::session::checksum;
-use crate::base::{Clock, Synced, stack};
-use crate::brokers::counters::ClassReading;
-use crate::brokers::errand::{Errand, Errands, SyncCounts};
-use crate::brokers::keyed::Rates;
-use crate::brokers::transport::{CallLimits, Redirects, Reply, Transport};
+use crate::base::{Clock, Synced, wipe};
+use crate::brokers::call::stats::ClassReading;
+use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
+use crate::brokers::sync::guard::{Errand, Errands, SyncCounts};
+use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{Credentials, SyncError};
 use crate::config::UpstreamSettings;
 
@@ -89,7 +89,7 @@ impl Portfolios {
         if self.errands.take_one(session.who) {
             session.end(&url, API_VERSION, limits, wire::is_success);
             // Sending it leaves pieces of the token.
-            stack::scrub();
+            wipe::scrub();
         }
     }
 

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 
 use crate::base::{Broker, Cost, Holding, Position, PositionKind, json};
-use crate::brokers::limiter::RETRY_AFTER_MAX;
+use crate::brokers::call::limiter::RETRY_AFTER_MAX;
+use crate::brokers::call::transport::Reply;
 use crate::brokers::number::Number;
-use crate::brokers::transport::Reply;
 use crate::brokers::{AccountTrouble, SyncError};
 
 /// The broker's error names have less than this; more is not repeated in our words.

@@ -14,7 +14,7 @@ use sonic_rs::{LazyValue, RawNumber};
 
 use super::NAME;
 use crate::base::{decimal, ist, json};
-use crate::brokers::transport::Reply;
+use crate::brokers::call::transport::Reply;
 use crate::brokers::{AccountTrouble, FeedError};
 
 /// Low byte of an instrument token that marks an index.

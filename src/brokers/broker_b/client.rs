@@ -13,12 +13,12 @@ use super::session::{Signature, exchange_body};
 use super::wire::{self, DematRow, PortfolioRow, PositionRow, Refusal};
 use crate::base::{Clock, Synced};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
-use crate::brokers::counters::ClassReading;
-use crate::brokers::errand::{Errand, Errands, SyncCounts};
-use crate::brokers::keyed::Rates;
+use crate::brokers::call::stats::ClassReading;
+use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
-use crate::brokers::token::{SharedToken, TokenStatus};
-use crate::brokers::transport::{BadUrl, Redirects, Reply, Transport};
+use crate::brokers::session::token::{SharedToken, TokenStatus};
+use crate::brokers::sync::guard::{Errand, Errands, SyncCounts};
+use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{Credentials, SyncError};
 use crate::config::{BrokerBSettings, UpstreamSettings};
 

@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use crate::base::{ist, json};
 use crate::brokers::SyncError;
-use crate::brokers::limiter::RETRY_AFTER_MAX;
+use crate::brokers::call::limiter::RETRY_AFTER_MAX;
+use crate::brokers::call::transport::Reply;
 use crate::brokers::number::{self, Number};
-use crate::brokers::transport::Reply;
 
 /// Rows of one list. Accounts with a thousand are unheard of.
 const ROWS_MAX: usize = 5_000;

@@ -12,8 +12,8 @@ use super::NAME;
 use super::wire::{self, Chart};
 use crate::base::{decimal, ist};
 use crate::brokers::FeedError;
+use crate::brokers::call::transport::Reply;
 use crate::brokers::history::{self, DailyCandles, Days};
-use crate::brokers::transport::Reply;
 
 const DAY_S: i64 = 86_400;
 

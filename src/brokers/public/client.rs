@@ -17,13 +17,15 @@ use super::candles;
 use super::symbols::SymbolMap;
 use super::wire::{self, RANGE, Said, Spark};
 use crate::base::{Clock, Quote, Source, Symbol};
-use crate::brokers::counters::{CallCounts, ClassReading};
-use crate::brokers::gate::Gate;
+use crate::brokers::call::fallback::RouteChoice;
+use crate::brokers::call::gate::Gate;
+use crate::brokers::call::limiter::Penalty;
+use crate::brokers::call::stats::{CallCounts, ClassReading};
+use crate::brokers::call::transport::{
+    BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
+};
 use crate::brokers::history::{DailyCandles, Days};
-use crate::brokers::limiter::Penalty;
-use crate::brokers::plausible::{Claim, Kind};
-use crate::brokers::route::RouteChoice;
-use crate::brokers::transport::{BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded};
+use crate::brokers::quote_checks::{Claim, Kind};
 use crate::brokers::{Batch, CallTimes, FeedError, MarketFeed, Readiness};
 use crate::config::{PublicSettings, UpstreamSettings};
 

@@ -15,7 +15,7 @@ use sonic_rs::{LazyValue, RawNumber};
 use super::NAME;
 use crate::base::{decimal, json};
 use crate::brokers::FeedError;
-use crate::brokers::transport::Reply;
+use crate::brokers::call::transport::Reply;
 
 /// The range that is always asked for; only for it is `chartPreviousClose` yesterday's.
 pub const RANGE: &str = "1d";

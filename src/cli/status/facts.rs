@@ -8,7 +8,7 @@ use super::health::{Backup, CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, 
 use super::next_phase::next_phase;
 use super::troubles::judged;
 use crate::base::{Broker, ist};
-use crate::cli::cures::{Severity, Trouble};
+use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::plain;
 use crate::config::Config;
 use crate::market::MarketCalendar;

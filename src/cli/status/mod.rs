@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use self::facts::{Facts, Said};
 use self::health::Health;
 use self::screen::{Colours, screen};
-use super::cures::{self, Severity, Trouble};
-use super::loopback::{Answer, Target};
+use super::client::{Answer, Target};
+use super::diagnoses::{self, Severity, Trouble};
 use super::operator::{plain, print, refuse, service, with_running_service};
 use crate::base::Clock;
 use crate::config::{AdminListen, Config};
@@ -100,8 +100,8 @@ fn ask(target: &Target, admin: Option<&Target>, config: &Config) -> Result<Box<S
     let health: Option<Health> = document(&answer);
     let health = match health.filter(|health| !health.status.is_empty()) {
         Some(health) if matches!(health.status.as_str(), "ok" | "degraded" | "down") => health,
-        _ if is_starting(&answer) => return Err(cures::STARTING.told("")),
-        _ => return Err(cures::NOT_OURS.told(&target.text())),
+        _ if is_starting(&answer) => return Err(diagnoses::STARTING.told("")),
+        _ => return Err(diagnoses::NOT_OURS.told(&target.text())),
     };
     let token = |path| target.get(path, TIMEOUT).ok().and_then(|answer| document(&answer));
     Ok(Box::new(Said {
@@ -141,10 +141,10 @@ fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Trouble {
     let alive = admin.and_then(|admin| admin.get("/livez", LIVEZ_TIMEOUT).ok());
     let alive = alive.filter(|answer| is_of_this_service(answer, config));
     let row = match alive.map(|answer| answer.status) {
-        Some(200) => &cures::ALL_TAKEN,
-        Some(503) => &cures::HANGS,
-        _ if state_lock::in_use(&config.state_dir) == Some(true) => &cures::NO_ROOM,
-        _ => &cures::UNREACHABLE,
+        Some(200) => &diagnoses::ALL_TAKEN,
+        Some(503) => &diagnoses::HANGS,
+        _ if state_lock::in_use(&config.state_dir) == Some(true) => &diagnoses::NO_ROOM,
+        _ => &diagnoses::UNREACHABLE,
     };
     row.told(said)
 }
@@ -152,9 +152,9 @@ fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Trouble {
 /// The state directory tells whether it is gone or only somewhere else.
 fn unreachable(said: &str, config: &Config) -> Trouble {
     let row = match state_lock::in_use(&config.state_dir) {
-        Some(true) => &cures::SILENT,
-        Some(false) if config.state_dir.exists() => &cures::NOT_RUNNING,
-        _ => &cures::UNREACHABLE,
+        Some(true) => &diagnoses::SILENT,
+        Some(false) if config.state_dir.exists() => &diagnoses::NOT_RUNNING,
+        _ => &diagnoses::UNREACHABLE,
     };
     row.told(said)
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::facts::{BackupFacts, Facts, Service, TokenFacts};
 use super::health::{Feed, Warmers};
 use super::troubles::in_words;
-use crate::cli::cures::{Severity, Trouble};
+use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::span;
 
 /// A classic terminal, less the line of the next prompt.

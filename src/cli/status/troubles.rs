@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use super::facts::{BackupFacts, Said, TokenFacts, backed_up, severity};
 use super::health::{Clock, Feed, Health, Lane, Log};
 use crate::base::{Broker, ist};
-use crate::cli::cures::{self, Severity, Trouble};
+use crate::cli::diagnoses::{self, Severity, Trouble};
 use crate::cli::login;
 use crate::cli::operator::{STATE_DIR, plain, span};
 use crate::config::Config;
@@ -33,7 +33,7 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
         // Given since health was made, a second ago at most.
         let old = ["broker_a_token_missing", "broker_a_token_dead"];
         for trouble in feeds.iter_mut().filter(|trouble| old.contains(&trouble.name)) {
-            *trouble = cures::TOKEN_TAKEN_A.told("");
+            *trouble = diagnoses::TOKEN_TAKEN_A.told("");
         }
     }
     found.extend(feeds.into_iter().filter(|trouble| {
@@ -41,41 +41,41 @@ pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Troubl
         let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
         !(clock_explains && silent.contains(&trouble.name))
     }));
-    found.extend(cures::of_store(&health.database).map(|row| row.told(&health.database)));
+    found.extend(diagnoses::of_store(&health.database).map(|row| row.told(&health.database)));
     if matches!(health.signing_key.as_str(), "missing" | "changed") {
-        found.push(cures::SIGNING_KEY_LOST.told(&health.signing_key));
+        found.push(diagnoses::SIGNING_KEY_LOST.told(&health.signing_key));
     }
     found.extend(logins(tokens, &found));
     found.extend(caches(health));
     if !health.market.calendar_known {
-        found.push(cures::CALENDAR_UNKNOWN.told(""));
+        found.push(diagnoses::CALENDAR_UNKNOWN.told(""));
     }
     found.extend(calendar_ending(said));
     found.extend(health.reload.as_ref().map(|reload| {
         let minute: String = plain(&reload.refused_ist).chars().take(16).collect();
-        cures::RELOAD_REFUSED.told(&minute.replace('T', " "))
+        diagnoses::RELOAD_REFUSED.told(&minute.replace('T', " "))
     }));
     found.extend(backup_trouble(said, config));
     found.extend(health.admin_listener.as_ref().map(|listener| {
         let failure = plain(&listener.failure);
         // What else may help is said by the row.
-        cures::NO_METRICS.told(failure.split([',', ';']).next().unwrap_or_default())
+        diagnoses::NO_METRICS.told(failure.split([',', ';']).next().unwrap_or_default())
     }));
     if health.warmers.instruments == "failing" {
-        found.push(cures::INSTRUMENTS_FAIL.told(""));
+        found.push(diagnoses::INSTRUMENTS_FAIL.told(""));
     }
     if health.warmers.close == "failing" {
-        found.push(cures::CLOSE_FAILS.told(""));
+        found.push(diagnoses::CLOSE_FAILS.told(""));
     }
     if matches!(health.warmers.signals.as_str(), "failing" | "stale") {
-        found.push(cures::SIGNALS_FAIL.told(""));
+        found.push(diagnoses::SIGNALS_FAIL.told(""));
     }
     found.extend(health.lanes.iter().filter_map(lane));
     found.extend(log(&health.log));
     found.extend(clock(said));
     let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
     if health.status != "ok" && !explained {
-        let row = cures::UNEXPLAINED.told(&plain(&health.status));
+        let row = diagnoses::UNEXPLAINED.told(&plain(&health.status));
         found.push(Trouble { severity: severity(&health.status), ..row });
     }
     for trouble in &mut found {
@@ -91,11 +91,11 @@ fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
     let starting = health.status == "down" && health.warmers.index == "starting";
     let stale = health.warmers.index == "stale";
     let kept = match health.cache_l2.backend.as_str() {
-        "none" => Some(&cures::L2_OFF),
-        _ if health.warmers.persist == "failing" => Some(&cures::PERSIST_FAILS),
+        "none" => Some(&diagnoses::L2_OFF),
+        _ if health.warmers.persist == "failing" => Some(&diagnoses::PERSIST_FAILS),
         _ => None,
     };
-    let starting = starting.then(|| cures::STARTING.told(""));
+    let starting = starting.then(|| diagnoses::STARTING.told(""));
     let stale = stale.then(|| snapshot_old(health));
     starting.into_iter().chain(stale).chain(kept.map(|row| row.told("")))
 }
@@ -111,9 +111,10 @@ fn snapshot_old(health: &Health) -> Trouble {
             let at = as_of + SignedDuration::from_secs(delay_s);
             let clock = ist::zoned(at).strftime("%H:%M");
             let minutes = (delay_s + 30) / 60;
-            cures::SNAPSHOT_WAITS.told(&format!("it is {minutes} min behind, so at about {clock}"))
+            diagnoses::SNAPSHOT_WAITS
+                .told(&format!("it is {minutes} min behind, so at about {clock}"))
         }
-        _ => cures::SNAPSHOT_OLD.told(""),
+        _ => diagnoses::SNAPSHOT_OLD.told(""),
     }
 }
 
@@ -121,14 +122,14 @@ fn calendar_ending(said: &Said) -> Option<Trouble> {
     let until: Date = said.health.market.calendar_until.as_deref()?.parse().ok()?;
     let today = ist::zoned(said.service_now.unwrap_or(said.here_now)).date();
     let left = today.until(until).ok()?.get_days();
-    (left <= CALENDAR_ENDING_DAYS).then(|| cures::CALENDAR_ENDS.told(&until.to_string()))
+    (left <= CALENDAR_ENDING_DAYS).then(|| diagnoses::CALENDAR_ENDS.told(&until.to_string()))
 }
 
 /// Where none was ever made, nothing is said but of the package's installation, which has a timer.
 fn backup_trouble(said: &Said, config: &Config) -> Option<Trouble> {
     let Some(backup) = &said.health.backup else {
         let expected = config.state_dir == Path::new(STATE_DIR);
-        return expected.then(|| cures::BACKUP_NONE.told(""));
+        return expected.then(|| diagnoses::BACKUP_NONE.told(""));
     };
     let BackupFacts { age_s, failed, .. } = backed_up(backup, said.here_now);
     let when = match age_s {
@@ -136,9 +137,9 @@ fn backup_trouble(said: &Said, config: &Config) -> Option<Trouble> {
         None => "never".to_owned(),
     };
     if failed {
-        return Some(cures::BACKUP_FAILED.told(&when));
+        return Some(diagnoses::BACKUP_FAILED.told(&when));
     }
-    (age_s? > BACKUP_OLD_S).then(|| cures::BACKUP_OLD.told(&when))
+    (age_s? > BACKUP_OLD_S).then(|| diagnoses::BACKUP_OLD.told(&when))
 }
 
 /// Neither speaking nor about to.
@@ -164,24 +165,24 @@ fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
     let mut found = Vec::new();
     if fails(broker_a) && fails(public) {
         let seen = format!("broker A: {}, public: {}", in_words(broker_a), in_words(public));
-        found.push(cures::FEEDS_DEAD.told(&plain(&seen)));
+        found.push(diagnoses::FEEDS_DEAD.told(&plain(&seen)));
     }
     let cause = |feed: &Feed| plain(feed.failure.as_deref().unwrap_or(in_words(feed)));
     let limited = |feed: &Feed| fails(feed) && cause(feed).contains("too many requests");
     found.extend(match broker_a.state.as_str() {
-        _ if limited(broker_a) => Some(cures::RATE_LIMITED.told(&cause(broker_a))),
-        "no_token" => Some(cures::TOKEN_MISSING_A.told("")),
-        "token_dead" => Some(cures::TOKEN_DEAD_A.told("")),
-        "no_permission" => Some(cures::NO_MARKET_DATA.told("")),
-        "off" => Some(cures::BROKER_A_OFF.told("")),
-        "mute" => Some(cures::BROKER_A_MUTE.told("")),
-        _ if fails(broker_a) => Some(cures::BROKER_A_FAILS.told(&cause(broker_a))),
+        _ if limited(broker_a) => Some(diagnoses::RATE_LIMITED.told(&cause(broker_a))),
+        "no_token" => Some(diagnoses::TOKEN_MISSING_A.told("")),
+        "token_dead" => Some(diagnoses::TOKEN_DEAD_A.told("")),
+        "no_permission" => Some(diagnoses::NO_MARKET_DATA.told("")),
+        "off" => Some(diagnoses::BROKER_A_OFF.told("")),
+        "mute" => Some(diagnoses::BROKER_A_MUTE.told("")),
+        _ if fails(broker_a) => Some(diagnoses::BROKER_A_FAILS.told(&cause(broker_a))),
         _ => None,
     });
     found.extend(match public.state.as_str() {
         "off" => None,
-        _ if limited(public) => Some(cures::RATE_LIMITED.told(&cause(public))),
-        _ if fails(public) => Some(cures::PUBLIC_FAILS.told(&cause(public))),
+        _ if limited(public) => Some(diagnoses::RATE_LIMITED.told(&cause(public))),
+        _ if fails(public) => Some(diagnoses::PUBLIC_FAILS.told(&cause(public))),
         _ => None,
     });
     found
@@ -193,12 +194,12 @@ fn logins(tokens: &[TokenFacts], found: &[Trouble]) -> Vec<Trouble> {
     for token in tokens {
         let ending = token.left_s.is_some_and(|left_s| left_s < ENDING_S);
         more.extend(match (token.broker, token.state) {
-            ("a", "valid") if ending => Some(cures::TOKEN_ENDING_A.told("")),
-            ("b", "valid") if ending => Some(cures::SESSION_ENDING_B.told("")),
-            ("b", "dead") => Some(cures::SESSION_ENDED_B.told("")),
+            ("a", "valid") if ending => Some(diagnoses::TOKEN_ENDING_A.told("")),
+            ("b", "valid") if ending => Some(diagnoses::SESSION_ENDING_B.told("")),
+            ("b", "dead") => Some(diagnoses::SESSION_ENDED_B.told("")),
             // Refused since health was made, a second ago at most.
             ("a", "dead") if found.iter().all(|known| known.name != "broker_a_token_dead") => {
-                Some(cures::TOKEN_DEAD_A.told(""))
+                Some(diagnoses::TOKEN_DEAD_A.told(""))
             }
             _ => None,
         });
@@ -209,23 +210,23 @@ fn logins(tokens: &[TokenFacts], found: &[Trouble]) -> Vec<Trouble> {
 fn lane(lane: &Lane) -> Option<Trouble> {
     let name = plain(&lane.name);
     if lane.panicked > 0 {
-        return Some(cures::LANE_PANICKED.told(&format!("lane {name}: {}", lane.panicked)));
+        return Some(diagnoses::LANE_PANICKED.told(&format!("lane {name}: {}", lane.panicked)));
     }
     let lost = lane.refused + lane.expired;
-    (lost > 0).then(|| cures::LANE_REFUSED.told(&format!("lane {name}: {lost}")))
+    (lost > 0).then(|| diagnoses::LANE_REFUSED.told(&format!("lane {name}: {lost}")))
 }
 
 fn log(log: &Log) -> Option<Trouble> {
     let Log { lines_dropped, writes_failed } = log;
     let seen = format!("{lines_dropped} lines dropped, {writes_failed} writes failed");
-    (lines_dropped + writes_failed > 0).then(|| cures::LOG_LOST.told(&seen))
+    (lines_dropped + writes_failed > 0).then(|| diagnoses::LOG_LOST.told(&seen))
 }
 
 fn time_apart(clock: &Clock) -> Option<Trouble> {
     let ahead_ms = clock.ahead_of_exchange_ms?;
     let which = if ahead_ms < 0 { "behind" } else { "ahead of" };
     let seen = format!("{} {which}", span(ahead_ms.unsigned_abs() / 1_000));
-    Some(cures::TIME_APART.told(&seen))
+    Some(diagnoses::TIME_APART.told(&seen))
 }
 
 fn clock(said: &Said) -> Option<Trouble> {
@@ -234,7 +235,7 @@ fn clock(said: &Said) -> Option<Trouble> {
         return None;
     }
     let set = said.health.clock.set;
-    let row = if set { &cures::CLOCK_SET } else { &cures::CLOCK_OFF };
+    let row = if set { &diagnoses::CLOCK_SET } else { &diagnoses::CLOCK_OFF };
     let sign = if off_s < 0 { "-" } else { "+" };
     Some(row.told(&format!("{sign}{}", span(off_s.unsigned_abs()))))
 }

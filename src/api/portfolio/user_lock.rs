@@ -1,0 +1,200 @@
+//! One change at a time per user: a sync or a deletion waits, parked, for the one before it.
+//!
+//! Runs on the edge. The lock is held for a look-up, never over a wait. A user may have few
+//! requests waiting, each until its deadline; a turn ends with the handler that holds it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::base::Clock;
+use crate::rt::coroutines::Parker;
+
+/// Requests of one user that may wait: both brokers' syncs pressed twice.
+const WAITING_PER_USER_MAX: usize = 3;
+
+/// Another request of the user is under way, and too many wait or this one waited too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowded;
+
+/// Whose turn it is, user by user.
+pub struct Turns {
+    clock: Clock,
+    /// Users whose turn is taken, with those who wait for it, first first.
+    users: Mutex<HashMap<i64, VecDeque<Waiter>>>,
+    refused: AtomicU64,
+}
+
+struct Waiter {
+    parker: Parker,
+    /// Set under the lock.
+    granted: Arc<AtomicBool>,
+}
+
+/// The user's turn; dropping it passes it on.
+pub struct Turn<'a> {
+    turns: &'a Turns,
+    user: i64,
+}
+
+impl Turns {
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, users: Mutex::default(), refused: AtomicU64::new(0) }
+    }
+
+    /// Parks until it is this request's turn, for at most `wait_ms`.
+    ///
+    /// # Errors
+    /// [`Crowded`].
+    pub fn take(&self, user: i64, wait_ms: u64) -> Result<Turn<'_>, Crowded> {
+        let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.refuse())? else {
+            return Ok(Turn { turns: self, user });
+        };
+        let until_ms = self.clock.monotonic_ms().saturating_add(wait_ms);
+        while !granted.load(Ordering::SeqCst) {
+            let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+            let in_time = left_ms > 0 && parker.park(left_ms);
+            if !in_time && self.leave(user, &granted) {
+                self.refuse();
+                return Err(Crowded);
+            }
+        }
+        Ok(Turn { turns: self, user })
+    }
+
+    /// `None` where the turn was free and is taken now.
+    fn queue(&self, user: i64) -> Result<Option<(Parker, Arc<AtomicBool>)>, Crowded> {
+        let mut users = self.users.lock();
+        let Some(waiting) = users.get_mut(&user) else {
+            users.insert(user, VecDeque::new());
+            return Ok(None);
+        };
+        if waiting.len() >= WAITING_PER_USER_MAX {
+            return Err(Crowded);
+        }
+        let (parker, granted) = (Parker::current(), Arc::new(AtomicBool::new(false)));
+        waiting.push_back(Waiter { parker: parker.clone(), granted: Arc::clone(&granted) });
+        Ok(Some((parker, granted)))
+    }
+
+    /// Stops waiting; false where the turn came meanwhile.
+    fn leave(&self, user: i64, granted: &Arc<AtomicBool>) -> bool {
+        let mut users = self.users.lock();
+        if granted.load(Ordering::SeqCst) {
+            return false;
+        }
+        if let Some(waiting) = users.get_mut(&user) {
+            waiting.retain(|waiter| !Arc::ptr_eq(&waiter.granted, granted));
+        }
+        true
+    }
+
+    fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Requests refused since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Requests of all users that wait now.
+    pub fn waiting(&self) -> usize {
+        self.users.lock().values().map(VecDeque::len).sum()
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut users = self.turns.users.lock();
+        let next = users.get_mut(&self.user).and_then(VecDeque::pop_front);
+        match next {
+            Some(waiter) => {
+                waiter.granted.store(true, Ordering::SeqCst);
+                drop(users);
+                waiter.parker.unpark();
+            }
+            None => {
+                users.remove(&self.user);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::rt::threads::spawn;
+
+    #[test]
+    fn turns_are_taken_one_after_the_other_per_user() {
+        let turns = Arc::new(Turns::new(Clock::system()));
+        let first = turns.take(1, 0).unwrap();
+        let other_user = turns.take(2, 0).unwrap();
+        let (send, receive) = mpsc::channel();
+        let inner = Arc::clone(&turns);
+        crate::rt::coroutines::spawn(move || {
+            let turn = inner.take(1, 60_000);
+            send.send(turn.is_ok()).unwrap();
+        })
+        .unwrap();
+        while turns.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        assert!(receive.try_recv().is_err());
+        drop(first);
+        assert!(receive.recv().unwrap());
+        drop(other_user);
+        while !turns.users.lock().is_empty() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn waiting_ends_and_is_bounded() {
+        let turns = Arc::new(Turns::new(Clock::system()));
+        let first = turns.take(1, 0).unwrap();
+        assert!(turns.take(1, 0).is_err());
+        assert!(turns.take(1, 20).is_err());
+        assert_eq!((turns.waiting(), turns.refused()), (0, 2));
+        let waiters: Vec<_> = (0..WAITING_PER_USER_MAX)
+            .map(|_| {
+                let turns = Arc::clone(&turns);
+                spawn("waits", move || turns.take(1, 60_000).is_ok()).unwrap()
+            })
+            .collect();
+        while turns.waiting() < WAITING_PER_USER_MAX {
+            std::thread::yield_now();
+        }
+        assert!(turns.take(1, 60_000).is_err(), "one more than may wait");
+        drop(first);
+        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
+        assert!(turns.take(1, 0).is_ok());
+    }
+
+    #[test]
+    fn no_two_hold_a_turn() {
+        let turns = Arc::new(Turns::new(Clock::system()));
+        let inside = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (turns, inside) = (Arc::clone(&turns), Arc::clone(&inside));
+                spawn("takes", move || {
+                    let mut taken = 0;
+                    while taken < 300 {
+                        let Ok(_turn) = turns.take(1, 60_000) else { continue };
+                        assert!(!inside.swap(true, Ordering::SeqCst));
+                        assert!(inside.swap(false, Ordering::SeqCst));
+                        taken += 1;
+                    }
+                })
+                .unwrap()
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}

@@ -1,0 +1,77 @@
+//! Which of an upstream's two routes to use: the better one, or the spare one while the better one
+//! fails as a route (gone, refused, another shape) although the host answers.
+//!
+//! Relaxed atomics, any thread; two calls that race may both try the same route, which is harmless.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::base::Clock;
+
+/// Failures in a row after which the better route is left.
+const FAILURES_MAX: u32 = 2;
+
+/// How long the spare route is used before the better one is tried again.
+pub(crate) const SPARE_MS: u64 = 10 * 60_000;
+
+/// The choice, with its memory.
+pub(crate) struct RouteChoice {
+    name: &'static str,
+    clock: Clock,
+    failures_in_row: AtomicU32,
+    spare_until_ms: AtomicU64,
+}
+
+impl RouteChoice {
+    /// `name` is the better route's, for the log.
+    pub(crate) fn new(name: &'static str, clock: Clock) -> Self {
+        Self { name, clock, failures_in_row: AtomicU32::new(0), spare_until_ms: AtomicU64::new(0) }
+    }
+
+    /// Whether the spare route is to be used now.
+    pub(crate) fn spare(&self) -> bool {
+        self.clock.monotonic_ms() < self.spare_until_ms.load(Relaxed)
+    }
+
+    /// The better route gave what it should.
+    pub(crate) fn worked(&self) {
+        self.failures_in_row.store(0, Relaxed);
+    }
+
+    /// The spare route failed as a route too: it is no better, so the better one is asked again.
+    pub(crate) fn spare_failed(&self) {
+        self.spare_until_ms.store(0, Relaxed);
+    }
+
+    /// The better route failed as a route.
+    pub(crate) fn failed(&self) {
+        if self.failures_in_row.fetch_add(1, Relaxed) + 1 >= FAILURES_MAX {
+            // One more failure after the spell is enough to leave it again.
+            self.failures_in_row.store(FAILURES_MAX - 1, Relaxed);
+            self.spare_until_ms.store(self.clock.monotonic_ms() + SPARE_MS, Relaxed);
+            tracing::warn!(route = self.name, "route left for its spare");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_after_two_failures_in_a_row_and_comes_back() {
+        let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
+        let choice = RouteChoice::new("test", clock.clone());
+        choice.failed();
+        choice.worked();
+        choice.failed();
+        assert!(!choice.spare());
+        choice.failed();
+        assert!(choice.spare());
+        clock.advance_ms(SPARE_MS as i64);
+        assert!(!choice.spare());
+        choice.failed();
+        assert!(choice.spare(), "the first failure after the spell is enough");
+        choice.spare_failed();
+        assert!(!choice.spare());
+    }
+}

@@ -1,0 +1,387 @@
+//! The one HTTP client towards brokers and the public provider: blocking, on ureq with rustls.
+//!
+//! Runs on upstream lanes only. Every call ends by its deadline, every body has a cap (counted
+//! after decompression). It logs nothing, its errors name no URL, header or body, and no proxy is
+//! taken from the environment.
+//!
+//! A client speaks to the origin of its base URL and to no other: headers and bodies carry
+//! sessions, so a redirect is either an error ([`Redirects::Never`]) or stays within the origin.
+//! Calls that carry a user's credentials go over connections of their own
+//! ([`Transport::apart`]), which end with them: a connection that is kept holds what it sent.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ureq::config::Config;
+use ureq::http::{HeaderValue, Response};
+use ureq::unversioned::transport::DefaultConnector;
+use ureq::{Agent, Body, RequestBuilder, Timeout};
+use zeroize::Zeroizing;
+
+use origin::{Origin, OwnOrigin};
+
+use crate::brokers::FeedError;
+use crate::config::UpstreamSettings;
+
+mod origin;
+
+/// Cap on an answer's head; brokers send a few hundred bytes.
+const RESPONSE_HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Connections kept open per upstream; a feed has one call under way at a time, login and lists a
+/// few.
+const IDLE_CONNECTIONS_MAX: usize = 8;
+
+/// First allocation for a body.
+const BODY_BYTES_FIRST: usize = 16 * 1024;
+
+/// A client with one upstream's settings.
+pub struct Transport {
+    agent: Agent,
+    origin: Arc<Origin>,
+    connect_timeout_ms: u64,
+    read_timeout_ms: u64,
+}
+
+/// Which redirects are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redirects {
+    /// None: neither broker's API has one, so whoever sends one is not to be believed.
+    Never,
+    /// At most the settings' `redirects_max`, within scheme, host and port of the base URL.
+    WithinOrigin,
+}
+
+/// A base URL of the settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting} is not an http or https URL without query")]
+pub struct BadUrl {
+    pub setting: &'static str,
+}
+
+impl BadUrl {
+    /// `url` without a slash at its end.
+    pub(crate) fn checked(setting: &'static str, url: &str) -> Result<String, Self> {
+        let url = url.trim_end_matches('/');
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        match rest {
+            Some(rest) if !rest.is_empty() && !url.contains(['?', '#', ' ', '@']) => Ok(url.into()),
+            _ => Err(Self { setting }),
+        }
+    }
+}
+
+/// Limits of one call.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLimits {
+    /// Most bytes of the body, after decompression.
+    pub body_bytes_max: u64,
+    /// From the first packet to the last byte of the body, redirects included.
+    pub total_timeout_ms: u64,
+}
+
+impl CallLimits {
+    /// What applies to all calls without a reason for more.
+    pub fn usual(settings: &UpstreamSettings) -> Self {
+        Self {
+            body_bytes_max: settings.response_bytes_max,
+            total_timeout_ms: settings.total_timeout_ms,
+        }
+    }
+}
+
+/// An answer, whatever its status.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    /// `Retry-After`, in seconds or as a date, as a time from now; absent or unreadable: `None`.
+    pub retry_after: Option<Duration>,
+    pub content_type: Option<String>,
+    /// The answer carries `X-Bhav-Simulator`.
+    pub simulated: bool,
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer. No variant's text holds a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("no answer within {limit_ms} ms")]
+    TimedOut { limit_ms: u64 },
+    #[error("answer larger than {limit_bytes} bytes")]
+    TooLarge { limit_bytes: u64 },
+    #[error("answer broken off or not HTTP: {0}")]
+    Broken(String),
+    #[error("a redirect that is not followed")]
+    Redirected,
+    #[error("request cannot be sent: {0}")]
+    BadRequest(&'static str),
+}
+
+impl TransportError {
+    /// As the error of a feed called `source_name`.
+    pub fn of(self, source_name: &'static str) -> FeedError {
+        let detail = self.to_string();
+        match self {
+            // Both are the connection's fault, not what the upstream wanted to say.
+            Self::Unreachable(_) | Self::Broken(_) => {
+                FeedError::Unreachable { source_name, detail }
+            }
+            Self::TimedOut { limit_ms } => FeedError::TimedOut { source_name, limit_ms },
+            Self::TooLarge { .. } => FeedError::Malformed { source_name, detail },
+            Self::Redirected => FeedError::Redirected { source_name },
+            Self::BadRequest(_) => FeedError::Refused { source_name, detail },
+        }
+    }
+}
+
+impl Transport {
+    /// A client for `base_url`, an http or https URL, and for no other origin.
+    pub fn new(
+        settings: &UpstreamSettings,
+        base_url: &str,
+        user_agent: &str,
+        redirects: Redirects,
+    ) -> Self {
+        let read_timeout = Some(Duration::from_millis(settings.read_timeout_ms));
+        let connect_timeout = Some(Duration::from_millis(settings.connect_timeout_ms));
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(base_url.starts_with("https://"))
+            .proxy(None)
+            .max_redirects(match redirects {
+                Redirects::Never => 0,
+                Redirects::WithinOrigin => settings.redirects_max,
+            })
+            .max_redirects_will_error(true)
+            .user_agent(user_agent)
+            .max_response_header_size(RESPONSE_HEAD_BYTES_MAX)
+            .max_idle_connections(IDLE_CONNECTIONS_MAX)
+            .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
+            .timeout_resolve(connect_timeout)
+            .timeout_connect(connect_timeout)
+            .timeout_send_request(read_timeout)
+            .timeout_send_body(read_timeout)
+            .timeout_recv_response(read_timeout)
+            .build();
+        let origin = Arc::new(Origin::of(base_url));
+        Self {
+            agent: agent(config, &origin),
+            origin,
+            connect_timeout_ms: settings.connect_timeout_ms,
+            read_timeout_ms: settings.read_timeout_ms,
+        }
+    }
+
+    /// The same client with connections of its own, which are closed when it is dropped.
+    pub fn apart(&self) -> Self {
+        let origin = Arc::clone(&self.origin);
+        Self { agent: agent(self.agent.config().clone(), &origin), origin, ..*self }
+    }
+
+    /// GET. `url` carries its query already (see [`push_query`]).
+    ///
+    /// # Errors
+    /// [`TransportError`]; a status of 400 and above is an answer, not an error.
+    pub fn get(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.get(url), headers)?, limits);
+        self.finish(request.call(), limits)
+    }
+
+    /// GET with a JSON body, which broker B's calls want.
+    ///
+    /// # Errors
+    /// As [`Transport::get`].
+    pub fn fetch_with_json(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        json: &[u8],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.get(url), headers)?, limits);
+        let sent = request.force_send_body().content_type("application/json").send(json);
+        self.finish(sent, limits)
+    }
+
+    /// POST of a form.
+    ///
+    /// # Errors
+    /// As [`Transport::get`].
+    pub fn post_form(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        fields: &[(&str, &str)],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.post(url), headers)?, limits);
+        let form = form(fields);
+        let request = request.content_type("application/x-www-form-urlencoded");
+        self.finish(request.send(form.as_bytes()), limits)
+    }
+
+    /// DELETE. `url` carries its query already.
+    ///
+    /// # Errors
+    /// As [`Transport::get`].
+    pub fn delete(
+        &self,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let request = limited(with_headers(self.agent.delete(url), headers)?, limits);
+        self.finish(request.call(), limits)
+    }
+
+    fn finish(
+        &self,
+        sent: Result<Response<Body>, ureq::Error>,
+        limits: CallLimits,
+    ) -> Result<Reply, TransportError> {
+        let mut response = sent.map_err(|error| self.explain(error, limits))?;
+        // One that was not followed, whatever it leads to.
+        if response.status().is_redirection() {
+            return Err(TransportError::Redirected);
+        }
+        let headers = response.headers();
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let reply = Reply {
+            status: response.status().as_u16(),
+            retry_after: text("retry-after").and_then(|value| retry_after(value, text("date"))),
+            content_type: text("content-type").map(str::to_owned),
+            simulated: headers.contains_key("x-bhav-simulator"),
+            body: Vec::new(),
+        };
+        // Counted here, behind the decoder: ureq's own limit counts compressed bytes.
+        let mut body = Vec::with_capacity(BODY_BYTES_FIRST);
+        let mut reader = response.body_mut().as_reader().take(limits.body_bytes_max + 1);
+        reader.read_to_end(&mut body).map_err(|error| self.explain(error.into(), limits))?;
+        if body.len() as u64 > limits.body_bytes_max {
+            return Err(TransportError::TooLarge { limit_bytes: limits.body_bytes_max });
+        }
+        Ok(Reply { body, ..reply })
+    }
+
+    fn explain(&self, error: ureq::Error, limits: CallLimits) -> TransportError {
+        match error {
+            ureq::Error::Timeout(which) => TransportError::TimedOut {
+                limit_ms: match which {
+                    Timeout::Resolve | Timeout::Connect => self.connect_timeout_ms,
+                    Timeout::Global | Timeout::PerCall => limits.total_timeout_ms,
+                    _ => self.read_timeout_ms,
+                },
+            },
+            ureq::Error::Io(error) => match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => TransportError::Broken(error.to_string()),
+                std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock => {
+                    TransportError::TimedOut { limit_ms: limits.total_timeout_ms }
+                }
+                _ => TransportError::Unreachable(error.to_string()),
+            },
+            ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => {
+                TransportError::Unreachable(error.to_string())
+            }
+            ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
+                TransportError::Unreachable(error.to_string())
+            }
+            ureq::Error::TooManyRedirects
+            | ureq::Error::RedirectFailed
+            | ureq::Error::RequireHttpsOnly(_) => TransportError::Redirected,
+            // Its text would repeat the URL.
+            ureq::Error::BadUri(_) => TransportError::BadRequest("not a URL"),
+            ureq::Error::Http(_) => TransportError::BadRequest("URL or header has a bad character"),
+            ureq::Error::Decompress(..) => TransportError::Broken("bad compression".into()),
+            other => TransportError::Broken(other.to_string()),
+        }
+    }
+}
+
+fn agent(config: Config, origin: &Arc<Origin>) -> Agent {
+    let resolver = OwnOrigin::new(Arc::clone(origin));
+    Agent::with_parts(config, DefaultConnector::default(), resolver)
+}
+
+fn limited<B>(request: RequestBuilder<B>, limits: CallLimits) -> RequestBuilder<B> {
+    let total = Some(Duration::from_millis(limits.total_timeout_ms));
+    request.config().timeout_global(total).timeout_recv_body(total).build()
+}
+
+fn with_headers<B>(
+    mut request: RequestBuilder<B>,
+    headers: &[(&'static str, &str)],
+) -> Result<RequestBuilder<B>, TransportError> {
+    for (name, value) in headers {
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| TransportError::BadRequest("header has a bad character"))?;
+        value.set_sensitive(matches!(*name, "authorization" | "x-appkey" | "x-sessiontoken"));
+        request = request.header(*name, value);
+    }
+    Ok(request)
+}
+
+/// Seconds, or an HTTP date counted from the answer's own `Date` (the upstream's clock against
+/// itself).
+fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let wait_s = http_date(value)?.as_second() - http_date(date?)?.as_second();
+    Some(Duration::from_secs(wait_s.max(0) as u64))
+}
+
+fn http_date(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+}
+
+/// Appends `key=value` to a URL's query, everything but unreserved characters percent-encoded: a
+/// bare `&` in a symbol would cut it short.
+pub fn push_query(url: &mut String, key: &str, value: &str) {
+    url.push(if url.contains('?') { '&' } else { '?' });
+    url.push_str(key);
+    url.push('=');
+    push_encoded(url, value);
+}
+
+/// Fields as a form's body, in memory that is wiped and never grew by copying.
+fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
+    // A percent-encoded byte takes three.
+    let bytes = fields.iter().map(|(name, value)| name.len() + 3 * value.len() + 2).sum();
+    let mut form = Zeroizing::new(String::with_capacity(bytes));
+    for (name, value) in fields {
+        if !form.is_empty() {
+            form.push('&');
+        }
+        form.push_str(name);
+        form.push('=');
+        push_encoded(&mut form, value);
+    }
+    form
+}
+
+/// Appends `text` percent-encoded (RFC 3986 unreserved characters stay).
+pub fn push_encoded(url: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            url.push(byte as char);
+        } else {
+            url.push('%');
+            url.push(HEX[(byte >> 4) as usize] as char);
+            url.push(HEX[(byte & 15) as usize] as char);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "transport_tests.rs"]
+mod tests;

@@ -1,0 +1,427 @@
+//! The server's shared session at a broker, and what is known about it.
+//!
+//! Set by the settings or by activation; broker A's is read by every broker A call and by
+//! `/brokera/status`, broker B's by `/brokerb/status`. They differ in when they expire.
+//! Reads are lock-free; nothing here blocks, logs the token or talks to the broker.
+//!
+//! A verdict ("dead", "no market data") is written onto the very token that the refused call used,
+//! so a late refusal of an old token cannot touch the one that replaced it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use jiff::{SignedDuration, Timestamp, ToSpan};
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::token_file::{Fingerprint, KeptToken};
+use crate::base::{Broker, ist};
+use crate::brokers::Readiness;
+use crate::config::BrokerASettings;
+
+/// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation,
+/// 2.3).
+const FLUSH_HOUR_IST: i8 = 6;
+
+/// A plan without market data is asked again this rarely: it changes when the operator pays for
+/// one, who then looks whether it works; and a refusal may have been the broker's mistake.
+const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(1);
+
+/// Broker B's sessions end after this long at the latest (`wire` documentation, 2.4).
+const BROKER_B_LIFE: SignedDuration = SignedDuration::from_hours(24);
+
+/// The slot for the one current token. The default is broker A's.
+#[derive(Debug)]
+pub struct SharedToken {
+    slot: ArcSwapOption<Token>,
+    expiry: fn(Timestamp) -> Timestamp,
+}
+
+impl Default for SharedToken {
+    fn default() -> Self {
+        Self { slot: ArcSwapOption::empty(), expiry }
+    }
+}
+
+/// One token, from the moment it was set. Its `Debug` shows no secret.
+#[derive(Debug)]
+pub struct Token {
+    access_token: SecretString,
+    api_key: SecretString,
+    set_at: Timestamp,
+    expires_at: Timestamp,
+    origin: Origin,
+    refused: AtomicBool,
+    /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is
+    /// never.
+    no_permission_ms: AtomicI64,
+}
+
+/// Who gave a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The settings, which the next process reads too.
+    Settings,
+    /// A login: this process, or one before it, is the only one that has it.
+    Login,
+}
+
+/// Why a token that was kept over a restart is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Outdated {
+    #[error("it has expired")]
+    Expired,
+    #[error("the settings have another API key")]
+    OtherKey,
+    #[error("the settings have a newer token")]
+    NewerSettings,
+}
+
+/// What the status routes and health tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenStatus {
+    /// A token was set since the start.
+    pub initialized: bool,
+    /// It has neither expired nor been refused.
+    pub valid: bool,
+    /// Broker A's word for it; broker B's status leaves it out.
+    pub token_type: &'static str,
+    pub set_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    /// The broker said that its plan has no market data, and has given none since.
+    pub no_permission: bool,
+}
+
+impl SharedToken {
+    /// Broker B's.
+    pub fn of_broker_b() -> Self {
+        Self { slot: ArcSwapOption::empty(), expiry: broker_b_expiry }
+    }
+
+    /// With the token of the settings, if there is one; it counts as set at `now`, the start of the
+    /// process, because nothing tells when it was made.
+    pub fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
+        let shared = Self::default();
+        if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
+            shared.set(token.clone(), key.clone(), now);
+        }
+        shared
+    }
+
+    /// Replaces the token by one of the settings. `set_at` is the broker's login time where it is
+    /// known.
+    pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
+        self.put(access_token, api_key, set_at, Origin::Settings);
+    }
+
+    /// Replaces the token by one that a login gave.
+    pub fn activate(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
+        self.put(access_token, api_key, set_at, Origin::Login);
+    }
+
+    /// Replaces the token by one that the process before this one had, unless the settings, which
+    /// have these two now, say otherwise.
+    ///
+    /// # Errors
+    /// [`Outdated`]; the token that is there stays.
+    pub fn take_over(
+        &self,
+        kept: KeptToken,
+        now: Timestamp,
+        api_key: Option<&SecretString>,
+        settings_token: Option<Fingerprint>,
+    ) -> Result<(), Outdated> {
+        if now >= (self.expiry)(kept.set_at) {
+            return Err(Outdated::Expired);
+        }
+        if api_key.map(ExposeSecret::expose_secret) != Some(kept.api_key.expose_secret()) {
+            return Err(Outdated::OtherKey);
+        }
+        // Settings that have none any more have no newer one.
+        if settings_token.is_some() && settings_token != kept.settings_token {
+            return Err(Outdated::NewerSettings);
+        }
+        self.activate(kept.access_token, kept.api_key, kept.set_at);
+        Ok(())
+    }
+
+    fn put(
+        &self,
+        access_token: SecretString,
+        api_key: SecretString,
+        set_at: Timestamp,
+        origin: Origin,
+    ) {
+        self.slot.store(Some(Arc::new(Token {
+            access_token,
+            api_key,
+            set_at,
+            expires_at: (self.expiry)(set_at),
+            origin,
+            refused: AtomicBool::new(false),
+            no_permission_ms: AtomicI64::new(0),
+        })));
+    }
+
+    /// Forgets the token.
+    pub fn clear(&self) {
+        self.slot.store(None);
+    }
+
+    /// The token for a call that needs no market data: set, not expired, not refused.
+    pub fn valid(&self, now: Timestamp) -> Option<Arc<Token>> {
+        self.slot.load_full().filter(|token| token.valid(now))
+    }
+
+    /// The token for a quote call.
+    ///
+    /// # Errors
+    /// [`Readiness::NoToken`] or [`Readiness::NoPermission`].
+    pub fn usable(&self, now: Timestamp) -> Result<Arc<Token>, Readiness> {
+        let token = self.valid(now).ok_or(Readiness::NoToken)?;
+        match token.no_permission_since() {
+            Some(since) if now.duration_since(since).abs() < NO_PERMISSION_RETRY => {
+                Err(Readiness::NoPermission)
+            }
+            _ => Ok(token),
+        }
+    }
+
+    /// What is known now.
+    pub fn status(&self, now: Timestamp) -> TokenStatus {
+        let token = self.slot.load();
+        let token = token.as_deref();
+        TokenStatus {
+            initialized: token.is_some(),
+            valid: token.is_some_and(|token| token.valid(now)),
+            token_type: "access_token",
+            set_at: token.map(|token| token.set_at),
+            expires_at: token.map(|token| token.expires_at),
+            no_permission: token.is_some_and(|token| token.no_permission_since().is_some()),
+        }
+    }
+}
+
+impl Token {
+    /// The broker refused it as a token. Tells whether this is news.
+    pub fn mark_dead(&self) -> bool {
+        !self.refused.swap(true, Ordering::AcqRel)
+    }
+
+    /// The broker accepts it but its plan has no market data. Tells whether this is news.
+    pub fn mark_no_permission(&self, now: Timestamp) -> bool {
+        self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
+    }
+
+    /// The broker gave market data for it.
+    pub fn mark_works(&self) {
+        self.no_permission_ms.store(0, Ordering::Release);
+    }
+
+    /// Who gave it.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// What the next process needs of it, in copies that are wiped.
+    pub fn to_keep(&self, broker: Broker, settings_token: Option<Fingerprint>) -> KeptToken {
+        KeptToken {
+            broker,
+            access_token: self.access_token.clone(),
+            api_key: self.api_key.clone(),
+            set_at: self.set_at,
+            settings_token,
+        }
+    }
+
+    /// The value of the `Authorization` header.
+    pub fn authorization(&self) -> Zeroizing<String> {
+        authorization(&self.api_key, &self.access_token)
+    }
+
+    fn valid(&self, now: Timestamp) -> bool {
+        now < self.expires_at && !self.refused.load(Ordering::Acquire)
+    }
+
+    fn no_permission_since(&self) -> Option<Timestamp> {
+        match self.no_permission_ms.load(Ordering::Acquire) {
+            0 => None,
+            ms => Timestamp::from_millisecond(ms).ok(),
+        }
+    }
+}
+
+/// Broker A's `Authorization`, in memory that never grew by copying.
+pub(crate) fn authorization(
+    api_key: &SecretString,
+    access_token: &SecretString,
+) -> Zeroizing<String> {
+    let parts = ["token ", api_key.expose_secret(), ":", access_token.expose_secret()];
+    let bytes = parts.iter().map(|part| part.len()).sum();
+    let mut value = Zeroizing::new(String::with_capacity(bytes));
+    parts.iter().for_each(|part| value.push_str(part));
+    value
+}
+
+/// 24 hours after `login`, or midnight IST if that is sooner.
+pub fn broker_b_expiry(login: Timestamp) -> Timestamp {
+    ist::next_midnight(login).min(login.saturating_add(BROKER_B_LIFE).unwrap_or(login))
+}
+
+/// The first 06:00 IST after `login`: a token of 05:50 lives ten minutes.
+pub fn expiry(login: Timestamp) -> Timestamp {
+    let civil = ist::zoned(login).datetime();
+    let today = civil.date().at(FLUSH_HOUR_IST, 0, 0, 0);
+    let flush = if civil < today { today } else { today.saturating_add(1.day()) };
+    ist::instant(flush)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ist_time(text: &str) -> Timestamp {
+        ist::instant(text.parse().unwrap())
+    }
+
+    fn set(shared: &SharedToken, token: &str, at: Timestamp) {
+        shared.set(token.into(), "key".into(), at);
+    }
+
+    #[test]
+    fn expiry_is_the_next_six_in_the_morning() {
+        for (login, expected) in [
+            ("2026-11-20T05:50:00", "2026-11-20T06:00:00"),
+            ("2026-11-20T06:00:00", "2026-11-21T06:00:00"),
+            ("2026-11-20T08:30:00", "2026-11-21T06:00:00"),
+            ("2026-12-31T23:59:59", "2027-01-01T06:00:00"),
+        ] {
+            assert_eq!(expiry(ist_time(login)), ist_time(expected), "{login}");
+        }
+    }
+
+    #[test]
+    fn broker_b_expires_at_midnight() {
+        let shared = SharedToken::of_broker_b();
+        for (login, expected) in [
+            ("2026-11-20T00:00:00", "2026-11-21T00:00:00"),
+            ("2026-11-20T23:59:59", "2026-11-21T00:00:00"),
+        ] {
+            set(&shared, "t", ist_time(login));
+            assert_eq!(shared.status(ist_time(login)).expires_at, Some(ist_time(expected)));
+            assert!(!shared.status(ist_time(expected)).valid);
+        }
+    }
+
+    #[test]
+    fn never_set_is_neither_initialized_nor_valid() {
+        let shared = SharedToken::default();
+        let now = ist_time("2026-11-20T09:00:00");
+        let status = shared.status(now);
+        assert!(!status.initialized && !status.valid && !status.no_permission);
+        assert_eq!((status.set_at, status.expires_at), (None, None));
+        assert_eq!(shared.usable(now).unwrap_err(), Readiness::NoToken);
+    }
+
+    #[test]
+    fn validity_ends_at_the_very_moment_of_expiry() {
+        let shared = SharedToken::default();
+        let set_at = ist_time("2026-11-20T09:00:00");
+        set(&shared, "t", set_at);
+        let last = ist_time("2026-11-21T05:59:59.999");
+        assert!(shared.status(last).valid);
+        assert!(shared.usable(last).is_ok());
+        let over = ist_time("2026-11-21T06:00:00");
+        let status = shared.status(over);
+        assert!(status.initialized && !status.valid);
+        assert_eq!((status.set_at, status.expires_at), (Some(set_at), Some(over)));
+        assert_eq!(shared.usable(over).unwrap_err(), Readiness::NoToken);
+    }
+
+    #[test]
+    fn a_late_refusal_of_an_old_token_does_not_kill_the_new_one() {
+        let shared = SharedToken::default();
+        let now = ist_time("2026-11-20T09:00:00");
+        set(&shared, "old", now);
+        let old = shared.usable(now).unwrap();
+        set(&shared, "new", now);
+        assert!(old.mark_dead());
+        assert!(!old.mark_dead(), "told once");
+        assert!(shared.status(now).valid);
+        shared.usable(now).unwrap().mark_dead();
+        assert!(!shared.status(now).valid);
+        assert!(shared.status(now).initialized);
+        shared.clear();
+        assert!(!shared.status(now).initialized);
+    }
+
+    #[test]
+    fn no_permission_is_retried_rarely_or_on_a_new_token() {
+        let shared = SharedToken::default();
+        let now = ist_time("2026-11-20T09:00:00");
+        set(&shared, "t", now);
+        assert!(shared.usable(now).unwrap().mark_no_permission(now));
+        let status = shared.status(now);
+        assert!(status.valid && status.no_permission);
+        let soon = now + SignedDuration::from_secs(59);
+        assert_eq!(shared.usable(soon).unwrap_err(), Readiness::NoPermission);
+        let later = now + SignedDuration::from_mins(1);
+        let token = shared.usable(later).unwrap();
+        assert!(shared.status(later).no_permission, "until data came");
+        token.mark_works();
+        assert!(!shared.status(later).no_permission);
+        token.mark_no_permission(later);
+        set(&shared, "new", later);
+        assert!(shared.usable(later).is_ok());
+    }
+
+    #[test]
+    fn what_was_kept_is_used_until_it_expires_or_the_settings_say_otherwise() {
+        let settings = Fingerprint::of(&"of the settings".into());
+        let newer = Fingerprint::of(&"newer".into());
+        let login = ist_time("2026-11-20T09:00:00");
+        let before = SharedToken::default();
+        before.activate("t".into(), "key".into(), login);
+        let token = before.valid(login).unwrap();
+        assert_eq!(token.origin(), Origin::Login);
+        let kept = token.to_keep(Broker::A, Some(settings));
+        let without = token.to_keep(Broker::A, None);
+        let (now, six) = (ist_time("2026-11-21T05:59:59"), ist_time("2026-11-21T06:00:00"));
+        let key = SecretString::from("key");
+        let other = SecretString::from("other");
+        for (kept, now, key, settings, expected) in [
+            (&kept, now, Some(&key), Some(settings), Ok(())),
+            (&kept, now, Some(&key), None, Ok(())),
+            (&without, now, Some(&key), None, Ok(())),
+            (&kept, six, Some(&key), Some(settings), Err(Outdated::Expired)),
+            (&kept, now, Some(&other), Some(settings), Err(Outdated::OtherKey)),
+            (&kept, now, None, Some(settings), Err(Outdated::OtherKey)),
+            (&kept, now, Some(&key), Some(newer), Err(Outdated::NewerSettings)),
+            (&without, now, Some(&key), Some(settings), Err(Outdated::NewerSettings)),
+        ] {
+            let shared = SharedToken::default();
+            set(&shared, "there", now);
+            let taken = shared.take_over(kept.clone(), now, key, settings);
+            assert_eq!(taken, expected);
+            let token = shared.valid(now).unwrap();
+            let (text, origin) = match expected {
+                Ok(()) => ("token key:t", Origin::Login),
+                Err(_) => ("token key:there", Origin::Settings),
+            };
+            assert_eq!((token.authorization().as_str(), token.origin()), (text, origin));
+            if taken.is_ok() {
+                assert_eq!(shared.status(now).set_at, Some(login));
+            }
+        }
+    }
+
+    #[test]
+    fn secrets_do_not_show() {
+        let shared = SharedToken::default();
+        set(&shared, "s3cret", ist_time("2026-11-20T09:00:00"));
+        assert!(!format!("{shared:?}").contains("s3cret"));
+        let token = shared.usable(ist_time("2026-11-20T09:00:00")).unwrap();
+        assert_eq!(token.authorization().as_str(), "token key:s3cret");
+    }
+}

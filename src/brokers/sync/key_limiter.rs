@@ -1,0 +1,390 @@
+//! How often each API key may call its broker: the brokers count by key, whoever uses it.
+//!
+//! The same counts by user, by network, or everything together: whatever has a fingerprint.
+//!
+//! One per broker and budget, asked on upstream lanes; its lock is held for a few instructions and
+//! never over I/O. Fingerprints are made with a key of this process, so that neither an API key nor
+//! a hash that could be looked up stays in memory.
+//!
+//! An API key is no secret: it stands in the address of the login page. So once somebody has synced
+//! with it, all others together may use half of its calls at most.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use jiff::civil::Date;
+use parking_lot::Mutex;
+
+use crate::base::{Clock, ist};
+
+/// Keys remembered at once, about a KiB each at most; beyond it the one unused for longest is
+/// forgotten, those without an owner first, so that nobody can lock others out by inventing keys.
+pub const KEYS_MAX: usize = 4_096;
+
+/// Users remembered as a key's own: those of a family's app. Of more, the latest.
+const OWNERS_MAX: usize = 4;
+
+/// A broker's limits for one key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rates {
+    /// Calls within any `window_ms`.
+    pub(crate) calls_max: usize,
+    pub(crate) window_ms: u64,
+    /// Calls within one day of IST.
+    pub(crate) day_calls_max: usize,
+}
+
+/// What stands for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint(u64);
+
+/// Calls that were taken, to be given back if they are not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slots {
+    key: Fingerprint,
+    at_ms: u64,
+    calls: usize,
+}
+
+impl Slots {
+    /// One of them has been used.
+    pub(crate) fn use_one(&mut self) {
+        self.calls = self.calls.saturating_sub(1);
+    }
+
+    pub(crate) fn left(self) -> usize {
+        self.calls
+    }
+}
+
+/// The usage of all keys of one broker.
+pub(crate) struct KeyedLimiter {
+    clock: Clock,
+    rates: Rates,
+    keys_max: usize,
+    seed: RandomState,
+    keys: Mutex<HashMap<Fingerprint, Usage>>,
+    forgotten: AtomicU64,
+}
+
+struct Usage {
+    /// When the latest calls were taken, oldest first; never more than the limit.
+    calls_ms: VecDeque<u64>,
+    day: Date,
+    day_calls: usize,
+    /// Users who synced with it, latest last.
+    owners: Vec<i64>,
+    /// The broker asked to be left alone until then.
+    blocked_until_ms: u64,
+    used_ms: u64,
+}
+
+impl KeyedLimiter {
+    pub(crate) fn new(clock: Clock, rates: Rates, keys_max: usize) -> Self {
+        Self {
+            clock,
+            rates,
+            keys_max: keys_max.max(1),
+            seed: RandomState::new(),
+            keys: Mutex::default(),
+            forgotten: AtomicU64::new(0),
+        }
+    }
+
+    /// What stands for `key` in this process.
+    pub(crate) fn fingerprint(&self, key: impl Hash) -> Fingerprint {
+        Fingerprint(self.seed.hash_one(key))
+    }
+
+    /// Takes the slots for `calls` calls of `user`, all or none.
+    ///
+    /// # Errors
+    /// How long until they may be had.
+    pub(crate) fn take(
+        &self,
+        key: Fingerprint,
+        user: i64,
+        calls: usize,
+    ) -> Result<Slots, Duration> {
+        let now_ms = self.clock.monotonic_ms();
+        let mut keys = self.keys.lock();
+        let usage = self.usage(&mut keys, key, now_ms);
+        if let Some(wait) = self.wait_of(usage, user, calls, now_ms) {
+            return Err(wait);
+        }
+        usage.day_calls += calls;
+        usage.calls_ms.extend(std::iter::repeat_n(now_ms, calls));
+        Ok(Slots { key, at_ms: now_ms, calls })
+    }
+
+    /// How long until [`take`](Self::take) would succeed, if it would not now. Takes nothing.
+    pub(crate) fn wait(&self, key: Fingerprint, user: i64, calls: usize) -> Option<Duration> {
+        let now_ms = self.clock.monotonic_ms();
+        let mut keys = self.keys.lock();
+        let usage = keys.get_mut(&key)?;
+        self.settle(usage, now_ms);
+        self.wait_of(usage, user, calls, now_ms)
+    }
+
+    /// Counts one call that was made without being taken, whatever the limit says.
+    pub(crate) fn count(&self, key: Fingerprint) {
+        let now_ms = self.clock.monotonic_ms();
+        let mut keys = self.keys.lock();
+        let usage = self.usage(&mut keys, key, now_ms);
+        usage.day_calls += 1;
+        if usage.calls_ms.len() >= self.rates.calls_max {
+            usage.calls_ms.pop_front();
+        }
+        usage.calls_ms.push_back(now_ms);
+    }
+
+    fn wait_of(&self, usage: &Usage, user: i64, calls: usize, now_ms: u64) -> Option<Duration> {
+        if usage.blocked_until_ms > now_ms {
+            return Some(Duration::from_millis(usage.blocked_until_ms - now_ms));
+        }
+        let stranger = !usage.owners.is_empty() && !usage.owners.contains(&user);
+        let share = |max: usize| if stranger { max / 2 } else { max };
+        if usage.day_calls + calls > share(self.rates.day_calls_max) {
+            return Some(ist::until_midnight(self.clock.now()));
+        }
+        let over = (usage.calls_ms.len() + calls).saturating_sub(share(self.rates.calls_max));
+        if over == 0 {
+            return None;
+        }
+        let last = usage.calls_ms.get(over - 1).copied().unwrap_or(now_ms);
+        let wait_ms = (last + self.rates.window_ms).saturating_sub(now_ms);
+        Some(Duration::from_millis(wait_ms.max(1)))
+    }
+
+    /// What is left of `slots` was not used.
+    pub(crate) fn give_back(&self, slots: Slots) {
+        let mut keys = self.keys.lock();
+        let Some(usage) = keys.get_mut(&slots.key) else { return };
+        let first = usage.calls_ms.partition_point(|at| *at < slots.at_ms);
+        let same = usage.calls_ms.partition_point(|at| *at <= slots.at_ms) - first;
+        usage.calls_ms.drain(first..first + same.min(slots.calls));
+        usage.day_calls = usage.day_calls.saturating_sub(slots.calls);
+    }
+
+    /// `user` has synced with `key`, which only its owner can.
+    pub(crate) fn owned_by(&self, key: Fingerprint, user: i64) {
+        let mut keys = self.keys.lock();
+        let Some(usage) = keys.get_mut(&key) else { return };
+        if usage.owners.last() != Some(&user) {
+            usage.owners.retain(|owner| *owner != user);
+            usage.owners.push(user);
+            let surplus = usage.owners.len().saturating_sub(OWNERS_MAX);
+            usage.owners.drain(..surplus);
+        }
+    }
+
+    /// Whether `key` has an owner.
+    pub(crate) fn is_owned(&self, key: Fingerprint) -> bool {
+        self.keys.lock().get(&key).is_some_and(|usage| !usage.owners.is_empty())
+    }
+
+    /// Lets nothing out for `key` for `length`, as its broker asked.
+    pub(crate) fn block(&self, key: Fingerprint, length: Duration) {
+        let now_ms = self.clock.monotonic_ms();
+        let mut keys = self.keys.lock();
+        let usage = self.usage(&mut keys, key, now_ms);
+        let until_ms = now_ms.saturating_add(length.as_millis() as u64);
+        usage.blocked_until_ms = usage.blocked_until_ms.max(until_ms);
+    }
+
+    /// Keys forgotten for lack of room, since the start.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Relaxed)
+    }
+
+    /// The usage of `key` as it is now, in a place that was freed for it if there was none.
+    fn usage<'a>(
+        &self,
+        keys: &'a mut HashMap<Fingerprint, Usage>,
+        key: Fingerprint,
+        now_ms: u64,
+    ) -> &'a mut Usage {
+        if keys.len() >= self.keys_max && !keys.contains_key(&key) {
+            let worth = |usage: &Usage| (!usage.owners.is_empty(), usage.used_ms);
+            let least = keys.iter().min_by_key(|(_, usage)| worth(usage)).map(|(key, _)| *key);
+            if let Some(least) = least {
+                keys.remove(&least);
+                self.forgotten.fetch_add(1, Relaxed);
+            }
+        }
+        let usage = keys.entry(key).or_insert_with(|| Usage {
+            calls_ms: VecDeque::new(),
+            day: Date::ZERO,
+            day_calls: 0,
+            owners: Vec::new(),
+            blocked_until_ms: 0,
+            used_ms: now_ms,
+        });
+        self.settle(usage, now_ms);
+        usage.used_ms = now_ms;
+        usage
+    }
+
+    /// Forgets what is past.
+    fn settle(&self, usage: &mut Usage, now_ms: u64) {
+        let today = ist::zoned(self.clock.now()).date();
+        if usage.day != today {
+            (usage.day, usage.day_calls) = (today, 0);
+        }
+        // A call at the very edge of the window still counts.
+        while usage.calls_ms.front().is_some_and(|at| at + self.rates.window_ms <= now_ms) {
+            usage.calls_ms.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: 25 };
+
+    const ANY: i64 = 7;
+
+    fn limiter(keys_max: usize) -> (Clock, KeyedLimiter) {
+        // 23:59:00 IST.
+        let clock = Clock::manual("2026-11-20T18:29:00Z".parse().unwrap());
+        (clock.clone(), KeyedLimiter::new(clock, RATES, keys_max))
+    }
+
+    #[test]
+    fn no_window_sees_more_than_the_limit_and_each_key_has_its_own() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let (one, two) = (limiter.fingerprint("one"), limiter.fingerprint("two"));
+        limiter.take(one, ANY, 4).unwrap();
+        clock.advance_ms(400);
+        limiter.take(one, ANY, 4).unwrap();
+        assert_eq!(limiter.take(one, ANY, 3), Err(Duration::from_millis(600)));
+        limiter.take(one, ANY, 2).unwrap();
+        assert_eq!(limiter.take(one, ANY, 5), Err(Duration::from_millis(1_000)));
+        limiter.take(two, ANY, 10).unwrap();
+        clock.advance_ms(600);
+        limiter.take(one, ANY, 4).unwrap();
+        assert!(limiter.take(one, ANY, 1).is_err());
+    }
+
+    #[test]
+    fn a_day_ends_at_midnight_in_india() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint("key");
+        for _ in 0..5 {
+            limiter.take(key, ANY, 5).unwrap();
+            clock.advance_ms(1_000);
+        }
+        assert_eq!(limiter.take(key, ANY, 1), Err(Duration::from_secs(55)));
+        clock.advance_ms(55_000);
+        limiter.take(key, ANY, 1).unwrap();
+    }
+
+    #[test]
+    fn a_broker_that_asks_for_rest_gets_it() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint("key");
+        limiter.block(key, Duration::from_secs(60));
+        limiter.block(key, Duration::from_secs(1));
+        assert_eq!(limiter.take(key, ANY, 1), Err(Duration::from_secs(60)));
+        clock.advance_ms(60_000);
+        limiter.take(key, ANY, 1).unwrap();
+    }
+
+    #[test]
+    fn the_key_unused_for_longest_is_forgotten_when_there_is_no_room() {
+        let (clock, limiter) = limiter(3);
+        let named = |n: usize| limiter.fingerprint(n);
+        for n in 0..3 {
+            limiter.take(named(n), ANY, 10).unwrap();
+            clock.advance_ms(1);
+        }
+        assert!(limiter.take(named(0), ANY, 1).is_err(), "remembered, and used just now");
+        clock.advance_ms(1);
+        limiter.take(named(3), ANY, 10).unwrap();
+        assert_eq!(limiter.forgotten(), 1);
+        assert_eq!(limiter.keys.lock().len(), 3);
+        assert!(limiter.take(named(0), ANY, 1).is_err(), "still remembered");
+        limiter.take(named(1), ANY, 1).expect("forgotten, so it starts anew");
+        // Whoever is known stays while others are invented.
+        limiter.owned_by(named(1), ANY);
+        for n in 10..20 {
+            clock.advance_ms(1);
+            limiter.take(named(n), ANY, 1).unwrap();
+        }
+        assert!(limiter.is_owned(named(1)) && !limiter.is_owned(named(19)));
+    }
+
+    #[test]
+    fn what_was_not_taken_is_counted_all_the_same_and_waited_for() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint("key");
+        assert_eq!(limiter.wait(key, ANY, 10), None);
+        for _ in 0..12 {
+            limiter.count(key);
+        }
+        assert_eq!(limiter.keys.lock()[&key].calls_ms.len(), 10, "never more than the limit");
+        assert_eq!(limiter.wait(key, ANY, 1), Some(Duration::from_secs(1)));
+        clock.advance_ms(400);
+        assert_eq!(limiter.wait(key, ANY, 1), limiter.take(key, ANY, 1).err());
+        clock.advance_ms(600);
+        assert_eq!(limiter.wait(key, ANY, 1), None);
+        limiter.block(key, Duration::from_secs(9));
+        assert_eq!(limiter.wait(key, ANY, 1), Some(Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn fingerprints_differ_between_processes_and_keys() {
+        let (_, first) = limiter(1);
+        let (_, second) = limiter(1);
+        assert_eq!(first.fingerprint("key"), first.fingerprint("key"));
+        assert_ne!(first.fingerprint("key"), first.fingerprint("other"));
+        assert_ne!(first.fingerprint("key"), second.fingerprint("key"));
+    }
+
+    #[test]
+    fn calls_that_were_not_made_are_given_back_in_their_place() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint("key");
+        let mut early = limiter.take(key, ANY, 5).unwrap();
+        clock.advance_ms(500);
+        limiter.take(key, ANY, 5).unwrap();
+        early.use_one();
+        limiter.give_back(early);
+        clock.advance_ms(500);
+        assert_eq!(limiter.take(key, ANY, 6), Err(Duration::from_millis(500)));
+        limiter.take(key, ANY, 5).unwrap();
+        clock.advance_ms(1_000);
+        limiter.take(key, ANY, 10).unwrap();
+        assert!(limiter.take(key, ANY, 1).is_err(), "21 of the day's 25 are used, ten just now");
+    }
+
+    #[test]
+    fn strangers_have_half_of_a_key_whose_owner_is_known() {
+        let (clock, limiter) = limiter(KEYS_MAX);
+        let key = limiter.fingerprint("key");
+        let (owner, stranger) = (1, 2);
+        limiter.take(key, stranger, 10).unwrap();
+        limiter.owned_by(key, owner);
+        clock.advance_ms(1_000);
+        assert!(limiter.take(key, stranger, 5).is_err(), "half of the day is used");
+        limiter.take(key, owner, 5).unwrap();
+        limiter.take(key, owner, 5).unwrap();
+        let (clock, limiter) = (clock, KeyedLimiter::new(limiter.clock.clone(), RATES, KEYS_MAX));
+        limiter.take(key, owner, 1).unwrap();
+        limiter.owned_by(key, owner);
+        for _ in 0..4 {
+            limiter.take(key, stranger, 1).unwrap();
+        }
+        assert_eq!(limiter.take(key, 3, 1), Err(Duration::from_secs(1)));
+        limiter.take(key, owner, 5).unwrap();
+        for other in 10..10 + OWNERS_MAX as i64 {
+            limiter.owned_by(key, other);
+        }
+        clock.advance_ms(1_000);
+        assert!(limiter.take(key, owner, 6).is_err(), "only the latest are remembered");
+    }
+}

@@ -1,0 +1,184 @@
+//! Quotes as the second level keeps them: compact JSON, decimals as strings, so that nothing is
+//! rounded.
+//!
+//! Pure. What is read back is checked like anything from outside: a record that does not make a
+//! plausible quote is no quote.
+
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, L2Error, SecondLevel};
+use crate::base::{Quote, Source, Symbol};
+use crate::cache::l1::{L1, Vouched};
+
+/// How far ahead of our clock a kept price may be: clocks of two machines differ that much.
+const FUTURE_MAX: SignedDuration = SignedDuration::from_secs(5);
+
+#[derive(Serialize, Deserialize)]
+struct Stored<'a> {
+    last_price: Decimal,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous_close: Option<Decimal>,
+    as_of: String,
+    /// Files of before were told when the answer came.
+    #[serde(alias = "received")]
+    asked: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delay_s: Option<u32>,
+    source: &'a str,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
+}
+
+/// The record of a quote; its key is the symbol.
+pub fn encode(quote: &Quote) -> Vec<u8> {
+    let stored = Stored {
+        last_price: quote.last_price,
+        previous_close: quote.previous_close,
+        as_of: quote.as_of.to_string(),
+        asked: quote.asked.to_string(),
+        delay_s: quote.delay_s,
+        source: quote.source.as_str(),
+        simulated: quote.simulated,
+    };
+    sonic_rs::to_vec(&stored).expect("strings, decimals and a flag always serialise")
+}
+
+/// The quote that was stored under `key`; `None` if the record does not make a plausible one.
+pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
+    let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
+    let source = Source::ALL.into_iter().find(|source| source.as_str() == stored.source)?;
+    let positive = |price: &Decimal| *price > Decimal::ZERO;
+    Some(Quote {
+        symbol: Symbol::parse(key)?,
+        last_price: Some(stored.last_price).filter(positive)?,
+        previous_close: stored.previous_close.filter(positive),
+        as_of: stored.as_of.parse::<Timestamp>().ok()?,
+        timed: true,
+        asked: stored.asked.parse::<Timestamp>().ok()?,
+        delay_s: stored.delay_s,
+        source,
+        simulated: stored.simulated,
+    })
+}
+
+/// Stores `quotes` in one go. Blocks.
+///
+/// # Errors
+/// [`L2Error`].
+pub fn store_quotes(l2: &dyn SecondLevel, quotes: &[Quote], now_ms: i64) -> Result<(), L2Error> {
+    let items: Vec<_> =
+        quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect();
+    l2.store(Kind::Quote, &items, now_ms)
+}
+
+/// What came back of a stored first level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    pub quotes: usize,
+    /// Left where they are: by this clock they have not happened yet.
+    pub of_the_future: usize,
+}
+
+/// Brings every stored quote back into `l1`, marked stale until it is refreshed. One that is of
+/// the future is dropped: the clock was put back, as the demo's is at each start, and until it was
+/// there again the quote would keep every other out. Blocks.
+///
+/// # Errors
+/// [`L2Error`].
+pub fn restore_quotes(
+    l1: &L1,
+    l2: &dyn SecondLevel,
+    now: Timestamp,
+    now_mono_ms: u64,
+) -> Result<Restored, L2Error> {
+    let mut restored = Restored::default();
+    for (key, record) in l2.load_all(Kind::Quote)? {
+        let Some(quote) = decode(&key, &record.bytes) else { continue };
+        if quote.as_of.duration_since(now) > FUTURE_MAX {
+            restored.of_the_future += 1;
+            continue;
+        }
+        l1.insert(quote, Vouched::NEVER, now_mono_ms);
+        restored.quotes += 1;
+    }
+    Ok(restored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::decimal;
+    use proptest::prelude::*;
+
+    fn quote() -> Quote {
+        Quote {
+            symbol: Symbol::parse("NSE:M&M").unwrap(),
+            last_price: decimal::parse("2436.199951171875").unwrap(),
+            previous_close: decimal::parse("2400.10"),
+            as_of: "2026-11-20T10:00:00.123456789Z".parse().unwrap(),
+            timed: true,
+            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+            delay_s: Some(900),
+            source: Source::Public,
+            simulated: true,
+        }
+    }
+
+    #[test]
+    fn the_record_is_compact_json() {
+        let text = String::from_utf8(encode(&Quote { simulated: false, ..quote() })).unwrap();
+        assert_eq!(
+            text,
+            "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
+             \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"asked\":\"2026-11-20T10:00:01Z\",\
+             \"delay_s\":900,\"source\":\"public\"}"
+        );
+    }
+
+    #[test]
+    fn what_makes_no_plausible_quote_is_none() {
+        let good = String::from_utf8(encode(&quote())).unwrap();
+        assert_eq!(decode("NSE:M&M", good.as_bytes()), Some(quote()));
+        assert_eq!(decode("nse:m&m", good.as_bytes()), None);
+        for (from, to) in [
+            ("\"2436.199951171875\"", "\"0\""),
+            ("\"2436.199951171875\"", "\"-1\""),
+            ("\"2436.199951171875\"", "\"x\""),
+            ("\"public\"", "\"rumour\""),
+            ("2026-11-20T10", "2026-13-20T10"),
+            ("}", ""),
+        ] {
+            assert!(good.contains(from));
+            assert_eq!(decode("NSE:M&M", good.replace(from, to).as_bytes()), None, "{to}");
+        }
+        let zero_close = good.replace("\"2400.10\"", "\"0\"");
+        assert_eq!(decode("NSE:M&M", zero_close.as_bytes()).unwrap().previous_close, None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_quote_comes_back_exactly(
+            mantissa in 1i64..i64::MAX, scale in 0u32..19, close in proptest::option::of(1i64..),
+            as_of_ns in 0i64.., simulated: bool, broker_a: bool,
+        ) {
+            let given = Quote {
+                last_price: Decimal::new(mantissa, scale),
+                previous_close: close.map(|mantissa| Decimal::new(mantissa, scale)),
+                as_of: Timestamp::from_nanosecond(i128::from(as_of_ns)).unwrap(),
+                source: if broker_a { Source::BrokerA } else { Source::Public },
+                simulated,
+                ..quote()
+            };
+            let back = decode("NSE:M&M", &encode(&given)).unwrap();
+            prop_assert_eq!(back.last_price.scale(), given.last_price.scale());
+            prop_assert_eq!(back, given);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes: Vec<u8>) {
+            let _ = decode("NSE:INFY", &bytes);
+        }
+    }
+}

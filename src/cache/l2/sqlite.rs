@@ -1,0 +1,285 @@
+//! The second level in one SQLite file of its own, safe to delete.
+//!
+//! Owned by lane threads and start-up, who take turns on one connection; every call blocks for as
+//! long as the disk does. Nothing is synced: after a power cut the file may be lost, never the
+//! service. A file that cannot be read, or that another version wrote, is set aside and made anew.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+
+use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
+
+/// Of `sql/l2/schema.sql`, kept in the file's `user_version`.
+const SCHEMA_VERSION: i64 = 1;
+/// For a backup or a person who looks into the file meanwhile.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(1_000);
+/// What a checkpoint leaves of the write-ahead log; one instruments file makes it large for a
+/// moment.
+const LOG_BYTES_KEPT: i64 = 4 * 1024 * 1024;
+
+const SCHEMA: &str = include_str!("../../../sql/l2/schema.sql");
+const LOAD: &str = include_str!("../../../sql/l2/load.sql");
+const LOAD_ALL: &str = include_str!("../../../sql/l2/load_all.sql");
+const STORE: &str = include_str!("../../../sql/l2/store.sql");
+const REMOVE_OLDER: &str = include_str!("../../../sql/l2/remove_older.sql");
+const TRIM: &str = include_str!("../../../sql/l2/trim.sql");
+const COUNT: &str = include_str!("../../../sql/l2/count.sql");
+
+/// The embedded second level.
+pub struct SqliteL2 {
+    path: PathBuf,
+    records_max: usize,
+    /// `None` after a broken file could not be replaced; the next call tries again.
+    connection: Mutex<Option<Connection>>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    errors: AtomicU64,
+    evictions: AtomicU64,
+    set_aside: AtomicU64,
+    entries: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl SqliteL2 {
+    /// Opens the file at `path`, or makes it with mode 0600, for at most `records_max` records of
+    /// each kind.
+    ///
+    /// # Errors
+    /// [`L2Error::Unavailable`] where the file can be neither opened nor replaced.
+    pub fn open(path: &Path, records_max: usize) -> Result<Self, L2Error> {
+        let l2 = Self {
+            path: path.to_owned(),
+            records_max,
+            connection: Mutex::new(None),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            set_aside: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        let connection = l2.connect().map_err(|broken| unavailable(&broken))?;
+        l2.measure(&connection);
+        *l2.connection.lock() = Some(connection);
+        Ok(l2)
+    }
+
+    /// Runs one piece of work on the connection. A file that turns out to be broken is replaced, so
+    /// that the next call finds an empty one; this call still fails.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, L2Error> {
+        let mut slot = self.connection.lock();
+        let attempt = match slot.take() {
+            Some(connection) => Ok(connection),
+            None => self.connect(),
+        };
+        let failure = match attempt {
+            Ok(mut connection) => match work(&mut connection) {
+                Ok(done) => {
+                    *slot = Some(connection);
+                    return Ok(done);
+                }
+                Err(error) if is_broken(&error) => {
+                    drop(connection);
+                    *slot = self.replace(&error).inspect(|empty| self.measure(empty)).ok();
+                    unavailable(&Broken::Sqlite(error))
+                }
+                Err(error) => {
+                    *slot = Some(connection);
+                    unavailable(&Broken::Sqlite(error))
+                }
+            },
+            Err(broken) => unavailable(&broken),
+        };
+        self.errors.fetch_add(1, Relaxed);
+        Err(failure)
+    }
+
+    fn connect(&self) -> Result<Connection, Broken> {
+        match open_file(&self.path) {
+            Err(Broken::Sqlite(error)) if is_broken(&error) => self.replace(&error),
+            Err(Broken::Version(found)) => self.replace(&Broken::Version(found)),
+            other => other,
+        }
+    }
+
+    /// Moves the file out of the way, over the one moved before, and makes an empty one.
+    fn replace(&self, reason: &dyn std::fmt::Display) -> Result<Connection, Broken> {
+        let kept = beside(&self.path, ".set-aside");
+        fs::rename(&self.path, &kept)?;
+        for suffix in ["-wal", "-shm"] {
+            match fs::remove_file(beside(&self.path, suffix)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        self.set_aside.fetch_add(1, Relaxed);
+        let kept = kept.display();
+        tracing::warn!(%reason, %kept, "second cache level set aside and made anew");
+        open_file(&self.path)
+    }
+
+    /// Notes what the file holds now, for [`stats`](SecondLevel::stats). After each change: of some
+    /// ten thousand records a millisecond, at the warmers' pace of seconds.
+    fn measure(&self, connection: &Connection) {
+        let counted = connection
+            .prepare_cached(COUNT)
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+        // What fails here failed, or will fail, where it matters.
+        if let Ok(records) = counted {
+            self.entries.store(records.unsigned_abs(), Relaxed);
+        }
+        let files = [self.path.clone(), beside(&self.path, "-wal")];
+        let lengths = files.iter().filter_map(|file| fs::metadata(file).ok());
+        self.bytes.store(lengths.map(|file| file.len()).sum(), Relaxed);
+    }
+
+    fn count_found(&self, found: usize) {
+        if found == 0 {
+            self.misses.fetch_add(1, Relaxed);
+        } else {
+            self.hits.fetch_add(found as u64, Relaxed);
+        }
+    }
+}
+
+impl SecondLevel for SqliteL2 {
+    fn load(&self, kind: Kind, key: &str) -> Result<Option<Record>, L2Error> {
+        let found = self.with(|connection| {
+            let mut statement = connection.prepare_cached(LOAD)?;
+            statement
+                .query_row(params![kind.as_str(), key], |row| {
+                    Ok(Record { bytes: row.get(0)?, stored_ms: row.get(1)? })
+                })
+                .optional()
+        })?;
+        self.count_found(usize::from(found.is_some()));
+        Ok(found)
+    }
+
+    fn load_all(&self, kind: Kind) -> Result<Vec<(String, Record)>, L2Error> {
+        let found: Vec<_> = self.with(|connection| {
+            let mut statement = connection.prepare_cached(LOAD_ALL)?;
+            let rows = statement.query_map([kind.as_str()], |row| {
+                Ok((row.get(0)?, Record { bytes: row.get(1)?, stored_ms: row.get(2)? }))
+            })?;
+            rows.collect()
+        })?;
+        self.count_found(found.len());
+        Ok(found)
+    }
+
+    fn store(&self, kind: Kind, items: &[(String, Vec<u8>)], now_ms: i64) -> Result<(), L2Error> {
+        check_sizes(items)?;
+        let evicted = self.with(|connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut statement = transaction.prepare_cached(STORE)?;
+            for (key, bytes) in items {
+                statement.execute(params![kind.as_str(), key, bytes, now_ms])?;
+            }
+            drop(statement);
+            let kept = i64::try_from(self.records_max).unwrap_or(i64::MAX);
+            let evicted =
+                transaction.prepare_cached(TRIM)?.execute(params![kind.as_str(), kept])?;
+            transaction.commit()?;
+            self.measure(connection);
+            Ok(evicted)
+        })?;
+        self.evictions.fetch_add(evicted as u64, Relaxed);
+        Ok(())
+    }
+
+    fn remove_older(&self, kind: Kind, before_ms: i64) -> Result<usize, L2Error> {
+        self.with(|connection| {
+            let removed = connection
+                .prepare_cached(REMOVE_OLDER)?
+                .execute(params![kind.as_str(), before_ms])?;
+            self.measure(connection);
+            Ok(removed)
+        })
+    }
+
+    fn stats(&self) -> L2Stats {
+        L2Stats {
+            backend: "sqlite",
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            errors: self.errors.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
+            set_aside: self.set_aside.load(Relaxed),
+            entries: self.entries.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+        }
+    }
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("schema version {0}, not {SCHEMA_VERSION}")]
+    Version(i64),
+}
+
+fn unavailable(broken: &Broken) -> L2Error {
+    L2Error::Unavailable { detail: broken.to_string() }
+}
+
+/// Whether the file itself is at fault, not the disk, the permissions or another process.
+fn is_broken(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn open_file(path: &Path) -> Result<Connection, Broken> {
+    // SQLite gives the log and the shared-memory file the mode of this one.
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    drop(file);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "off")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+    match version {
+        SCHEMA_VERSION => {}
+        0 => {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+            transaction.commit()?;
+        }
+        other => return Err(Broken::Version(other)),
+    }
+    for statement in [LOAD, LOAD_ALL, STORE, REMOVE_OLDER, TRIM, COUNT] {
+        connection.prepare_cached(statement)?;
+    }
+    Ok(connection)
+}
+
+#[cfg(test)]
+#[path = "sqlite_tests.rs"]
+mod tests;

@@ -1,0 +1,288 @@
+//! Finished answers of users, so that what has not changed costs a look-up and a copy.
+//!
+//! The edge looks up; lane threads make and keep answers; whoever acknowledged a change invalidates
+//! first. An answer goes in only through a [`Place`] taken before its data was read: an
+//! invalidation in between makes the place worthless, so nothing old comes back. Locks are per
+//! shard and held for a look-up, never over a wait. Nothing here compresses on the edge.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use foldhash::fast::RandomState;
+use jiff::civil::Date;
+use parking_lot::Mutex;
+
+use crate::base::{Broker, PositionKind};
+use crate::http::{Manner, Variants};
+
+/// Locks; far more than edge workers, so that two rarely want the same one.
+const SHARDS: usize = 16;
+/// Views of one user: three of holdings, six of positions, the rest for spans of the trend.
+const VIEWS_PER_USER_MAX: usize = 32;
+/// Users looked at to find one to evict; see the first level's own sample.
+const EVICTION_SAMPLE: usize = 8;
+/// What a user costs beside the answers: keys, slot, place in the list.
+const USER_BYTES: usize = 256;
+/// A write that was given up as late may still happen, unannounced: after this long an answer is
+/// made anew in any case.
+const LIFE_MS: u64 = 60_000;
+
+/// The client may keep it, and asks each time whether it still stands.
+const MANNER: Manner = Manner {
+    cache_control: "private, no-cache",
+    vary: "Accept-Encoding, Authorization, Cookie",
+    // Less fits one packet anyway.
+    compressed_from_bytes: 1_024,
+};
+
+/// Which of a user's answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum View {
+    /// Of one broker or of both, with the move of a trading date.
+    Holdings { broker: Option<Broker>, day: Option<Date> },
+    /// Of one list or of both.
+    Positions { kind: Option<PositionKind>, closed: bool },
+    /// The days up to a date, with the move of a trading date.
+    Pnl { days: u16, today: Date, day: Option<Date> },
+}
+
+/// The right to keep answers for a user, until the next invalidation.
+#[derive(Debug, Clone)]
+pub struct Place {
+    user: i64,
+    number: u64,
+}
+
+/// What health shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AnswersStats {
+    pub users: usize,
+    pub bytes: usize,
+    pub hits: u64,
+    pub misses: u64,
+    /// Users whose answers made room for others.
+    pub evictions: u64,
+    /// Answers not kept: invalidated while they were made, or too large.
+    pub refused: u64,
+}
+
+/// The answers of all users, of bounded size.
+#[derive(Debug)]
+pub struct Answers {
+    shards: Vec<Mutex<Shard>>,
+    hasher: RandomState,
+    shard_bytes_max: AtomicUsize,
+    numbers: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    evictions: AtomicU64,
+    refused: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    users: HashMap<i64, Slot, RandomState>,
+    /// Every key of the map, in no order, to draw a sample from.
+    keys: Vec<i64>,
+    bytes: usize,
+    random: fastrand::Rng,
+    /// Counts looks, to tell who was looked up longest ago.
+    looks: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    number: u64,
+    /// Where in `keys` this user is.
+    at: usize,
+    looked: u64,
+    bytes: usize,
+    answers: Vec<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    view: View,
+    answer: Arc<Variants>,
+    until_mono_ms: u64,
+}
+
+impl Answers {
+    /// An empty cache of about `bytes_max`.
+    pub fn new(bytes_max: usize) -> Self {
+        let hasher = RandomState::default();
+        let shard = |number: usize| {
+            let seed = std::hash::BuildHasher::hash_one(&hasher, number);
+            Mutex::new(Shard { random: fastrand::Rng::with_seed(seed), ..Shard::default() })
+        };
+        Self {
+            shards: (0..SHARDS).map(shard).collect(),
+            hasher,
+            shard_bytes_max: AtomicUsize::new(bytes_max / SHARDS),
+            numbers: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes an answer of a JSON body, to be sent with [`Reply::kept`](crate::http::Reply::kept):
+    /// an OS thread's work.
+    pub fn make(json: &[u8]) -> Arc<Variants> {
+        Arc::new(Variants::new(json, &MANNER, None))
+    }
+
+    /// Changes how much is held. Less is reached as answers are kept, shard by shard.
+    pub fn set_bytes_max(&self, bytes_max: usize) {
+        self.shard_bytes_max.store(bytes_max / SHARDS, Relaxed);
+    }
+
+    fn shard_bytes_max(&self) -> usize {
+        self.shard_bytes_max.load(Relaxed)
+    }
+
+    /// The user's answer, if it is there. Counts a hit or a miss.
+    pub fn find(&self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
+        let found = self.shard(user).lock().find(user, view, now_mono_ms);
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Relaxed);
+        found
+    }
+
+    /// To be taken before reading what an answer is made of.
+    pub fn place(&self, user: i64) -> Place {
+        let mut shard = self.shard(user).lock();
+        if let Some(slot) = shard.users.get(&user) {
+            return Place { user, number: slot.number };
+        }
+        let number = self.numbers.fetch_add(1, Relaxed);
+        self.make_room(&mut shard, USER_BYTES, user);
+        let (at, looked) = (shard.keys.len(), shard.looks);
+        shard.keys.push(user);
+        shard.bytes += USER_BYTES;
+        let slot = Slot { number, at, looked, bytes: USER_BYTES, answers: Vec::new() };
+        shard.users.insert(user, slot);
+        Place { user, number }
+    }
+
+    /// Keeps an answer, unless the user's were invalidated or evicted since `place` was taken; says
+    /// whether it did.
+    pub fn keep(
+        &self,
+        place: &Place,
+        view: View,
+        answer: &Arc<Variants>,
+        now_mono_ms: u64,
+    ) -> bool {
+        let bytes = answer.bytes();
+        let mut shard = self.shard(place.user).lock();
+        let stands = shard.users.get(&place.user).is_some_and(|slot| slot.number == place.number);
+        if !stands || bytes + USER_BYTES > self.shard_bytes_max() {
+            self.refused.fetch_add(1, Relaxed);
+            return false;
+        }
+        self.make_room(&mut shard, bytes, place.user);
+        let Some(slot) = shard.users.get_mut(&place.user) else { return false };
+        let same = slot.answers.iter().position(|kept| kept.view == view);
+        let crowded = (slot.answers.len() >= VIEWS_PER_USER_MAX).then_some(0);
+        let freed = same.or(crowded).map_or(0, |at| slot.answers.remove(at).answer.bytes());
+        let until_mono_ms = now_mono_ms.saturating_add(LIFE_MS);
+        slot.answers.push(Kept { view, answer: Arc::clone(answer), until_mono_ms });
+        slot.bytes = slot.bytes + bytes - freed;
+        shard.bytes = shard.bytes + bytes - freed;
+        true
+    }
+
+    /// Forgets a user's answers and makes every place taken before worthless. To be called after a
+    /// change was stored and before it is acknowledged.
+    pub fn invalidate(&self, user: i64) {
+        self.shard(user).lock().remove(user);
+    }
+
+    /// Sizes and counters, not all of one instant.
+    pub fn stats(&self) -> AnswersStats {
+        let mut stats = AnswersStats {
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            ..AnswersStats::default()
+        };
+        for shard in &self.shards {
+            let shard = shard.lock();
+            stats.users += shard.users.len();
+            stats.bytes += shard.bytes;
+        }
+        stats
+    }
+
+    fn shard(&self, user: i64) -> &Mutex<Shard> {
+        let hash = std::hash::BuildHasher::hash_one(&self.hasher, user);
+        &self.shards[hash as usize % SHARDS]
+    }
+
+    /// Evicts others than `user` until `bytes` more fit, and `user` at last.
+    fn make_room(&self, shard: &mut Shard, bytes: usize, user: i64) {
+        while shard.bytes + bytes > self.shard_bytes_max() {
+            let Some(victim) = shard.victim(user) else {
+                // Alone in the shard: the oldest views make room.
+                let Some(slot) = shard.users.get_mut(&user) else { return };
+                if slot.answers.is_empty() {
+                    return;
+                }
+                let freed = slot.answers.remove(0).answer.bytes();
+                slot.bytes -= freed;
+                shard.bytes -= freed;
+                continue;
+            };
+            shard.remove(victim);
+            self.evictions.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Shard {
+    fn find(&mut self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
+        self.looks += 1;
+        let slot = self.users.get_mut(&user)?;
+        slot.looked = self.looks;
+        let kept = slot.answers.iter().find(|kept| kept.view == view)?;
+        (now_mono_ms < kept.until_mono_ms).then(|| Arc::clone(&kept.answer))
+    }
+
+    fn remove(&mut self, user: i64) {
+        let Some(slot) = self.users.remove(&user) else { return };
+        self.bytes -= slot.bytes;
+        self.keys.swap_remove(slot.at);
+        if let Some(moved) = self.keys.get(slot.at)
+            && let Some(moved) = self.users.get_mut(moved)
+        {
+            moved.at = slot.at;
+        }
+    }
+
+    /// Of a random sample the user looked up longest ago; never `spared`.
+    fn victim(&mut self, spared: i64) -> Option<i64> {
+        let others = self.keys.len() - usize::from(self.users.contains_key(&spared));
+        if others == 0 {
+            return None;
+        }
+        let mut least: Option<(u64, i64)> = None;
+        while least.is_none() {
+            for _ in 0..EVICTION_SAMPLE {
+                let user = self.keys[self.random.usize(..self.keys.len())];
+                let looked = self.users.get(&user).map_or(0, |slot| slot.looked);
+                if user != spared && least.is_none_or(|(oldest, _)| looked < oldest) {
+                    least = Some((looked, user));
+                }
+            }
+        }
+        least.map(|(_, user)| user)
+    }
+}
+
+#[cfg(test)]
+#[path = "responses_tests.rs"]
+mod tests;

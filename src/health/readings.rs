@@ -1,0 +1,68 @@
+//! What the scheduler last saw, as plain values for metrics and probes.
+//!
+//! Made on the thread `warm` once a second, together with the health report; any thread reads the
+//! last one without waiting. That it is renewed is the scheduler's heartbeat.
+
+use jiff::Timestamp;
+
+use crate::base::Source;
+use crate::market::{Age, Phase};
+use crate::store::BackupRecord;
+use crate::warmers::stats::Runs;
+
+/// Every state that a warmer can be in.
+pub const WARMER_STATES: [&str; 5] = ["ok", "starting", "stale", "failing", "paused"];
+
+/// One reading.
+#[derive(Clone, Debug)]
+pub struct Vitals {
+    /// When it was made, by the monotonic clock.
+    pub seen_mono_ms: u64,
+    /// `ok`, `degraded` or `down`, as health says.
+    pub status: &'static str,
+    pub phase: Phase,
+    pub calendar_known: bool,
+    /// When the years end of which the calendar lists the holidays; `None` if today is in none.
+    pub calendar_ends: Option<Timestamp>,
+    /// `None` where none was ever tried.
+    pub backup: Option<BackupRecord>,
+    /// Whether the last reload was refused.
+    pub reload_refused: bool,
+    /// What is published; `None` before the first.
+    pub snapshot: Option<SnapshotVitals>,
+    pub feeds: [FeedVitals; 2],
+    pub warmers: [WarmerVitals; 6],
+}
+
+/// One warmer.
+#[derive(Clone, Copy, Debug)]
+pub struct WarmerVitals {
+    /// As in health.
+    pub name: &'static str,
+    /// One of [`WARMER_STATES`].
+    pub state: &'static str,
+    pub runs: Runs,
+}
+
+/// The published snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotVitals {
+    /// How old the primary index's price is.
+    pub age: Age,
+    pub simulated: bool,
+}
+
+/// One feed.
+#[derive(Clone, Copy, Debug)]
+pub struct FeedVitals {
+    pub source: Source,
+    /// As in health.
+    pub state: &'static str,
+    /// Since the call went out that it last answered as it should, when the reading was made;
+    /// `None` before the first.
+    pub age_ms: Option<u64>,
+    /// How far it runs behind by its nature.
+    pub delay_s: Option<u32>,
+    pub rounds: u64,
+    pub failures: u64,
+}

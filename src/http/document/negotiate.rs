@@ -1,0 +1,116 @@
+//! Which variant a client takes.
+//!
+//! Pure functions on header bytes, run by the edge for every prepared answer. Must never allocate
+//! or panic, whatever the bytes are; the time is linear in a head that is bounded before it gets
+//! here.
+
+/// A content coding that is made ahead of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    Br,
+    Gzip,
+    /// As it is.
+    Identity,
+}
+
+/// A weight in thousandths.
+type Weight = u16;
+
+/// The coding with the highest weight; br before gzip before identity where equal.
+///
+/// Without the header, or with nothing acceptable in it, the answer is identity: RFC 9110 12.5.3
+/// lets a server answer so, and every client can read it. Elements that are not well-formed are
+/// passed over; of a coding that is named twice, the first counts.
+pub fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
+    match accept_encoding {
+        None => Coding::Identity,
+        // What browsers and curl send, byte for byte.
+        Some(
+            b"gzip, deflate, br, zstd" | b"gzip, deflate, br" | b"deflate, gzip, br, zstd" | b"br",
+        ) => Coding::Br,
+        Some(b"gzip, deflate" | b"deflate, gzip" | b"gzip") => Coding::Gzip,
+        Some(b"identity" | b"") => Coding::Identity,
+        Some(value) => weighed_coding(value),
+    }
+}
+
+fn weighed_coding(value: &[u8]) -> Coding {
+    let (mut br, mut gzip, mut identity, mut rest) = (None, None, None, None);
+    for element in value.split(|byte| *byte == b',') {
+        let Some((name, weight)) = weighed(element) else { continue };
+        let slot: &mut Option<Weight> = if name.eq_ignore_ascii_case(b"br") {
+            &mut br
+        } else if name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip") {
+            &mut gzip
+        } else if name.eq_ignore_ascii_case(b"identity") {
+            &mut identity
+        } else if name == b"*" {
+            &mut rest
+        } else {
+            continue;
+        };
+        slot.get_or_insert(weight);
+    }
+    let weight = |named: Option<Weight>| named.or(rest).unwrap_or(0);
+    let (br, gzip, identity) = (weight(br), weight(gzip), weight(identity));
+    if br > 0 && br >= gzip && br >= identity {
+        Coding::Br
+    } else if gzip > 0 && gzip >= identity {
+        Coding::Gzip
+    } else {
+        Coding::Identity
+    }
+}
+
+/// `name` or `name;q=0.5`, with optional blanks around the parts.
+fn weighed(element: &[u8]) -> Option<(&[u8], Weight)> {
+    let mut parts = element.splitn(2, |byte| *byte == b';');
+    let name = trimmed(parts.next()?);
+    if name.is_empty() {
+        return None;
+    }
+    let weight = match parts.next() {
+        None => 1_000,
+        Some(parameter) => match trimmed(parameter) {
+            [b'q' | b'Q', b'=', digits @ ..] => qvalue(digits)?,
+            _ => return None,
+        },
+    };
+    Some((name, weight))
+}
+
+/// `0`, `0.5`, `1.000`: at most three digits after the point.
+fn qvalue(digits: &[u8]) -> Option<Weight> {
+    let (whole, fraction) = match digits {
+        [whole] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    let mut value = match whole {
+        b'0' => 0,
+        b'1' => 1_000,
+        _ => return None,
+    };
+    for (digit, unit) in fraction.iter().zip([100, 10, 1]) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value += Weight::from(digit - b'0') * unit;
+    }
+    (value <= 1_000).then_some(value)
+}
+
+/// Without blanks and tabs at either end.
+pub(crate) fn trimmed(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+#[path = "negotiate_tests.rs"]
+mod tests;

@@ -1,0 +1,380 @@
+//! Bytes to a request head: one parse, strict framing, no allocation.
+//!
+//! Pure. httparse splits the lines; what RFC 9112 asks of a server beyond that (one Host, one way
+//! to tell the body's length, known codings) is decided here, because a proxy in front may read an
+//! ambiguous head differently and a request could then be smuggled past it.
+
+use zeroize::Zeroizing;
+
+use super::authority::Authority;
+use super::request::Method;
+use codings::Codings;
+use version::Newer;
+
+mod codings;
+mod fault;
+mod glimpse;
+mod version;
+
+pub use fault::HeadFault;
+
+/// Most headers that can be configured; the parser's table has room for them.
+pub const HEADERS_MAX: usize = 128;
+
+/// Longest request target. Fifty percent-encoded symbols take under 4 KiB.
+pub const TARGET_BYTES_MAX: usize = 8 * 1024;
+
+/// Longest head that can be configured: what the positions in a [`Span`] reach.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// A stretch of the head's bytes, of which there are at most [`HEAD_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    start: u16,
+    end: u16,
+}
+
+impl Span {
+    /// The bytes of this span in the buffer that the head was parsed from.
+    pub fn of<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        &head[usize::from(self.start)..usize::from(self.end)]
+    }
+
+    /// All of a value that stands alone.
+    pub(crate) fn whole(value: &[u8]) -> Self {
+        Self::within(value, value)
+    }
+
+    fn within(head: &[u8], part: &[u8]) -> Self {
+        let start = part.as_ptr() as usize - head.as_ptr() as usize;
+        Self { start: start as u16, end: (start + part.len()) as u16 }
+    }
+}
+
+/// The lines of a field whose value is a list; several lines are one list (RFC 9110 5.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lines {
+    #[default]
+    Absent,
+    One(Span),
+    /// To be looked for among all headers.
+    Several,
+}
+
+impl Lines {
+    fn and(self, value: Span) -> Self {
+        match self {
+            Self::Absent => Self::One(value),
+            Self::One(_) | Self::Several => Self::Several,
+        }
+    }
+}
+
+/// How the body's length is told (RFC 9112 section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    #[default]
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// A parsed head: spans into the input and what the connection needs to decide.
+#[derive(Debug, Default)]
+pub struct Head {
+    pub bytes: usize,
+    pub method: Method,
+    pub path: Span,
+    pub query: Option<Span>,
+    pub headers: Vec<(Span, Span)>,
+    pub framing: Framing,
+    /// The connection ends after this request.
+    pub close: bool,
+    /// HTTP/1.0, whose clients must be told when the connection stays open.
+    pub http_1_0: bool,
+    /// The target is an absolute `https` URI: it was meant for a connection with TLS.
+    pub https: bool,
+    pub expects_continue: bool,
+    pub if_match: Lines,
+    pub if_none_match: Lines,
+    pub accept_encoding: Option<Span>,
+    pub origin: Option<Span>,
+    pub request_id: Option<Span>,
+    table: Table,
+}
+
+/// httparse's working memory, kept from parse to parse. On the stack it would be 4 KiB that every
+/// idle connection's coroutine had touched once and then kept.
+#[derive(Debug, Default)]
+struct Table(Vec<httparse::Header<'static>>);
+
+impl Table {
+    /// The empty vector under another lifetime. Collecting an emptied vector into one of the same
+    /// layout keeps its allocation.
+    fn recycled<'to>(table: Vec<httparse::Header<'_>>) -> Vec<httparse::Header<'to>> {
+        let empty = table.into_iter().take(0);
+        empty.map(|_| -> httparse::Header<'to> { unreachable!("nothing is left") }).collect()
+    }
+
+    fn take<'to>(&mut self) -> Vec<httparse::Header<'to>> {
+        let mut table = Self::recycled(std::mem::take(&mut self.0));
+        table.reserve_exact(HEADERS_MAX);
+        table
+    }
+
+    fn give_back(&mut self, table: Vec<httparse::Header<'_>>) {
+        self.0 = Self::recycled(table);
+    }
+}
+
+/// What came of parsing.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// `Head` is filled.
+    Complete,
+    /// More bytes are needed.
+    Partial,
+    Fault(HeadFault),
+}
+
+impl Head {
+    /// Parses `input`, which begins where a request begins, into `self`.
+    pub fn parse(&mut self, input: &[u8], headers_max: usize, head_bytes_max: usize) -> Parsed {
+        let head_bytes_max = head_bytes_max.min(HEAD_BYTES_MAX);
+        let window = &input[..input.len().min(head_bytes_max)];
+        let is_full = input.len() >= head_bytes_max;
+        self.parse_window(window, headers_max, is_full).unwrap_or_else(|Newer { digit_at }| {
+            // A body may stand behind the head, so the copy is wiped.
+            let mut known = Zeroizing::new(window.to_vec());
+            known[digit_at] = b'1';
+            let parsed = self.parse_window(&known, headers_max, is_full);
+            parsed.unwrap_or(Parsed::Fault(HeadFault::Malformed))
+        })
+    }
+
+    fn parse_window(
+        &mut self,
+        window: &[u8],
+        headers_max: usize,
+        is_full: bool,
+    ) -> Result<Parsed, Newer> {
+        self.bytes = 0;
+        let mut table = self.table.take();
+        let lines = &mut table.spare_capacity_mut()[..headers_max.min(HEADERS_MAX)];
+        let mut request = httparse::Request::new(&mut []);
+        let parsed = match request.parse_with_uninit_headers(window, lines) {
+            Ok(httparse::Status::Complete(bytes)) => {
+                self.bytes = bytes;
+                match self.fill(window, &request) {
+                    Ok(()) => Parsed::Complete,
+                    Err(fault) => Parsed::Fault(fault),
+                }
+            }
+            Ok(httparse::Status::Partial) => partial(window, is_full),
+            Err(httparse::Error::TooManyHeaders) => Parsed::Fault(HeadFault::TooManyHeaders),
+            Err(httparse::Error::Version) => match version::other(window) {
+                Ok(Some(fault)) => Parsed::Fault(fault),
+                Ok(None) => partial(window, is_full),
+                Err(newer) => {
+                    self.table.give_back(table);
+                    return Err(newer);
+                }
+            },
+            Err(_) => Parsed::Fault(HeadFault::Malformed),
+        };
+        if matches!(parsed, Parsed::Fault(_)) && self.bytes == 0 {
+            self.glimpse(window);
+        }
+        self.table.give_back(table);
+        Ok(parsed)
+    }
+
+    fn fill(&mut self, input: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
+        self.framing = Framing::None;
+        self.http_1_0 = request.version == Some(0);
+        self.https = false;
+        self.expects_continue = false;
+        (self.if_match, self.if_none_match) = (Lines::Absent, Lines::Absent);
+        (self.accept_encoding, self.origin, self.request_id) = (None, None, None);
+        self.headers.clear();
+        let mut fault = Ok(());
+        match Method::parse(request.method.unwrap_or_default().as_bytes()) {
+            Some(method) => self.method = method,
+            None => {
+                self.method = Method::default();
+                fault = Err(HeadFault::UnknownMethod);
+            }
+        }
+        fault = fault.and(self.set_target(input, request.path.unwrap_or_default()));
+        let mut seen = Seen::default();
+        for header in request.headers.iter() {
+            let value = Span::within(input, header.value);
+            self.headers.push((Span::within(input, header.name.as_bytes()), value));
+            // The first fault counts; the rest is still looked at for the request's id.
+            fault = fault.and(self.note(header, value, &mut seen));
+        }
+        fault?;
+        if seen.hosts > 1 || (seen.hosts == 0 && !self.http_1_0) {
+            return Err(HeadFault::BadHost);
+        }
+        if seen.codings.are_there() {
+            let alone = self.framing == Framing::None && !self.http_1_0;
+            seen.codings.end_in_chunked(alone)?;
+            self.framing = Framing::Chunked;
+        }
+        // RFC 9112 9.3: close wins over keep-alive, which HTTP/1.0 needs to stay open.
+        self.close = seen.close || (self.http_1_0 && !seen.keep_alive);
+        Ok(())
+    }
+
+    /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`.
+    /// `bytes` is what the head was parsed from.
+    pub fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        self.request_id.map(|span| span.of(bytes)).filter(|id| {
+            (1..=64).contains(&id.len())
+                && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        })
+    }
+
+    /// Splits the target into path and query; an absolute-form target loses its authority
+    /// (RFC 9112 3.2.2).
+    fn set_target(&mut self, input: &[u8], target: &str) -> Result<(), HeadFault> {
+        if target.len() > TARGET_BYTES_MAX {
+            return Err(HeadFault::TargetTooLong);
+        }
+        let whole_server = target == "*" && self.method == Method::Options;
+        let local = if target.starts_with('/') || whole_server {
+            target
+        } else {
+            let (https, rest) = strip_scheme(target).ok_or(HeadFault::BadTarget)?;
+            self.https = https;
+            let authority = rest.find(['/', '?']).unwrap_or(rest.len());
+            if Authority::parse(&rest.as_bytes()[..authority]).is_none() {
+                return Err(HeadFault::BadTarget);
+            }
+            &rest[authority..]
+        }
+        .as_bytes();
+        let in_path = |byte: &&u8| PATH_BYTES[usize::from(**byte)];
+        let (path, query) = local.split_at(local.iter().take_while(in_path).count());
+        let query = match query {
+            [] => None,
+            [b'?', query @ ..] if query.iter().all(|byte| *byte == b'?' || in_path(&byte)) => {
+                Some(query)
+            }
+            _ => return Err(HeadFault::BadTarget),
+        };
+        self.path = Span::within(input, path);
+        self.query = query.map(|query| Span::within(input, query));
+        Ok(())
+    }
+
+    /// Looks at one header; only names of a length that matters are compared.
+    fn note(
+        &mut self,
+        header: &httparse::Header<'_>,
+        value: Span,
+        seen: &mut Seen,
+    ) -> Result<(), HeadFault> {
+        let name = header.name;
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => {
+                seen.hosts += 1;
+                if Authority::parse(header.value).is_none() {
+                    return Err(HeadFault::BadHost);
+                }
+            }
+            6 if name.eq_ignore_ascii_case("expect") => {
+                if !header.value.eq_ignore_ascii_case(b"100-continue") {
+                    return Err(HeadFault::BadExpectation);
+                }
+                self.expects_continue = !self.http_1_0;
+            }
+            6 if name.eq_ignore_ascii_case("origin") => {
+                self.origin = Some(only(self.origin, value));
+            }
+            8 if name.eq_ignore_ascii_case("if-match") => self.if_match = self.if_match.and(value),
+            10 if name.eq_ignore_ascii_case("connection") => seen.note_connection(header.value),
+            12 if name.eq_ignore_ascii_case("x-request-id") => self.request_id = Some(value),
+            13 if name.eq_ignore_ascii_case("if-none-match") => {
+                self.if_none_match = self.if_none_match.and(value);
+            }
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                if self.framing != Framing::None {
+                    return Err(HeadFault::BadLength);
+                }
+                self.framing = Framing::Length(parse_length(header.value)?);
+            }
+            15 if name.eq_ignore_ascii_case("accept-encoding") => {
+                self.accept_encoding = Some(only(self.accept_encoding, value));
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                seen.codings.note(header.value)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What may stand in a path: visible ASCII but what ends it.
+const PATH_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        table[byte as usize] = !matches!(byte, b'?' | b'#');
+        byte += 1;
+    }
+    table
+};
+
+/// What is learned over several header lines.
+#[derive(Default)]
+struct Seen {
+    hosts: usize,
+    codings: Codings,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Seen {
+    fn note_connection(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+}
+
+fn partial(window: &[u8], full: bool) -> Parsed {
+    match memchr::memchr(b'\n', window.strip_prefix(b"\r\n").unwrap_or(window)) {
+        None if window.len() > TARGET_BYTES_MAX + 64 => Parsed::Fault(HeadFault::TargetTooLong),
+        _ if full => Parsed::Fault(HeadFault::HeadTooLarge),
+        _ => Parsed::Partial,
+    }
+}
+
+/// A length of up to 19 digits; the body limit refuses what is too long (413), not what is
+/// malformed.
+fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
+    if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+        return Err(HeadFault::BadLength);
+    }
+    Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+/// Whether the scheme is https, and what follows it.
+fn strip_scheme(target: &str) -> Option<(bool, &str)> {
+    let (scheme, rest) = target.split_once("://")?;
+    let https = scheme.eq_ignore_ascii_case("https");
+    (https || scheme.eq_ignore_ascii_case("http")).then_some((https, rest))
+}
+
+/// The value, or an empty one for a header that came on several lines: an empty `Accept-Encoding`
+/// is answered uncompressed, which is always right, and an empty `Origin` is never allowed.
+fn only(held: Option<Span>, value: Span) -> Span {
+    if held.is_some() { Span::default() } else { value }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! What a request line's version means where the parser does not know it. Pure.
+
+use super::HeadFault;
+
+/// The request is of a later `HTTP/1`, to be read as the last one that is known (RFC 9110 2.5).
+pub(crate) struct Newer {
+    /// Where in the window its minor version stands.
+    pub digit_at: usize,
+}
+
+/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another major version is 505, what is none 400. `None`
+/// while the line may still become one, so that packet borders decide nothing.
+pub(crate) fn other(window: &[u8]) -> Result<Option<HeadFault>, Newer> {
+    const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
+    let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
+    let Some(version) = window[start..].splitn(3, |byte| *byte == b' ').nth(2) else {
+        return Ok(None);
+    };
+    let fits = |(byte, shape): (&u8, &u8)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == shape,
+    };
+    let known = version.iter().zip(SHAPE).take_while(|pair| fits(*pair)).count();
+    // A line may end in a line feed alone.
+    let is_whole =
+        known == SHAPE.len() || (known == SHAPE.len() - 2 && version.get(known) == Some(&b'\n'));
+    match version.get(known) {
+        _ if is_whole && version.starts_with(b"HTTP/1.") => {
+            let version_at = version.as_ptr() as usize - window.as_ptr() as usize;
+            Err(Newer { digit_at: version_at + b"HTTP/1.".len() })
+        }
+        _ if is_whole => Ok(Some(HeadFault::Version)),
+        Some(_) => Ok(Some(HeadFault::Malformed)),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,12 @@
+//! HTTP/1.1 messages as RFC 9110 and 9112 have them. Pure but for the local client.
+
+pub(crate) mod authority;
+pub(crate) mod chunked;
+pub(crate) mod conditional;
+pub mod date;
+pub mod head;
+pub(crate) mod local_client;
+pub mod offline;
+pub mod problem;
+pub mod request;
+pub mod response;

@@ -1,0 +1,57 @@
+//! Requests without a socket: bytes in, bytes out, through the same turns as a connection's.
+//!
+//! For benches and tests. Runs on the caller's thread; a handler that parks would block it.
+
+use std::sync::Arc;
+
+use super::request::Peer;
+use crate::base::Clock;
+use crate::config::HttpSettings;
+use crate::http::Serve;
+use crate::http::connection::buffers::Scratch;
+use crate::http::connection::exchange::{Exchange, Stage, Turn};
+use crate::http::server::connection_table::Slots;
+use crate::http::server::shared::Shared;
+
+/// A connection's parser and answers, with nobody at the other end.
+pub struct Offline<S> {
+    shared: Shared<S>,
+    settings: HttpSettings,
+    scratch: Box<Scratch>,
+    stage: Stage,
+}
+
+impl<S: Serve> Offline<S> {
+    /// Answers with `service` under `settings`.
+    pub fn new(settings: &HttpSettings, clock: &Clock, service: S) -> Self {
+        let slots = Arc::new(Slots::new(1, clock));
+        Self {
+            shared: Shared::new(service, settings, slots),
+            settings: settings.clone(),
+            scratch: Scratch::take(settings.head_bytes_max),
+            stage: Stage::Head,
+        }
+    }
+
+    /// Feeds `input`, at most one read's worth, and gives everything answered to it.
+    pub fn exchange(&mut self, input: &[u8]) -> &[u8] {
+        self.scratch.out.clear();
+        let held = self.scratch.input_bytes;
+        self.scratch.input[held..held + input.len()].copy_from_slice(input);
+        self.scratch.input_bytes += input.len();
+        let mut exchange = Exchange {
+            shared: &self.shared,
+            settings: &self.settings,
+            peer: Peer::Unix,
+            stage: &mut self.stage,
+            answered: 0,
+        };
+        let turn = exchange.run(&mut self.scratch);
+        let Scratch { out, owned, .. } = &mut *self.scratch;
+        match owned.take() {
+            Some(body) => out.extend_from_slice(body.bytes()),
+            None => debug_assert!(turn != Turn::Flush, "more answers than a bench asks for"),
+        }
+        &self.scratch.out
+    }
+}

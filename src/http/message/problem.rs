@@ -1,0 +1,122 @@
+//! Error documents (RFC 9457), for this layer's own faults and for whatever a handler refuses.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::conditional::PreconditionFailed;
+use super::head::HeadFault;
+use crate::http::document::prepared::reason;
+
+/// One field that failed validation.
+#[derive(Debug, Clone, Serialize)]
+pub struct FieldError {
+    pub field: Cow<'static, str>,
+    pub message: Cow<'static, str>,
+}
+
+/// An error as the client sees it.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub status: u16,
+    /// Stable snake_case word that clients can switch on.
+    pub code: &'static str,
+    /// Safe to show: no secret, no internals.
+    pub detail: Cow<'static, str>,
+    pub errors: Vec<FieldError>,
+    /// Further headers, such as `Allow` or `Retry-After`.
+    pub headers: Vec<(&'static str, Cow<'static, str>)>,
+    /// For the log alone; never sent.
+    pub cause: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    r#type: &'a str,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl From<PreconditionFailed> for Problem {
+    fn from(_: PreconditionFailed) -> Self {
+        Self::precondition_failed()
+    }
+}
+
+impl From<HeadFault> for Problem {
+    fn from(fault: HeadFault) -> Self {
+        let (status, code, detail) = fault.told();
+        Self::new(status, code, detail)
+    }
+}
+
+impl Problem {
+    /// A problem without field errors or further headers.
+    pub fn new(status: u16, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        let detail = detail.into();
+        Self { status, code, detail, errors: Vec::new(), headers: Vec::new(), cause: None }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Adds what the log should know.
+    #[must_use]
+    pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+
+    /// Adds a field that failed.
+    #[must_use]
+    pub fn field(
+        mut self,
+        field: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.errors.push(FieldError { field: field.into(), message: message.into() });
+        self
+    }
+
+    /// 503 with `Retry-After`.
+    pub fn unavailable(
+        code: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+        retry_after_s: u64,
+    ) -> Self {
+        Self::new(503, code, detail).with("Retry-After", retry_after_s.to_string())
+    }
+
+    /// A fault of our own, of which only the log says more.
+    pub fn internal() -> Self {
+        Self::new(500, "internal_error", "The service failed; the log has the cause.")
+    }
+
+    /// 412: what `If-Match` or `If-None-Match` expects is not what there is.
+    pub fn precondition_failed() -> Self {
+        let detail =
+            "What is there is not what If-Match or If-None-Match expects; nothing was done.";
+        Self::new(412, "precondition_failed", detail)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let document = Document {
+            r#type: "about:blank",
+            title: reason(self.status),
+            status: self.status,
+            code: self.code,
+            detail: &self.detail,
+            errors: &self.errors,
+        };
+        // Strings and numbers always serialise; a Vec always takes them.
+        let _ = sonic_rs::to_writer(out, &document);
+    }
+}

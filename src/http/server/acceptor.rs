@@ -1,0 +1,178 @@
+//! Accepting connections, capping them, and ending without losing a request.
+//!
+//! One coroutine accepts; one OS thread sweeps deadlines (see `slots`). `Server` is held by the
+//! main thread, which drains it.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use may::io::{CoIo, WaitIo, WaitIoWaker};
+
+use super::connection_table::Slots;
+use super::listener::{Descriptor, Listener, Socket};
+use super::shared::{AddressPlace, Shared};
+use crate::base::Clock;
+use crate::config::HttpSettings;
+use crate::http::Serve;
+use crate::http::connection::dispatch::{Connection, WOKEN};
+use crate::http::message::request::Peer;
+use crate::rt::{coroutines, threads};
+
+/// How often the accept loop looks for a free place at the cap, should it not be told of one.
+const ROOM_POLL_MS: u64 = 100;
+
+/// A running server.
+pub struct Server<S> {
+    shared: Arc<Shared<S>>,
+    address: String,
+    acceptor: WaitIoWaker,
+    sweeper: Option<JoinHandle<()>>,
+}
+
+impl<S: Serve> Server<S> {
+    /// Starts to serve on `listener`.
+    ///
+    /// # Errors
+    /// When a thread, a coroutine or the poll registration cannot be had.
+    pub fn start(
+        listener: Listener,
+        settings: &HttpSettings,
+        clock: &Clock,
+        service: S,
+    ) -> io::Result<Self> {
+        let slots = Arc::new(Slots::new(settings.connections_max, clock));
+        let shared = Arc::new(Shared::new(service, settings, Arc::clone(&slots)));
+        let address = listener.address();
+        let sweeper = threads::spawn("http-sweep", move || slots.sweep())?;
+        let descriptor = listener.as_raw_fd();
+        let poll = CoIo::new(Descriptor::of(&listener)).map_err(io::Error::from)?;
+        let acceptor = poll.waker();
+        let accepted = Arc::clone(&shared);
+        coroutines::spawn_for(descriptor, move || {
+            accept_loop(&poll, &listener, &accepted);
+            drop(poll); // before the listener: see Descriptor
+            drop(listener);
+            accepted.accepting.store(false, Ordering::SeqCst);
+        })?;
+        Ok(Self { shared, address, acceptor, sweeper: Some(sweeper) })
+    }
+
+    /// Where it listens, `127.0.0.1:8080` or `unix:/path`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// What the connections share: counters, the service.
+    pub fn shared(&self) -> &Arc<Shared<S>> {
+        &self.shared
+    }
+
+    /// Stops accepting, lets every request that has reached us be answered, and returns when the
+    /// last connection has ended or `drain_timeout_ms` have passed. Gives how many were cut off.
+    pub fn drain(mut self) -> usize {
+        self.shared.draining.store(true, Ordering::SeqCst);
+        self.acceptor.wakeup();
+        let slots = &self.shared.slots;
+        slots.wake_all();
+        let parker = coroutines::Parker::current();
+        let deadline_ms = slots.now_ms() + self.shared.settings().drain_timeout_ms;
+        let busy = || slots.open() > 0 || self.shared.accepting.load(Ordering::SeqCst);
+        while busy() && slots.now_ms() < deadline_ms {
+            parker.park(20);
+        }
+        self.shared.ended.store(true, Ordering::SeqCst);
+        let left = slots.open();
+        slots.stop();
+        if let Some(sweeper) = self.sweeper.take() {
+            // It only loops and wakes; if it ever panicked there is nothing left to do here.
+            let _ = sweeper.join();
+        }
+        left
+    }
+}
+
+/// Connections taken in a row before the worker polls its other descriptors again.
+const ACCEPTS_MAX: u32 = 32;
+
+fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &Arc<Shared<S>>) {
+    let mut in_a_row = 0;
+    loop {
+        in_a_row += 1;
+        if in_a_row >= ACCEPTS_MAX && shared.slots.breathe(poll.waker()) {
+            in_a_row = 0;
+            // Clients that knock meanwhile do not end it: see `Connection::breathe`.
+            while poll.wait_io() & WOKEN == 0 {}
+        }
+        match listener.accept() {
+            // At the cap this one waits in `admit`, and with it the loop.
+            Ok((socket, peer)) => admit(socket, peer, shared),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // What was in the backlog when draining began has been taken; it is answered too.
+                if shared.is_draining() {
+                    break;
+                }
+                in_a_row = 0;
+                poll.wait_io();
+            }
+            Err(error) if is_per_connection(&error) => shared.stats.accept_errors.increment(),
+            Err(error) => {
+                shared.stats.accept_errors.increment();
+                // Going on at once would burn a core; the sweeper wakes us in a moment.
+                tracing::warn!(%error, "accept fails; pausing");
+                shared.slots.wake_at_next_sweep(poll.waker());
+                while poll.wait_io() & WOKEN == 0 {}
+                if shared.is_draining() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Errors of the connection that was about to be accepted, not of the listener (accept(2)).
+fn is_per_connection(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionAborted
+            | Kind::ConnectionReset
+            | Kind::Interrupted
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+            | Kind::TimedOut
+    )
+}
+
+fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
+    let slot = loop {
+        match shared.slots.acquire() {
+            Some(slot) => break slot,
+            None if shared.ended.load(Ordering::SeqCst) => return,
+            None => {
+                // Accepting pauses here: further clients wait in the kernel's backlog.
+                shared.stats.accept_pauses.increment();
+                shared.slots.wait_for_room(ROOM_POLL_MS);
+            }
+        }
+    };
+    let Some(place) = AddressPlace::take(shared, peer) else {
+        shared.stats.address_refusals.increment();
+        return;
+    };
+    shared.stats.accepted.increment();
+    let descriptor = socket.as_raw_fd();
+    let started = Connection::new(socket, peer, Arc::clone(shared), slot).and_then(|connection| {
+        coroutines::spawn_for(descriptor, move || {
+            connection.run();
+            drop(place);
+        })
+    });
+    if let Err(error) = started {
+        shared.stats.accept_errors.increment();
+        tracing::warn!(%error, "connection dropped");
+    }
+}

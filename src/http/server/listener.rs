@@ -1,0 +1,246 @@
+//! Listening and connected sockets: TCP or Unix, bound here or handed over by systemd.
+//!
+//! Binding happens on the main thread, before any coroutine exists. may's own listener would set
+//! SO_REUSEPORT, with which a second instance starts silently on the same port; so sockets are made
+//! here.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+
+use crate::http::message::request::Peer;
+
+/// Connections the kernel may hold for us before we accept them; it caps this at `somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Why no socket could be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error("{0:?} is not an address such as 127.0.0.1:8080 or unix:/run/bhav.sock")]
+    BadAddress(String),
+    #[error("{address} is in use, perhaps by another instance; port 0 takes a free one")]
+    InUse { address: String },
+    #[error("{address} exists and is not a socket")]
+    NotASocket { address: String },
+    #[error("cannot listen on {address}: {source}")]
+    Io { address: String, source: io::Error },
+    #[error("the socket handed over by systemd cannot be used: {0}")]
+    Inherited(io::Error),
+}
+
+/// A bound, listening, non-blocking socket.
+#[derive(Debug)]
+pub enum Listener {
+    Tcp(TcpListener),
+    /// The path is removed on drop if we made it.
+    Unix(UnixListener, Option<PathBuf>),
+}
+
+/// An accepted connection.
+#[derive(Debug)]
+pub enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// The socket among what systemd `passed`, else one bound to `address`.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn open(address: &str, passed: Vec<OwnedFd>) -> Result<Self, ListenError> {
+        let sockets = passed.into_iter().map(RawSocket::from);
+        let kinds = sockets.filter_map(|socket| socket.r#type().ok().map(|kind| (socket, kind)));
+        let sockets: Vec<_> = kinds.collect();
+        if sockets.is_empty() {
+            return Self::bind(address);
+        }
+        Self::inherited(sockets).map_err(ListenError::Inherited)
+    }
+
+    /// One bound to `address`, whatever systemd passed.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn bind(address: &str) -> Result<Self, ListenError> {
+        match address.strip_prefix("unix:") {
+            Some(path) => Self::bind_unix(Path::new(path)),
+            None => Self::bind_tcp(address),
+        }
+    }
+
+    /// The first stream socket is the one.
+    fn inherited(sockets: Vec<(RawSocket, Type)>) -> io::Result<Self> {
+        for (socket, _) in sockets.into_iter().filter(|(_, kind)| *kind == Type::STREAM) {
+            let address = socket.local_addr()?;
+            socket.set_nonblocking(true)?;
+            if address.is_ipv4() || address.is_ipv6() {
+                return Ok(Self::Tcp(socket.into()));
+            }
+            if address.is_unix() {
+                return Ok(Self::Unix(OwnedFd::from(socket).into(), None));
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn bind_tcp(address: &str) -> Result<Self, ListenError> {
+        let bad = || ListenError::BadAddress(address.to_owned());
+        let resolved: Vec<SocketAddr> = address.to_socket_addrs().map_err(|_| bad())?.collect();
+        let first = *resolved.first().ok_or_else(bad)?;
+        let bind = || -> io::Result<TcpListener> {
+            let domain = Domain::for_address(first);
+            let socket = RawSocket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&first.into())?;
+            socket.listen(BACKLOG)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket.into())
+        };
+        bind().map(Self::Tcp).map_err(|source| in_words(address, source))
+    }
+
+    fn bind_unix(path: &Path) -> Result<Self, ListenError> {
+        let address = format!("unix:{}", path.display());
+        if let Ok(there) = path.symlink_metadata() {
+            if !there.file_type().is_socket() {
+                return Err(ListenError::NotASocket { address });
+            }
+            if UnixStream::connect(path).is_ok() {
+                return Err(ListenError::InUse { address });
+            }
+            // Nobody answers there: left behind by an instance that was killed.
+            std::fs::remove_file(path).map_err(|source| in_words(&address, source))?;
+        }
+        let bind = || -> io::Result<UnixListener> {
+            let listener = UnixListener::bind(path)?;
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = bind().map_err(|source| in_words(&address, source))?;
+        Ok(Self::Unix(listener, Some(path.to_owned())))
+    }
+
+    /// Takes one waiting connection.
+    ///
+    /// # Errors
+    /// `WouldBlock` when none waits; otherwise what accept(2) says.
+    pub fn accept(&self) -> io::Result<(Socket, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok((Socket::Tcp(stream), Peer::Ip(peer.ip().to_canonical())))
+            }
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept()?;
+                Ok((Socket::Unix(stream), Peer::Unix))
+            }
+        }
+    }
+
+    /// Where clients connect: `127.0.0.1:8080` or `unix:/path`.
+    pub fn address(&self) -> String {
+        match self {
+            Self::Tcp(listener) => {
+                listener.local_addr().map_or_else(|_| "unknown".into(), |at| at.to_string())
+            }
+            Self::Unix(listener, _) => {
+                let path =
+                    listener.local_addr().ok().and_then(|at| at.as_pathname().map(PathBuf::from));
+                path.map_or_else(|| "unix".into(), |path| format!("unix:{}", path.display()))
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, Some(path)) = self {
+            // Best effort: a left-over socket file is recognised and replaced at the next start.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn in_words(address: &str, source: io::Error) -> ListenError {
+    let address = address.to_owned();
+    if source.kind() == io::ErrorKind::AddrInUse {
+        ListenError::InUse { address }
+    } else {
+        ListenError::Io { address, source }
+    }
+}
+
+/// A socket's number without its ownership: what may polls.
+///
+/// `CoIo` closes what it owns before it takes it out of epoll. Between the two another worker may
+/// accept a connection with the same number and lose its registration. So the socket is owned
+/// beside the `CoIo`, in a field that is dropped after it.
+#[derive(Debug)]
+pub struct Descriptor(RawFd);
+
+impl Descriptor {
+    /// The number of `socket`, which must outlive the result's use.
+    pub fn of(socket: &impl AsRawFd) -> Self {
+        Self(socket.as_raw_fd())
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(listener) => listener.as_raw_fd(),
+            Self::Unix(listener, _) => listener.as_raw_fd(),
+        }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+impl Socket {
+    /// One read(2); the socket is non-blocking.
+    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => (&*stream).read(into),
+            Self::Unix(stream) => (&*stream).read(into),
+        }
+    }
+
+    /// One write(2).
+    pub fn write(&self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => (&*stream).write(from),
+            Self::Unix(stream) => (&*stream).write(from),
+        }
+    }
+
+    /// Says that we will write no more.
+    pub fn finish_writing(&self) {
+        let shut = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+        // It fails only where the peer is gone already, which is what we want.
+        let _ = shut;
+    }
+}

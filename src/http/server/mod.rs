@@ -1,0 +1,7 @@
+//! Accepts connections, keeps the table of those that are open, and drains them at the end.
+
+pub mod acceptor;
+pub(crate) mod connection_table;
+pub mod listener;
+pub mod shared;
+pub mod stats;

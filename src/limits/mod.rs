@@ -1,0 +1,3 @@
+//! Limits that a caller meets: attempts of an address, requests of a user.
+
+pub mod throttle;

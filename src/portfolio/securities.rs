@@ -1,0 +1,144 @@
+//! From a broker's short codes to the exchange's tickers: by ISIN, then by code, else not at all.
+//! Pure; built once from plain rows, asked by lane threads.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::base::{Holding, Synced};
+
+/// End of codes that name an offer for sale and not the share.
+const OFFER_SUFFIX: &str = "OFS";
+
+/// A listed share as some list has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// `NSE` or `BSE`.
+    pub exchange: String,
+    pub ticker: String,
+    pub isin: Option<String>,
+    pub short_code: Option<String>,
+}
+
+/// What is known of listed shares.
+#[derive(Debug, Default)]
+pub struct Securities {
+    rows: Vec<Listed>,
+    by_isin: Index,
+    by_code: Index,
+}
+
+/// Key in capitals, then exchange, to the row; `None` where lists contradict each other.
+type Index = HashMap<String, Vec<(String, Option<usize>)>, RandomState>;
+
+impl Securities {
+    /// An index of `lists`. Where a code or ISIN comes again, an earlier list wins; within one
+    /// list, two different shares of one code leave it unresolved.
+    pub fn of(lists: Vec<Vec<Listed>>) -> Self {
+        let mut securities = Self::default();
+        for list in lists {
+            let (mut isins, mut codes) = (Index::default(), Index::default());
+            for row in list {
+                let at = securities.rows.len();
+                if let Some(isin) = filled(row.isin.as_deref()) {
+                    enter(&mut isins, isin, &row, at, &securities.rows);
+                }
+                let code = filled(row.short_code.as_deref()).filter(|code| !is_offer(code));
+                if let Some(code) = code {
+                    enter(&mut codes, code, &row, at, &securities.rows);
+                }
+                securities.rows.push(row);
+            }
+            adopt(&mut securities.by_isin, isins);
+            adopt(&mut securities.by_code, codes);
+        }
+        securities
+    }
+
+    /// Turns the codes of unresolved rows into tickers, where a list knows them.
+    pub fn resolve(&self, synced: &mut Synced) {
+        for row in synced.holdings.iter_mut().filter(|row| row.unresolved) {
+            self.resolve_holding(row);
+        }
+        for row in synced.positions.iter_mut().filter(|row| row.unresolved) {
+            if let Some(listed) = self.find(&self.by_code, &row.tradingsymbol, &row.exchange)
+                && listed.exchange == row.exchange
+            {
+                row.tradingsymbol = listed.ticker.clone();
+                row.unresolved = false;
+            }
+        }
+    }
+
+    fn resolve_holding(&self, row: &mut Holding) {
+        let by_isin =
+            row.isin.as_deref().and_then(|isin| self.find(&self.by_isin, isin, &row.exchange));
+        let found = by_isin.or_else(|| {
+            let listed = self.find(&self.by_code, &row.tradingsymbol, &row.exchange)?;
+            // The same code under another ISIN: after a split only the ticker is to be believed,
+            // and the row keeps its own ISIN.
+            Some(listed)
+        });
+        let Some(listed) = found else { return };
+        row.tradingsymbol = listed.ticker.clone();
+        row.exchange = listed.exchange.clone();
+        if row.isin.is_none() {
+            row.isin = listed.isin.clone();
+        }
+        row.unresolved = false;
+    }
+
+    /// The row of `key`, of `exchange` if it is listed there, else of NSE, else of any.
+    fn find(&self, index: &Index, key: &str, exchange: &str) -> Option<&Listed> {
+        let places = index.get(&key.to_ascii_uppercase())?;
+        let on = |wanted: &str| places.iter().find(|(exchange, _)| exchange == wanted);
+        let (_, at) = on(exchange).or_else(|| on("NSE")).or_else(|| places.first())?;
+        Some(&self.rows[(*at)?])
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether no list had a row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+fn enter(index: &mut Index, key: &str, row: &Listed, at: usize, rows: &[Listed]) {
+    let places = index.entry(key.to_ascii_uppercase()).or_default();
+    match places.iter_mut().find(|(exchange, _)| *exchange == row.exchange) {
+        None => places.push((row.exchange.clone(), Some(at))),
+        // Several series of one share are the same ticker; two tickers are a contradiction.
+        Some((_, known)) => {
+            if known.is_some_and(|known| rows[known].ticker != row.ticker) {
+                *known = None;
+            }
+        }
+    }
+}
+
+fn adopt(index: &mut Index, later: Index) {
+    for (key, places) in later {
+        let known = index.entry(key).or_default();
+        for (exchange, at) in places {
+            if !known.iter().any(|(place, _)| *place == exchange) {
+                known.push((exchange, at));
+            }
+        }
+    }
+}
+
+fn is_offer(code: &str) -> bool {
+    code.len() > OFFER_SUFFIX.len() && code.ends_with(OFFER_SUFFIX)
+}
+
+fn filled(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+#[path = "securities_tests.rs"]
+mod tests;

@@ -1,0 +1,263 @@
+//! What holdings cost and what they are worth: per row, in total, and as the point of a day.
+//!
+//! Pure. Nothing is rounded here. Each total is the sum of the rows that have what it is made of: a
+//! price for the value, a price and a cost for cost and profit. The others are counted, never
+//! guessed.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use super::Overflow;
+use crate::base::{Cost, Holding, MarketDay, Synced, decimal, ist};
+
+/// Largest quantity of one row: above every company's number of shares.
+const QUANTITY_MAX: Decimal = Decimal::from_parts(0xd4a5_1000, 0xe8, 0, false, 0); // 1e12
+/// Largest price: a hundred times the dearest share's, and above it every index.
+const PRICE_MAX: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
+
+/// One holding's amounts. What cannot be known is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Valuation {
+    /// Owned: settled and T1.
+    pub quantity: Decimal,
+    /// Quantity by average cost.
+    pub invested: Option<Decimal>,
+    /// Quantity by last price.
+    pub current_value: Option<Decimal>,
+    pub pnl: Option<Decimal>,
+    /// Of what was invested; `None` also where that is nothing.
+    pub pnl_pct: Option<Decimal>,
+    /// Quantity by what the price moved since the previous close.
+    pub day_pnl: Option<Decimal>,
+}
+
+/// A holding with its amounts.
+#[derive(Debug, Clone, Copy)]
+pub struct Valued<'a> {
+    pub holding: &'a Holding,
+    pub valuation: Valuation,
+}
+
+/// Totals over holdings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Cost of the holdings of which cost and price are known; so are the profit and its share.
+    pub total_invested: Decimal,
+    /// Value of every holding that has a price, whatever is known of its cost.
+    pub total_current_value: Decimal,
+    pub total_pnl: Decimal,
+    /// `None` where there is nothing to be a part of.
+    pub total_pnl_pct: Option<Decimal>,
+    /// Holdings without a known cost.
+    pub without_cost: u32,
+    /// Holdings without any price, left out of all totals.
+    pub without_price: u32,
+    /// What the holdings without a cost are worth: the value without cost and profit.
+    pub value_without_cost: Decimal,
+    /// Holdings left out of cost and profit, each counted once.
+    pub left_out: u32,
+    /// Holdings of which nothing is owned outright, but shares are pledged, or funded.
+    pub pledged_only: u32,
+    pub mtf_only: u32,
+    /// Of the asked day, over the holdings whose price is of that day and whose previous close is
+    /// known; `None` where there are none.
+    pub day_pnl: Option<Decimal>,
+    /// Holdings left out of `day_pnl`.
+    pub without_close: u32,
+    /// Times of the oldest and the newest price, Unix milliseconds.
+    pub priced_from_ms: Option<i64>,
+    pub priced_to_ms: Option<i64>,
+}
+
+/// A day's point of the trend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    pub date: Date,
+    pub total_invested: Decimal,
+    pub total_current_value: Decimal,
+    pub total_pnl: Decimal,
+    pub value_without_cost: Decimal,
+    /// Holdings left out of cost and profit.
+    pub left_out: u32,
+    /// Holdings valued at a price older than the date's.
+    pub carried: u32,
+    /// A split or bonus is suspected on this date, or a broker calls an average unreliable.
+    pub suspect: bool,
+}
+
+/// Refuses rows whose amounts no portfolio has; sums over rows that passed always fit.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn check(synced: &Synced) -> Result<(), Overflow> {
+    let fits = |value: Decimal, most: Decimal| value.abs() <= most;
+    let price_fits = |price: Option<Decimal>| price.is_none_or(|price| fits(price, PRICE_MAX));
+    let cost_max = QUANTITY_MAX.saturating_mul(PRICE_MAX);
+    let holding_fits = |row: &Holding| {
+        let quantities = [
+            row.settled_quantity,
+            row.t1_quantity,
+            row.pledged_quantity,
+            row.mtf_quantity,
+            row.disputed_quantity,
+        ];
+        let cost_fits = match row.cost {
+            Some(Cost::PerShare(average)) => price_fits(Some(average)),
+            Some(Cost::Total(cost)) => fits(cost, cost_max),
+            Some(Cost::Part { quantity, cost }) => {
+                fits(quantity, QUANTITY_MAX) && fits(cost, cost_max)
+            }
+            None => true,
+        };
+        quantities.into_iter().all(|quantity| fits(quantity, QUANTITY_MAX))
+            && cost_fits
+            && [row.last_price, row.close_price].into_iter().all(price_fits)
+    };
+    let position_fits = |row: &crate::base::Position| {
+        fits(row.quantity, QUANTITY_MAX)
+            && fits(row.multiplier, QUANTITY_MAX)
+            && [row.average_price, row.last_price, row.close_price].into_iter().all(price_fits)
+    };
+    let fit =
+        synced.holdings.iter().all(holding_fits) && synced.positions.iter().all(position_fits);
+    fit.then_some(()).ok_or(Overflow)
+}
+
+/// The amounts of one holding at its own last price.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn valuation(holding: &Holding) -> Result<Valuation, Overflow> {
+    let settled = holding.settled_quantity;
+    let quantity = settled.checked_add(holding.t1_quantity).ok_or(Overflow)?;
+    let by_quantity = |price: Decimal| quantity.checked_mul(price).ok_or(Overflow);
+    let invested = match holding.cost {
+        Some(Cost::PerShare(average)) => Some(by_quantity(average)?),
+        Some(Cost::Total(cost)) => Some(cost),
+        Some(Cost::Part { .. }) | None => None,
+    };
+    let current_value = holding.last_price.map(by_quantity).transpose()?;
+    let pnl = match (current_value, invested) {
+        (Some(value), Some(cost)) => Some(value.checked_sub(cost).ok_or(Overflow)?),
+        _ => None,
+    };
+    let pnl_pct = match (pnl, invested) {
+        (Some(pnl), Some(cost)) => share(pnl, cost)?,
+        _ => None,
+    };
+    let day_pnl = match (holding.last_price, holding.close_price) {
+        (Some(last), Some(close)) => Some(by_quantity(last.checked_sub(close).ok_or(Overflow)?)?),
+        _ => None,
+    };
+    Ok(Valuation { quantity, invested, current_value, pnl, pnl_pct, day_pnl })
+}
+
+/// The rows with their amounts.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn valued<'a>(
+    holdings: impl IntoIterator<Item = &'a Holding>,
+) -> Result<Vec<Valued<'a>>, Overflow> {
+    let valued = |holding| Ok(Valued { holding, valuation: valuation(holding)? });
+    holdings.into_iter().map(valued).collect()
+}
+
+/// The totals of valued holdings, and their move on `day`.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn summary<'a>(
+    rows: impl IntoIterator<Item = &'a Valued<'a>>,
+    day: Option<Date>,
+) -> Result<Summary, Overflow> {
+    let mut sum = Summary::default();
+    for Valued { holding, valuation } in rows {
+        let Valuation { invested, current_value, pnl, .. } = *valuation;
+        if let Some(value) = current_value {
+            add(&mut sum.total_current_value, value)?;
+            let at = Some(holding.as_of_ms);
+            sum.priced_from_ms = [sum.priced_from_ms, at].into_iter().flatten().min();
+            sum.priced_to_ms = sum.priced_to_ms.max(at);
+        }
+        if let (Some(cost), Some(pnl)) = (invested, pnl) {
+            add(&mut sum.total_invested, cost)?;
+            add(&mut sum.total_pnl, pnl)?;
+        } else {
+            sum.left_out += 1;
+            sum.without_cost += u32::from(invested.is_none());
+            sum.without_price += u32::from(current_value.is_none());
+            add(&mut sum.value_without_cost, current_value.unwrap_or_default())?;
+        }
+        if valuation.quantity.is_zero() {
+            sum.pledged_only += u32::from(!holding.pledged_quantity.is_zero());
+            sum.mtf_only += u32::from(!holding.mtf_quantity.is_zero());
+        }
+        match valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day) {
+            Some(moved) => add(sum.day_pnl.get_or_insert_default(), moved)?,
+            None => sum.without_close += 1,
+        }
+    }
+    sum.total_pnl_pct = share(sum.total_pnl, sum.total_invested)?;
+    Ok(sum)
+}
+
+/// The point of `day` for holdings of both brokers. `has_close` says which of them stand at their
+/// closing price of the last close, though that may be a trade of long before.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn point<'a>(
+    day: &MarketDay,
+    holdings: impl IntoIterator<Item = &'a Holding>,
+    has_close: impl Fn(&Holding) -> bool,
+) -> Result<Point, Overflow> {
+    let rows = valued(holdings)?;
+    let is_old = |holding: &Holding| {
+        let before_close = |close: Timestamp| holding.as_of_ms < close.as_millisecond();
+        price_date(holding).is_none_or(|date| date < day.session)
+            || (day.last_close.is_some_and(before_close) && !has_close(holding))
+    };
+    let (mut carried, mut suspect) = (0, false);
+    for Valued { holding, valuation } in &rows {
+        carried += u32::from(valuation.current_value.is_some() && is_old(holding));
+        suspect |= holding.discrepancy || holding.mark.is_some_and(|mark| mark.bends(day.today));
+    }
+    let sum = summary(&rows, None)?;
+    Ok(Point {
+        date: day.today,
+        total_invested: sum.total_invested,
+        total_current_value: sum.total_current_value,
+        total_pnl: sum.total_pnl,
+        value_without_cost: sum.value_without_cost,
+        left_out: sum.left_out,
+        carried,
+        suspect,
+    })
+}
+
+/// The IST date of the holding's price.
+pub(crate) fn price_date(holding: &Holding) -> Option<Date> {
+    let at = Timestamp::from_millisecond(holding.as_of_ms).ok()?;
+    Some(ist::zoned(at).date())
+}
+
+/// `part` in percent of `whole`; `None` of nothing or less.
+pub(crate) fn share(part: Decimal, whole: Decimal) -> Result<Option<Decimal>, Overflow> {
+    if whole <= Decimal::ZERO {
+        return Ok(None);
+    }
+    let sum = whole.checked_add(part).ok_or(Overflow)?;
+    // A quotient that does not fit stands against next to no cost: as good as unknown.
+    Ok(decimal::percent_change(sum, whole))
+}
+
+pub(crate) fn add(total: &mut Decimal, part: Decimal) -> Result<(), Overflow> {
+    *total = total.checked_add(part).ok_or(Overflow)?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "valuation_tests.rs"]
+mod tests;

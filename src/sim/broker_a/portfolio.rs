@@ -1,0 +1,194 @@
+//! Broker A's holdings and positions of a seeded account. Connection threads run this.
+
+use rust_decimal::Decimal;
+
+use super::success;
+use crate::sim::accounts::RowA;
+use crate::sim::exchange::noise::{self, rupees};
+use crate::sim::exchange::universe::Instrument;
+use crate::sim::server::json::{Json, map};
+use crate::sim::world::{Answer, Call, World};
+
+/// Shares held by a simulated account.
+const HOLDINGS: usize = 12;
+/// Shares traded today.
+const POSITIONS: usize = 3;
+/// Held by everybody at either broker, so that one person's two accounts have a share in common.
+const COMMON: &str = "NSE:RELIANCE";
+
+/// One share of an account. Both brokers' accounts are made of these.
+pub(crate) struct Held<'a> {
+    pub(crate) instrument: &'a Instrument,
+    pub(crate) quantity: i64,
+    /// Bought yesterday and not delivered.
+    pub(crate) undelivered: i64,
+    /// 0 where the broker does not know it: a gift, shares moved in from elsewhere.
+    pub(crate) average_paise: i64,
+    /// Pledged as margin: broker A tells it beside the quantity, broker B's depository list lacks
+    /// it.
+    pub(crate) pledged: i64,
+    /// Margin-funded, at broker A.
+    pub(crate) funded: i64,
+    /// Broker A says that its average is unreliable.
+    pub(crate) discrepancy: bool,
+    /// Broker B's code for it is in no list.
+    pub(crate) uncharted: bool,
+}
+
+/// What `user_id` holds at broker A: what was ordered, or else the seeded shares.
+fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
+    let Some(rows) = world.accounts.lock().of_broker_a(user_id) else {
+        return held(world, user_id);
+    };
+    let known = |row: &RowA| Some((world.universe.by_key(&row.symbol)?, row.clone()));
+    let held = |(instrument, row): (&'a Instrument, RowA)| Held {
+        instrument,
+        quantity: row.quantity,
+        undelivered: row.undelivered,
+        average_paise: row.average_paise,
+        pledged: row.pledged,
+        funded: row.funded,
+        discrepancy: false,
+        uncharted: false,
+    };
+    rows.iter().filter_map(known).map(held).collect()
+}
+
+/// What `user_id` holds: different shares for different users and seeds, always the same for one.
+pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
+    let key = noise::key(world.settings.seed, &format!("account {user_id}"));
+    let shares = world.universe.all().iter();
+    let mut shares: Vec<&Instrument> =
+        shares.filter(|i| i.exchange == "NSE" && !i.isin.is_empty()).collect();
+    shares.retain(|share| !share.short_code.is_empty());
+    shares.sort_by_key(|i| (i.key != COMMON, noise::draw(key, i.token)));
+    let held = shares.into_iter().take(HOLDINGS).enumerate().map(|(position, instrument)| {
+        let draw = |number: i64, below| noise::pick(key, instrument.token + number, below);
+        // The second row was bought yesterday, the third is mostly settled.
+        let (quantity, undelivered) = match position {
+            1 => (0, 1 + draw(1, 40)),
+            2 => (5 + draw(1, 100), 1 + draw(2, 20)),
+            _ => (1 + draw(1, 400), 0),
+        };
+        let average_paise = instrument.base_paise * (60 + draw(3, 61)) / 100 + draw(4, 100);
+        // One row of each kind that a reader has to cope with.
+        Held {
+            instrument,
+            quantity,
+            undelivered,
+            average_paise: if position == 6 { 0 } else { average_paise },
+            pledged: if position == 3 { quantity } else { 0 },
+            funded: if position == 4 { 10 + draw(5, 90) } else { 0 },
+            discrepancy: position == 5,
+            uncharted: position == 7,
+        }
+    });
+    held.collect()
+}
+
+/// `/portfolio/holdings`.
+pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Answer {
+    let rows = held_at_a(call.world, user_id).into_iter().map(|held| {
+        let tick = call.tick(held.instrument);
+        let (last, close) = (rupees(tick.last), rupees(tick.previous_close));
+        let average = rupees(held.average_paise);
+        let change = last - close;
+        map([
+            ("tradingsymbol", held.instrument.symbol.as_str().into()),
+            ("exchange", held.instrument.exchange.as_str().into()),
+            ("instrument_token", held.instrument.token.into()),
+            ("isin", held.instrument.isin.as_str().into()),
+            ("product", "CNC".into()),
+            ("price", 0.into()),
+            ("quantity", held.quantity.into()),
+            ("used_quantity", 0.into()),
+            ("t1_quantity", held.undelivered.into()),
+            ("realised_quantity", held.quantity.into()),
+            ("authorised_quantity", 0.into()),
+            ("authorised_date", format!("{} 00:00:00", tick.date).into()),
+            ("authorisation", map([])),
+            ("opening_quantity", held.quantity.into()),
+            ("short_quantity", 0.into()),
+            ("collateral_quantity", held.pledged.into()),
+            ("collateral_type", if held.pledged > 0 { "margin" } else { "" }.into()),
+            ("discrepancy", held.discrepancy.into()),
+            ("average_price", average.into()),
+            ("last_price", last.into()),
+            ("close_price", close.into()),
+            ("pnl", ((last - average) * Decimal::from(held.quantity)).into()),
+            ("day_change", change.into()),
+            ("day_change_percentage", (change / close * Decimal::ONE_HUNDRED).into()),
+            (
+                "mtf",
+                map([
+                    ("quantity", held.funded.into()),
+                    ("used_quantity", 0.into()),
+                    ("average_price", if held.funded > 0 { average } else { 0.into() }.into()),
+                    ("value", (average * Decimal::from(held.funded)).into()),
+                    ("initial_margin", 0.into()),
+                ]),
+            ),
+        ])
+    });
+    success(Json::List(rows.collect()))
+}
+
+/// `/portfolio/positions`: bought today, one of them sold again.
+pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Answer {
+    let held = held(call.world, user_id);
+    let rows = held.iter().rev().take(POSITIONS).enumerate().map(|(number, held)| {
+        let tick = call.tick(held.instrument);
+        let bought = 1 + held.quantity / 4;
+        let sold = if number == 0 { bought } else { 0 };
+        position(held.instrument, &tick, bought, sold)
+    });
+    let rows: Vec<Json> =
+        if call.tick(held[0].instrument).open > 0 { rows.collect() } else { vec![] };
+    success(map([("net", rows.clone().into()), ("day", rows.into())]))
+}
+
+fn position(
+    instrument: &Instrument,
+    tick: &crate::sim::exchange::day::Tick,
+    bought: i64,
+    sold: i64,
+) -> Json {
+    let quantity = bought - sold;
+    let (buy_price, sell_price) = (rupees(tick.open), rupees(if sold > 0 { tick.high } else { 0 }));
+    let buy_value = buy_price * Decimal::from(bought);
+    let sell_value = sell_price * Decimal::from(sold);
+    let value = sell_value - buy_value;
+    let pnl = value + rupees(tick.last) * Decimal::from(quantity);
+    let average = if quantity == 0 { Decimal::ZERO } else { buy_price };
+    map([
+        ("tradingsymbol", instrument.symbol.as_str().into()),
+        ("exchange", instrument.exchange.as_str().into()),
+        ("instrument_token", instrument.token.into()),
+        ("product", if sold > 0 { "MIS" } else { "CNC" }.into()),
+        ("quantity", quantity.into()),
+        ("overnight_quantity", 0.into()),
+        ("multiplier", 1.into()),
+        ("average_price", average.into()),
+        ("close_price", 0.into()),
+        ("last_price", rupees(tick.last).into()),
+        ("value", value.into()),
+        ("pnl", pnl.into()),
+        ("m2m", pnl.into()),
+        ("unrealised", pnl.into()),
+        ("realised", 0.into()),
+        ("buy_quantity", bought.into()),
+        ("buy_price", buy_price.into()),
+        ("buy_value", buy_value.into()),
+        ("buy_m2m", buy_value.into()),
+        ("sell_quantity", sold.into()),
+        ("sell_price", sell_price.into()),
+        ("sell_value", sell_value.into()),
+        ("sell_m2m", sell_value.into()),
+        ("day_buy_quantity", bought.into()),
+        ("day_buy_price", buy_price.into()),
+        ("day_buy_value", buy_value.into()),
+        ("day_sell_quantity", sold.into()),
+        ("day_sell_price", sell_price.into()),
+        ("day_sell_value", sell_value.into()),
+    ])
+}

@@ -1,0 +1,113 @@
+//! The exchange day's promises: pure by seed, closes that carry over, frozen when it should be.
+
+use super::*;
+use crate::sim::exchange::universe::Universe;
+
+fn at(text: &str) -> Timestamp {
+    format!("{text}+05:30").parse().unwrap()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_prices_and_another_seed_others() {
+    let prices = |seed| {
+        let (universe, day) = (Universe::embedded(seed), Day::new(seed, Sessions::weekdays()));
+        let now = at("2026-11-20T11:42:17");
+        universe.all().iter().map(|i| day.tick(i, now)).collect::<Vec<_>>()
+    };
+    assert_eq!(prices(42), prices(42));
+    assert_ne!(prices(42), prices(43));
+}
+
+#[test]
+fn the_previous_close_is_the_close_of_the_session_before_across_weekends_and_holidays() {
+    let universe = Universe::embedded(5);
+    // Tuesday 24 November 2026 is a holiday (Guru Nanak Jayanti).
+    let holiday = jiff::civil::date(2026, 11, 24);
+    let weekdays = Sessions::weekdays();
+    let day = Day::new(5, Sessions::new(move |d| d != holiday && weekdays.trades_on(d)));
+    for key in ["NSE:INFY", "NSE:NIFTY 50", "NSE:SIM300", "NSE:INDIA VIX", "BSE:SENSEX"] {
+        let instrument = universe.by_key(key).unwrap();
+        let tick = |text| day.tick(instrument, at(text));
+        let friday = tick("2026-11-20T16:10:00");
+        assert_eq!(tick("2026-11-21T12:00:00"), friday, "Saturday shows Friday, {key}");
+        let early = tick("2026-11-23T08:00:00");
+        assert_eq!((early.last, early.previous_close), (friday.last, friday.last), "{key}");
+        assert_eq!((early.open, early.high, early.low), (0, 0, 0));
+        assert_eq!(early.as_of, friday.as_of);
+        let monday = tick("2026-11-23T14:00:00");
+        assert_eq!(monday.previous_close, friday.last, "{key}");
+        let monday = tick("2026-11-23T18:00:00");
+        assert_eq!(monday.previous_close, friday.last, "still, after the close, {key}");
+        assert_eq!(tick("2026-11-25T10:00:00").previous_close, monday.last, "{key}");
+    }
+}
+
+#[test]
+fn the_closing_auction_freezes_constituents_and_prints_once() {
+    let (universe, day) = (Universe::embedded(9), Day::new(9, Sessions::weekdays()));
+    let infy = universe.by_key("NSE:INFY").unwrap();
+    let frozen = day.tick(infy, at("2026-11-20T15:15:00"));
+    assert_eq!(day.tick(infy, at("2026-11-20T15:34:59")), frozen);
+    let done = day.tick(infy, at("2026-11-20T15:35:00"));
+    assert_eq!(done.as_of, at("2026-11-20T15:35:00"));
+    assert_ne!(done.last, frozen.last);
+    assert_eq!(day.tick(infy, at("2026-11-20T23:00:00")), done);
+    // Others trade on until 15:30, as everybody did before August 2026.
+    let other = universe.by_key("NSE:SIM300").unwrap();
+    let prices = |instrument, date: &str| {
+        let times = ["15:15:00", "15:18:00", "15:21:00", "15:24:00", "15:27:00", "15:29:59"];
+        let last = |time| day.tick(instrument, at(&format!("{date}T{time}"))).last;
+        times.map(last).into_iter().collect::<std::collections::HashSet<_>>().len()
+    };
+    assert!(prices(other, "2026-11-20") > 1);
+    assert_eq!(prices(infy, "2026-11-20"), 1);
+    assert!(prices(infy, "2026-07-31") > 1);
+    let old = day.tick(infy, at("2026-07-31T15:30:00"));
+    assert_eq!(old.as_of, at("2026-07-31T15:30:00"));
+    assert_eq!(old, day.tick(infy, at("2026-07-31T15:40:00")));
+}
+
+#[test]
+fn prices_move_stay_on_the_tick_and_inside_the_days_extremes() {
+    let (universe, day) = (Universe::embedded(3), Day::new(3, Sessions::weekdays()));
+    for instrument in universe.all().iter().step_by(17) {
+        let start = at("2026-11-20T09:15:00").as_second();
+        let (mut high, mut low) = (0, i64::MAX);
+        let mut seen = std::collections::HashSet::new();
+        for second in 0..400 {
+            let tick = day.tick(instrument, Timestamp::from_second(start + second).unwrap());
+            (high, low) = (high.max(tick.last), low.min(tick.last));
+            assert_eq!((tick.high, tick.low), (high, low), "{} +{second}", instrument.key);
+            assert_eq!(tick.last % instrument.tick_paise, 0);
+            seen.insert(tick.last);
+        }
+        // A share of some rupees moves by few ticks in seven minutes, an index by many.
+        assert!(seen.len() > 1, "{} stands still", instrument.key);
+        let tick = day.tick(instrument, at("2026-11-20T14:00:00"));
+        let change = (tick.last - tick.previous_close).abs() * 1000 / tick.previous_close;
+        assert!(change < 100, "{} moved {change} per mille", instrument.key);
+    }
+}
+
+#[test]
+fn bars_agree_with_the_ticks_and_with_the_day() {
+    let (universe, day) = (Universe::embedded(3), Day::new(3, Sessions::weekdays()));
+    let infy = universe.by_key("NSE:INFY").unwrap();
+    let date = jiff::civil::date(2026, 11, 20);
+    let after = at("2026-11-20T20:00:00");
+    let minutes = day.bars(infy, date, 1, after);
+    assert_eq!(minutes.len(), 360, "no bars during the auction");
+    assert_eq!(day.bars(infy, date, 15, after).len(), 24);
+    let whole = day.day_bar(infy, date);
+    assert_eq!(whole.open, minutes[0].open);
+    let high = minutes.iter().map(|bar| bar.high).max().unwrap().max(whole.close);
+    assert_eq!(whole.high, high);
+    for pair in minutes.windows(2) {
+        assert_eq!(pair[0].close, pair[1].open);
+    }
+    let now = at("2026-11-20T10:07:31");
+    let running = day.bars(infy, date, 5, now);
+    assert_eq!(running.len(), 11);
+    assert_eq!(running.last().unwrap().close, day.tick(infy, now).last);
+    assert!(day.bars(infy, date, 5, at("2026-11-20T09:00:00")).is_empty());
+}

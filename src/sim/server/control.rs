@@ -1,0 +1,206 @@
+//! The routes under `/sim/control/`: switch faults on and off, read the counters, log people in and
+//! out, give them shares, set prices, split and halt shares. Bodies are small JSON documents;
+//! anything that makes no sense is answered 400 with the reason.
+
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::json::{Json, map};
+use super::message::Request;
+use crate::base::ist;
+use crate::sim::accounts::{OrderA, OrderB};
+use crate::sim::exchange::noise::rupees;
+use crate::sim::exchange::splits::SplitOrder;
+use crate::sim::exchange::trading::TradingOrder;
+use crate::sim::exchange::universe::Instrument;
+use crate::sim::faults::FaultOrder;
+use crate::sim::sessions::Login;
+use crate::sim::world::{Answer, World};
+
+/// Longest token or user id that is taken.
+const NAME_BYTES_MAX: usize = 128;
+/// Instruments of which one call tells the exchange's own price.
+const INSTRUMENTS_MAX: usize = 500;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenBody {
+    access_token: String,
+    user_id: Option<String>,
+    api_key: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UserBody {
+    user_id: Option<String>,
+}
+
+/// Answers `METHOD /sim/control/{path}`.
+pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
+    let done = match (request.method.as_str(), path) {
+        ("POST", "faults") => body(request).and_then(|order: FaultOrder| {
+            world.faults.lock().add(order, world.clock.now())?;
+            Ok(map([("faults", world.faults.lock().to_json())]))
+        }),
+        ("GET", "faults") => Ok(map([("faults", world.faults.lock().to_json())])),
+        ("DELETE", "faults") => Ok(map([("cleared", (world.faults.lock().clear() as i64).into())])),
+        ("GET", "stats") => Ok(stats(world)),
+        ("GET", "exchange") => exchange(world, request),
+        ("POST", "broker_a/token") => body(request).and_then(|given| set_token(world, given)),
+        ("POST", "broker_a/expire") => {
+            Ok(map([("expired", (world.broker_a.lock().expire_all() as i64).into())]))
+        }
+        ("POST", "broker_a/request_token") => {
+            user(request, &world.settings.broker_a.user_id).map(|user| {
+                let token = world.broker_a.lock().issue_request_token(user, world.clock.now());
+                map([("request_token", token.into())])
+            })
+        }
+        ("POST", "broker_b/api_session") => {
+            user(request, &world.settings.broker_b.user_id).map(|user| {
+                let session = world.broker_b.lock().issue_api_session(user, world.clock.now());
+                map([("api_session", session.into())])
+            })
+        }
+        ("POST", "broker_b/expire") => {
+            Ok(map([("expired", (world.broker_b.lock().expire_all() as i64).into())]))
+        }
+        ("POST", "broker_a/holdings") => body(request).and_then(|order| holdings_a(world, order)),
+        ("POST", "broker_b/holdings") => body(request).and_then(|order| holdings_b(world, order)),
+        ("POST", "split") => body(request).and_then(|order| split(world, &order)),
+        ("POST", "trading") => body(request).and_then(|order| trade(world, &order)),
+        (
+            _,
+            "faults"
+            | "split"
+            | "stats"
+            | "trading"
+            | "exchange"
+            | "broker_a/token"
+            | "broker_a/expire"
+            | "broker_a/holdings"
+            | "broker_a/request_token"
+            | "broker_b/api_session"
+            | "broker_b/expire"
+            | "broker_b/holdings",
+        ) => return error(405, "this control route has another method"),
+        _ => return error(404, "no such control route"),
+    };
+    done.map_or_else(|reason| error(400, &reason), Answer::ok)
+}
+
+fn error(status: u16, reason: &str) -> Answer {
+    Answer::rejected(status, map([("error", reason.into())]))
+}
+
+fn body<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
+    sonic_rs::from_slice(&request.body).map_err(|error| {
+        // The first line says it; the others draw the place.
+        format!("body: {}", error.to_string().lines().next().unwrap_or_default())
+    })
+}
+
+/// The user named in the body, or `usual` where there is none.
+fn user(request: &Request, usual: &str) -> Result<String, String> {
+    let given = if request.body.is_empty() { UserBody::default() } else { body(request)? };
+    given.user_id.map_or(Ok(usual.to_owned()), |user_id| named("user_id", user_id))
+}
+
+fn named(what: &str, text: String) -> Result<String, String> {
+    if text.is_empty() || text.len() > NAME_BYTES_MAX || text.contains(char::is_whitespace) {
+        return Err(format!("{what}: 1 to {NAME_BYTES_MAX} bytes without white space"));
+    }
+    Ok(text)
+}
+
+fn set_token(world: &World, given: TokenBody) -> Result<Json, String> {
+    let token = named("access_token", given.access_token)?;
+    let usual = &world.settings.broker_a;
+    let or_usual = |what, given: Option<String>, usual: &str| {
+        given.map_or_else(|| Ok(usual.to_owned()), |text| named(what, text))
+    };
+    let user_id = or_usual("user_id", given.user_id, &usual.user_id)?;
+    let api_key = or_usual("api_key", given.api_key, &usual.api_key)?;
+    let login = Login { user_id, api_key, at: world.clock.now() };
+    let login = world.broker_a.lock().log_in(token, login);
+    Ok(map([("user_id", login.user_id.into()), ("login_time", ist::iso(login.at).into())]))
+}
+
+fn share<'a>(world: &'a World, symbol: &str) -> Result<&'a Instrument, String> {
+    let named = world.universe.by_key(symbol).filter(|named| !named.is_index);
+    named.ok_or_else(|| format!("no share {symbol:?}"))
+}
+
+fn holdings_a(world: &World, order: OrderA) -> Result<Json, String> {
+    let rows = world.accounts.lock().set_broker_a(order)?;
+    Ok(map([("rows", (rows as i64).into())]))
+}
+
+fn holdings_b(world: &World, order: OrderB) -> Result<Json, String> {
+    let rows = world.accounts.lock().set_broker_b(order)?;
+    Ok(map([("rows", (rows as i64).into())]))
+}
+
+/// Sets a price or halts a share.
+fn trade(world: &World, order: &TradingOrder) -> Result<Json, String> {
+    let named = share(world, &order.symbol)?;
+    world.day.trade(named, order, world.clock.now())?;
+    Ok(map([("symbol", named.key.as_str().into())]))
+}
+
+/// Splits every listing of the company that the order names.
+fn split(world: &World, order: &SplitOrder) -> Result<Json, String> {
+    let named = share(world, &order.symbol)?;
+    let split = order.split(ist::zoned(world.clock.now()).date())?;
+    let mut symbols = Vec::new();
+    for instrument in world.universe.all() {
+        let same_company = !named.isin.is_empty() && instrument.isin == named.isin;
+        if same_company || instrument.token == named.token {
+            world.day.split(instrument, split);
+            symbols.push(instrument.key.as_str().into());
+        }
+    }
+    Ok(map([("split", Json::List(symbols))]))
+}
+
+/// What the exchange itself shows at an instant, whatever the upstreams are made to say: of each
+/// `i`, the last price, the close before, and when it was made.
+fn exchange(world: &World, request: &Request) -> Result<Json, String> {
+    let at = request.query_value("at").unwrap_or_default();
+    let at: Timestamp = at.parse().map_err(|_| "at: an instant with its offset".to_owned())?;
+    let pairs = request.query_pairs();
+    let asked = pairs.iter().filter(|(name, _)| name == "i").take(INSTRUMENTS_MAX);
+    let ticks = asked.filter_map(|(_, key)| {
+        let tick = world.day.tick(world.universe.by_key(key)?, at);
+        let shown = map([
+            ("last_price", rupees(tick.last).into()),
+            ("previous_close", rupees(tick.previous_close).into()),
+            ("as_of", ist::iso(tick.as_of).into()),
+        ]);
+        Some((key.clone(), shown))
+    });
+    Ok(map([("at", ist::iso(at).into()), ("ticks", Json::Map(ticks.collect()))]))
+}
+
+fn stats(world: &World) -> Json {
+    let faults = world.faults.lock().to_json();
+    let refused = world.refused_connections.load(Ordering::Relaxed) as i64;
+    let stats = world.stats.lock();
+    let counts = |by_route: &std::collections::BTreeMap<&'static str, i64>| {
+        Json::Map(by_route.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())).collect())
+    };
+    map([
+        ("requests", counts(&stats.requests)),
+        ("rejected", counts(&stats.rejected)),
+        ("max_quote_calls_in_1s", stats.quote_calls_in_1s_max.into()),
+        ("refused_connections", refused.into()),
+        ("faults", faults),
+        ("now", ist::iso(world.clock.now()).into()),
+        ("now_ms", world.clock.now_ms().into()),
+        ("seed", (world.settings.seed as i64).into()),
+    ])
+}

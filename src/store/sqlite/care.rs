@@ -1,0 +1,77 @@
+//! What the store does for its file beside what it is asked for: tries it, finishes what an erasure
+//! left to be done, and closes it. On the lane of the probe, and at the end on the main thread.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::Connection;
+
+use super::condition::State;
+use super::store::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, SqliteStore, WRITE_DEADLINE_MS};
+use super::{cleaning, columns};
+use crate::store::StoreError;
+
+const PROBE_READ: &str = include_str!("../../../sql/store/probe_read.sql");
+pub(crate) const PROBE_WRITE: &str = include_str!("../../../sql/store/probe_write.sql");
+
+/// Before the file is written anew once more, so many times as long as that took: no write is done
+/// in it.
+const CLEAN_PAUSES: u64 = 20;
+/// What waits is written, and the log emptied.
+const CLOSE_DEADLINE_MS: u64 = 10_000;
+
+impl SqliteStore {
+    /// [`Store::probe`](crate::store::Store::probe).
+    pub(crate) fn look_after(&self) {
+        // Failures are noted where they happen.
+        let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
+        let read = self.read(READ_DEADLINE_MS, |file| {
+            columns::first(file, PROBE_READ, [], |row| Ok(row.get::<_, i64>(0)?))
+        });
+        let well = in_place && self.condition.state() == State::Ok && read.is_ok();
+        let done = if !well {
+            let write = |file: &Connection| columns::run(file, PROBE_WRITE, []).map(drop);
+            self.write(WRITE_DEADLINE_MS, write)
+        } else if self.cleaning_is_due() {
+            self.clean()
+        } else if self.condition.log.due() {
+            self.erase(|_| Ok(()), |()| true)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = done {
+            tracing::debug!(%error, "the store is still not well");
+        }
+    }
+
+    /// Whether something was erased since the file was last written anew, and that was not just
+    /// now.
+    fn cleaning_is_due(&self) -> bool {
+        self.clock.monotonic_ms() >= self.next_clean_mono_ms.load(Ordering::Relaxed)
+            && self
+                .read(READ_DEADLINE_MS, |file| cleaning::is_due(file, cleaning::RUNNING_BYTES_MAX))
+                .unwrap_or(false)
+    }
+
+    fn clean(&self) -> Result<(), StoreError> {
+        let began_mono_ms = self.clock.monotonic_ms();
+        let done = self.submit(PAGE_DEADLINE_MS, |ledger| {
+            ledger.then_clean();
+            Ok(())
+        });
+        let now_mono_ms = self.clock.monotonic_ms();
+        let pause_ms = now_mono_ms.saturating_sub(began_mono_ms) * CLEAN_PAUSES;
+        self.next_clean_mono_ms.store(now_mono_ms + pause_ms, Ordering::Relaxed);
+        done
+    }
+
+    /// [`Store::close`](crate::store::Store::close).
+    pub(crate) fn close_file(&self) {
+        let closed = self.submit(CLOSE_DEADLINE_MS, |ledger| {
+            ledger.then_close();
+            Ok(())
+        });
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the database was not closed; its log stays beside it");
+        }
+    }
+}

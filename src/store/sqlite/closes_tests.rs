@@ -1,0 +1,157 @@
+//! The close of a day: pages of holders, kept prices, rows and points that are still true.
+
+use super::*;
+use crate::base::ClosingPrice;
+use crate::store::sqlite::store::{ClosePage, PriceOfClose};
+
+fn symbol(name: &str) -> Symbol {
+    Symbol::parse(name).unwrap()
+}
+
+fn close(price: &str, as_of_ms: i64) -> ClosingPrice {
+    ClosingPrice { price: dec(price), previous_close: Some(dec("1.05")), as_of_ms }
+}
+
+/// As a page makes it, from what stands there.
+fn valued(store: &SqliteStore, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
+    let mut holdings = store.portfolio(id).unwrap().holdings;
+    for row in &mut holdings {
+        (row.last_price, row.as_of_ms, row.mark) = (Some(dec("7.50")), 99, MARK);
+    }
+    let changed = (0..holdings.len()).collect();
+    Valued {
+        id,
+        synced_ms,
+        point: point(DAY, "7", PointSource::Close),
+        repriced: Repriced { holdings, changed },
+        next_session: DAY.tomorrow().unwrap().tomorrow().unwrap(),
+        priced: 9,
+        is_complete,
+    }
+}
+
+fn ids(page: &ClosePage) -> Vec<AccountId> {
+    page.portfolios.iter().map(|(id, _)| *id).collect()
+}
+
+#[test]
+fn prices_are_kept_until_the_next_run_has_finished() {
+    let (_dir, _, store) = fresh();
+    let infy: PriceOfClose = (symbol("NSE:INFY"), close("1.20", 5));
+    store.keep_closes(DAY, &[(symbol("NSE:INFY"), close("1.10", 4))]).unwrap();
+    store.keep_closes(DAY, std::slice::from_ref(&infy)).unwrap();
+    assert_eq!(store.closes(DAY).unwrap(), [infy]);
+    assert!(!store.is_closed(DAY).unwrap());
+    let quiet = vec![symbol("NSE:QUIET"), symbol("BSE:QUIET")];
+    store.finish_close(DAY, 1, quiet).unwrap();
+    assert!(store.is_closed(DAY).unwrap());
+    assert_eq!(store.closes(DAY).unwrap().len(), 1, "for syncs until then");
+    let silent = |after: Option<&Symbol>, limit| store.silent_symbols(after, limit).unwrap();
+    assert_eq!(silent(None, 9), [symbol("BSE:QUIET"), symbol("NSE:QUIET")]);
+    assert_eq!(silent(None, 1), [symbol("BSE:QUIET")]);
+    assert_eq!(silent(Some(&symbol("BSE:QUIET")), 9), [symbol("NSE:QUIET")]);
+    let next = DAY.tomorrow().unwrap();
+    store.finish_close(next, 2, vec![symbol("NSE:QUIET")]).unwrap();
+    assert_eq!(store.closes(DAY).unwrap(), [], "the day after, nobody needs them");
+    assert_eq!(silent(None, 9), [symbol("NSE:QUIET")], "the other one was heard again");
+}
+
+#[test]
+fn held_symbols_come_each_once_and_in_order() {
+    let (_dir, _, store) = fresh();
+    for (number, tickers) in
+        [&["TCS", "INFY"][..], &["INFY"], &["ABB"], &["ZEEL"]].iter().enumerate()
+    {
+        let id = user(&store, &format!("{number}@example.com"));
+        sync(&store, id, Broker::A, 10, tickers);
+    }
+    let symbols = |after: Option<&Symbol>, limit| {
+        let found = store.held_symbols(after, limit).unwrap();
+        found.iter().map(|symbol| symbol.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(symbols(None, 10), ["NSE:ABB", "NSE:INFY", "NSE:TCS", "NSE:ZEEL"]);
+    assert_eq!(symbols(None, 2), ["NSE:ABB", "NSE:INFY"]);
+    assert_eq!(symbols(Some(&symbol("NSE:INFY")), 10), ["NSE:TCS", "NSE:ZEEL"]);
+}
+
+#[test]
+fn pages_go_through_those_who_are_not_complete() {
+    let (_dir, _, store) = fresh();
+    let users: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
+    for id in [0, 2, 3, 4] {
+        sync(&store, users[id], Broker::A, 10, &["INFY"]);
+    }
+    let page = |date, after, limit| store.portfolios_to_close(date, after, limit).unwrap();
+    let first = page(DAY, AccountId(0), 2);
+    assert_eq!((ids(&first), first.more), (vec![users[0], users[2]], true));
+    assert_eq!(first.portfolios[0].1, store.portfolio(users[0]).unwrap());
+    let rest = page(DAY, users[2], 9);
+    assert_eq!((ids(&rest), rest.more), (vec![users[3], users[4]], false));
+    let points = [(0, true), (2, false)].map(|(at, done)| valued(&store, users[at], 10, done));
+    store.keep_points(DAY, points.into()).unwrap();
+    assert_eq!(ids(&page(DAY, AccountId(0), 9)), [users[2], users[3], users[4]]);
+    assert_eq!(ids(&page(DAY.tomorrow().unwrap(), AccountId(0), 9)).len(), 4, "the next date");
+    assert_eq!(ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(), 3, "not an older one");
+}
+
+#[test]
+fn rows_points_and_later_points_are_written_where_nothing_came_between() {
+    let (_dir, _, store) = fresh();
+    let users: Vec<_> = (0..4).map(|n| user(&store, &format!("{n}@example.com"))).collect();
+    for id in &users {
+        sync(&store, *id, Broker::A, 10, &["TCS", "INFY"]);
+    }
+    sync(&store, users[0], Broker::B, 10, &["INFY"]);
+    let later = [DAY.tomorrow().unwrap(), DAY.tomorrow().unwrap().tomorrow().unwrap()];
+    for date in later {
+        let derive: Derive = Box::new(move |_, _| {
+            derived(DayPoint { suspect: false, ..point(date, "1", PointSource::Sync) })
+        });
+        let rows = vec![holding(Broker::A, "TCS", "10.50"), holding(Broker::A, "INFY", "10.50")];
+        let synced = Synced { holdings: rows, ..Synced::default() };
+        store.replace_portfolio(users[0], Broker::A, 10, synced, None, derive).unwrap();
+    }
+    let points: Vec<_> = users.iter().map(|id| valued(&store, *id, 10, true)).collect();
+    let first = points[0].repriced.holdings.clone();
+    sync(&store, users[1], Broker::B, 11, &["INFY"]);
+    store.delete_portfolio(users[2]).unwrap();
+    store.erase_user(users[3]).unwrap();
+    store.keep_points(DAY, points).unwrap();
+
+    assert_eq!(store.portfolio(users[0]).unwrap().holdings, first, "both brokers' rows");
+    let found = store.points(users[0], DAY).unwrap();
+    assert_eq!(found[0], point(DAY, "7", PointSource::Close));
+    for (point, carried) in found[1..].iter().zip([2, 9]) {
+        assert_eq!(point.total_current_value, dec("7"), "{point:?}");
+        assert_eq!((point.source, point.carried), (PointSource::Sync, carried), "{point:?}");
+        assert!(point.suspect, "{point:?}");
+    }
+    let source = |at: usize| store.points(users[at], DAY).unwrap().first().map(|p| p.source);
+    assert_eq!(source(1), Some(PointSource::Sync), "synced meanwhile");
+    assert!(store.portfolio(users[1]).unwrap().holdings.iter().all(|row| row.as_of_ms == 77));
+    assert_eq!((source(2), source(3)), (None, None));
+}
+
+#[test]
+fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s() {
+    let (_dir, _, store) = fresh();
+    let id = user(&store, "a@example.com");
+    sync(&store, id, Broker::B, 1, &["TCS", "INFY"]);
+    let kept = [("NSE:INFY", "1.20"), ("NSE:WIPRO", "2.20"), ("NSE:OTHER", "3.20")]
+        .map(|(name, price)| (symbol(name), close(price, 5)));
+    store.keep_closes(DAY, &kept).unwrap();
+    let derive: Derive = Box::new(move |before, _| {
+        let closes: Vec<_> = kept[..2].iter().map(|(name, _)| before.closes.get(name)).collect();
+        assert_eq!(closes, [Some(&close("1.20", 5)), Some(&close("2.20", 5))]);
+        assert_eq!(before.closes.len(), 2, "what the user has and brings");
+        let mut holdings = before.portfolio.holdings.clone();
+        (holdings[1].last_price, holdings[1].mark) = (Some(dec("1.20")), MARK);
+        let repriced = Repriced { holdings, changed: vec![1] };
+        Derived { repriced, ..derived(point(DAY, "9", PointSource::Sync)) }
+    });
+    let synced = Synced { holdings: vec![holding(Broker::A, "WIPRO", "1")], ..Synced::default() };
+    store.replace_portfolio(id, Broker::A, 2, synced, Some(DAY), derive).unwrap();
+    let rows = store.portfolio(id).unwrap().holdings;
+    let prices: Vec<_> = rows.iter().map(|row| (row.last_price, row.mark.is_some())).collect();
+    assert_eq!(prices, [(None, false), (None, false), (Some(dec("1.20")), true)]);
+}

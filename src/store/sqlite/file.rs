@@ -1,0 +1,354 @@
+//! The file: how it is opened, told from foreign ones, and brought to the present schema.
+//!
+//! Runs at start and on the writer's thread when the file is opened again. Must never delete,
+//! replace or set aside a file that exists: it is people's data.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::condition::{Failure, State};
+use super::{cleaning, identity, log, progress};
+use crate::store::StoreError;
+
+/// `bhav` in ASCII: tells our file from any other SQLite file.
+const APPLICATION_ID: i32 = 0x6268_6176;
+/// The oldest SQLite whose write-ahead log is free of the reset defect.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// For a backup or a person who looks into the file meanwhile. Less than any write's deadline.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
+/// What a checkpoint leaves of the write-ahead log.
+const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
+/// More than there are statements, so that each is prepared once per connection.
+const STATEMENTS_KEPT: usize = 128;
+
+/// In order; the version of a file is how many of them it has. Append-only.
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../sql/store/0001_accounts.sql"),
+    include_str!("../../../sql/store/0002_portfolios.sql"),
+    include_str!("../../../sql/store/0003_closes.sql"),
+    include_str!("../../../sql/store/0004_journal.sql"),
+    include_str!("../../../sql/store/0005_signals.sql"),
+    include_str!("../../../sql/store/0006_disabled_users.sql"),
+    include_str!("../../../sql/store/0007_provisional_signals.sql"),
+    include_str!("../../../sql/store/0008_journal_bytes.sql"),
+    include_str!("../../../sql/store/0009_identity.sql"),
+    include_str!("../../../sql/store/0010_closing_prices.sql"),
+    include_str!("../../../sql/store/0011_signal_books.sql"),
+];
+
+/// What they are called, for a person.
+pub(crate) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
+    "0001_accounts",
+    "0002_portfolios",
+    "0003_closes",
+    "0004_journal",
+    "0005_signals",
+    "0006_disabled_users",
+    "0007_provisional_signals",
+    "0008_journal_bytes",
+    "0009_identity",
+    "0010_closing_prices",
+    "0011_signal_books",
+];
+
+/// Why a file was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The program was put back to an older version.
+    #[error(
+        "{path} has schema version {found} and this program knows {known}: run the newer program \
+         again, or stop it and put the copy {path}.before-v{next} in place (it lacks what was \
+         written since)"
+    )]
+    Newer { path: String, found: i64, known: i64, next: i64 },
+    #[error(
+        "{path} is not a database of this program: move it away or choose another BHAV_STATE_DIR"
+    )]
+    Foreign { path: String },
+    #[error("SQLite {0} is older than 3.51.3")]
+    OldSqlite(&'static str),
+    /// What is there now is no new file: there was more.
+    #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
+    Emptied { path: String },
+    #[error("{0}")]
+    System(#[from] io::Error),
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error.into(),
+            Failure::Sqlite(error) => error.into(),
+        }
+    }
+}
+
+impl OpenError {
+    /// Whether only an operator's decision can help, so that the service must not start.
+    pub(crate) fn ends_the_start(&self) -> bool {
+        matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
+    }
+
+    /// What it says of the file.
+    pub(crate) fn state(&self) -> State {
+        match self {
+            Self::Sqlite(error) => State::of(error).unwrap_or(State::Unavailable),
+            Self::Emptied { .. } => State::Corrupt,
+            _ => State::Unavailable,
+        }
+    }
+
+    /// Whether the file may be good to read all the same.
+    pub(crate) fn is_of_writing(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => is_of_writing(error),
+            Self::System(_) | Self::Store(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// SQLite cannot make its files beside a database on a medium that takes no writes.
+fn is_of_writing(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
+}
+
+/// The version this program writes.
+pub(crate) fn known_version() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+/// Opens for writing, and migrates. Where there is no file it makes one with mode 0600, if `make`.
+pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, OpenError> {
+    if rusqlite::version_number() < SQLITE_VERSION_MIN {
+        return Err(OpenError::OldSqlite(rusqlite::version()));
+    }
+    make_private(path, make)?;
+    refuse_emptied(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    configure(&connection)?;
+    let version = version(&connection, path)?;
+    if version == 0 && identity::stood(path) {
+        return Err(OpenError::Emptied { path: path.display().to_string() });
+    }
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(io::Error::other(format!("no write-ahead log here, but {mode}")).into());
+    }
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // What is erased leaves no trace in the file's free space.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+    if version < known_version() {
+        if version > 0 {
+            progress::told(&mut connection, |connection| keep_copy(connection, path))?;
+        }
+        progress::told(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
+    }
+    Ok(connection)
+}
+
+/// Once in a process: counts the start, does what an earlier process left to be done, and leaves
+/// all of it in the one file.
+pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    // Of a migration just now, or of a process that was killed.
+    let has_log = length(&beside(path, "-wal")) > 0;
+    identity::begin_start(connection, path)?;
+    if let Err(error) = finish(connection, has_log) {
+        // A service can do without: it is tried again.
+        tracing::warn!(%error, "what an earlier process left in the database's log is still there");
+    }
+    Ok(())
+}
+
+fn finish(connection: &mut Connection, has_log: bool) -> Result<(), OpenError> {
+    const BYTES_MAX: i64 = cleaning::START_BYTES_MAX;
+    let clean = cleaning::is_due(connection, BYTES_MAX)?;
+    if clean {
+        progress::told(connection, |connection| Ok(cleaning::clean(connection, BYTES_MAX)?))?;
+    }
+    if clean || has_log {
+        log::empty(connection, BUSY_TIMEOUT)?;
+    }
+    Ok(())
+}
+
+/// Opens a file of the present schema that cannot be written, or must not be.
+pub(crate) fn open_beside(path: &Path) -> Result<Connection, OpenError> {
+    refuse_emptied(path)?;
+    let connection = open_for_reading(path)?;
+    match version(&connection, path)? {
+        found if found == known_version() => Ok(connection),
+        found => {
+            let why = format!("schema version {found} cannot be migrated without writing");
+            Err(StoreError::Unavailable(why).into())
+        }
+    }
+}
+
+/// Opens a file that the writer has opened before.
+pub(crate) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = match opened_for_reading(path, "") {
+        // On a medium that takes no writes SQLite wants to be told that nobody writes.
+        Err(error) if is_of_writing(&error) && length(&beside(path, "-wal")) == 0 => {
+            opened_for_reading(path, "?immutable=1")?
+        }
+        opened => opened?,
+    };
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Only the first read shows whether it can be read.
+fn opened_for_reading(path: &Path, query: &str) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("{}{query}", uri(path)), flags)?;
+    configure(&connection)?;
+    connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+    Ok(connection)
+}
+
+/// As SQLite reads names that begin with `file:`.
+fn uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte));
+            }
+            other => uri.push_str(&format!("%{other:02x}")),
+        }
+    }
+    uri
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |about| about.len())
+}
+
+/// Whether a file of no byte stands where there was more. SQLite would take it for new, and away
+/// with its log.
+pub(crate) fn is_emptied(path: &Path) -> bool {
+    length(path) == 0 && (identity::stood(path) || length(&beside(path, "-wal")) > 0)
+}
+
+fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
+    match is_emptied(path) {
+        true => Err(OpenError::Emptied { path: path.display().to_string() }),
+        false => Ok(()),
+    }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    // A mapped file that is cut short ends the process by a signal.
+    connection.pragma_update_and_check(None, "mmap_size", 0, |_| Ok(())).or_else(no_row)
+}
+
+/// A build without mapping answers nothing.
+fn no_row(error: rusqlite::Error) -> rusqlite::Result<()> {
+    match error {
+        rusqlite::Error::QueryReturnedNoRows => Ok(()),
+        other => Err(other),
+    }
+}
+
+/// SQLite gives the log and the shared-memory file the mode of this one.
+fn make_private(path: &Path, make: bool) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is not a file")),
+        Ok(found) if found.permissions().mode() & 0o077 == 0 => Ok(()),
+        Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
+        Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+            // It would be taken for the new one's.
+            log::set_aside(&beside(path, "-wal"))?;
+            // First, so that a start that is broken off in between can be repeated.
+            identity::forget_mark(path)?;
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
+            match path.parent() {
+                Some(parent) => File::open(parent)?.sync_all(),
+                None => Ok(()),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The schema's version; 0 for a file without a table, such as a first start leaves that is broken
+/// off.
+pub(crate) fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
+    let (application, found): (i64, i64) = (number("application_id")?, number("user_version")?);
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0))?;
+    let path = || path.display().to_string();
+    if (application, found, tables) == (0, 0, 0) {
+        return Ok(0);
+    }
+    if application != i64::from(APPLICATION_ID) || found < 1 {
+        return Err(OpenError::Foreign { path: path() });
+    }
+    let known = known_version();
+    if found > known {
+        return Err(OpenError::Newer { path: path(), found, known, next: known + 1 });
+    }
+    Ok(found)
+}
+
+/// A copy of the file as it was, for the way back. The operator's to delete: what is erased later
+/// is still in it.
+fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let kept = beside(path, &format!(".before-v{}", known_version()));
+    let unfinished = beside(&kept, ".unfinished");
+    // Made first, so that it is private from the beginning; SQLite takes an empty file.
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
+    progress::step();
+    identity::forget_in(&unfinished)?;
+    File::open(&unfinished)?.sync_all()?;
+    fs::rename(&unfinished, &kept)?;
+    tracing::info!(copy = %kept.display(), "kept a copy before migrating; delete it in time");
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been first.
+    let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        transaction.execute_batch(migration)?;
+    }
+    // Of the migrations themselves SQLite tells; the commit waits for the disk alone.
+    progress::step();
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
+    transaction.commit()?;
+    tracing::info!(from, to = migrations.len(), "the store has its present schema");
+    Ok(())
+}
+
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,156 @@
+//! Which database this is: the id that tokens are good for, and the file beside the database that
+//! knows it.
+//!
+//! The id is made when a service first opens the file, and is kept from start to start. A copy has
+//! none, so a database that was restored gets another. The file beside it (`bhav.sqlite.mark`) says
+//! that a database stands here, which one, and how often it was started: a database of another id,
+//! or one that was started less often, is an old copy that somebody put there, and gets a new id
+//! too. Runs on the thread that opens the file, and in commands that copy it.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+use serde::{Deserialize, Serialize};
+
+use super::columns::{damaged, first, run};
+use super::condition::Failure;
+use super::file::beside;
+use crate::store::{StoreError, small_file};
+
+const IDENTITY: &str = include_str!("../../../sql/store/identity.sql");
+const BEGIN_START: &str = include_str!("../../../sql/store/begin_start.sql");
+const FORGET_DATABASE_ID: &str = include_str!("../../../sql/store/forget_database_id.sql");
+
+/// The first schema that has an id.
+const VERSION_MIN: i64 = 9;
+
+/// What the file beside the database says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    database_id: String,
+    starts: i64,
+}
+
+fn mark_of(path: &Path) -> PathBuf {
+    beside(path, ".mark")
+}
+
+/// Whether a database stood at `path`, since the last time that a new one was made there.
+pub(crate) fn stood(path: &Path) -> bool {
+    mark_of(path).exists()
+}
+
+/// Before a new file is made: until that is done, none stood there.
+pub(crate) fn forget_mark(path: &Path) -> io::Result<()> {
+    match fs::remove_file(mark_of(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Counts a start, and makes a new id where the file has none or is not the one that stood here.
+pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
+    // A mark that cannot be read says nothing.
+    let bytes = small_file::read(&mark_of(path)).ok().flatten().unwrap_or_default();
+    let mark: Option<Mark> = sonic_rs::from_slice(&bytes).ok();
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (found, starts) = read(&transaction)?;
+    let stood_here = |id: &String| {
+        mark.as_ref().is_some_and(|mark| mark.database_id == *id && mark.starts <= starts)
+    };
+    let kept = found.filter(stood_here);
+    let is_new = kept.is_none();
+    let begun = first(&transaction, BEGIN_START, [kept], mark_from)?;
+    let mark = begun.ok_or_else(|| damaged("the database's id"))?;
+    transaction.commit()?;
+    if is_new {
+        tracing::info!("the database is new here: no token of before is good");
+    }
+    // Only now: a start that is broken off before it leaves a database that was started more often.
+    let bytes = sonic_rs::to_vec(&mark).unwrap_or_default();
+    if let Err(error) = small_file::replace(&mark_of(path), &bytes) {
+        tracing::warn!(%error, "the file that knows the database was not written");
+    }
+    Ok(())
+}
+
+fn mark_from(row: &Row<'_>) -> Result<Mark, Failure> {
+    Ok(Mark { database_id: row.get(0)?, starts: row.get(1)? })
+}
+
+fn read(connection: &Connection) -> Result<(Option<String>, i64), Failure> {
+    let found = first(connection, IDENTITY, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    found.ok_or_else(|| damaged("the database's id"))
+}
+
+/// The id that tokens are bound to.
+pub(crate) fn database_id(connection: &Connection) -> Result<String, Failure> {
+    let why = "a database that was put in place has to take writes once";
+    read(connection)?.0.ok_or_else(|| StoreError::Unavailable(why.to_owned()).into())
+}
+
+/// Takes the id out of a copy that nobody uses yet, so that it is no service's database.
+pub(crate) fn forget_in(copy: &Path) -> Result<(), Failure> {
+    let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version < VERSION_MIN {
+        return Ok(());
+    }
+    // Who is broken off in between starts over, so no file is needed for the way back.
+    connection.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(()))?;
+    run(&connection, FORGET_DATABASE_ID, []).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::file::open_for_writing;
+
+    fn id_at_a_start(path: &Path) -> String {
+        let mut connection = open_for_writing(path, true).unwrap();
+        begin_start(&mut connection, path).unwrap();
+        database_id(&connection).unwrap()
+    }
+
+    #[test]
+    fn an_id_is_kept_from_start_to_start_and_by_no_copy_of_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bhav.sqlite");
+        let first = id_at_a_start(&path);
+        assert_eq!(first.len(), 32);
+        let old = dir.path().join("old");
+        fs::copy(&path, &old).unwrap();
+        assert_eq!(id_at_a_start(&path), first);
+        fs::copy(&old, &path).unwrap();
+        let second = id_at_a_start(&path);
+        assert_ne!(second, first, "it was started less often than the one that stood here");
+        assert_eq!(id_at_a_start(&path), second);
+        // Of another place, or of nobody knows where.
+        let other = dir.path().join("other.sqlite");
+        let third = id_at_a_start(&other);
+        fs::copy(&other, &path).unwrap();
+        let fourth = id_at_a_start(&path);
+        assert!(![&first, &second, &third].contains(&&fourth));
+        forget_mark(&path).unwrap();
+        assert_ne!(id_at_a_start(&path), fourth);
+        fs::write(mark_of(&path), "garbage").unwrap();
+        assert_ne!(id_at_a_start(&path), fourth);
+    }
+
+    #[test]
+    fn a_copy_has_none_until_it_is_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, copy) = (dir.path().join("bhav.sqlite"), dir.path().join("copy"));
+        let first = id_at_a_start(&path);
+        let connection = open_for_writing(&path, false).unwrap();
+        assert_eq!(read(&connection).unwrap(), (Some(first.clone()), 1), "opened again");
+        connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).unwrap();
+        drop(connection);
+        forget_in(&copy).unwrap();
+        assert!(database_id(&Connection::open(&copy).unwrap()).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "file, mark and copy");
+        fs::copy(&copy, &path).unwrap();
+        assert_ne!(id_at_a_start(&path), first);
+    }
+}

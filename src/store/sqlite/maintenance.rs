@@ -1,0 +1,352 @@
+//! The file in the hands of its operator: copied while in use, judged, put back.
+//!
+//! Called by commands on their main thread, beside a running service or without one; blocks. Must
+//! never leave half a copy under its final name, nor write over a file that exists.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::condition::Failure;
+use super::file::{self, OpenError, beside};
+use super::unfinished::{claim, remove_quietly};
+use super::{identity, log};
+use crate::store::StoreError;
+
+/// What a file was found to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileReport {
+    /// Its schema; 0 for an empty file.
+    pub version: i64,
+    /// The schema that this program writes.
+    pub known: i64,
+    /// Names of the migrations that a start would run, oldest first.
+    pub pending: Vec<&'static str>,
+}
+
+/// Why a file cannot be used, copied or put back. Each names the file; the cure depends on what the
+/// file is to the command, which knows.
+#[derive(Debug, thiserror::Error)]
+pub enum UpkeepError {
+    #[error("{0} is not a database of this program")]
+    Foreign(PathBuf),
+    #[error("{path} has schema version {found} and this program knows {known}")]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("{path} is damaged: {found}")]
+    Damaged { path: PathBuf, found: String },
+    #[error("there is no space left for {0}")]
+    NoSpace(PathBuf),
+    #[error("{from} cannot be copied to {to}: {source}")]
+    Copy { from: PathBuf, to: PathBuf, source: rusqlite::Error },
+    #[error("{path} has schema version {found}: start the service once, which migrates it")]
+    Older { path: PathBuf, found: i64 },
+    #[error("{0} exists already; it is not overwritten")]
+    Exists(PathBuf),
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}")]
+    Database { path: PathBuf, source: rusqlite::Error },
+    /// Of a database that was opened before.
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl From<Failure> for UpkeepError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error.into(),
+            Failure::Sqlite(error) => error.into(),
+        }
+    }
+}
+
+impl UpkeepError {
+    /// What the system says of the file at `path`.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace(path),
+            _ => Self::File { path, source },
+        }
+    }
+
+    /// What SQLite says of the file at `path`.
+    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        move |source| {
+            let path = path.clone();
+            match source.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase) => Self::Foreign(path),
+                Some(ErrorCode::DatabaseCorrupt) => {
+                    Self::Damaged { path, found: source.to_string() }
+                }
+                Some(ErrorCode::DiskFull) => Self::NoSpace(path),
+                _ => Self::Database { path, source },
+            }
+        }
+    }
+
+    /// What was said of a copy that is not published, said of the file it is a copy of.
+    fn said_of(self, copy: &Path, path: &Path) -> Self {
+        let own = |told: PathBuf| if told == copy { path.to_owned() } else { told };
+        match self {
+            Self::Foreign(told) => Self::Foreign(own(told)),
+            Self::Newer { path: told, found, known } => {
+                Self::Newer { path: own(told), found, known }
+            }
+            Self::Damaged { path: told, found } => Self::Damaged { path: own(told), found },
+            Self::NoSpace(told) => Self::NoSpace(own(told)),
+            Self::Database { path: told, source } => Self::Database { path: own(told), source },
+            Self::File { path: told, source } => Self::File { path: own(told), source },
+            other => other,
+        }
+    }
+}
+
+/// Looks at a file and changes nothing in it.
+///
+/// # Errors
+/// [`UpkeepError`]: not there, not ours, or newer than this program.
+pub fn inspect(path: &Path) -> Result<FileReport, UpkeepError> {
+    let is_empty = fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0);
+    if is_empty && !file::is_emptied(path) {
+        return Ok(report_of(0));
+    }
+    let connection = open(path)?;
+    report(&connection, path)
+}
+
+/// As [`inspect`], and reads every page and row reference.
+///
+/// # Errors
+/// [`UpkeepError`].
+pub fn verify(path: &Path) -> Result<FileReport, UpkeepError> {
+    let connection = open(path)?;
+    let report = report(&connection, path)?;
+    let damaged = |found: String| UpkeepError::Damaged { path: path.to_owned(), found };
+    let whole: String = connection
+        .pragma_query_value(None, "integrity_check", |row| row.get(0))
+        .map_err(UpkeepError::database(path))?;
+    if whole != "ok" {
+        return Err(damaged(one_line(&whole)));
+    }
+    match dangling(&connection).map_err(UpkeepError::database(path))? {
+        Some(table) => Err(damaged(format!("a row of {table} belongs to nobody"))),
+        None => Ok(report),
+    }
+}
+
+/// The table of a row that refers to one which is not there.
+fn dangling(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut dangling = connection.prepare("PRAGMA foreign_key_check")?;
+    let mut rows = dangling.query([])?;
+    rows.next()?.map(|row| row.get(0)).transpose()
+}
+
+/// The first of what an integrity check found; the rest says the same of other pages.
+fn one_line(found: &str) -> String {
+    let mut lines = found.lines().map(str::trim).filter(|line| !line.is_empty());
+    let worst = lines.clone().find(|line| !line.starts_with("***"));
+    worst.or_else(|| lines.next()).unwrap_or("unknown").to_owned()
+}
+
+/// Copies the database of `from`, in use or not, to the new file `to`: checked, private, on disk.
+///
+/// # Errors
+/// [`UpkeepError`]; then there is no file `to`.
+pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
+    refuse_existing(to)?;
+    let unfinished = beside(to, ".unfinished");
+    let report = copy_unfinished(from, &unfinished, to)?;
+    publish(&unfinished, to).inspect_err(|_| remove_quietly(&unfinished))?;
+    Ok(report)
+}
+
+/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it;
+/// then there is no file `unfinished`, unless another command is at work on it.
+fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
+    let connection = open(from)?;
+    if report(&connection, from)?.version == 0 {
+        return Err(UpkeepError::Foreign(from.to_owned()));
+    }
+    let claim = claim(unfinished).map_err(|error| error.said_of(unfinished, to))?;
+    fill(connection, from, unfinished, to)
+        .and_then(|report| claim.sync_all().map(|()| report).map_err(UpkeepError::file(to)))
+        .inspect_err(|_| remove_quietly(unfinished))
+}
+
+fn fill(
+    connection: Connection,
+    from: &Path,
+    unfinished: &Path,
+    to: &Path,
+) -> Result<FileReport, UpkeepError> {
+    connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(|source| {
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => UpkeepError::NoSpace(to.to_owned()),
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                UpkeepError::database(from)(source)
+            }
+            _ => UpkeepError::Copy { from: from.to_owned(), to: to.to_owned(), source },
+        }
+    })?;
+    drop(connection);
+    identity::forget_in(unfinished)?;
+    // What a whole copy has wrong, it has from there.
+    verify(unfinished).map_err(|error| error.said_of(unfinished, from))
+}
+
+/// What putting a backup back did.
+#[derive(Debug)]
+pub struct Restored {
+    pub report: FileReport,
+    /// Where the database that stood there is now.
+    pub kept: Option<PathBuf>,
+}
+
+/// Puts a checked copy of `backup` in the place of the database at `path`; what stood there is kept
+/// under the name with `.before-restore-` and `stamp`. The caller holds the state directory's lock.
+///
+/// # Errors
+/// [`UpkeepError`]; then the database that stood there stands there still, or is under that name.
+pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, UpkeepError> {
+    let unfinished = beside(path, ".restoring");
+    let report = copy_unfinished(backup, &unfinished, path)?;
+    owned_like_its_directory(&unfinished).inspect_err(|_| remove_quietly(&unfinished))?;
+    let kept = beside(path, &format!(".before-restore-{stamp}"));
+    let kept = set_aside(path, &kept)?;
+    fs::rename(&unfinished, path).map_err(UpkeepError::file(path))?;
+    sync_parent(path)?;
+    Ok(Restored { report, kept })
+}
+
+/// The service's own, also where root puts it back.
+pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), UpkeepError> {
+    let directory = fs::metadata(parent(path)).map_err(UpkeepError::file(path))?;
+    let own = fs::metadata(path).map_err(UpkeepError::file(path))?;
+    if own.uid() == directory.uid() {
+        return Ok(());
+    }
+    chown(path, Some(directory.uid()), Some(directory.gid())).map_err(UpkeepError::file(path))
+}
+
+/// Moves the database and the log that belongs to it, so that what stands there opens as it was.
+fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, UpkeepError> {
+    refuse_existing(kept)?;
+    let there = path.exists();
+    if there {
+        // So that the one file is all of it. A damaged one keeps its log beside it.
+        if !file::is_emptied(path) {
+            let _ = fold_log(path);
+        }
+        fs::rename(path, kept).map_err(UpkeepError::file(path))?;
+    }
+    for suffix in ["-wal", "-shm"] {
+        let (log, target) = (beside(path, suffix), beside(kept, suffix));
+        match fs::rename(&log, target) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(UpkeepError::file(&log)(error)),
+        }
+    }
+    sync_parent(path)?;
+    Ok(there.then(|| kept.to_owned()))
+}
+
+fn fold_log(path: &Path) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    log::empty(&Connection::open_with_flags(path, flags)?, file::BUSY_TIMEOUT).map(drop)
+}
+
+/// Reads; where the log has to be read too, SQLite makes its shared memory beside it.
+fn open(path: &Path) -> Result<Connection, UpkeepError> {
+    // SQLite would only say that it cannot.
+    let about = File::open(path).and_then(|file| file.metadata());
+    let about = about.map_err(UpkeepError::file(path))?;
+    if !about.is_file() {
+        return Err(UpkeepError::file(path)(io::Error::other("it is not a file")));
+    }
+    // SQLite would open it as a new database, and take its log away.
+    if file::is_emptied(path) {
+        return Err(emptied(path));
+    }
+    if about.len() == 0 {
+        return Err(UpkeepError::Foreign(path.to_owned()));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(UpkeepError::database(path))?;
+    connection.busy_timeout(file::BUSY_TIMEOUT).map_err(UpkeepError::database(path))?;
+    Ok(connection)
+}
+
+fn report(connection: &Connection, path: &Path) -> Result<FileReport, UpkeepError> {
+    let version = file::version(connection, path).map_err(|error| match error {
+        OpenError::Newer { found, known, .. } => {
+            UpkeepError::Newer { path: path.to_owned(), found, known }
+        }
+        OpenError::Sqlite(source) => UpkeepError::database(path)(source),
+        OpenError::System(source) => UpkeepError::file(path)(source),
+        OpenError::Emptied { .. } => emptied(path),
+        OpenError::Store(error) => UpkeepError::Store(error),
+        // A file that has been read was not too new for an old SQLite.
+        OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
+            UpkeepError::Foreign(path.to_owned())
+        }
+    })?;
+    match version {
+        0 if identity::stood(path) => Err(emptied(path)),
+        version => Ok(report_of(version)),
+    }
+}
+
+fn report_of(version: i64) -> FileReport {
+    let names = file::MIGRATION_NAMES.iter().copied();
+    FileReport {
+        version,
+        known: file::known_version(),
+        pending: names.skip(usize::try_from(version).unwrap_or(0)).collect(),
+    }
+}
+
+fn emptied(path: &Path) -> UpkeepError {
+    let found = "it holds nothing, where a database stood".to_owned();
+    UpkeepError::Damaged { path: path.to_owned(), found }
+}
+
+/// Gives the finished file its name, unless somebody else took it meanwhile.
+fn publish(unfinished: &Path, to: &Path) -> Result<(), UpkeepError> {
+    match fs::hard_link(unfinished, to) {
+        Ok(()) => fs::remove_file(unfinished).map_err(UpkeepError::file(unfinished))?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(UpkeepError::Exists(to.to_owned()));
+        }
+        // A file system without links.
+        Err(_) => fs::rename(unfinished, to).map_err(UpkeepError::file(to))?,
+    }
+    sync_parent(to)
+}
+
+fn refuse_existing(path: &Path) -> Result<(), UpkeepError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Err(UpkeepError::Exists(path.to_owned())),
+        Err(_) => Ok(()),
+    }
+}
+
+fn sync_parent(path: &Path) -> Result<(), UpkeepError> {
+    let parent = parent(path);
+    File::open(parent).and_then(|file| file.sync_all()).map_err(UpkeepError::file(parent))
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,22 @@
+//! The store in one SQLite file. Statements are in `sql/store`.
+
+pub(crate) mod accounts;
+pub(crate) mod care;
+pub(crate) mod cleaning;
+pub(crate) mod columns;
+pub(crate) mod condition;
+pub(crate) mod eod;
+pub(crate) mod file;
+pub(crate) mod identity;
+pub(crate) mod journal;
+pub(crate) mod log;
+pub mod maintenance;
+pub(crate) mod portfolios;
+pub(crate) mod progress;
+pub(crate) mod provisional_signals;
+pub(crate) mod readers;
+pub(crate) mod signals;
+pub(crate) mod store;
+pub(crate) mod unfinished;
+pub mod users;
+pub(crate) mod writer;

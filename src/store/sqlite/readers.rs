@@ -1,0 +1,78 @@
+//! The readers' side of the file: a few connections that cannot write. Used by the threads of the
+//! lane `store-reader`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
+use super::condition::{Condition, Failure, State};
+use super::file::open_for_reading;
+use crate::store::StoreError;
+
+/// At most one connection per thread of the lane.
+pub(crate) struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    /// How often all were retired: a connection of before is not used again.
+    generation: AtomicU64,
+    condition: Arc<Condition>,
+}
+
+impl Readers {
+    pub(crate) fn new(condition: Arc<Condition>) -> Self {
+        Self { idle: Mutex::new(Vec::new()), generation: AtomicU64::new(0), condition }
+    }
+
+    /// Closes all connections, those at work as soon as they are not.
+    pub(crate) fn retire(&self) {
+        let mut idle = self.idle.lock();
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        let retired = std::mem::take(&mut *idle);
+        drop(idle);
+        drop(retired);
+    }
+
+    /// Runs `work` on one state of the file. A connection that met an error is not used again.
+    pub(crate) fn work<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        if !self.condition.was_opened() {
+            return Err(StoreError::Unavailable(self.condition.cause()));
+        }
+        let (generation, pooled) = {
+            let mut idle = self.idle.lock();
+            (self.generation.load(Ordering::Relaxed), idle.pop())
+        };
+        let connection = match pooled {
+            Some(connection) => Ok(connection),
+            None => self.open(),
+        };
+        let attempt = connection.and_then(|mut connection| {
+            let transaction = connection.transaction()?;
+            let done = work(&transaction)?;
+            transaction.finish()?;
+            // SQLite shares the log's index among a process's connections, so one that was opened
+            // where nothing can be written would make the writer's next one read-only too.
+            if self.condition.state() != State::ReadOnly {
+                self.keep(connection, generation);
+            }
+            Ok(done)
+        });
+        attempt.map_err(|failure| self.condition.judge(failure))
+    }
+
+    fn keep(&self, connection: Connection, generation: u64) {
+        let mut idle = self.idle.lock();
+        if generation == self.generation.load(Ordering::Relaxed) {
+            idle.push(connection);
+        }
+    }
+
+    fn open(&self) -> Result<Connection, Failure> {
+        self.condition.expect_not_closed()?;
+        self.condition.expect_in_place()?;
+        Ok(open_for_reading(self.condition.path())?)
+    }
+}

@@ -1,0 +1,176 @@
+//! Users in the hands of the operator: listed and changed by a command, beside a running service or
+//! without one.
+//!
+//! Called on a command's main thread; blocks. Each change is counted in the transaction that makes
+//! it, so that the service takes it up. Never gives away a password's hash.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+
+use super::columns::{all, first};
+use super::condition::Failure;
+use super::maintenance::{UpkeepError, inspect};
+use super::{accounts, file, log};
+use crate::store::{AccountId, NewUser, User};
+
+const PEOPLE: &str = include_str!("../../../sql/store/people.sql");
+
+/// A user as an operator sees them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub id: AccountId,
+    pub email: String,
+    pub created_ms: i64,
+    pub disabled_ms: Option<i64>,
+    /// The last sync with either broker.
+    pub synced_ms: Option<i64>,
+    /// Holdings, positions, points of the trend and journal entries.
+    pub rows: i64,
+    /// Text in the journal.
+    pub journal_bytes: i64,
+}
+
+/// What an operator does to a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// No login any more, and no token there is.
+    Disable {
+        now_ms: i64,
+    },
+    Enable,
+    /// With everything stored of theirs.
+    Delete,
+}
+
+/// The database, opened beside the service.
+pub struct People(Connection);
+
+impl People {
+    /// Opens a database that has this program's schema; an older one is the service's to migrate.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn open(path: &Path) -> Result<Self, UpkeepError> {
+        let report = inspect(path)?;
+        if report.version != report.known {
+            return Err(UpkeepError::Older { path: path.to_owned(), found: report.version });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Self::opened(path, flags).map_err(UpkeepError::database(path))
+    }
+
+    fn opened(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(file::BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "secure_delete", true)?;
+        Ok(Self(connection))
+    }
+
+    /// The next users after `after`, in order of id.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn page(&self, after: AccountId, limit: usize) -> Result<Vec<Person>, UpkeepError> {
+        Ok(all(&self.0, PEOPLE, (after.0, limit as i64), person)?)
+    }
+
+    /// The user of an id or a normalised e-mail.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn find(&self, id_or_email: &str) -> Result<Option<Person>, UpkeepError> {
+        let id = match id_or_email.parse() {
+            Ok(id) => Some(id),
+            Err(_) => accounts::by_email(&self.0, id_or_email)?.map(|found| found.user.id.0),
+        };
+        let Some(id) = id.filter(|id: &i64| *id > 0) else { return Ok(None) };
+        let next = first(&self.0, PEOPLE, (id - 1, 1), person)?;
+        Ok(next.filter(|person| person.id.0 == id))
+    }
+
+    /// Adds a user; `None` where the e-mail, already normalised, is known. A running service needs
+    /// no word of it: it reads who logs in.
+    ///
+    /// # Errors
+    /// [`UpkeepError`]; then nothing was changed.
+    pub fn add(&mut self, user: NewUser) -> Result<Option<User>, UpkeepError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if accounts::by_email(&transaction, &user.email)?.is_some() {
+            return Ok(None);
+        }
+        let user = accounts::create(&transaction, user)?;
+        transaction.commit()?;
+        Ok(Some(user))
+    }
+
+    /// Replaces the password, whatever it was, and refuses every older token. Gives the number of
+    /// the change, or `None` where there is no such user. A disabled user stays disabled, and has
+    /// no token that would be good.
+    ///
+    /// # Errors
+    /// [`UpkeepError`]; then nothing was changed.
+    pub fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, UpkeepError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some(before) = accounts::by_id(&transaction, id)? else { return Ok(None) };
+        let changed = match before.disabled {
+            true => accounts::replace_hash(&transaction, id, &before.password_hash, hash)?,
+            false => {
+                accounts::change_password(&transaction, id, &before.password_hash, hash)?.is_some()
+            }
+        };
+        debug_assert!(changed, "read in the same transaction");
+        let number = accounts::count_outside_change(&transaction)?;
+        transaction.commit()?;
+        Ok(Some(number))
+    }
+
+    /// Makes the change and gives its number, or `None` where there was nothing to change.
+    ///
+    /// # Errors
+    /// [`UpkeepError`]; then nothing was changed.
+    pub fn change(&mut self, id: AccountId, change: Change) -> Result<Option<i64>, UpkeepError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let changed = match change {
+            Change::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
+            Change::Enable => accounts::enable(&transaction, id)?,
+            Change::Delete => accounts::erase(&transaction, id)?.user,
+        };
+        if !changed {
+            return Ok(None);
+        }
+        let number = accounts::count_outside_change(&transaction)?;
+        transaction.commit()?;
+        // Where a reader keeps it from that, the service does it once it has noticed.
+        if change == Change::Delete && !log::empty(&self.0, file::BUSY_TIMEOUT)? {
+            tracing::debug!("the database's log is read at the moment");
+        }
+        Ok(Some(number))
+    }
+
+    /// Whether the running service has taken up the change with this number.
+    ///
+    /// # Errors
+    /// [`UpkeepError`].
+    pub fn noticed(&self, number: i64) -> Result<bool, UpkeepError> {
+        Ok(accounts::outside_changes(&self.0)?.noticed >= number)
+    }
+}
+
+fn person(row: &Row<'_>) -> Result<Person, Failure> {
+    Ok(Person {
+        id: AccountId(row.get(0)?),
+        email: row.get(1)?,
+        created_ms: row.get(2)?,
+        disabled_ms: row.get(3)?,
+        synced_ms: row.get(4)?,
+        rows: row.get(5)?,
+        journal_bytes: row.get(6)?,
+    })
+}
+
+#[cfg(test)]
+#[path = "users_tests.rs"]
+mod tests;

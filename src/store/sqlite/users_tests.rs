@@ -1,0 +1,91 @@
+//! An operator's changes beside a store that is open.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::base::Clock;
+use crate::store::{FILE_NAME, NewUser, SqliteStore, Store};
+
+fn fresh() -> (TempDir, SqliteStore, People) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    let store = SqliteStore::open(&path, 1, &Clock::system()).unwrap();
+    let people = People::open(&path).unwrap();
+    (dir, store, people)
+}
+
+fn user(store: &SqliteStore, email: &str) -> AccountId {
+    let (email, password_hash) = (email.to_owned(), "hash".to_owned());
+    store.create_user(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap().id
+}
+
+#[test]
+fn users_come_by_pages_in_order_and_are_found_by_either_name() {
+    let (_dir, store, people) = fresh();
+    let ids: Vec<_> = ["a@x", "b@x", "c@x"].map(|email| user(&store, email)).into();
+    let page = people.page(AccountId(0), 2).unwrap();
+    assert_eq!(page.iter().map(|person| person.id).collect::<Vec<_>>(), ids[..2]);
+    assert_eq!(page[0].email, "a@x");
+    assert_eq!((page[0].created_ms, page[0].rows), (5, 0));
+    assert_eq!((page[0].disabled_ms, page[0].synced_ms), (None, None));
+    assert_eq!(people.page(page[1].id, 2).unwrap().len(), 1);
+    assert_eq!(people.find("b@x").unwrap().unwrap().id, ids[1]);
+    assert_eq!(people.find("3").unwrap().unwrap().id, ids[2]);
+    for nobody in ["4", "0", "-1", "9223372036854775807", "d@x", ""] {
+        assert_eq!(people.find(nobody).unwrap(), None, "{nobody}");
+    }
+}
+
+#[test]
+fn a_disabled_user_changes_no_password_and_each_change_is_counted() {
+    let (_dir, store, mut people) = fresh();
+    let id = user(&store, "a@x");
+    assert_eq!(people.change(AccountId(7), Change::Disable { now_ms: 9 }).unwrap(), None);
+    assert_eq!(people.change(id, Change::Enable).unwrap(), None);
+    assert_eq!(people.change(id, Change::Disable { now_ms: 9 }).unwrap(), Some(1));
+    assert_eq!(people.change(id, Change::Disable { now_ms: 9 }).unwrap(), None);
+    let secrets = store.user_by_id(id).unwrap().unwrap();
+    assert!(secrets.disabled && secrets.token_epoch > 0);
+    // It would give a token of a new epoch.
+    assert_eq!(store.change_password(id, "hash", "new").unwrap(), None);
+    assert_eq!(store.auth_state().unwrap().epochs, [(id, secrets.token_epoch)]);
+
+    let changes = store.outside_changes().unwrap();
+    assert_eq!((changes.made, changes.noticed), (1, 0));
+    assert!(!people.noticed(1).unwrap());
+    store.notice_outside_changes(1).unwrap();
+    assert!(people.noticed(1).unwrap());
+
+    assert_eq!(people.change(id, Change::Enable).unwrap(), Some(2));
+    let changed = store.change_password(id, "hash", "new").unwrap();
+    assert!(changed > Some(secrets.token_epoch), "{changed:?}");
+    assert_eq!(people.change(id, Change::Delete).unwrap(), Some(3));
+    assert!(store.user_by_id(id).unwrap().is_none());
+    let state = store.auth_state().unwrap();
+    assert_eq!((state.users, state.last_user), (vec![], id));
+    assert_eq!(people.change(id, Change::Delete).unwrap(), None);
+}
+
+#[test]
+fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change() {
+    let (_dir, store, mut people) = fresh();
+    let add = |people: &mut People, email: &str| {
+        let (email, password_hash) = (email.to_owned(), "hash".to_owned());
+        people.add(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
+    };
+    let id = add(&mut people, "a@x").unwrap().id;
+    assert!(add(&mut people, "a@x").is_none());
+    assert_eq!(store.outside_changes().unwrap().made, 0);
+    let now = || {
+        let secrets = store.user_by_id(id).unwrap().unwrap();
+        (secrets.password_hash, secrets.disabled)
+    };
+    assert_eq!(people.set_password(id, "new").unwrap(), Some(1));
+    assert_eq!(now(), ("new".to_owned(), false));
+    let epochs = store.auth_state().unwrap().epochs;
+    assert!(matches!(epochs[..], [(of, epoch)] if of == id && epoch >> 32 == 1), "{epochs:?}");
+    assert_eq!(people.change(id, Change::Disable { now_ms: 9 }).unwrap(), Some(2));
+    assert_eq!(people.set_password(id, "newer").unwrap(), Some(3));
+    assert_eq!(now(), ("newer".to_owned(), true));
+    assert_eq!(people.set_password(AccountId(7), "new").unwrap(), None);
+}

@@ -1,0 +1,313 @@
+//! The revaluation's steps on a real store, without feeds: those are in the tests of the service.
+
+use std::collections::{BTreeSet, HashSet};
+
+use rust_decimal::Decimal;
+
+use super::jobs::{look, page};
+use super::prices::STARVED_MS;
+use super::work::{UNHEARD_MS, WALK_REST_MS};
+use super::*;
+use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
+use crate::brokers::{Batch, FeedError};
+use crate::cache::{Answers, View};
+use crate::market::MarketCalendar;
+use crate::store::{
+    AccountId, Counts as Rows, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced,
+    SqliteStore,
+};
+use crate::warmers::Round;
+
+const EVENING: &str = "2026-11-20T18:00:00+05:30";
+
+fn due() -> Due {
+    Due::at(&MarketCalendar::embedded(), EVENING.parse().unwrap()).unwrap()
+}
+
+fn symbol(name: &str) -> Symbol {
+    Symbol::parse(name).unwrap()
+}
+
+fn decimal(text: &str) -> Decimal {
+    text.parse().unwrap()
+}
+
+fn holding(ticker: &str) -> Holding {
+    Holding {
+        broker: Broker::A,
+        exchange: "NSE".into(),
+        tradingsymbol: ticker.into(),
+        isin: None,
+        settled_quantity: Decimal::TEN,
+        t1_quantity: Decimal::ZERO,
+        pledged_quantity: Decimal::ZERO,
+        mtf_quantity: Decimal::ZERO,
+        disputed_quantity: Decimal::ZERO,
+        cost: Some(Cost::PerShare(Decimal::ONE)),
+        last_price: Some(Decimal::TWO),
+        close_price: None,
+        as_of_ms: 1,
+        broker_pnl: None,
+        discrepancy: false,
+        unresolved: false,
+        mark: None,
+    }
+}
+
+/// A store with a user for each list of tickers.
+fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<AccountId>) {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Clock::system();
+    let store = SqliteStore::open(&directory.path().join(FILE_NAME), 1, &clock).unwrap();
+    let register = |(number, tickers): (usize, &&[&str])| {
+        let email = format!("user{number}@example.com");
+        let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };
+        let id = store.create_user(new).unwrap().id;
+        let holdings = tickers.iter().map(|ticker| holding(ticker)).collect();
+        let point = DayPoint {
+            date: "2026-11-19".parse().unwrap(),
+            total_invested: Decimal::ZERO,
+            total_current_value: Decimal::ZERO,
+            total_pnl: Decimal::ZERO,
+            value_without_cost: None,
+            source: PointSource::Sync,
+            left_out: 0,
+            carried: 0,
+            suspect: false,
+        };
+        let (repriced, counts) = (Repriced::default(), Rows::default());
+        let derived = Derived { point, repriced, counts, report: String::new() };
+        let synced = Synced { holdings, ..Synced::default() };
+        let derive = Box::new(|_: &_, _: &mut _| derived);
+        store.replace_portfolio(id, Broker::A, 1, synced, None, derive).unwrap();
+        id
+    };
+    let ids = users.iter().enumerate().map(register).collect();
+    (directory, store, ids)
+}
+
+fn close(price: &str) -> ClosingPrice {
+    let as_of_ms = due().close.as_millisecond();
+    ClosingPrice { price: decimal(price), previous_close: None, as_of_ms }
+}
+
+#[test]
+fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
+    let (_directory, store, _) = store_with(&[&["A", "B"], &["B", "C"]]);
+    let date = due().date;
+    store.keep_closes(date, &[(symbol("NSE:B"), close("5.5"))]).unwrap();
+    let names = |looked: &Looked| -> BTreeSet<String> {
+        looked.missing.iter().map(|symbol| symbol.as_str().to_owned()).collect()
+    };
+    let whole = look(&store, date, 3).unwrap();
+    assert_eq!((whole.finished, whole.cut_off), (false, false));
+    assert_eq!(names(&whole), ["NSE:A", "NSE:C"].map(str::to_owned).into());
+    assert_eq!(whole.closes.into_iter().collect::<Vec<_>>(), [(symbol("NSE:B"), close("5.5"))]);
+    let some = look(&store, date, 2).unwrap();
+    assert!(some.cut_off);
+    assert_eq!(names(&some), ["NSE:A"].map(str::to_owned).into());
+    store.finish_close(date.yesterday().unwrap(), 1, vec![symbol("NSE:C")]).unwrap();
+    assert_eq!(look(&store, date, 3).unwrap().silent, [symbol("NSE:C")].into());
+    store.finish_close(date, 2, vec![]).unwrap();
+    assert!(look(&store, date, 3).unwrap().finished);
+}
+
+fn order(reach: Reach, after: AccountId, awaited: &[&str], answers: &Arc<Answers>) -> PageOrder {
+    let awaited: HashSet<Symbol> = awaited.iter().map(|name| symbol(name)).collect();
+    PageOrder {
+        due: due(),
+        after,
+        users_max: 2,
+        reach,
+        closes: Arc::new([(symbol("NSE:A"), close("3"))].into()),
+        awaited: Arc::new(awaited),
+        answers: Arc::clone(answers),
+    }
+}
+
+#[test]
+fn a_page_writes_points_and_makes_old_answers_worthless() {
+    let (_directory, store, users) = store_with(&[&["A"], &["A", "B"], &["B"]]);
+    let answers = Arc::new(Answers::new(1 << 20));
+    let view = View::Holdings { broker: None, day: None };
+    let answer = Answers::make(b"{}");
+    for user in &users {
+        assert!(answers.keep(&answers.place(user.0), view, &answer, 0));
+    }
+    let order = |after| order(Reach::Last, after, &[], &answers);
+    let first = page(&store, &order(AccountId(0))).unwrap();
+    assert_eq!((first.done_to, first.users, first.carried), (users[1], 2, 1));
+    assert!(!first.is_last);
+    let kept: Vec<bool> =
+        users.iter().map(|user| answers.find(user.0, view, 0).is_some()).collect();
+    assert_eq!(kept, [false, false, true]);
+    let point = store.points(users[1], due().date).unwrap().remove(0);
+    assert_eq!(point.total_current_value, decimal("50"));
+    assert_eq!((point.source, point.carried), (PointSource::Close, 1));
+    let row = store.portfolio(users[1]).unwrap().holdings.remove(0);
+    assert_eq!((row.last_price, row.as_of_ms), (Some(decimal("3")), close("3").as_of_ms));
+    assert!(page(&store, &order(users[1])).unwrap().is_last);
+    assert_eq!(page(&store, &order(AccountId(0))).unwrap().users, 0, "each once");
+}
+
+#[test]
+fn who_lacks_a_price_that_may_come_is_left_for_later_or_valued_twice() {
+    let (_directory, store, users) = store_with(&[&["A"], &["A", "B"], &["B"]]);
+    let answers = Arc::new(Answers::new(1 << 20));
+    let walk = |reach, awaited: &[&str]| {
+        let first = page(&store, &order(reach, AccountId(0), awaited, &answers)).unwrap();
+        if first.is_last {
+            return first.users;
+        }
+        first.users + page(&store, &order(reach, first.done_to, awaited, &answers)).unwrap().users
+    };
+    let carried = |at: usize| {
+        let points = store.points(users[at], due().date).unwrap();
+        points.first().map(|point| point.carried)
+    };
+    assert_eq!(walk(Reach::Complete, &["NSE:B"]), 1);
+    assert_eq!([0, 1, 2].map(carried), [Some(0), None, None]);
+    assert_eq!(walk(Reach::Everybody, &["NSE:B"]), 0, "nobody is complete by that");
+    assert_eq!([0, 1, 2].map(carried), [Some(0), Some(1), Some(1)]);
+    assert_eq!(walk(Reach::Last, &["NSE:B"]), 2);
+    assert_eq!([0, 1, 2].map(carried), [Some(0), Some(1), Some(1)]);
+    assert_eq!(walk(Reach::Last, &["NSE:B"]), 0);
+}
+
+#[test]
+fn the_next_walk_goes_as_far_as_the_prices_do() {
+    let mut warmer = pricing(&["NSE:A", "NSE:B"]);
+    let work = warmer.work.as_mut().unwrap();
+    let rested = WALK_REST_MS;
+    assert_eq!(work.next_reach(false, PATIENCE_MS), None, "no price of the date at all");
+    work.closes = Arc::new([(symbol("NSE:C"), close("3"))].into());
+    assert_eq!(work.next_reach(false, rested - 1), None, "the rest may come with the next call");
+    assert_eq!(work.next_reach(false, rested), Some(Reach::Complete));
+    assert_eq!(work.next_reach(true, 0), Some(Reach::Last), "the next session is near");
+    assert_eq!(work.next_reach(false, PATIENCE_MS), Some(Reach::Last));
+    work.missing.answered(Source::Public, &symbol("NSE:A"), 0);
+    work.missing.answered(Source::Public, &symbol("NSE:B"), 0);
+    assert_eq!(work.next_reach(false, 0), Some(Reach::Everybody));
+    work.walked = Some(Walked { reach: Reach::Complete, prices: 1, at_mono_ms: 5 });
+    assert_eq!(work.next_reach(false, 6), Some(Reach::Everybody), "further than before");
+    work.walked = Some(Walked { reach: Reach::Everybody, prices: 1, at_mono_ms: 5 });
+    assert_eq!(work.next_reach(false, 5 + rested), None, "nothing new");
+    work.walked = Some(Walked { reach: Reach::Everybody, prices: 0, at_mono_ms: 5 });
+    assert_eq!(work.next_reach(false, 4 + rested), None);
+    assert_eq!(work.next_reach(false, 5 + rested), Some(Reach::Everybody));
+    assert!(work.missing.found(&symbol("NSE:A")) && work.missing.found(&symbol("NSE:B")));
+    assert_eq!(work.next_reach(false, 6), Some(Reach::Last), "nothing is missing");
+}
+
+#[test]
+fn other_work_of_the_evening_waits_until_the_feeds_were_asked_for_everything() {
+    let mut warmer = pricing(&["NSE:A"]);
+    assert!(warmer.is_pricing());
+    let batch = Batch { unknown: vec![symbol("NSE:A")], ..Batch::default() };
+    answer(&mut warmer, Some(Ok(batch)), 0);
+    assert!(!warmer.is_pricing(), "a price that nobody has keeps nobody waiting");
+    assert_eq!(warmer.state(UNHEARD_MS + 1), "ok");
+}
+
+/// A warmer that lacks these prices.
+fn pricing(names: &[&str]) -> CloseWarmer {
+    let mut work = Work::of(due(), 0);
+    work.step = Step::Price(None);
+    work.missing = Missing::of(names.iter().map(|name| symbol(name)).collect(), &HashSet::new());
+    CloseWarmer { work: Some(work), ..CloseWarmer::default() }
+}
+
+fn quote(name: &str) -> Quote {
+    Quote {
+        symbol: symbol(name),
+        last_price: Decimal::TEN,
+        previous_close: None,
+        as_of: "2026-11-20T15:35:00+05:30".parse().unwrap(),
+        timed: true,
+        asked: EVENING.parse().unwrap(),
+        delay_s: None,
+        source: Source::BrokerA,
+        simulated: false,
+    }
+}
+
+fn answer(warmer: &mut CloseWarmer, outcome: Option<Result<Batch, FeedError>>, now_mono_ms: u64) {
+    warmer.take_prices(Round { source: Source::BrokerA, outcome }, None, now_mono_ms);
+}
+
+#[test]
+fn a_refused_batch_is_halved_down_to_the_symbol_to_blame() {
+    let refusal = || {
+        let detail = String::new();
+        Some(Err(FeedError::Refused { source_name: "test", detail }))
+    };
+    let mut warmer = pricing(&["NSE:A", "NSE:B"]);
+    let both = vec![symbol("NSE:A"), symbol("NSE:B")];
+    for halvings in [1, 2] {
+        warmer.broker_a.asked.clone_from(&both);
+        answer(&mut warmer, refusal(), 0);
+        assert_eq!(warmer.broker_a.halvings, halvings);
+    }
+    assert!(warmer.broker_a.failed, "the other feed may try");
+    warmer.broker_a.asked = vec![symbol("NSE:A")];
+    answer(&mut warmer, refusal(), 0);
+    let missing = &warmer.work.as_ref().unwrap().missing;
+    assert_eq!(missing.batch(Source::BrokerA, true, 9, 0), both[1..], "not again for a while");
+    answer(&mut warmer, Some(Ok(Batch::default())), 0);
+    assert_eq!((warmer.broker_a.halvings, warmer.broker_a.failed), (1, false));
+}
+
+#[test]
+fn requests_go_first_but_not_for_ever() {
+    let call = Call { asked_mono_ms: Some(10), rests_until_mono_ms: 20, ..Call::default() };
+    for (began_mono_ms, waits, now_mono_ms, expected) in [
+        (5, false, 19, false),
+        (5, false, 20, true),
+        (5, true, 20, false),
+        (5, true, 9 + STARVED_MS, false),
+        (5, true, 10 + STARVED_MS, true),
+        // A run that has only begun has not starved.
+        (90, true, 10 + STARVED_MS, false),
+    ] {
+        let got = call.is_in_turn(began_mono_ms, waits, now_mono_ms);
+        assert_eq!(got, expected, "{began_mono_ms} {waits} {now_mono_ms}");
+    }
+    assert!(!Call { in_flight: true, ..call }.is_in_turn(5, false, 10 + STARVED_MS));
+}
+
+#[test]
+fn a_lost_call_and_a_failed_one_rest() {
+    let lost = None;
+    let failed = Some(Err(FeedError::TimedOut { source_name: "test", limit_ms: 1 }));
+    for outcome in [lost, failed] {
+        let mut warmer = pricing(&["NSE:A"]);
+        warmer.broker_a.in_flight = true;
+        answer(&mut warmer, outcome, 7);
+        assert!(!warmer.broker_a.in_flight && warmer.broker_a.failed);
+        assert_eq!(warmer.broker_a.rests_until_mono_ms, 7 + RETRY_MS);
+    }
+}
+
+#[test]
+fn prices_that_could_not_be_stored_are_kept_for_the_next_try() {
+    let mut warmer = pricing(&["NSE:A", "NSE:B"]);
+    assert_eq!(warmer.state(UNHEARD_MS), "ok");
+    assert_eq!(warmer.state(UNHEARD_MS + 1), "stale");
+    let batch = Batch { quotes: vec![quote("NSE:A"), quote("NSE:OTHER")], ..Batch::default() };
+    answer(&mut warmer, Some(Ok(batch)), 10);
+    assert_eq!(warmer.state(UNHEARD_MS + 1), "ok");
+    let work = warmer.work.as_mut().unwrap();
+    assert_eq!(work.unkept, [(symbol("NSE:A"), close("10"))]);
+    work.keeping = std::mem::take(&mut work.unkept);
+    for outcome in [Some(Err(StoreError::Busy)), None] {
+        warmer.ended(outcome, 20);
+        assert_eq!(warmer.state(20), "failing");
+        assert_eq!(warmer.store_retry_mono_ms, 20 + RETRY_MS);
+        let work = warmer.work.as_mut().unwrap();
+        work.keeping = std::mem::take(&mut work.unkept);
+        assert_eq!(work.keeping.len(), 1);
+    }
+    warmer.ended(Some(Ok(Done::Kept)), 30);
+    assert_eq!(warmer.state(30), "ok");
+    assert_eq!(warmer.work.as_ref().unwrap().closes[&symbol("NSE:A")], close("10"));
+}

@@ -1,0 +1,115 @@
+//! What is written to the second level, and what is read back at start.
+//!
+//! Writes go to the cache lane, one at a time, a few seconds apart; what changed meanwhile waits
+//! here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+
+use super::{Event, JobReport, Parts, lost};
+use crate::base::{Quote, Symbol};
+use crate::cache::{Kind, L2Error, SecondLevel, l2::codec};
+use crate::market::InstrumentList;
+
+/// Between two writes. After a crash prices are at most this much older than those that were shown
+/// before it; a stop writes all.
+pub const WRITE_INTERVAL_MS: u64 = 1_000;
+
+/// A write that takes longer is given up; the lane's thread goes on with it.
+const WRITE_DEADLINE_MS: u64 = 30_000;
+
+const INSTRUMENTS_KEY: &str = "list";
+
+/// Changes that are not stored yet. Bounded by the symbols of L1.
+#[derive(Default)]
+pub struct Unstored {
+    quotes: HashMap<Symbol, Quote>,
+    instruments: Option<Vec<u8>>,
+    pub in_flight: bool,
+    /// `None` before the first write, which is not held back: a process may be killed young.
+    written_mono_ms: Option<u64>,
+}
+
+impl Unstored {
+    /// A quote that L1 took.
+    pub fn quote(&mut self, quote: &Quote) {
+        self.quotes.insert(quote.symbol.clone(), quote.clone());
+    }
+
+    /// A new instrument list.
+    pub fn instruments(&mut self, list: &InstrumentList) {
+        self.instruments = Some(list.to_bytes());
+    }
+
+    /// Sends what has changed to the cache lane, if it is time.
+    pub fn flush(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+        let since = self.written_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
+        let early = since.is_some_and(|since_ms| since_ms < WRITE_INTERVAL_MS);
+        if self.in_flight || early || self.is_empty() {
+            return;
+        }
+        self.written_mono_ms = Some(now_mono_ms);
+        let work = self.take();
+        let (l2, now_ms) = (Arc::clone(&parts.l2), parts.clock.now_ms());
+        let as_event = |done: Option<_>| Event::Persisted(done.unwrap_or_else(lost));
+        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
+        // Before it is sent: whatever becomes of it is reported.
+        self.in_flight = true;
+        let submitted = parts.cache_lane.submit(WRITE_DEADLINE_MS, move || {
+            report.outcome = Some(work.store(&*l2, now_ms).map_err(|error| error.to_string()));
+            drop(report);
+        });
+        if let Err(refused) = submitted {
+            tracing::warn!(%refused, "second cache level not written");
+        }
+    }
+
+    /// Stores everything now, on the calling thread; for the end of the process.
+    pub fn store_now(&mut self, l2: &dyn SecondLevel, now_ms: i64) {
+        if let Err(error) = self.take().store(l2, now_ms) {
+            tracing::warn!(%error, "second cache level not written at the end");
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.quotes.is_empty() && self.instruments.is_none()
+    }
+
+    fn take(&mut self) -> Work {
+        Work {
+            quotes: self.quotes.drain().map(|(_, quote)| quote).collect(),
+            instruments: self.instruments.take(),
+        }
+    }
+}
+
+struct Work {
+    quotes: Vec<Quote>,
+    instruments: Option<Vec<u8>>,
+}
+
+impl Work {
+    fn store(self, l2: &dyn SecondLevel, now_ms: i64) -> Result<(), L2Error> {
+        if !self.quotes.is_empty() {
+            codec::store_quotes(l2, &self.quotes, now_ms)?;
+        }
+        if let Some(bytes) = self.instruments {
+            l2.store(Kind::Instruments, &[(INSTRUMENTS_KEY.to_owned(), bytes)], now_ms)?;
+        }
+        Ok(())
+    }
+}
+
+/// The instrument list of the last run.
+pub fn stored_instruments(l2: &dyn SecondLevel) -> Option<InstrumentList> {
+    let record = l2.load(Kind::Instruments, INSTRUMENTS_KEY).ok()??;
+    match InstrumentList::from_bytes(&record.bytes) {
+        Ok(list) => Some(list),
+        Err(error) => {
+            tracing::warn!(%error, "stored instrument list not used");
+            None
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! One feed as the scheduler sees it: what it said of the indices, how it has been doing, and what
+//! follows from that. Only state and rules; `rounds` makes the calls.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::feed_time::FeedTime;
+use super::policy::Pace;
+use crate::base::{Quote, Source, Symbol};
+use crate::brokers::{Batch, CallTimes, MarketFeed, Readiness};
+use crate::cache::{Freshness, Taken, Vouched};
+use crate::market::{IndexList, MarketCalendar};
+use crate::rt::Lane;
+
+/// Failures in a row after which the other feed is asked before this one's data is stale: one
+/// failure may be chance.
+const FAILURES_DOUBTED: u32 = 2;
+
+/// Failures in a row after which nobody waits for this feed any more. As many open its circuit.
+const FAILURES_HOPELESS: u32 = 3;
+
+/// A feed and its history.
+pub struct FeedSlot {
+    pub feed: Arc<dyn MarketFeed>,
+    pub lane: Arc<Lane>,
+    /// The indices without which there is no snapshot, as far as it has them.
+    leads: Vec<Symbol>,
+    /// When the call under way went out.
+    in_flight_since_mono_ms: Option<u64>,
+    /// What requests wait for and the call under way carries; the scheduler can take it back from a
+    /// call that hangs.
+    pub taken: Vec<Taken>,
+    pub took_back: bool,
+    /// Monotonic times, `None` before the first: of the last call that went out, and of the last
+    /// one that was answered as it should be.
+    asked_mono_ms: Option<u64>,
+    pub succeeded_mono_ms: Option<u64>,
+    /// What it said last of each index and sector.
+    pub heard: HashMap<Symbol, Heard>,
+    /// What its indices say about time.
+    pub time: FeedTime,
+    /// How far its last answer, refused for that, was ahead of our clock.
+    pub world_ahead_ms: Option<i64>,
+    failures_in_row: u32,
+    /// The last round was refused as a request: the next carries indices only.
+    pub bare: bool,
+    /// The last failure, for health; cleared by a success.
+    pub failure: Option<String>,
+    pub rounds: u64,
+    pub failures: u64,
+}
+
+/// A quote of an index, and when the feed stood for it.
+pub struct Heard {
+    pub quote: Quote,
+    pub vouched: Vouched,
+    asked_mono_ms: u64,
+}
+
+/// What a feed needs to judge the times of an answer.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    pub calendar: &'a MarketCalendar,
+    pub indices: &'a IndexList,
+}
+
+/// How a round ended, as far as the feed's health goes.
+pub enum Ended {
+    /// It brought every lead that it was asked for.
+    Spoke,
+    Failed(String),
+    /// The upstream did not like the request itself, so it may be a symbol's fault.
+    Refused(String),
+    /// Pace, circuit or token held the call back.
+    NotAsked,
+}
+
+impl FeedSlot {
+    /// A feed that has not been asked yet.
+    pub fn new(feed: Arc<dyn MarketFeed>, lane: Arc<Lane>, indices: &IndexList) -> Self {
+        let source = feed.source();
+        let leads = indices.leads().into_iter();
+        let spelled = leads.filter(|lead| source == Source::BrokerA || lead.public.is_some());
+        let leads: Vec<Symbol> = spelled.map(|lead| lead.symbol.clone()).collect();
+        Self {
+            time: FeedTime::new(source, &leads),
+            leads,
+            feed,
+            lane,
+            in_flight_since_mono_ms: None,
+            taken: Vec::new(),
+            took_back: false,
+            asked_mono_ms: None,
+            succeeded_mono_ms: None,
+            heard: HashMap::new(),
+            world_ahead_ms: None,
+            failures_in_row: 0,
+            bare: false,
+            failure: None,
+            rounds: 0,
+            failures: 0,
+        }
+    }
+
+    /// Whether a call may go out now and is worth it: the interval has passed, or somebody waits.
+    pub fn is_due(&self, now_mono_ms: u64, pace: Pace, somebody_waits: bool) -> bool {
+        let rested = self
+            .asked_mono_ms
+            .is_none_or(|asked| now_mono_ms.saturating_sub(asked) >= pace.interval_ms);
+        self.in_flight_since_mono_ms.is_none()
+            && (rested || somebody_waits)
+            && self.feed.readiness() == Readiness::Ready
+    }
+
+    /// Whether its last round failed, and was asked for so long ago.
+    pub fn failed_before(&self, ago_ms: u64, now_mono_ms: u64) -> bool {
+        let asked = self.asked_mono_ms.unwrap_or_default();
+        self.failure.is_some() && now_mono_ms.saturating_sub(asked) >= ago_ms
+    }
+
+    /// Whether a round of it is under way.
+    pub fn is_asking(&self) -> bool {
+        self.in_flight_since_mono_ms.is_some()
+    }
+
+    /// The index by which to see how far the feed has come.
+    pub fn witness(&self) -> Option<&Symbol> {
+        self.leads.first()
+    }
+
+    /// Whether its data is fresh and alive: it stands for each lead as lately as it should.
+    pub fn speaks(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+        let source = self.feed.source();
+        let is_fresh = |lead: &Symbol| {
+            let heard = self.heard.get(lead);
+            heard.is_some_and(|heard| !freshness.is_stale(source, heard.vouched, now_mono_ms))
+        };
+        !self.leads.is_empty() && self.leads.iter().all(is_fresh)
+    }
+
+    /// Whether it answers, and with prices that an honest source would have moved on from.
+    pub fn is_mute(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+        let answered = self.succeeded_mono_ms.is_some_and(|at| {
+            let lately = Vouched { mono_ms: at as i64, calls: self.calls(self.feed.batch_max()) };
+            !freshness.is_stale(self.feed.source(), lately, now_mono_ms)
+        });
+        answered && !self.speaks(freshness, now_mono_ms)
+    }
+
+    /// How far our clock is ahead of the time that its prices have, where that is more than honest
+    /// delays explain and the prices move; negative: behind. The machine's clock is the first
+    /// suspect, the feed's delay the second.
+    pub fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
+        self.world_ahead_ms.map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
+    }
+
+    /// Whether the call under way takes longer than a healthy one.
+    pub fn hangs(&self, pace: Pace, now_mono_ms: u64) -> bool {
+        self.in_flight_since_mono_ms
+            .is_some_and(|since| now_mono_ms.saturating_sub(since) > pace.patience_ms)
+    }
+
+    /// Whether the other feed should be asked although this one's data is still fresh.
+    pub fn falters(&self, pace: Pace, now_mono_ms: u64, urgent: bool) -> bool {
+        let doubted = if urgent { 1 } else { FAILURES_DOUBTED };
+        self.hangs(pace, now_mono_ms)
+            || self.failures_in_row >= doubted
+            || !self.askable_within(pace.patience_ms)
+    }
+
+    /// Whether it could answer somebody who waits up to `wait_ms`.
+    pub fn can_answer_within(&self, wait_ms: u64, pace: Pace, now_mono_ms: u64) -> bool {
+        match self.in_flight_since_mono_ms {
+            _ if self.failures_in_row >= FAILURES_HOPELESS => false,
+            Some(_) => !self.hangs(pace, now_mono_ms),
+            None => self.askable_within(wait_ms),
+        }
+    }
+
+    /// Whether its readiness lets a call out within `wait_ms`.
+    pub fn askable_within(&self, wait_ms: u64) -> bool {
+        match self.feed.readiness() {
+            Readiness::Ready => true,
+            Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 <= wait_ms,
+            Readiness::NoToken | Readiness::NoPermission | Readiness::Off => false,
+        }
+    }
+
+    /// Milliseconds until a call might go out; for the scheduler's sleep.
+    pub fn wait_ms(&self) -> u64 {
+        match self.feed.readiness() {
+            Readiness::Paced(wait) | Readiness::Open(wait) => wait.as_millis() as u64 + 1,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Whether so many of its last rounds failed that this is no chance, though its data may be
+    /// fresh still.
+    pub fn keeps_failing(&self) -> bool {
+        self.failures_in_row >= FAILURES_DOUBTED
+    }
+
+    /// When an index was last asked for with success; `None` before the first time.
+    pub fn heard_mono_ms(&self, symbol: &Symbol) -> Option<u64> {
+        self.heard.get(symbol).map(|heard| heard.asked_mono_ms)
+    }
+
+    /// Calls that it takes to hear of every lead.
+    fn calls(&self, symbols_max: usize) -> u8 {
+        u8::try_from(self.leads.len().div_ceil(symbols_max.max(1)).max(1)).unwrap_or(u8::MAX)
+    }
+
+    /// Judges the times of an answer: gives its quotes with when the feed stands for each, and
+    /// moves those whose time cannot be true to the implausible ones.
+    pub fn read(&mut self, batch: &mut Batch, judge: Judge<'_>) -> Vec<(Quote, Vouched)> {
+        let (times, calls) = (batch.times, self.calls(batch.symbols_max));
+        let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
+            batch.quotes.drain(..).partition(|quote| judge.indices.contains(&quote.symbol));
+        indices.iter_mut().for_each(|quote| self.stamp_index(quote, &times, judge.calendar));
+        indices.iter().for_each(|quote| self.time.weigh(quote, &times));
+        let mut read = Vec::with_capacity(indices.len() + shares.len());
+        let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) =
+            indices.into_iter().chain(shares).partition(|quote| self.time.believes(quote, &times));
+        batch.implausible.extend(doubted.into_iter().map(|quote| quote.symbol));
+        for quote in believed.iter().filter(|quote| self.leads.contains(&quote.symbol)) {
+            self.time.heed(quote, &times, judge.calendar);
+        }
+        for quote in &mut believed {
+            let exchange = quote.symbol.exchange();
+            quote.delay_s = self.time.delay_s(exchange);
+            let vouched = if judge.indices.contains(&quote.symbol) {
+                let vouched = self.time.index_vouched(quote, &times, calls, judge.calendar);
+                let (quote, asked_mono_ms) = (quote.clone(), times.asked_mono_ms);
+                let heard = Heard { quote, vouched, asked_mono_ms };
+                self.heard.insert(heard.quote.symbol.clone(), heard);
+                vouched
+            } else {
+                self.stamp_share(quote, &times, judge.calendar);
+                self.time.share_vouched(exchange, &times, calls, judge.calendar)
+            };
+            read.push((quote.clone(), vouched));
+        }
+        read
+    }
+
+    /// An index without a time of its own is as old as its price: it has the time of the first
+    /// answer that had it.
+    fn stamp_index(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
+        if quote.timed {
+            return;
+        }
+        let latest = self.time.latest(quote.symbol.exchange(), times, calendar);
+        quote.as_of = match self.heard.get(&quote.symbol).map(|heard| &heard.quote) {
+            Some(held) if held.last_price == quote.last_price => held.as_of,
+            Some(held) => latest.max(held.as_of),
+            None => latest,
+        };
+    }
+
+    /// A share without a time of its own is of the time of the index beside it: the answer says
+    /// that its price stood then, whenever it last moved.
+    fn stamp_share(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
+        if quote.timed {
+            return;
+        }
+        let exchange = quote.symbol.exchange();
+        let latest = self.time.latest(exchange, times, calendar);
+        quote.as_of = self.time.witness_as_of(exchange).map_or(latest, |index| index.min(latest));
+    }
+
+    /// Whether a symbol is one of its leads.
+    pub fn leads_with(&self, symbol: &Symbol) -> bool {
+        self.leads.contains(symbol)
+    }
+
+    /// Takes note of a call that goes out.
+    pub fn began(&mut self, now_mono_ms: u64) {
+        self.in_flight_since_mono_ms = Some(now_mono_ms);
+        self.asked_mono_ms = Some(now_mono_ms);
+        self.took_back = false;
+        self.rounds += 1;
+    }
+
+    /// Takes note of how a round ended.
+    pub fn ended(&mut self, ended: Ended) {
+        self.in_flight_since_mono_ms = None;
+        self.bare = matches!(ended, Ended::Refused(_));
+        match ended {
+            Ended::Spoke => {
+                if self.failure.take().is_some() {
+                    tracing::info!(source = self.feed.source().as_str(), "feed answers again");
+                }
+                self.failures_in_row = 0;
+                self.succeeded_mono_ms = self.asked_mono_ms;
+            }
+            Ended::Failed(failure) | Ended::Refused(failure) => self.failed(failure),
+            Ended::NotAsked => {}
+        }
+    }
+
+    fn failed(&mut self, failure: String) {
+        self.failures_in_row = self.failures_in_row.saturating_add(1);
+        self.failures += 1;
+        if self.failure.as_ref() != Some(&failure) {
+            tracing::warn!(source = self.feed.source().as_str(), %failure, "feed fails");
+        }
+        self.failure = Some(failure);
+    }
+}
+
+#[cfg(test)]
+#[path = "feed_state_tests.rs"]
+mod tests;

@@ -1,0 +1,232 @@
+//! The public record, from both ledgers: what became of signals, and how often they were right.
+//! Jobs of the lane `signals` run it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use crate::base::{Candle, Symbol};
+use crate::market::MarketCalendar;
+use crate::signals::backtest::Judged;
+use crate::signals::confidence::Moves;
+use crate::signals::patterns::Key;
+use crate::signals::{Direction, Fate, HORIZON_SESSIONS, Reliability, Standing};
+use crate::store::{
+    Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal, SignalOutcome,
+    SignalStore, StoreError,
+};
+
+/// Lines of a ledger read at a time.
+const LEDGER_PAGE: usize = 2_000;
+
+/// Sessions after which a signal without an outcome will hardly get one: its share has traded on
+/// fewer than half of them, so that it is suspended or gone.
+const NEVER_AFTER_SESSIONS: usize = 2 * HORIZON_SESSIONS;
+
+/// Candles of those symbols of which something may have come to be known.
+pub type Closes<'a> = HashMap<&'a str, &'a [Candle]>;
+
+/// What decides whether an outcome is still to come.
+#[derive(Clone)]
+pub struct Expected {
+    pub universe: Arc<HashSet<Symbol>>,
+    pub calendar: Arc<MarketCalendar>,
+}
+
+impl Expected {
+    /// Whether what was said of `symbol` on `on` may still be judged, as of the last published
+    /// date.
+    fn is_due(&self, symbol: &Symbol, on: Date, has_candle: bool, as_of: Option<Date>) -> bool {
+        let Some(as_of) = as_of.filter(|as_of| on <= *as_of) else { return true };
+        let mut date = Some(on);
+        for _ in 0..NEVER_AFTER_SESSIONS {
+            date = date.and_then(|date| self.calendar.next_trading_date(date));
+        }
+        let waits = date.is_none_or(|date| as_of < date);
+        self.universe.contains(symbol) && has_candle && waits
+    }
+}
+
+/// One pass over both ledgers.
+struct Walk<'a> {
+    candles: &'a Closes<'a>,
+    expected: &'a Expected,
+    as_of: Option<Date>,
+    /// How all symbols moved between two dates.
+    moves: HashMap<(Date, Date), Moves>,
+}
+
+/// Reads both ledgers page by page, writes the outcomes that `candles` tell now, and counts.
+pub fn walk(
+    store: &dyn SignalStore,
+    candles: &Closes<'_>,
+    expected: &Expected,
+) -> Result<Reliability, StoreError> {
+    let mut record = Reliability::default();
+    record.dates_published = store.published_dates()?;
+    record.dates_missed = missed(&record.dates_published, &expected.calendar);
+    let as_of = record.dates_published.last().copied();
+    let mut walk = Walk { candles, expected, as_of, moves: HashMap::new() };
+    walk.complete(store, &mut record)?;
+    walk.provisional(store, &mut record)?;
+    Ok(record)
+}
+
+/// Trading dates between `published` ones, which are ascending, that are not among them.
+fn missed(published: &[Date], calendar: &MarketCalendar) -> Vec<Date> {
+    let mut missed = Vec::new();
+    for pair in published.windows(2) {
+        let next = |date: &Date| calendar.next_trading_date(*date);
+        let between = std::iter::successors(next(&pair[0]), next);
+        missed.extend(between.take_while(|date| *date < pair[1]));
+    }
+    missed
+}
+
+impl Walk<'_> {
+    fn complete(
+        &mut self,
+        store: &dyn SignalStore,
+        record: &mut Reliability,
+    ) -> Result<(), StoreError> {
+        let keep = |outcomes| store.keep_outcomes(outcomes);
+        paged(
+            |after| store.ledger(after, LEDGER_PAGE),
+            keep,
+            |entry| {
+                let LedgerEntry { id, on, signal, outcome: known, has_candle } = entry;
+                let PublishedSignal { symbol, pattern, confidence, basis, bullish, .. } = &signal;
+                let base_rate = basis.base_rate;
+                let told = Told { on, symbol, pattern, confidence: *confidence, base_rate };
+                let new = if known.is_none() { self.outcome(&told, *bullish) } else { None };
+                let standing = self.standing(&told, known.or(new), has_candle);
+                record.count(on, signal.simulated, &standing);
+                (id, new)
+            },
+        )
+    }
+
+    fn provisional(
+        &mut self,
+        store: &dyn SignalStore,
+        record: &mut Reliability,
+    ) -> Result<(), StoreError> {
+        let keep = |outcomes| store.keep_provisional_outcomes(outcomes);
+        paged(
+            |after| store.provisional_ledger(after, LEDGER_PAGE),
+            keep,
+            |entry| {
+                let ProvisionalEntry { id, on, signal, completion, outcome: known, .. } = entry;
+                let ProvisionalSignal { symbol, pattern, confidence, basis, bullish, .. } = &signal;
+                let base_rate = basis.base_rate;
+                let told = Told { on, symbol, pattern, confidence: *confidence, base_rate };
+                let new = if known.is_none() { self.outcome(&told, *bullish) } else { None };
+                let fate = match completion {
+                    Completion::Confirmed => Fate::Confirmed,
+                    Completion::Vanished => Fate::Vanished,
+                    Completion::Unknown if self.as_of > Some(on) => Fate::Unlisted,
+                    Completion::Unknown => Fate::Pending,
+                };
+                let standing = self.standing(&told, known.or(new), entry.has_candle);
+                record.provisional.count(on, signal.simulated, fate, &standing);
+                (id, new)
+            },
+        )
+    }
+
+    /// What became of it, once five more sessions of its symbol are there. Both closes are taken
+    /// from the history as it stands: after a split those of the ledger are in other shares.
+    fn outcome(&mut self, told: &Told<'_>, bullish: bool) -> Option<SignalOutcome> {
+        let candles = self.candles.get(told.symbol.as_str())?;
+        let at = place(candles, told.on)?;
+        let (from, to) = (candles[at], candles.get(at + HORIZON_SESSIONS)?);
+        let direction = if bullish { Direction::Bullish } else { Direction::Bearish };
+        let moves = self.moves(from.date, to.date);
+        Some(SignalOutcome {
+            judged_on: to.date,
+            from_close_e4: from.close_e4,
+            to_close_e4: to.close_e4,
+            hit: direction.is_hit(from.close_e4, to.close_e4),
+            universe: Some((moves.all as u32, moves.moved(direction) as u32)),
+        })
+    }
+
+    /// How the trusted symbols moved that traded on both dates.
+    fn moves(&mut self, from: Date, to: Date) -> Moves {
+        *self.moves.entry((from, to)).or_insert_with(|| {
+            let mut moves = Moves::default();
+            for candles in self.candles.values() {
+                if let (Some(from), Some(to)) = (place(candles, from), place(candles, to)) {
+                    moves.count(candles[from].close_e4, candles[to].close_e4);
+                }
+            }
+            moves
+        })
+    }
+
+    /// A pattern that this program does not know any more is never judged.
+    fn standing(
+        &self,
+        told: &Told<'_>,
+        outcome: Option<SignalOutcome>,
+        has_candle: bool,
+    ) -> Standing {
+        let Told { on, symbol, pattern, confidence, base_rate } = *told;
+        match (outcome, Key::from_name(pattern)) {
+            (Some(SignalOutcome { hit, universe, .. }), Some(key)) => {
+                let share = |(symbols, moved): (u32, u32)| f64::from(moved) / f64::from(symbols);
+                let same_day = universe.filter(|(symbols, _)| *symbols > 0).map(share);
+                Standing::Judged(Judged { date: on, key, confidence, base_rate, hit, same_day })
+            }
+            (None, Some(_)) if self.expected.is_due(symbol, on, has_candle, self.as_of) => {
+                Standing::Due
+            }
+            _ => Standing::Never,
+        }
+    }
+}
+
+fn place(candles: &[Candle], date: Date) -> Option<usize> {
+    candles.binary_search_by_key(&date, |candle| candle.date).ok()
+}
+
+/// Reads a ledger page by page and keeps the outcomes that `count` finds new, each page's before
+/// the next is read. `count` gives an entry's id with it.
+fn paged<E>(
+    read: impl Fn(i64) -> Result<Vec<E>, StoreError>,
+    keep: impl Fn(Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>,
+    mut count: impl FnMut(E) -> (i64, Option<SignalOutcome>),
+) -> Result<(), StoreError> {
+    let mut after = 0;
+    loop {
+        let page = read(after)?;
+        let whole = page.len() == LEDGER_PAGE;
+        let mut outcomes = Vec::new();
+        for entry in page {
+            let (id, new) = count(entry);
+            after = id;
+            outcomes.extend(new.map(|outcome| (id, outcome)));
+        }
+        if !outcomes.is_empty() {
+            keep(outcomes)?;
+        }
+        if !whole {
+            return Ok(());
+        }
+    }
+}
+
+/// What was said of a symbol on a date.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    on: Date,
+    symbol: &'a Symbol,
+    pattern: &'a str,
+    confidence: f64,
+    base_rate: f64,
+}
+
+#[cfg(test)]
+#[path = "outcomes_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+//! Looking at running candles: jobs of the lane `signals`. Nothing here stores a candle; what is
+//! found goes on record before it is shown.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use crate::base::{Candle, Source, Symbol};
+use crate::brokers::DailyCandles;
+use crate::signals::backtest::{History, Universe};
+use crate::signals::confidence::Weight;
+use crate::signals::forming::{newest, running, tail};
+use crate::signals::list::rank;
+use crate::signals::patterns::{Detector, Key};
+use crate::signals::{Direction, ListedSignal, Look};
+use crate::store::{ProvisionalSignal, SignalStore, StoreError};
+use crate::warmers::signals::outcomes::{Closes, Expected, walk};
+use crate::warmers::signals::publication::{Shelf, Shown};
+use crate::warmers::signals::steps::{Done, basis_of};
+
+/// What looks at a session need of those before it, made once.
+pub struct Prepared {
+    /// The session before.
+    pub settled: Date,
+    /// By the symbols' places; `None` where the candles are not trusted or end earlier.
+    pub tails: Vec<Option<Tail>>,
+    /// Of every key, as known while the session runs.
+    pub weights: HashMap<Key, Weight>,
+}
+
+/// The end of a symbol's stored candles.
+pub struct Tail {
+    pub symbol: Symbol,
+    pub source: Source,
+    pub simulated: bool,
+    pub candles: Vec<Candle>,
+}
+
+/// What to prepare.
+pub struct PrepareOrder {
+    /// The session before the one under way.
+    pub settled: Date,
+    /// By their places; `None` where the candles are not trusted.
+    pub symbols: Vec<Option<(Symbol, Source, bool)>>,
+}
+
+/// Reads all candles, weighs every key, and keeps what a look needs.
+pub fn prepare(store: &dyn SignalStore, order: PrepareOrder) -> Result<Done, StoreError> {
+    let PrepareOrder { settled, symbols } = order;
+    let mut histories = Vec::with_capacity(symbols.len());
+    let mut tails = Vec::with_capacity(symbols.len());
+    for wanted in symbols {
+        let Some((symbol, source, simulated)) = wanted else {
+            tails.push(None);
+            continue;
+        };
+        let candles = store.candles(&symbol)?;
+        let reaches = candles.last().is_some_and(|last| last.date == settled);
+        let candles_kept = tail(&candles).to_vec();
+        histories.push(History { symbol: symbol.as_str().to_owned(), candles });
+        tails.push(reaches.then_some(Tail { symbol, source, simulated, candles: candles_kept }));
+    }
+    let universe = Universe::examine(&histories, |_| ());
+    let next = universe.dates().len();
+    let weights = Key::all().map(|key| (key, universe.weigh(key, next))).collect();
+    Ok(Done::Prepared(Prepared { settled, tails, weights }))
+}
+
+/// What to look at.
+pub struct LookOrder {
+    pub look: Look,
+    pub prepared: Arc<Prepared>,
+    /// What each symbol's source said last, by its place.
+    pub said: Vec<(usize, Arc<DailyCandles>)>,
+    pub expected: Expected,
+    pub until_mono_ms: u64,
+    pub now_ms: i64,
+    pub shelf: Shelf,
+}
+
+/// What could not be put on record.
+pub struct Refused {
+    pub shown: Shown,
+    pub error: StoreError,
+}
+
+/// Finds the patterns of running candles, puts them on record and then among the others.
+pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Done {
+    let LookOrder { look, until_mono_ms, now_ms, shelf, .. } = order;
+    let Some(complete) = shelf.complete() else { return Done::Found(Shown::nothing()) };
+    let (listed, found) = found(order).into_iter().unzip();
+    if let Err(error) = put_on_record(store, order, found) {
+        let shown = shelf.put(complete, None, *now_ms);
+        return Done::Refused(Refused { shown, error });
+    }
+    let list = complete.with_provisional(*look, listed);
+    Done::Found(shelf.put(list, Some(*until_mono_ms), *now_ms))
+}
+
+/// Shows finished candles' signals alone again; needs no store.
+pub fn withdraw(shelf: &Shelf, now_ms: i64) -> Done {
+    let shown = shelf.complete().map(|complete| shelf.put(complete, None, now_ms));
+    Done::Withdrawn(shown.unwrap_or_else(Shown::nothing))
+}
+
+fn put_on_record(
+    store: &dyn SignalStore,
+    order: &LookOrder,
+    found: Vec<ProvisionalSignal>,
+) -> Result<(), StoreError> {
+    let LookOrder { look, now_ms, shelf, expected, .. } = order;
+    if found.is_empty() || store.keep_provisional(look.date, *now_ms, found)? == 0 {
+        return Ok(());
+    }
+    let record = walk(store, &Closes::new(), expected)?;
+    let as_of = store.signal_dates()?.map(|(_, last)| last);
+    shelf.record.publish(record.to_json(as_of), *now_ms);
+    Ok(())
+}
+
+/// In their order, for the list and for the ledger.
+fn found(order: &LookOrder) -> Vec<(ListedSignal, ProvisionalSignal)> {
+    let LookOrder { look, prepared, said, expected, .. } = order;
+    let detector = Detector::default();
+    let mut found = Vec::new();
+    for (at, said) in said {
+        let Some(Some(tail)) = prepared.tails.get(*at) else { continue };
+        if said.simulated != tail.simulated {
+            continue;
+        }
+        let trades_on = |date: Date| expected.calendar.is_trading_date(date);
+        let candle = match running(&tail.candles, &said.candles, look.date, &trades_on) {
+            Ok(candle) => candle,
+            Err(fault) => {
+                tracing::debug!(symbol = %tail.symbol, %fault, "running candle left out");
+                continue;
+            }
+        };
+        let keys = newest(&detector, &tail.candles, &candle);
+        found.extend(keys.into_iter().filter_map(|key| {
+            let weight = prepared.weights.get(&key)?;
+            Some(signal(tail, key, *weight, candle.close_e4))
+        }));
+    }
+    found.sort_by(|one, other| rank(&one.0, &other.0));
+    found
+}
+
+fn signal(
+    tail: &Tail,
+    key: Key,
+    weight: Weight,
+    price_e4: i64,
+) -> (ListedSignal, ProvisionalSignal) {
+    let (confidence, basis) = (weight.confidence, basis_of(&weight));
+    let listed = ListedSignal {
+        symbol: tail.symbol.clone(),
+        pattern: key.name().to_owned(),
+        direction: key.direction(),
+        confidence,
+        prior_dates: basis.prior_dates,
+        samples: basis.dates,
+        date_hit_rate: basis.date_hit_rate,
+        past: basis.signals_and_hits,
+        base_rate: basis.base_rate,
+        simulated: tail.simulated,
+        provisional: true,
+    };
+    let kept = ProvisionalSignal {
+        symbol: tail.symbol.clone(),
+        pattern: key.name().to_owned(),
+        bullish: key.direction() == Direction::Bullish,
+        confidence,
+        basis,
+        price_e4,
+        simulated: tail.simulated,
+    };
+    (listed, kept)
+}
