@@ -21,12 +21,12 @@ use self::probes::Verdict;
 use crate::api::Api;
 use crate::base::Clock;
 use crate::brokers::Public;
-use crate::cache::{Answers, SecondLevel};
+use crate::cache::{Responses, SecondLevel};
 use crate::config::HttpSettings;
 use crate::http::server::shared::Shared;
-use crate::http::{Listener, Method, Problem, Reply, Request, Serve, Server};
+use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
-use crate::warmers::Vitals;
+use crate::warmers::Readings;
 
 /// One scraper or two, a supervisor's probe, a person with curl; the rest is for whoever leaves
 /// connections open. `app` reserves descriptors for them.
@@ -48,13 +48,13 @@ const SCRAPE_DEADLINE_MS: u64 = 5_000;
 const PATHS: [&str; 3] = ["/metrics", "/livez", "/readyz"];
 
 /// What is looked at beside the edge's own state.
-pub struct Backstage {
+pub struct MetricSources {
     pub clock: Clock,
     pub state_dir: PathBuf,
     /// Every lane that the composition root started.
     pub lanes: Vec<Arc<Lane>>,
-    pub vitals: Arc<ArcSwapOption<Vitals>>,
-    pub answers: Arc<Answers>,
+    pub vitals: Arc<ArcSwapOption<Readings>>,
+    pub answers: Arc<Responses>,
     pub l2: Arc<dyn SecondLevel>,
     /// `None` when switched off.
     pub public: Option<Arc<Public>>,
@@ -63,7 +63,7 @@ pub struct Backstage {
 /// Everything that is looked at.
 struct Watched {
     edge: Arc<Shared<Api>>,
-    back: Backstage,
+    back: MetricSources,
     /// Where the service listens whose listener this is.
     of: String,
     /// Unix seconds by the machine's own clock, whatever the service's reads.
@@ -86,7 +86,7 @@ impl Admin {
         http: &HttpSettings,
         of: &str,
         edge: Arc<Shared<Api>>,
-        back: Backstage,
+        back: MetricSources,
     ) -> io::Result<Server<Self>> {
         let settings = HttpSettings {
             connections_max: CONNECTIONS_MAX,
@@ -113,7 +113,7 @@ impl Admin {
         &self.lane
     }
 
-    fn answer(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    fn answer(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
         let path = request.path();
         if !PATHS.iter().any(|known| known.as_bytes() == path) {
             let detail = "There are /metrics, /livez and /readyz.";
@@ -133,7 +133,7 @@ impl Admin {
         Ok(())
     }
 
-    fn metrics(&self, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    fn metrics(&self, reply: &mut Response<'_>) -> Result<(), Problem> {
         let (watched, own) = (Arc::clone(&self.watched), self.lane.stats());
         let ticket = self.lane.submit(SCRAPE_DEADLINE_MS, move || metrics::gather(&watched, own));
         let text = ticket.map_err(too_busy).and_then(|ticket| ticket.wait().map_err(too_busy))?;
@@ -142,7 +142,7 @@ impl Admin {
         Ok(())
     }
 
-    fn send_verdict(&self, reply: &mut Reply<'_>, verdict: &Verdict) {
+    fn send_verdict(&self, reply: &mut Response<'_>, verdict: &Verdict) {
         let probed = Probed { verdict, of: &self.watched.of };
         let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
         reply.body().extend_from_slice(&body);
@@ -164,7 +164,7 @@ fn too_busy(error: impl std::error::Error + Send + Sync + 'static) -> Problem {
 }
 
 impl Serve for Admin {
-    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>) {
+    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
         if let Err(problem) = self.answer(request, reply) {
             let request_id = reply.problem(&problem);
             let (status, code) = (problem.status, problem.code);

@@ -13,7 +13,7 @@ use crate::auth::{
     TOKEN_LIFE_S, normalised,
 };
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 
 #[derive(Serialize)]
 struct LoggedIn<'a> {
@@ -50,7 +50,7 @@ struct Deleted {
 }
 
 /// `POST /api/auth/register`.
-pub fn register(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let normal = normalised(&email);
@@ -69,7 +69,7 @@ pub fn register(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
 }
 
 /// `POST /api/auth/login`.
-pub fn login(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
@@ -82,14 +82,14 @@ pub fn login(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<()
 }
 
 /// `POST /api/auth/logout`.
-pub fn logout(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     state.auth.logout(call.caller())?;
     send(200, &Done { message: "Logged out; this token is refused from now on." }, reply);
     Ok(())
 }
 
 /// `POST /api/auth/password`.
-pub fn password(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
@@ -102,7 +102,7 @@ pub fn password(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
 }
 
 /// `DELETE /api/auth/account`.
-pub fn erase(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let mut fields = Fields::of(&call.request)?;
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
     fields.done()?;
@@ -152,7 +152,7 @@ fn name(fields: &mut Fields<'_>) -> Option<String> {
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-fn logged_in(status: u16, session: &Session, reply: &mut Reply<'_>) {
+fn logged_in(status: u16, session: &Session, reply: &mut Response<'_>) {
     let user = &session.user;
     let body = LoggedIn {
         access_token: &session.token,
@@ -163,7 +163,7 @@ fn logged_in(status: u16, session: &Session, reply: &mut Reply<'_>) {
     send(status, &body, reply);
 }
 
-fn send(status: u16, body: &impl Serialize, reply: &mut Reply<'_>) {
+fn send(status: u16, body: &impl Serialize, reply: &mut Response<'_>) {
     // Text and numbers always serialise; a Vec takes them.
     let _ = sonic_rs::to_writer(reply.body(), body);
     reply.send(status, JSON, &[("Cache-Control", "no-store")]);

@@ -20,7 +20,7 @@ use super::{Call, State};
 use crate::base::{Broker, Clock};
 use crate::brokers::{FeedError, Readiness, SyncError};
 use crate::config::Config;
-use crate::http::{Problem, Reply, Request};
+use crate::http::{Problem, Request, Response};
 use crate::limits::throttle::{Key, Throttle};
 use crate::rt::coroutines::Parker;
 use crate::rt::{Lane, LaneError};
@@ -133,7 +133,7 @@ impl Administration {
 }
 
 /// `POST /brokera/activate` with `request_token`.
-pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let administration = &state.administration;
     let mut fields = Fields::of(&call.request)?;
     administration.admit(&call.request, &mut fields, administration.secrets().broker_a.as_ref())?;
@@ -148,7 +148,7 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result
 }
 
 /// `POST /brokerb/activate` with `api_session`.
-pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let administration = &state.administration;
     let mut fields = Fields::of(&call.request)?;
     administration.admit(&call.request, &mut fields, administration.secrets().broker_b.as_ref())?;

@@ -8,7 +8,7 @@ use crate::base::ist;
 use crate::brokers::session::token::TokenStatus;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 
 const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
@@ -28,7 +28,7 @@ struct Status {
 pub fn broker_a_status(
     state: &State,
     call: &Call<'_>,
-    reply: &mut Reply<'_>,
+    reply: &mut Response<'_>,
 ) -> Result<(), Problem> {
     let status = state.broker_a_token.status(state.clock.now());
     show(&status, Some(status.token_type), call, reply)
@@ -38,16 +38,16 @@ pub fn broker_a_status(
 pub fn broker_b_status(
     state: &State,
     call: &Call<'_>,
-    reply: &mut Reply<'_>,
+    reply: &mut Response<'_>,
 ) -> Result<(), Problem> {
     show(&state.broker_b.status(), None, call, reply)
 }
 
-pub(crate) fn send_broker_a(status: &TokenStatus, reply: &mut Reply<'_>) {
+pub(crate) fn send_broker_a(status: &TokenStatus, reply: &mut Response<'_>) {
     send(status, Some(status.token_type), reply);
 }
 
-pub(crate) fn send_broker_b(status: &TokenStatus, reply: &mut Reply<'_>) {
+pub(crate) fn send_broker_b(status: &TokenStatus, reply: &mut Response<'_>) {
     send(status, None, reply);
 }
 
@@ -55,7 +55,7 @@ fn show(
     status: &TokenStatus,
     token_type: Option<&'static str>,
     call: &Call<'_>,
-    reply: &mut Reply<'_>,
+    reply: &mut Response<'_>,
 ) -> Result<(), Problem> {
     write(status, token_type, reply.body());
     let etag = etag(reply.written());
@@ -64,7 +64,7 @@ fn show(
     Ok(())
 }
 
-fn send(status: &TokenStatus, token_type: Option<&'static str>, reply: &mut Reply<'_>) {
+fn send(status: &TokenStatus, token_type: Option<&'static str>, reply: &mut Response<'_>) {
     write(status, token_type, reply.body());
     reply.send(200, JSON, &[NO_STORE]);
 }

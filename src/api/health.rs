@@ -1,10 +1,10 @@
 //! `GET /api/health`: what the scheduler last saw, made ahead of time.
 
 use super::{Call, State};
-use crate::http::{Problem, Reply, Verdict};
+use crate::http::{Problem, Response, Verdict};
 
 /// Never waits.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let report = state.health.load();
     let Some(report) = report.as_deref() else {
         return Err(Problem::unavailable("starting", "The service is starting.", 1));

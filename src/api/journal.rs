@@ -13,7 +13,7 @@ use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::ist;
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::store::{ExpectedPage, JournalCursor, JournalEntry, JournalFields, Side};
 
 mod cursor;
@@ -44,7 +44,7 @@ const KEPT: [(&str, &str); 2] =
 
 /// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make it
 /// shorter than was asked for; the cursor alone says whether there is more.
-pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     let (after, limit) = page_of(call)?;
     // Bounded in bytes by the store, so that hashing and writing it here is quick.
@@ -82,7 +82,7 @@ fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
 }
 
 /// `POST /api/journal`. Preconditions are of the page that a GET of the same target would give.
-pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let expected = expected(&call.request);
@@ -103,7 +103,7 @@ pub fn add(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), 
 }
 
 /// `GET /api/journal/{id}`.
-pub fn show(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let found = state.store.entry(call.caller().id, entry_id(call))?;
     let entry = found.ok_or_else(entry_not_found)?;
     let etag = etag(&entry.revision());
@@ -116,7 +116,7 @@ pub fn show(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
 
 /// `PUT /api/journal/{id}`: the whole entry is replaced; what is left out is gone. The answer has
 /// no ETag: what is stored is not byte for byte what was sent (RFC 9110 9.3.4).
-pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
@@ -129,7 +129,7 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<
 }
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of ours is JSON.
-pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let (user, entry) = (call.caller().id, entry_id(call));
     state.admit_write(call.caller())?;
     if !state.store.delete_entry(user, entry, expected(&call.request))? {

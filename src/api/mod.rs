@@ -1,7 +1,7 @@
 //! Row 6: the routes. Foreground answers from memory.
 //!
 //! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument, and
-//! answer through [`Reply`]; a refusal is a [`Problem`] that they return and that is sent and
+//! answer through [`Response`]; a refusal is a [`Problem`] that they return and that is sent and
 //! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
 
 mod account;
@@ -32,7 +32,7 @@ use crate::auth::{Auth, Caller, Unidentified};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses, Probes};
-use crate::http::{Method, Prepared, Problem, Reply, Request, Serve};
+use crate::http::{Method, Prepared, Problem, Request, Response, Serve};
 use crate::limits::throttle::{Key, Throttle};
 use crate::market::{InstrumentList, MarketCalendar, PublishedJson};
 use crate::ops::RefusalLines;
@@ -43,7 +43,7 @@ use crate::store::Store;
 pub use activation::Administration;
 pub use cors::Cors;
 pub use openapi::Document;
-pub use portfolio::Desk;
+pub use portfolio::PortfolioState;
 pub use routes::{ROUTES, Route};
 
 /// Bytes of a path that a line of the log shows; our longest route is a third of it.
@@ -85,7 +85,7 @@ pub struct State {
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: ArcSwap<Cors>,
-    pub portfolio: Desk,
+    pub portfolio: PortfolioState,
     /// What the log gets to see of refusals.
     pub refusal_lines: RefusalLines,
     /// The description of all this.
@@ -139,7 +139,7 @@ impl Call<'_> {
 }
 
 /// Sends a success itself; a refusal is returned.
-pub type Handler = fn(&State, &Call<'_>, &mut Reply<'_>) -> Result<(), Problem>;
+pub type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Result<(), Problem>;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl Api {
         &self.state
     }
 
-    fn dispatch(&self, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+    fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
         let method = request.method();
         let (sent, mut normal) = (request.path(), None);
         let mut place = found(method, sent);
@@ -200,7 +200,7 @@ impl Api {
         number: usize,
         path_id: Option<i64>,
         request: &Request<'_>,
-        reply: &mut Reply<'_>,
+        reply: &mut Response<'_>,
     ) -> Result<(), Problem> {
         let route = &ROUTES[number];
         reply.is_of_kind(number + 1);
@@ -214,7 +214,7 @@ impl Api {
 
     /// Sends a refusal and logs it once, with the id that the client sees; in a flood without a
     /// line.
-    fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Reply<'_>) {
+    fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Response<'_>) {
         let request_id = reply.problem(problem);
         let (status, code) = (problem.status, problem.code);
         let State { refusal_lines, clock, .. } = &self.state;
@@ -254,7 +254,7 @@ impl Api {
         &self,
         path: &[u8],
         request: &Request<'_>,
-        reply: &mut Reply<'_>,
+        reply: &mut Response<'_>,
     ) -> Result<(), Problem> {
         let allow = allowed_methods(path);
         reply.body();
@@ -275,7 +275,7 @@ impl Serve for Api {
         self.state.cors_lines(origin)
     }
 
-    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>) {
+    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
         if let Err(problem) = self.dispatch(request, reply) {
             self.refuse(&problem, request, reply);
         }

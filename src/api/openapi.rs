@@ -5,14 +5,17 @@
 //! against the routes and against real answers.
 
 use super::{Call, State};
-use crate::http::{Manner, Problem, Reply, Variants};
+use crate::http::{CachePolicy, Problem, Response, Variants};
 
 /// Held by a test to be of this version of the package.
 const JSON: &[u8] = include_bytes!("openapi.json");
 
 /// A new version may say something else, so each use asks whether it still stands.
-const MANNER: Manner =
-    Manner { cache_control: "public, no-cache", vary: "Accept-Encoding", compressed_from_bytes: 0 };
+const MANNER: CachePolicy = CachePolicy {
+    cache_control: "public, no-cache",
+    vary: "Accept-Encoding",
+    compressed_from_bytes: 0,
+};
 
 /// The document as complete responses.
 pub struct Document(Variants);
@@ -32,7 +35,7 @@ impl Default for Document {
 }
 
 /// Never waits.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let request = &call.request;
     let document = &state.document.0;
     reply.kept(document.select(request.accept_encoding(), request.preconditions())?);

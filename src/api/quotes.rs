@@ -18,7 +18,7 @@ use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::Hit;
 use crate::cache::misses::Wait;
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::market::Origin;
 
 /// Symbols per request (contract, section 8), counted as sent.
@@ -30,7 +30,7 @@ const RETRY_AFTER_S: u64 = 5;
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 
 /// Parks only for symbols that are not cached, for at most the miss wait.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let query = call.request.query().unwrap_or_default();
     let mut first = join(state, query, reply.body(), Turn::First)?;
     if first.missing.is_empty() && first.cold.is_empty() {
@@ -67,7 +67,7 @@ enum Turn {
 }
 
 /// Closes the array of quotes and sends.
-fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let body = reply.written();
     body.extend_from_slice(b"],\"unavailable\":[");
     for (at, symbol) in pass.unavailable.iter().enumerate() {

@@ -6,7 +6,7 @@ use super::{Call, State};
 use crate::base::Symbol;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::market::PublishedJson;
 use crate::signals::{Direction, ListedSignal};
 
@@ -36,7 +36,7 @@ impl Filter {
 }
 
 /// Every signal of the last published date. Never waits.
-pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let Some(filter) = filter(call.request.query().unwrap_or_default())? else {
         return prepared(&state.signals, call, reply);
     };
@@ -50,11 +50,15 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(),
 }
 
 /// How published signals did. Never waits.
-pub fn record(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn record(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     prepared(&state.signals_record, call, reply)
 }
 
-fn prepared(slot: &PublishedJson, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+fn prepared(
+    slot: &PublishedJson,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
     let request = &call.request;
     let published = slot.load();
     let published = published.as_deref().ok_or_else(not_ready)?;

@@ -1,10 +1,10 @@
 //! `GET /api/index/snapshot`: picks the ready-made response and copies it out.
 
 use super::{Call, State};
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 
 /// Never waits; allocates nothing once data is there.
-pub fn read(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let request = &call.request;
     let published = state.snapshot.load();
     let Some(published) = published.as_deref() else {

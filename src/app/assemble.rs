@@ -6,15 +6,15 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::start::StartError;
-use crate::admin::Backstage;
-use crate::api::{Administration, Cors, Desk, Document, State};
+use crate::admin::MetricSources;
+use crate::api::{Administration, Cors, Document, PortfolioState, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
-use crate::cache::{Answers, L1, Misses, Probes, SecondLevel, SqliteL2};
+use crate::cache::{L1, Misses, Probes, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
@@ -24,7 +24,7 @@ use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
-use crate::warmers::{Mailbox, Parts, Shelf};
+use crate::warmers::{Mailbox, Publication, WarmerContext};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
@@ -53,9 +53,9 @@ const SIGNALS_QUEUE_MAX: usize = 1;
 /// What the edge works with, what the warmers work with, and the way to reach these.
 pub struct Assembled {
     pub state: State,
-    pub parts: Parts,
+    pub parts: WarmerContext,
     pub mailbox: Mailbox,
-    pub backstage: Backstage,
+    pub backstage: MetricSources,
 }
 
 /// Builds everything that stands behind the listener; opens the databases of an existing state
@@ -92,7 +92,7 @@ fn parts(
     store: Arc<SqliteStore>,
     l2: Arc<dyn SecondLevel>,
     auth: &Arc<Auth>,
-) -> Result<(Parts, Mailbox), StartError> {
+) -> Result<(WarmerContext, Mailbox), StartError> {
     let lane = |name, threads, queue_max| {
         Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
     };
@@ -103,7 +103,7 @@ fn parts(
     let l1 = L1::of(&config.cache, indices.all().map(|index| index.symbol.clone()));
     let mailbox = Mailbox::new();
     let held_limits = Limits { waiters_max: PORTFOLIO_QUEUE_MAX, symbols_max: HELD_MAX };
-    let parts = Parts {
+    let parts = WarmerContext {
         clock: clock.clone(),
         calendar,
         indices,
@@ -121,12 +121,12 @@ fn parts(
         signal_store: store.clone(),
         universe: Universe::load(config.market.universe_file.as_deref())?,
         provisional_signals: config.market.signals_provisional,
-        shelf: Shelf {
+        shelf: Publication {
             signals: Arc::default(),
             record: Arc::default(),
             list: Arc::new(ArcSwapOption::empty()),
         },
-        answers: Arc::new(Answers::new(config.cache.answers_bytes_max)),
+        answers: Arc::new(Responses::new(config.cache.answers_bytes_max)),
         l1: Arc::new(l1),
         l2,
         store,
@@ -169,7 +169,7 @@ fn public(
     Ok(Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings, leads)?))
 }
 
-fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, StartError> {
+fn state(config: &Config, parts: &WarmerContext, auth: Arc<Auth>) -> Result<State, StartError> {
     let lane = |name, threads| {
         let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
         Lane::start(&spec, &parts.clock).map(Arc::new)
@@ -207,11 +207,11 @@ fn state(config: &Config, parts: &Parts, auth: Arc<Auth>) -> Result<State, Start
     })
 }
 
-fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
+fn desk(config: &Config, parts: &WarmerContext) -> Result<PortfolioState, StartError> {
     let spec =
         LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
     let exports = LaneSpec { name: "export", threads: 1, queue_max: EXPORT_QUEUE_MAX };
-    Ok(Desk::new(
+    Ok(PortfolioState::new(
         &parts.clock,
         Arc::clone(&parts.answers),
         securities(master_shares(config).unwrap_or_else(|error| {
@@ -226,7 +226,7 @@ fn desk(config: &Config, parts: &Parts) -> Result<Desk, StartError> {
 }
 
 /// What metrics and probes look at beside the edge's state.
-fn backstage(config: &Config, parts: &Parts, state: &State) -> Backstage {
+fn backstage(config: &Config, parts: &WarmerContext, state: &State) -> MetricSources {
     let lanes = [
         &parts.broker_a_lane,
         &parts.public_lane,
@@ -241,7 +241,7 @@ fn backstage(config: &Config, parts: &Parts, state: &State) -> Backstage {
         &state.portfolio.lane,
         &state.portfolio.export_lane,
     ];
-    Backstage {
+    MetricSources {
         clock: parts.clock.clone(),
         state_dir: config.state_dir.clone(),
         lanes: lanes.map(Arc::clone).into(),

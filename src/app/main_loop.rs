@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::start::App;
-use super::watchdog::{Stuck, Vitals};
+use super::watchdog::{Stuck, Watchdog};
 use crate::base::ist;
 use crate::brokers::session::token::TokenStatus;
 use crate::market::Age;
@@ -48,7 +48,7 @@ pub fn until_end(app: &App, signals: &mut Signals, mut reload: impl FnMut()) -> 
 
 struct Rounds<'a> {
     app: &'a App,
-    vitals: Vitals,
+    vitals: Watchdog,
     watchdog_limit: Option<Duration>,
     started_mono_ms: u64,
     ready: bool,

@@ -16,4 +16,4 @@ pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
 pub use evaluate::evaluate;
 pub use start::{App, StartError};
-pub use watchdog::{Stuck, Vitals};
+pub use watchdog::{Stuck, Watchdog};

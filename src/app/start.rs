@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
 use super::main_loop::Facts;
-use super::watchdog::Vitals;
+use super::watchdog::Watchdog;
 use crate::admin::Admin;
 use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
@@ -23,7 +23,7 @@ use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
 use crate::store::OpenError;
-use crate::warmers::{Pulse, Reloads, Warmers};
+use crate::warmers::{Heartbeat, Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -88,7 +88,7 @@ pub struct App {
     /// Why there is none where one was wanted.
     admin_failure: Option<String>,
     warmers: Warmers,
-    pulse: Arc<Pulse>,
+    pulse: Arc<Heartbeat>,
     reloads: Arc<Reloads>,
     /// Of the main thread alone.
     handover: Mutex<Handover>,
@@ -187,8 +187,8 @@ impl App {
     }
 
     /// For looking whether every part gets on.
-    pub fn vitals(&self) -> Vitals {
-        Vitals::new(Arc::clone(self.server.shared()), Arc::clone(&self.pulse))
+    pub fn vitals(&self) -> Watchdog {
+        Watchdog::new(Arc::clone(self.server.shared()), Arc::clone(&self.pulse))
     }
 
     /// What an operator is told of it.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::api::Api;
 use crate::http::server::shared::Shared;
-use crate::rt::EdgeProbe;
-use crate::warmers::Pulse;
+use crate::rt::EdgeLiveness;
+use crate::warmers::Heartbeat;
 
 /// The scheduler and the sweeper go round five times a second and more; an edge worker is free
 /// within milliseconds. Ten seconds are no load any more.
@@ -63,15 +63,15 @@ fn judged(progress: &Progress, now_mono_ms: u64) -> Option<Stuck> {
 }
 
 /// Looks at a running service.
-pub struct Vitals {
+pub struct Watchdog {
     shared: Arc<Shared<Api>>,
-    pulse: Arc<Pulse>,
-    edge: EdgeProbe,
+    pulse: Arc<Heartbeat>,
+    edge: EdgeLiveness,
 }
 
-impl Vitals {
-    pub fn new(shared: Arc<Shared<Api>>, pulse: Arc<Pulse>) -> Self {
-        let edge = EdgeProbe::new(&shared.service.state().clock);
+impl Watchdog {
+    pub fn new(shared: Arc<Shared<Api>>, pulse: Arc<Heartbeat>) -> Self {
+        let edge = EdgeLiveness::new(&shared.service.state().clock);
         Self { shared, pulse, edge }
     }
 

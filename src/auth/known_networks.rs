@@ -28,7 +28,7 @@ const DROPPED_SHARE: usize = 8;
 const FORGOTTEN_MS: u64 = 30 * 24 * 3_600_000;
 
 /// Which networks have logged in to which accounts.
-pub struct Familiar {
+pub struct KnownNetworks {
     clock: Clock,
     hasher: RandomState,
     accounts_max: usize,
@@ -47,7 +47,7 @@ impl Places {
     }
 }
 
-impl Familiar {
+impl KnownNetworks {
     pub fn new(clock: Clock) -> Self {
         Self::with_room(clock, ACCOUNTS_MAX)
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_last_three_networks_of_an_account_are_known_for_a_month() {
         let clock = clock();
-        let familiar = Familiar::new(clock.clone());
+        let familiar = KnownNetworks::new(clock.clone());
         let at = |number: u8| IpAddr::from([192, 0, 2, number]);
         assert!(!familiar.knows("a@b", at(1)));
         for number in [1, 2, 3, 1, 4] {
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_the_latest_stay() {
         let clock = clock();
-        let familiar = Familiar::with_room(clock.clone(), 16);
+        let familiar = KnownNetworks::with_room(clock.clone(), 16);
         for number in 0..100 {
             familiar.remember(&number.to_string(), address("192.0.2.1"));
             clock.advance_ms(1);

@@ -37,9 +37,9 @@ pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};
 
 use crate::limits::throttle::Throttle;
 use keys::{Key, KeyFile, Keys};
-use known_networks::Familiar;
+use known_networks::KnownNetworks;
 use passwords::Passwords;
-use revocations::Revoked;
+use revocations::Revocations;
 use tokens::Tokens;
 
 use crate::base::Clock;
@@ -114,9 +114,9 @@ pub struct Auth {
     throttle: Throttle,
     /// Apart, so that registering and logging in do not use up each other's attempts.
     registrations: Throttle,
-    familiar: Familiar,
+    familiar: KnownNetworks,
     registration_open: AtomicBool,
-    revoked: Revoked,
+    revoked: Revocations,
     next_load_mono_ms: AtomicU64,
     next_forget_mono_ms: AtomicU64,
     logins: Counter,
@@ -162,9 +162,9 @@ impl Auth {
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
             registrations: Throttle::new(settings.registration_attempts_per_minute, clock.clone()),
-            familiar: Familiar::new(clock.clone()),
+            familiar: KnownNetworks::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
-            revoked: Revoked::default(),
+            revoked: Revocations::default(),
             next_load_mono_ms: AtomicU64::new(0),
             next_forget_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),

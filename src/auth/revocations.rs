@@ -20,7 +20,7 @@ const EPOCH_CHANCE_BITS: u32 = 32;
 
 /// The sets.
 #[derive(Default)]
-pub struct Revoked {
+pub struct Revocations {
     users: Users,
     /// By token id: when it expires anyway, Unix milliseconds.
     tokens: HashMap<u128, i64, RandomState>,
@@ -31,7 +31,7 @@ pub struct Revoked {
     doubts: HashMap<AccountId, u64, RandomState>,
 }
 
-impl Revoked {
+impl Revocations {
     /// Takes what the store has.
     pub fn load(&self, stored: &AuthState) {
         self.users.load(&stored.users, stored.last_user);
@@ -120,8 +120,8 @@ mod tests {
         Verified { id: AccountId(id), token_id, expires_s: 100, epoch }
     }
 
-    fn loaded() -> Revoked {
-        let revoked = Revoked::default();
+    fn loaded() -> Revocations {
+        let revoked = Revocations::default();
         revoked.load(&AuthState {
             database_id: String::new(),
             users: vec![AccountId(1), AccountId(2)],

@@ -20,4 +20,4 @@ pub use l2::sqlite::SqliteL2;
 pub use l2::{Kind, L2Error, SecondLevel};
 pub use misses::{Misses, Taken};
 pub use probes::Probes;
-pub use responses::{Answers, View};
+pub use responses::{Responses, View};

@@ -1,7 +1,7 @@
 //! Finished answers of users, so that what has not changed costs a look-up and a copy.
 //!
 //! The edge looks up; lane threads make and keep answers; whoever acknowledged a change invalidates
-//! first. An answer goes in only through a [`Place`] taken before its data was read: an
+//! first. An answer goes in only through a [`FillToken`] taken before its data was read: an
 //! invalidation in between makes the place worthless, so nothing old comes back. Locks are per
 //! shard and held for a look-up, never over a wait. Nothing here compresses on the edge.
 
@@ -14,7 +14,7 @@ use jiff::civil::Date;
 use parking_lot::Mutex;
 
 use crate::base::{Broker, PositionKind};
-use crate::http::{Manner, Variants};
+use crate::http::{CachePolicy, Variants};
 
 /// Locks; far more than edge workers, so that two rarely want the same one.
 const SHARDS: usize = 16;
@@ -29,7 +29,7 @@ const USER_BYTES: usize = 256;
 const LIFE_MS: u64 = 60_000;
 
 /// The client may keep it, and asks each time whether it still stands.
-const MANNER: Manner = Manner {
+const MANNER: CachePolicy = CachePolicy {
     cache_control: "private, no-cache",
     vary: "Accept-Encoding, Authorization, Cookie",
     // Less fits one packet anyway.
@@ -49,27 +49,27 @@ pub enum View {
 
 /// The right to keep answers for a user, until the next invalidation.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct FillToken {
     user: i64,
     number: u64,
 }
 
 /// What health shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AnswersStats {
+pub struct ResponsesStats {
     pub users: usize,
     pub bytes: usize,
     pub hits: u64,
     pub misses: u64,
     /// Users whose answers made room for others.
     pub evictions: u64,
-    /// Answers not kept: invalidated while they were made, or too large.
+    /// Responses not kept: invalidated while they were made, or too large.
     pub refused: u64,
 }
 
 /// The answers of all users, of bounded size.
 #[derive(Debug)]
-pub struct Answers {
+pub struct Responses {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
     shard_bytes_max: AtomicUsize,
@@ -108,7 +108,7 @@ struct Kept {
     until_mono_ms: u64,
 }
 
-impl Answers {
+impl Responses {
     /// An empty cache of about `bytes_max`.
     pub fn new(bytes_max: usize) -> Self {
         let hasher = RandomState::default();
@@ -128,7 +128,7 @@ impl Answers {
         }
     }
 
-    /// Makes an answer of a JSON body, to be sent with [`Reply::kept`](crate::http::Reply::kept):
+    /// Makes an answer of a JSON body, to be sent with [`Response::kept`](crate::http::Response::kept):
     /// an OS thread's work.
     pub fn make(json: &[u8]) -> Arc<Variants> {
         Arc::new(Variants::new(json, &MANNER, None))
@@ -152,10 +152,10 @@ impl Answers {
     }
 
     /// To be taken before reading what an answer is made of.
-    pub fn place(&self, user: i64) -> Place {
+    pub fn place(&self, user: i64) -> FillToken {
         let mut shard = self.shard(user).lock();
         if let Some(slot) = shard.users.get(&user) {
-            return Place { user, number: slot.number };
+            return FillToken { user, number: slot.number };
         }
         let number = self.numbers.fetch_add(1, Relaxed);
         self.make_room(&mut shard, USER_BYTES, user);
@@ -164,14 +164,14 @@ impl Answers {
         shard.bytes += USER_BYTES;
         let slot = Slot { number, at, looked, bytes: USER_BYTES, answers: Vec::new() };
         shard.users.insert(user, slot);
-        Place { user, number }
+        FillToken { user, number }
     }
 
     /// Keeps an answer, unless the user's were invalidated or evicted since `place` was taken; says
     /// whether it did.
     pub fn keep(
         &self,
-        place: &Place,
+        place: &FillToken,
         view: View,
         answer: &Arc<Variants>,
         now_mono_ms: u64,
@@ -202,13 +202,13 @@ impl Answers {
     }
 
     /// Sizes and counters, not all of one instant.
-    pub fn stats(&self) -> AnswersStats {
-        let mut stats = AnswersStats {
+    pub fn stats(&self) -> ResponsesStats {
+        let mut stats = ResponsesStats {
             hits: self.hits.load(Relaxed),
             misses: self.misses.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
             refused: self.refused.load(Relaxed),
-            ..AnswersStats::default()
+            ..ResponsesStats::default()
         };
         for shard in &self.shards {
             let shard = shard.lock();

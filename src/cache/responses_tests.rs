@@ -11,7 +11,7 @@ use crate::rt::threads::spawn;
 const ALL: View = View::Holdings { broker: None, day: None };
 
 fn answer(bytes: usize) -> Arc<Variants> {
-    Answers::make(&b"1".repeat(bytes))
+    Responses::make(&b"1".repeat(bytes))
 }
 
 fn days(days: u16) -> View {
@@ -20,7 +20,7 @@ fn days(days: u16) -> View {
 
 #[test]
 fn an_answer_is_found_by_its_user_and_view_only() {
-    let answers = Answers::new(1 << 20);
+    let answers = Responses::new(1 << 20);
     let kept = answer(10);
     assert!(answers.find(1, ALL, 0).is_none());
     assert!(answers.keep(&answers.place(1), ALL, &kept, 0));
@@ -33,7 +33,7 @@ fn an_answer_is_found_by_its_user_and_view_only() {
 
 #[test]
 fn an_answer_that_was_begun_before_an_invalidation_is_not_kept() {
-    let answers = Answers::new(1 << 20);
+    let answers = Responses::new(1 << 20);
     let early = answers.place(1);
     answers.invalidate(1);
     assert!(!answers.keep(&early, ALL, &answer(10), 0));
@@ -48,7 +48,7 @@ fn an_answer_that_was_begun_before_an_invalidation_is_not_kept() {
 
 #[test]
 fn an_answer_has_an_end() {
-    let answers = Answers::new(1 << 20);
+    let answers = Responses::new(1 << 20);
     answers.keep(&answers.place(1), ALL, &answer(10), 5);
     assert!(answers.find(1, ALL, 4 + LIFE_MS).is_some());
     assert!(answers.find(1, ALL, 5 + LIFE_MS).is_none());
@@ -56,7 +56,7 @@ fn an_answer_has_an_end() {
 
 #[test]
 fn views_of_a_user_are_bounded() {
-    let answers = Answers::new(1 << 20);
+    let answers = Responses::new(1 << 20);
     let place = answers.place(1);
     for number in 0..=VIEWS_PER_USER_MAX as u16 {
         assert!(answers.keep(&place, days(number), &answer(10), 0));
@@ -70,7 +70,7 @@ fn views_of_a_user_are_bounded() {
 
 #[test]
 fn bytes_are_bounded_and_evictions_counted() {
-    let answers = Answers::new(1 << 20);
+    let answers = Responses::new(1 << 20);
     for user in 0..2_000 {
         answers.keep(&answers.place(user), ALL, &answer(900), 0);
     }
@@ -88,12 +88,12 @@ fn bytes_are_bounded_and_evictions_counted() {
 fn large(bytes: usize) -> Arc<Variants> {
     let mut random = fastrand::Rng::with_seed(1);
     let body: Vec<u8> = (0..bytes).map(|_| random.u8(b'0'..=b'9')).collect();
-    Answers::make(&body)
+    Responses::make(&body)
 }
 
 #[test]
 fn one_user_alone_stays_within_the_share() {
-    let answers = Answers::new(16 * 8_192);
+    let answers = Responses::new(16 * 8_192);
     let place = answers.place(1);
     for number in 0..20 {
         assert!(answers.keep(&place, days(number), &answer(900), 0));
@@ -105,13 +105,13 @@ fn one_user_alone_stays_within_the_share() {
 #[test]
 fn an_answer_is_its_users_alone_and_compressed_where_that_helps() {
     let body: Vec<u8> = br#"{"tradingsymbol":"INFY"}"#.repeat(100);
-    let answer = Answers::make(&body);
+    let answer = Responses::make(&body);
     let full = answer.select(Some(b"br"), Preconditions::NONE).unwrap();
     let head = std::str::from_utf8(full.headers()).unwrap();
     assert!(head.contains("Cache-Control: private, no-cache\r\n"), "{head}");
     assert!(head.contains("Vary: Accept-Encoding, Authorization, Cookie\r\n"), "{head}");
     assert!(head.contains("Content-Encoding: br\r\n") && !head.contains("Date: "), "{head}");
-    let small = Answers::make(b"{}");
+    let small = Responses::make(b"{}");
     assert_eq!(small.select(Some(b"gzip, br"), Preconditions::NONE).unwrap().body(), b"{}");
     assert_eq!(small.json(), b"{}");
 }
@@ -120,7 +120,7 @@ fn an_answer_is_its_users_alone_and_compressed_where_that_helps() {
 /// then says so. No reader may then find an older one.
 #[test]
 fn nothing_older_than_what_was_acknowledged_is_found() {
-    let answers = Arc::new(Answers::new(1 << 20));
+    let answers = Arc::new(Responses::new(1 << 20));
     let stored = Arc::new(AtomicU64::new(0));
     let acknowledged = Arc::new(AtomicU64::new(0));
     let over = Arc::new(AtomicBool::new(false));
@@ -135,7 +135,7 @@ fn nothing_older_than_what_was_acknowledged_is_found() {
                     let found = answers.find(1, ALL, 0).unwrap_or_else(|| {
                         let place = answers.place(1);
                         let seen = stored.load(SeqCst);
-                        let made = Answers::make(seen.to_string().as_bytes());
+                        let made = Responses::make(seen.to_string().as_bytes());
                         answers.keep(&place, ALL, &made, 0);
                         made
                     });
@@ -162,7 +162,7 @@ proptest! {
     fn sizes_add_up(
         steps in prop::collection::vec((0_i64..40, 0_u16..40, 0_usize..3_000, 0..8_u8), 1..300),
     ) {
-        let answers = Answers::new(256 * 1_024);
+        let answers = Responses::new(256 * 1_024);
         for (user, day, bytes, step) in steps {
             match step {
                 0 => answers.invalidate(user),

@@ -188,7 +188,7 @@ pub const SETTINGS: &[Setting] = &[
          connections."),
     setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
         http.unread_output_bytes_max = number(16 * KIB, 64 * MIB), "bytes",
-        "Answers a client may leave unread before its requests wait",
+        "Responses a client may leave unread before its requests wait",
         ""),
     setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
         http.unread_output_timeout_ms = number(100, 600_000), "ms",

@@ -27,12 +27,12 @@ impl Serving {
 
 /// The scheduler's sign of life.
 #[derive(Debug, Default)]
-pub struct Pulse {
+pub struct Heartbeat {
     beat_mono_ms: AtomicU64,
     serving: ArcSwapOption<Serving>,
 }
 
-impl Pulse {
+impl Heartbeat {
     /// The scheduler has done a round.
     pub(crate) fn beat(&self, now_mono_ms: u64, serving: Option<Serving>) {
         if serving != self.serving() {

@@ -8,14 +8,24 @@ use jiff::Timestamp;
 use crate::base::Source;
 use crate::market::{Age, Phase};
 use crate::store::BackupRecord;
-use crate::warmers::stats::Runs;
+
+/// One warmer's runs since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runs {
+    pub runs: u64,
+    /// Of these, how many came to nothing.
+    pub failures: u64,
+    /// End of the last one that did not, in milliseconds since the Unix epoch by the machine's own
+    /// clock, whatever the service's reads; `None` before the first.
+    pub succeeded_ms: Option<i64>,
+}
 
 /// Every state that a warmer can be in.
 pub const WARMER_STATES: [&str; 5] = ["ok", "starting", "stale", "failing", "paused"];
 
 /// One reading.
 #[derive(Clone, Debug)]
-pub struct Vitals {
+pub struct Readings {
     /// When it was made, by the monotonic clock.
     pub seen_mono_ms: u64,
     /// `ok`, `degraded` or `down`, as health says.
@@ -29,14 +39,14 @@ pub struct Vitals {
     /// Whether the last reload was refused.
     pub reload_refused: bool,
     /// What is published; `None` before the first.
-    pub snapshot: Option<SnapshotVitals>,
-    pub feeds: [FeedVitals; 2],
-    pub warmers: [WarmerVitals; 6],
+    pub snapshot: Option<SnapshotReadings>,
+    pub feeds: [FeedReadings; 2],
+    pub warmers: [WarmerReadings; 6],
 }
 
 /// One warmer.
 #[derive(Clone, Copy, Debug)]
-pub struct WarmerVitals {
+pub struct WarmerReadings {
     /// As in health.
     pub name: &'static str,
     /// One of [`WARMER_STATES`].
@@ -46,7 +56,7 @@ pub struct WarmerVitals {
 
 /// The published snapshot.
 #[derive(Clone, Copy, Debug)]
-pub struct SnapshotVitals {
+pub struct SnapshotReadings {
     /// How old the primary index's price is.
     pub age: Age,
     pub simulated: bool,
@@ -54,7 +64,7 @@ pub struct SnapshotVitals {
 
 /// One feed.
 #[derive(Clone, Copy, Debug)]
-pub struct FeedVitals {
+pub struct FeedReadings {
     pub source: Source,
     /// As in health.
     pub state: &'static str,

@@ -19,18 +19,18 @@ pub mod fuzzing {
 
 pub use document::owned::OwnedBody;
 pub use document::prepared::Prepared;
-pub use document::variants::{Manner, Variants};
+pub use document::variants::{CachePolicy, Variants};
 pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
 pub use message::problem::Problem;
 pub use message::request::{Method, Peer, Request};
-pub use message::response::Reply;
+pub use message::response::Response;
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};
 
 /// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
 pub trait Serve: Send + Sync + 'static {
     /// How many kinds of requests are told apart in the statistics; they are numbered from 1, and
-    /// [`Reply::is_of_kind`] names one.
+    /// [`Response::is_of_kind`] names one.
     fn kinds(&self) -> usize {
         0
     }
@@ -42,7 +42,7 @@ pub trait Serve: Send + Sync + 'static {
     }
 
     /// Sends exactly one response through `reply`. May park (a lane's ticket); must not block.
-    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Reply<'a>);
+    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>);
 }
 pub mod connection;
 pub mod document;

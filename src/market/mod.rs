@@ -11,15 +11,14 @@ pub mod indices;
 pub mod instruments;
 mod market_day;
 pub mod phase;
-pub mod publish;
 pub mod snapshot;
 pub mod universe;
 
+pub use crate::http::document::published::{Made, PublishedJson};
 pub use calendar::{DataError, MarketCalendar};
 pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use market_day::LastClose;
 pub use phase::{MarketStatus, Phase, SessionKind};
-pub use publish::{Made, PublishedJson};
 pub use snapshot::{Age, Priced, Prices, ShownSignals, Snapshot, SnapshotInputs};
 pub use universe::Universe;

@@ -17,12 +17,12 @@ struct Worker {
 }
 
 /// Probes of all edge workers.
-pub struct EdgeProbe {
+pub struct EdgeLiveness {
     clock: Clock,
     workers: Arc<[Worker]>,
 }
 
-impl EdgeProbe {
+impl EdgeLiveness {
     /// For the workers that are configured; each counts as having got on now.
     pub fn new(clock: &Clock) -> Self {
         let now_mono_ms = clock.monotonic_ms();

@@ -18,4 +18,4 @@ pub mod unix_signals;
 
 pub use group_commit::{Batch, BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, LaneStats, Refused, Ticket, WAIT_BOUNDS_MS};
-pub use liveness::EdgeProbe;
+pub use liveness::EdgeLiveness;

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 use jiff::civil::Date;
 
-use super::quotes::feed_state::FeedSlot;
-use super::{Event, JobReport, Parts};
+use super::quotes::feed_state::FeedState;
+use super::{Event, JobReport, WarmerContext};
 use crate::store::{Store, StoreError};
 
 pub use due::{Due, margin};
@@ -82,8 +82,8 @@ impl CloseWarmer {
     /// Takes the next steps that are due. `feeds`: the preferred one first.
     pub fn poll(
         &mut self,
-        parts: &Parts,
-        feeds: &[&FeedSlot],
+        parts: &WarmerContext,
+        feeds: &[&FeedState],
         somebody_waits: bool,
         now_mono_ms: u64,
         events: &Sender<Event>,
@@ -100,7 +100,7 @@ impl CloseWarmer {
     }
 
     /// Begins and gives up runs; true while there is one to work on.
-    fn follow(&mut self, parts: &Parts, now_mono_ms: u64) -> bool {
+    fn follow(&mut self, parts: &WarmerContext, now_mono_ms: u64) -> bool {
         let due = Due::at(&parts.calendar, parts.clock.now());
         let due = due.filter(|due| self.settled != Some(due.date));
         let current = self.work.as_ref().map(|work| work.due.date);
@@ -128,7 +128,7 @@ impl CloseWarmer {
     }
 
     /// Sends the next job to the store.
-    fn use_store(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    fn use_store(&mut self, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
         let Some(work) = &mut self.work else { return };
         work.step_on(parts, now_mono_ms);
         let date = work.due.date;
@@ -170,7 +170,7 @@ impl CloseWarmer {
 
     fn submit(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         events: &Sender<Event>,
         job: impl FnOnce(&dyn Store) -> Result<Done, StoreError> + Send + 'static,
     ) {

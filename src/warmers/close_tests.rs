@@ -10,7 +10,7 @@ use super::work::{UNHEARD_MS, WALK_REST_MS};
 use super::*;
 use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
 use crate::brokers::{Batch, FeedError};
-use crate::cache::{Answers, View};
+use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
 use crate::store::{
     AccountId, Counts as Rows, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced,
@@ -112,7 +112,7 @@ fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     assert!(look(&store, date, 3).unwrap().finished);
 }
 
-fn order(reach: Reach, after: AccountId, awaited: &[&str], answers: &Arc<Answers>) -> PageOrder {
+fn order(reach: Reach, after: AccountId, awaited: &[&str], answers: &Arc<Responses>) -> PageOrder {
     let awaited: HashSet<Symbol> = awaited.iter().map(|name| symbol(name)).collect();
     PageOrder {
         due: due(),
@@ -128,9 +128,9 @@ fn order(reach: Reach, after: AccountId, awaited: &[&str], answers: &Arc<Answers
 #[test]
 fn a_page_writes_points_and_makes_old_answers_worthless() {
     let (_directory, store, users) = store_with(&[&["A"], &["A", "B"], &["B"]]);
-    let answers = Arc::new(Answers::new(1 << 20));
+    let answers = Arc::new(Responses::new(1 << 20));
     let view = View::Holdings { broker: None, day: None };
-    let answer = Answers::make(b"{}");
+    let answer = Responses::make(b"{}");
     for user in &users {
         assert!(answers.keep(&answers.place(user.0), view, &answer, 0));
     }
@@ -153,7 +153,7 @@ fn a_page_writes_points_and_makes_old_answers_worthless() {
 #[test]
 fn who_lacks_a_price_that_may_come_is_left_for_later_or_valued_twice() {
     let (_directory, store, users) = store_with(&[&["A"], &["A", "B"], &["B"]]);
-    let answers = Arc::new(Answers::new(1 << 20));
+    let answers = Arc::new(Responses::new(1 << 20));
     let walk = |reach, awaited: &[&str]| {
         let first = page(&store, &order(reach, AccountId(0), awaited, &answers)).unwrap();
         if first.is_last {

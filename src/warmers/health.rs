@@ -7,15 +7,15 @@ mod states;
 
 use serde::Serialize;
 
-use super::Parts;
+use super::WarmerContext;
 use super::close::Counts;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
 use super::stats::Warmer;
 use crate::base::{Source, ist};
 use crate::cache::l2::L2Stats;
-use crate::cache::responses::AnswersStats;
-use crate::health::readings::{FeedVitals, SnapshotVitals, Vitals, WarmerVitals};
+use crate::cache::responses::ResponsesStats;
+use crate::health::readings::{FeedReadings, Readings, SnapshotReadings, WarmerReadings};
 use crate::http::Prepared;
 use crate::ops::version;
 use crate::rt::{Lane, LaneStats};
@@ -81,9 +81,9 @@ struct CacheAnswers {
     refused: u64,
 }
 
-impl From<AnswersStats> for CacheAnswers {
-    fn from(stats: AnswersStats) -> Self {
-        let AnswersStats { users, bytes, hits, misses, evictions, refused } = stats;
+impl From<ResponsesStats> for CacheAnswers {
+    fn from(stats: ResponsesStats) -> Self {
+        let ResponsesStats { users, bytes, hits, misses, evictions, refused } = stats;
         Self { users, bytes, hits, misses, evictions, refused }
     }
 }
@@ -167,7 +167,7 @@ const DISCLAIMER: &str = "Informational only, not investment advice. The operato
      registered as an investment adviser or research analyst.";
 
 /// The whole response for the present state, and the same as numbers.
-pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> (Prepared, Vitals) {
+pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> (Prepared, Readings) {
     let report = report(scheduler);
     let vitals = vitals(scheduler, &report);
     let http_status = if report.status == "down" { 503 } else { 200 };
@@ -182,8 +182,8 @@ pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> (Prepared, Vitals) {
     (Prepared::new(http_status, &headers, &body), vitals)
 }
 
-fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
-    let feed = |source: Source, feed: &Feed| FeedVitals {
+fn vitals(scheduler: &Scheduler, report: &Health) -> Readings {
+    let feed = |source: Source, feed: &Feed| FeedReadings {
         source,
         state: feed.state,
         age_ms: feed.age_ms,
@@ -191,7 +191,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         rounds: feed.rounds,
         failures: feed.failures,
     };
-    Vitals {
+    Readings {
         seen_mono_ms: scheduler.parts.clock.monotonic_ms(),
         status: report.status,
         phase: scheduler.status.phase,
@@ -199,15 +199,15 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Vitals {
         calendar_ends: calendar_ends(scheduler),
         backup: scheduler.store_probe.last_backup(),
         reload_refused: report.reload.is_some(),
-        snapshot: scheduler
-            .snapshot
-            .as_ref()
-            .map(|held| SnapshotVitals { age: held.market.age, simulated: held.market.simulated }),
+        snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotReadings {
+            age: held.market.age,
+            simulated: held.market.simulated,
+        }),
         feeds: [
             feed(Source::BrokerA, &report.feeds.broker_a),
             feed(Source::Public, &report.feeds.public),
         ],
-        warmers: Warmer::ALL.map(|warmer| WarmerVitals {
+        warmers: Warmer::ALL.map(|warmer| WarmerReadings {
             name: warmer.as_str(),
             state: report.warmers.state(warmer),
             runs: scheduler.tally.of(warmer),
@@ -304,7 +304,7 @@ fn signals(counts: SignalCounts) -> Signals {
     }
 }
 
-fn lanes(parts: &Parts) -> Vec<LaneReport> {
+fn lanes(parts: &WarmerContext) -> Vec<LaneReport> {
     let lanes = [
         &parts.broker_a_lane,
         &parts.public_lane,

@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{Event, JobReport, Parts, lost};
+use super::{Event, JobReport, WarmerContext, lost};
 use crate::base::{Exchange, ist};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{BrokerA, FeedError, Readiness};
@@ -44,7 +44,7 @@ impl InstrumentsWarmer {
     /// symbol are unknown, and a token can be had. `tokens` learn from what comes.
     pub fn poll(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         tokens: &Tokens,
         tokens_learned: bool,
         now_mono_ms: u64,

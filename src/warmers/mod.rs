@@ -33,7 +33,7 @@ use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{Batch, BrokerA, FeedError, Public, SharedToken};
-use crate::cache::{Answers, L1, Misses, Probes, SecondLevel};
+use crate::cache::{L1, Misses, Probes, Responses, SecondLevel};
 use crate::config::{CacheSettings, CloseSettings, UpstreamSettings};
 use crate::http::Prepared;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
@@ -41,14 +41,14 @@ use crate::ops::{Exit, log};
 use crate::rt::{Lane, threads};
 use crate::store::{SignalStore, Store};
 
+pub use crate::health::readings::Runs;
 pub use crate::health::readings::{
-    FeedVitals, SnapshotVitals, Vitals, WARMER_STATES, WarmerVitals,
+    FeedReadings, Readings, SnapshotReadings, WARMER_STATES, WarmerReadings,
 };
 use scheduler::Scheduler;
-pub use signals::Shelf;
-pub use stats::Runs;
+pub use signals::Publication;
 
-pub use crate::health::heartbeat::{Pulse, Serving};
+pub use crate::health::heartbeat::{Heartbeat, Serving};
 pub use reloads::Reloads;
 
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
@@ -130,7 +130,7 @@ fn lost<T>() -> Result<T, String> {
 }
 
 /// What the scheduler works with; all of it shared with others.
-pub struct Parts {
+pub struct WarmerContext {
     pub clock: Clock,
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
@@ -151,9 +151,9 @@ pub struct Parts {
     /// Candles of a session under way are looked at for signals too.
     pub provisional_signals: bool,
     /// Where signals and their record are shown.
-    pub shelf: Shelf,
+    pub shelf: Publication,
     /// Users' finished answers, of which new points make some old.
-    pub answers: Arc<Answers>,
+    pub answers: Arc<Responses>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
@@ -168,14 +168,14 @@ pub struct Parts {
     pub held: Misses,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
-    pub pulse: Arc<Pulse>,
+    pub pulse: Arc<Heartbeat>,
     pub reloads: Arc<Reloads>,
     /// Why metrics and probes are not served where they were to be.
     pub admin_failure: Option<String>,
     /// Where commands note what became of the last backup.
     pub state_dir: PathBuf,
     pub health: Arc<ArcSwapOption<Prepared>>,
-    pub vitals: Arc<ArcSwapOption<Vitals>>,
+    pub vitals: Arc<ArcSwapOption<Readings>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again.
     pub answer_in_ms: Arc<AtomicU64>,
@@ -186,7 +186,7 @@ pub struct Parts {
     pub broker_a_interval_ms: u64,
 }
 
-impl Parts {
+impl WarmerContext {
     /// Least time between two calls of a feed.
     fn interval_ms(&self, source: Source) -> u64 {
         match source {
@@ -244,7 +244,7 @@ impl Warmers {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(parts: Parts, mailbox: Mailbox) -> io::Result<Self> {
+    pub fn start(parts: WarmerContext, mailbox: Mailbox) -> io::Result<Self> {
         let send = mailbox.send.clone();
         let mut scheduler = Scheduler::new(parts, mailbox.send);
         scheduler.restore();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
-use super::{Event, JobReport, Parts, lost};
+use super::{Event, JobReport, WarmerContext, lost};
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, l2::codec};
 use crate::market::InstrumentList;
@@ -44,7 +44,7 @@ impl Unstored {
     }
 
     /// Sends what has changed to the cache lane, if it is time.
-    pub fn flush(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    pub fn flush(&mut self, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
         let since = self.written_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
         let early = since.is_some_and(|since_ms| since_ms < WRITE_INTERVAL_MS);
         if self.in_flight || early || self.is_empty() {

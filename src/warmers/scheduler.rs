@@ -9,12 +9,12 @@ use crossbeam_channel::{Receiver, Sender};
 use super::close::CloseWarmer;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
-use super::quotes::feed_state::FeedSlot;
+use super::quotes::feed_state::FeedState;
 use super::quotes::policy::Pace;
 use super::signals::{SignalsWarmer, Turn};
-use super::stats::Tally;
+use super::stats::WarmerStats;
 use super::store_check::StoreProbe;
-use super::{Event, Parts, health, quotes::poll};
+use super::{Event, WarmerContext, health, quotes::poll};
 use crate::base::{Clock, Source};
 use crate::brokers::MarketFeed;
 use crate::cache::l2::codec;
@@ -42,16 +42,16 @@ const UNWANTED_MS: u64 = 60_000;
 
 /// Owner of all warm state.
 pub struct Scheduler {
-    pub parts: Parts,
+    pub parts: WarmerContext,
     events: Sender<Event>,
-    pub broker_a: FeedSlot,
-    pub public: Option<FeedSlot>,
+    pub broker_a: FeedState,
+    pub public: Option<FeedState>,
     pub instruments: InstrumentsWarmer,
     pub close: CloseWarmer,
     pub signals: SignalsWarmer,
     pub unstored: Unstored,
     pub store_probe: StoreProbe,
-    pub tally: Tally,
+    pub tally: WarmerStats,
     pub status: MarketStatus,
     /// Monotonic time of the last phase change.
     pub phase_since_mono_ms: u64,
@@ -72,12 +72,12 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// At rest; [`restore`](Self::restore) and [`run`](Self::run) follow.
-    pub fn new(parts: Parts, events: Sender<Event>) -> Self {
+    pub fn new(parts: WarmerContext, events: Sender<Event>) -> Self {
         let broker_a: Arc<dyn MarketFeed> = parts.broker_a.clone();
-        let broker_a = FeedSlot::new(broker_a, Arc::clone(&parts.broker_a_lane), &parts.indices);
+        let broker_a = FeedState::new(broker_a, Arc::clone(&parts.broker_a_lane), &parts.indices);
         let public = parts.public.clone().map(|public| {
             let feed: Arc<dyn MarketFeed> = public;
-            FeedSlot::new(feed, Arc::clone(&parts.public_lane), &parts.indices)
+            FeedState::new(feed, Arc::clone(&parts.public_lane), &parts.indices)
         });
         let status = parts.calendar.status(parts.clock.now());
         let now_mono_ms = parts.clock.monotonic_ms();
@@ -93,7 +93,7 @@ impl Scheduler {
             signals: SignalsWarmer::new(&parts.universe),
             unstored: Unstored::default(),
             store_probe: StoreProbe::default(),
-            tally: Tally::new(Clock::system()),
+            tally: WarmerStats::new(Clock::system()),
             status,
             phase_since_mono_ms: now_mono_ms,
             snapshot: None,
@@ -202,7 +202,7 @@ impl Scheduler {
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
             self.second = now_ms / 1_000;
-            let Parts { snapshot, shelf, .. } = &self.parts;
+            let WarmerContext { snapshot, shelf, .. } = &self.parts;
             for slot in [snapshot, &shelf.signals, &shelf.record] {
                 slot.refresh_date(now_ms);
             }
@@ -244,7 +244,7 @@ impl Scheduler {
             poll::ask(public, &self.parts, now_mono_ms, &self.events);
         }
         let wait_ms = self.parts.cache_settings.miss_wait_ms;
-        let can_answer = |slot: &FeedSlot| {
+        let can_answer = |slot: &FeedState| {
             slot.can_answer_within(wait_ms, self.pace(slot.feed.source()), now_mono_ms)
         };
         let answering = self.slots().any(can_answer);
@@ -260,7 +260,7 @@ impl Scheduler {
     /// them every other one, and all while somebody waits.
     fn revalue(&mut self, now_mono_ms: u64) {
         let waits = self.somebody_waits() || !self.has_spoken();
-        let feeds: Vec<&FeedSlot> = std::iter::once(&self.broker_a).chain(&self.public).collect();
+        let feeds: Vec<&FeedState> = std::iter::once(&self.broker_a).chain(&self.public).collect();
         self.close.poll(&self.parts, &feeds, waits, now_mono_ms, &self.events);
     }
 
@@ -269,7 +269,7 @@ impl Scheduler {
         let turn = Turn {
             somebody_waits: self.somebody_waits() || !self.has_spoken(),
             close_is_pricing: self.close.is_pricing(),
-            public_is_asking: self.public.as_ref().is_some_and(FeedSlot::is_asking),
+            public_is_asking: self.public.as_ref().is_some_and(FeedState::is_asking),
             before_rounds,
         };
         self.signals.poll(&self.parts, turn, now_mono_ms, &self.events);
@@ -278,7 +278,7 @@ impl Scheduler {
     /// Until some feed may be asked again, as far as is known now.
     fn askable_in_ms(&self) -> u64 {
         self.slots()
-            .map(FeedSlot::wait_ms)
+            .map(FeedState::wait_ms)
             .min()
             .unwrap_or(ANSWER_IN_MS_MAX)
             .clamp(1, ANSWER_IN_MS_MAX)
@@ -299,30 +299,30 @@ impl Scheduler {
         self.paces[source as usize]
     }
 
-    pub fn slots(&self) -> impl Iterator<Item = &FeedSlot> {
+    pub fn slots(&self) -> impl Iterator<Item = &FeedState> {
         std::iter::once(&self.broker_a).chain(&self.public)
     }
 
-    pub fn slots_mut(&mut self) -> impl Iterator<Item = &mut FeedSlot> {
+    pub fn slots_mut(&mut self) -> impl Iterator<Item = &mut FeedState> {
         std::iter::once(&mut self.broker_a).chain(&mut self.public)
     }
 
-    pub fn slot_mut(&mut self, source: Source) -> Option<&mut FeedSlot> {
+    pub fn slot_mut(&mut self, source: Source) -> Option<&mut FeedState> {
         self.slots_mut().find(|slot| slot.feed.source() == source)
     }
 
-    pub fn slot(&self, source: Source) -> Option<&FeedSlot> {
+    pub fn slot(&self, source: Source) -> Option<&FeedState> {
         self.slots().find(|slot| slot.feed.source() == source)
     }
 
     /// Whether a feed's data is fresh and alive.
-    pub fn speaks(&self, slot: &FeedSlot, now_mono_ms: u64) -> bool {
+    pub fn speaks(&self, slot: &FeedState, now_mono_ms: u64) -> bool {
         slot.speaks(self.parts.l1.freshness(), now_mono_ms)
     }
 
     fn sleep_ms(&self) -> u64 {
         // Only a feed that paces itself can become ready between two ticks.
-        let feeds_ms = self.slots().map(FeedSlot::wait_ms).min().unwrap_or(TICK_MS);
+        let feeds_ms = self.slots().map(FeedState::wait_ms).min().unwrap_or(TICK_MS);
         // And a price goes stale in its own moment.
         let now_mono_ms = self.parts.clock.monotonic_ms();
         let stands_ms = self.stands_until_mono_ms.saturating_sub(now_mono_ms).saturating_add(1);

@@ -22,7 +22,7 @@ use crossbeam_channel::Sender;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{Event, JobReport, Parts};
+use super::{Event, JobReport, WarmerContext};
 use crate::base::{Source, Symbol};
 use crate::brokers::broker_a::Tokens;
 use crate::market::instruments::embedded_instruments;
@@ -33,12 +33,12 @@ pub use fetch::Fetched;
 use fetch::{Call, counted};
 use outcomes::Expected;
 use provisional::Provisional;
-pub use publication::Shelf;
+pub use publication::Publication;
 use publication::Shown;
 use sessions::settled_date;
 pub use steps::Done;
 use steps::{Arrived, RebuildOrder, Taken, Verdict};
-use symbol::Tracked;
+use symbol::TrackedSymbol;
 
 /// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
@@ -65,7 +65,7 @@ pub struct Turn {
 
 /// Owner of candles' and signals' state.
 pub struct SignalsWarmer {
-    tracked: Vec<Tracked>,
+    tracked: Vec<TrackedSymbol>,
     universe: Arc<HashSet<Symbol>>,
     pub tokens: Tokens,
     /// The day's list of broker A has been read, so a symbol without a token has none.
@@ -118,7 +118,7 @@ impl SignalsWarmer {
         });
         Self {
             universe: Arc::new(universe.symbols().iter().cloned().collect()),
-            tracked: universe.symbols().iter().cloned().map(Tracked::new).collect(),
+            tracked: universe.symbols().iter().cloned().map(TrackedSymbol::new).collect(),
             tokens: Tokens::new(wanted),
             tokens_learned: false,
             loaded: false,
@@ -141,7 +141,7 @@ impl SignalsWarmer {
     }
 
     /// Reads what the store has, so that the last list is served from the start. Blocks.
-    pub fn restore(&mut self, parts: &Parts) {
+    pub fn restore(&mut self, parts: &WarmerContext) {
         let loaded = steps::load(
             &*parts.signal_store,
             &parts.shelf,
@@ -152,7 +152,13 @@ impl SignalsWarmer {
     }
 
     /// Takes the next steps that are due.
-    pub fn poll(&mut self, parts: &Parts, turn: Turn, now_mono_ms: u64, events: &Sender<Event>) {
+    pub fn poll(
+        &mut self,
+        parts: &WarmerContext,
+        turn: Turn,
+        now_mono_ms: u64,
+        events: &Sender<Event>,
+    ) {
         self.follow(parts, now_mono_ms);
         self.use_lane(parts, now_mono_ms, events);
         if self.loaded {
@@ -162,17 +168,17 @@ impl SignalsWarmer {
     }
 
     /// Goes over to the next date. What is under way is about the old one and joins all the same.
-    fn follow(&mut self, parts: &Parts, now_mono_ms: u64) {
+    fn follow(&mut self, parts: &WarmerContext, now_mono_ms: u64) {
         let due = settled_date(&parts.calendar, Source::BrokerA, parts.clock.now());
         if due != self.target {
             self.target = due;
             self.began_mono_ms = now_mono_ms;
-            self.tracked.iter_mut().for_each(Tracked::begin_date);
+            self.tracked.iter_mut().for_each(TrackedSymbol::begin_date);
         }
         self.follow_session(parts, now_mono_ms);
     }
 
-    fn use_lane(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    fn use_lane(&mut self, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
         if self.in_flight || self.withdraws(parts, now_mono_ms, events) {
             return;
         }
@@ -210,14 +216,14 @@ impl SignalsWarmer {
     }
 
     /// What decides whether outcomes are still to come.
-    fn expected(&self, parts: &Parts) -> Expected {
+    fn expected(&self, parts: &WarmerContext) -> Expected {
         let calendar = Arc::clone(&parts.calendar);
         Expected { universe: Arc::clone(&self.universe), calendar }
     }
 
     fn submit(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         events: &Sender<Event>,
         job: impl FnOnce(&dyn SignalStore) -> Result<Done, StoreError> + Send + 'static,
     ) {
@@ -327,7 +333,7 @@ impl SignalsWarmer {
         Counts {
             as_of: self.shown.as_of,
             symbols: self.tracked.len(),
-            silenced: counted(&self.tracked, Tracked::is_silenced),
+            silenced: counted(&self.tracked, TrackedSymbol::is_silenced),
             failed: counted(&self.tracked, |tracked| tracked.given_up),
             signals: self.shown.signals,
             provisional: self.provisional.is_on().then(|| ProvisionalCounts {

@@ -4,9 +4,10 @@
 //! second with the health report. Decides nothing.
 
 use super::quotes::feed_state::Ended;
-use super::{Event, Parts};
+use super::{Event, WarmerContext};
 use crate::base::Clock;
 use crate::brokers::FeedError;
+use crate::health::readings::Runs;
 
 /// A warmer, as health names it.
 ///
@@ -52,19 +53,8 @@ impl Warmer {
     }
 }
 
-/// One warmer's runs since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Runs {
-    pub runs: u64,
-    /// Of these, how many came to nothing.
-    pub failures: u64,
-    /// End of the last one that did not, in milliseconds since the Unix epoch by the machine's own
-    /// clock, whatever the service's reads; `None` before the first.
-    pub succeeded_ms: Option<i64>,
-}
-
 /// All warmers' runs.
-pub struct Tally {
+pub struct WarmerStats {
     machine: Clock,
     /// In the order of [`Warmer::ALL`].
     runs: [Runs; Warmer::ALL.len()],
@@ -72,7 +62,7 @@ pub struct Tally {
     round_ended: bool,
 }
 
-impl Tally {
+impl WarmerStats {
     /// Nothing counted yet.
     pub fn new(machine: Clock) -> Self {
         Self { machine, runs: Default::default(), round_ended: false }
@@ -85,7 +75,7 @@ impl Tally {
 
     /// Counts the run whose end an event tells. Of rounds it does not tell enough: see
     /// [`round`](Self::round).
-    pub fn hear(&mut self, event: &Event, parts: &Parts) {
+    pub fn hear(&mut self, event: &Event, parts: &WarmerContext) {
         let (warmer, succeeded) = match event {
             Event::Instruments(fetched) => (Warmer::Instruments, Some(fetched.is_ok())),
             Event::Persisted(done) => {
@@ -149,9 +139,9 @@ mod tests {
     use super::*;
     use crate::brokers::Readiness;
 
-    fn tally() -> (Clock, Tally) {
+    fn tally() -> (Clock, WarmerStats) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-        (clock.clone(), Tally::new(clock))
+        (clock.clone(), WarmerStats::new(clock))
     }
 
     #[test]

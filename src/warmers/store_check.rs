@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use crossbeam_channel::Sender;
 
-use super::{Event, JobReport, Parts};
+use super::{Event, JobReport, WarmerContext};
 use crate::store::{BackupRecord, backups};
 
 /// Between two probes, which is how long a file that works again, or a user who was disabled, may
@@ -33,7 +33,7 @@ impl StoreProbe {
     /// newest time that a price has.
     pub fn poll(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         exchange_ms: Option<i64>,
         now_mono_ms: u64,
         events: &Sender<Event>,

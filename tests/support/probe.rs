@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bhav::base::Clock;
-use bhav::http::{Prepared, Problem, Reply, Request, Serve};
+use bhav::http::{Prepared, Problem, Response, Request, Serve};
 use bhav::rt::{Lane, LaneSpec};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::Serialize;
@@ -28,7 +28,7 @@ impl Handle {
     }
 }
 
-/// Answers everything.
+/// Responses everything.
 pub struct Probe {
     lane: Lane,
     gate: Receiver<()>,
@@ -76,7 +76,7 @@ fn text(bytes: Option<&[u8]>) -> Option<String> {
 }
 
 impl Serve for Probe {
-    fn serve(&self, request: &Request<'_>, reply: &mut Reply<'_>) {
+    fn serve(&self, request: &Request<'_>, reply: &mut Response<'_>) {
         self.served.fetch_add(1, Ordering::SeqCst);
         match request.path() {
             b"/panic" => panic!("a handler panics on purpose"),
@@ -148,7 +148,7 @@ struct Echo<'a> {
     client: Option<&'a str>,
 }
 
-fn echo(request: &Request<'_>, reply: &mut Reply<'_>) {
+fn echo(request: &Request<'_>, reply: &mut Response<'_>) {
     let client = request.client_address().map(|address| address.to_string());
     let document = Echo {
         method: request.method().as_str(),

@@ -5,7 +5,7 @@ use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::{Watched, probes};
 use crate::brokers::ClassReading;
 use crate::brokers::session::token::TokenStatus;
-use crate::warmers::{Vitals, WARMER_STATES, WarmerVitals};
+use crate::warmers::{Readings, WARMER_STATES, WarmerReadings};
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];
@@ -100,7 +100,7 @@ fn tokens(text: &mut Exposition, now: jiff::Timestamp, tokens: &[(&str, TokenSta
     }
 }
 
-fn warm(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
+fn warm(text: &mut Exposition, watched: &Watched, vitals: &Readings) {
     let clock = &watched.back.clock;
     // The ages of a reading have grown since it was made.
     let since_ms = clock.monotonic_ms().saturating_sub(vitals.seen_mono_ms);
@@ -140,7 +140,7 @@ fn warm(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
     snapshot(text, watched, vitals);
 }
 
-fn warmers(text: &mut Exposition, warmers: &[WarmerVitals]) {
+fn warmers(text: &mut Exposition, warmers: &[WarmerReadings]) {
     let help = "State of the warmer: 1 for the one it is in.";
     let mut states = text.family(Kind::Gauge, "bhav_warmer_state", help);
     for warmer in warmers {
@@ -172,7 +172,7 @@ fn warmers(text: &mut Exposition, warmers: &[WarmerVitals]) {
     }
 }
 
-fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Vitals) {
+fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Readings) {
     let age = vitals.snapshot.map(|snapshot| {
         let age = snapshot.age.as_of.duration_until(watched.back.clock.now());
         age.as_secs_f64().max(0.0)

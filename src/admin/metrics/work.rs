@@ -4,7 +4,7 @@
 use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind, seconds};
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
-use crate::warmers::Vitals;
+use crate::warmers::Readings;
 
 /// Every state of the store, as health names it.
 const STORE_STATES: [&str; 6] = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"];
@@ -59,7 +59,7 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
 }
 
 /// What an operator's commands did beside the service.
-fn operator(text: &mut Exposition, vitals: &Vitals) {
+fn operator(text: &mut Exposition, vitals: &Readings) {
     text.gauge(
         "bhav_reload_refused",
         "Whether the last reload was refused, so that older settings are in force.",

@@ -4,11 +4,11 @@ use super::errors::in_progress;
 use crate::api::json::write_object;
 use crate::api::{Call, State};
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 
 /// Parks for a sync of the same user that is under way, which would else bring the data back, and
 /// for the store.
-pub fn delete(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     state.admit_write(call.caller())?;
     let desk = &state.portfolio;

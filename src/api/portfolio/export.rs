@@ -5,14 +5,14 @@
 
 use jiff::civil::Date;
 
-use super::export_limit::Place;
+use super::export_limit::ExportPermit;
 use super::{Unmade, errors, iso, on};
 use crate::api::json::{Object, write_object, write_text};
 use crate::api::{Call, State};
 use crate::base::{Cost, Holding, Position};
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
-use crate::http::{OwnedBody, Problem, Reply, Verdict};
+use crate::http::{OwnedBody, Problem, Response, Verdict};
 use crate::store::{AccountId, DayPoint, JournalEntry, Store, StoreError};
 
 /// Entries read at once, where they are short; the store bounds their bytes.
@@ -32,7 +32,7 @@ const DISPOSITION: (&str, &str) =
     ("Content-Disposition", "attachment; filename=\"bhav-export.json\"");
 
 /// Parks for the lane. A HEAD takes the same place and the same work, for the length.
-pub fn export(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     let desk = &state.portfolio;
     let place = desk.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
@@ -56,7 +56,7 @@ fn written(
     store: &dyn Store,
     id: AccountId,
     exported_at: &str,
-    place: &Place,
+    place: &ExportPermit,
 ) -> Result<Vec<u8>, Unmade> {
     let size = store.journal_size(id)?;
     place.weigh(size.text_bytes)?;

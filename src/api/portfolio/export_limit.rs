@@ -34,7 +34,7 @@ pub struct Exports {
 }
 
 /// One user's place; dropping it gives it back.
-pub struct Place {
+pub struct ExportPermit {
     exports: Arc<Exports>,
     user: i64,
 }
@@ -44,14 +44,14 @@ impl Exports {
     ///
     /// # Errors
     /// [`Underway`].
-    pub fn begin(self: &Arc<Self>, user: i64) -> Result<Place, Underway> {
+    pub fn begin(self: &Arc<Self>, user: i64) -> Result<ExportPermit, Underway> {
         let mut users = self.users.lock();
         if users.contains_key(&user) {
             self.refused.increment();
             return Err(Underway);
         }
         users.insert(user, false);
-        Ok(Place { exports: Arc::clone(self), user })
+        Ok(ExportPermit { exports: Arc::clone(self), user })
     }
 
     /// Exports refused since the start.
@@ -65,7 +65,7 @@ impl Exports {
     }
 }
 
-impl Place {
+impl ExportPermit {
     /// Says how much journal text the document will have.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ExportPermit {
     fn drop(&mut self) {
         self.exports.users.lock().remove(&self.user);
     }
@@ -111,7 +111,7 @@ mod tests {
     fn large_ones_leave_room_for_small_ones() {
         let exports = Arc::new(Exports::default());
         let place = |user: i64| exports.begin(user).unwrap();
-        let mut large: Vec<Place> = (0..LARGE_AT_ONCE_MAX as i64).map(place).collect();
+        let mut large: Vec<ExportPermit> = (0..LARGE_AT_ONCE_MAX as i64).map(place).collect();
         for place in &large {
             place.weigh(LARGE_BYTES + 1).unwrap();
         }

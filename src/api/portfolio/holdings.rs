@@ -10,12 +10,12 @@ use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::portfolio::{Merged, Valued, merged, summary, valued};
 use crate::store::Portfolio;
 
 /// Parks where the answer is not kept, and always with `live=true`.
-pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let broker = parameter(call, "broker", "This is a or b.", Broker::parse)?;
     let live = parameter(call, "live", "This is true or false.", switch)?.unwrap_or(false);
     let day = state.market_day(state.clock.now()).day;

@@ -1,6 +1,6 @@
 //! `/api/portfolio/*` of a user: syncs, and what was synced last.
 //!
-//! Handlers run on the edge. Reads answer from [`Answers`] by a look-up and a copy; what is not
+//! Handlers run on the edge. Reads answer from [`Responses`] by a look-up and a copy; what is not
 //! there is read, written and compressed on the portfolio lane, for which the request parks. Every
 //! look-up names the caller's id: no route can reach another user's rows.
 
@@ -29,9 +29,9 @@ use super::json::Object;
 use super::query::{invalid, one};
 use super::{Call, State};
 use crate::base::{Broker, Clock, ist};
-use crate::cache::{Answers, View};
+use crate::cache::{Responses, View};
 use crate::config::UpstreamSettings;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::limits::throttle::Throttle;
 use crate::portfolio::{Overflow, Securities, Summary};
 use crate::rt::{Lane, LaneError};
@@ -45,7 +45,7 @@ pub use holdings::holdings;
 pub use pnl::pnl;
 pub use positions::positions;
 pub use sync::{broker_a, broker_b};
-pub use user_lock::Turns;
+pub use user_lock::UserLocks;
 
 /// How long a user's sync may wait for a thread before its own time begins.
 const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
@@ -54,15 +54,15 @@ const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 const MAKE_DEADLINE_MS: u64 = 4_000;
 
 /// What the portfolio routes work with.
-pub struct Desk {
-    pub answers: Arc<Answers>,
+pub struct PortfolioState {
+    pub answers: Arc<Responses>,
     securities: ArcSwap<Securities>,
     /// Makes answers that are not kept.
     pub lane: Arc<Lane>,
     /// Makes exports.
     pub export_lane: Arc<Lane>,
     pub exports: Arc<Exports>,
-    pub turns: Turns,
+    pub turns: UserLocks,
     /// Syncs that each user tries, at whichever broker.
     pub attempts: Throttle,
     /// One user's sync at a broker, waiting for its lane included.
@@ -71,11 +71,11 @@ pub struct Desk {
     own_key: ArcSwapOption<[u8; 32]>,
 }
 
-impl Desk {
+impl PortfolioState {
     /// `own_key` is the key of the server's shared broker A token.
     pub fn new(
         clock: &Clock,
-        answers: Arc<Answers>,
+        answers: Arc<Responses>,
         securities: Securities,
         lane: Arc<Lane>,
         export_lane: Arc<Lane>,
@@ -88,7 +88,7 @@ impl Desk {
             lane,
             export_lane,
             exports: Arc::default(),
-            turns: Turns::new(clock.clone()),
+            turns: UserLocks::new(clock.clone()),
             attempts: Throttle::new(upstream.sync_attempts_per_minute, clock.clone()),
             sync_deadline_ms: upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
             own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
@@ -160,11 +160,11 @@ impl From<Unmade> for Problem {
     }
 }
 
-/// Answers with `view`, kept or made by `make` from the store.
+/// Responses with `view`, kept or made by `make` from the store.
 fn answer(
     state: &State,
     call: &Call<'_>,
-    reply: &mut Reply<'_>,
+    reply: &mut Response<'_>,
     view: View,
     make: impl FnOnce(&dyn Store, AccountId) -> Result<Vec<u8>, Unmade> + Send + 'static,
 ) -> Result<(), Problem> {
@@ -179,7 +179,7 @@ fn answer(
             on_lane(state, MAKE_DEADLINE_MS, move |store| {
                 // Before the first read: what changes from here on makes the place worthless.
                 let place = answers.place(id.0);
-                let answer = Answers::make(&make(store, id)?);
+                let answer = Responses::make(&make(store, id)?);
                 answers.keep(&place, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?

@@ -8,7 +8,7 @@ use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
 use crate::base::MarketDay;
 use crate::cache::View;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::portfolio::{summary, valued};
 use crate::store::{AccountId, DayPoint, Store};
 
@@ -16,7 +16,7 @@ const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;
 
 /// Parks where the answer is not kept. The span ends today, in IST.
-pub fn pnl(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let expected = "This is a whole number from 1 to 365.";
     let days = parameter(call, "days", expected, days)?.unwrap_or(DAYS_DEFAULT);
     let MarketDay { today, day, .. } = state.market_day(state.clock.now());

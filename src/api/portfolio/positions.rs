@@ -7,11 +7,11 @@ use crate::api::json::{Object, write_object};
 use crate::api::{Call, State};
 use crate::base::{Position, PositionKind};
 use crate::cache::View;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::store::Portfolio;
 
 /// Parks where the answer is not kept.
-pub fn positions(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let kind = parameter(call, "type", "This is day or net.", PositionKind::parse)?;
     let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
     let closed = closed.unwrap_or(false);

@@ -15,7 +15,7 @@ use crate::base::{Broker, Synced, ist};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{Credentials, SyncError};
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Reply};
+use crate::http::{Problem, Response};
 use crate::limits::throttle::Key;
 use crate::portfolio::check;
 use crate::rt::LaneError;
@@ -34,19 +34,19 @@ const SHARED_TOKEN: (&str, &str) = (
 );
 
 /// `POST /api/portfolio/sync`.
-pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     sync(state, call, reply, Broker::A)
 }
 
 /// `POST /api/portfolio/brokerb-sync`.
-pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Reply<'_>) -> Result<(), Problem> {
+pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     sync(state, call, reply, Broker::B)
 }
 
 fn sync(
     state: &State,
     call: &Call<'_>,
-    reply: &mut Reply<'_>,
+    reply: &mut Response<'_>,
     broker: Broker,
 ) -> Result<(), Problem> {
     let id = call.caller().id;

@@ -20,7 +20,7 @@ const WAITING_PER_USER_MAX: usize = 3;
 pub struct Crowded;
 
 /// Whose turn it is, user by user.
-pub struct Turns {
+pub struct UserLocks {
     clock: Clock,
     /// Users whose turn is taken, with those who wait for it, first first.
     users: Mutex<HashMap<i64, VecDeque<Waiter>>>,
@@ -34,12 +34,12 @@ struct Waiter {
 }
 
 /// The user's turn; dropping it passes it on.
-pub struct Turn<'a> {
-    turns: &'a Turns,
+pub struct UserLock<'a> {
+    turns: &'a UserLocks,
     user: i64,
 }
 
-impl Turns {
+impl UserLocks {
     pub fn new(clock: Clock) -> Self {
         Self { clock, users: Mutex::default(), refused: AtomicU64::new(0) }
     }
@@ -48,9 +48,9 @@ impl Turns {
     ///
     /// # Errors
     /// [`Crowded`].
-    pub fn take(&self, user: i64, wait_ms: u64) -> Result<Turn<'_>, Crowded> {
+    pub fn take(&self, user: i64, wait_ms: u64) -> Result<UserLock<'_>, Crowded> {
         let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.refuse())? else {
-            return Ok(Turn { turns: self, user });
+            return Ok(UserLock { turns: self, user });
         };
         let until_ms = self.clock.monotonic_ms().saturating_add(wait_ms);
         while !granted.load(Ordering::SeqCst) {
@@ -61,7 +61,7 @@ impl Turns {
                 return Err(Crowded);
             }
         }
-        Ok(Turn { turns: self, user })
+        Ok(UserLock { turns: self, user })
     }
 
     /// `None` where the turn was free and is taken now.
@@ -106,7 +106,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for UserLock<'_> {
     fn drop(&mut self) {
         let mut users = self.turns.users.lock();
         let next = users.get_mut(&self.user).and_then(VecDeque::pop_front);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn turns_are_taken_one_after_the_other_per_user() {
-        let turns = Arc::new(Turns::new(Clock::system()));
+        let turns = Arc::new(UserLocks::new(Clock::system()));
         let first = turns.take(1, 0).unwrap();
         let other_user = turns.take(2, 0).unwrap();
         let (send, receive) = mpsc::channel();
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn waiting_ends_and_is_bounded() {
-        let turns = Arc::new(Turns::new(Clock::system()));
+        let turns = Arc::new(UserLocks::new(Clock::system()));
         let first = turns.take(1, 0).unwrap();
         assert!(turns.take(1, 0).is_err());
         assert!(turns.take(1, 20).is_err());
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn no_two_hold_a_turn() {
-        let turns = Arc::new(Turns::new(Clock::system()));
+        let turns = Arc::new(UserLocks::new(Clock::system()));
         let inside = Arc::new(AtomicBool::new(false));
         let threads: Vec<_> = (0..3)
             .map(|_| {

@@ -15,7 +15,7 @@ use super::session::checksum;
 use crate::base::{Clock, Synced, wipe};
 use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
-use crate::brokers::sync::guard::{Errand, Errands, SyncCounts};
+use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{Credentials, SyncError};
 use crate::config::UpstreamSettings;
@@ -74,7 +74,7 @@ impl Portfolios {
     /// of a sync that failed half-way is returned but the session, which is still open.
     pub(super) fn sync(&self, credentials: &Credentials) -> Attempt {
         let mut session = None;
-        let sync = |errand: &Errand<'_>| self.fetch(credentials, errand, &mut session);
+        let sync = |errand: &SyncGuard<'_>| self.fetch(credentials, errand, &mut session);
         let checked = credentials.check();
         let result = checked.and_then(|()| self.errands.sync(credentials, CALLS, sync));
         Attempt { result, session }
@@ -96,7 +96,7 @@ impl Portfolios {
     fn fetch(
         &self,
         credentials: &Credentials,
-        errand: &Errand<'_>,
+        errand: &SyncGuard<'_>,
         opened: &mut Option<OpenSession>,
     ) -> Result<Synced, SyncError> {
         let line = self.transport.apart();

@@ -17,7 +17,7 @@ use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
-use crate::brokers::sync::guard::{Errand, Errands, SyncCounts};
+use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{Credentials, SyncError};
 use crate::config::{BrokerBSettings, UpstreamSettings};
@@ -158,7 +158,7 @@ impl BrokerB {
 /// One user's calls, over connections of their own.
 struct Asking<'a> {
     broker: &'a BrokerB,
-    errand: &'a Errand<'a>,
+    errand: &'a SyncGuard<'a>,
     line: &'a Transport,
 }
 

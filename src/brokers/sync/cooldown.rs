@@ -35,7 +35,7 @@ const TOGETHER_MS: u64 = 60_000;
 const REMEMBERED_MAX: usize = 4_096;
 
 /// One broker's rest.
-pub(crate) struct Rest {
+pub(crate) struct Cooldown {
     clock: Clock,
     remembered_max: usize,
     state: Mutex<State>,
@@ -57,7 +57,7 @@ struct Strikes {
     struck_ms: Option<u64>,
 }
 
-impl Rest {
+impl Cooldown {
     pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, remembered_max: REMEMBERED_MAX, state: Mutex::default() }
     }
@@ -142,11 +142,11 @@ mod tests {
         Some(Duration::from_secs(seconds))
     }
 
-    fn rest(remembered_max: usize) -> (Clock, Rest, impl Fn(u32) -> Fingerprint) {
+    fn rest(remembered_max: usize) -> (Clock, Cooldown, impl Fn(u32) -> Fingerprint) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
         let rates = Rates { calls_max: 1, window_ms: 1, day_calls_max: 1 };
         let keys = KeyedLimiter::new(clock.clone(), rates, 1);
-        let rest = Rest { remembered_max, ..Rest::new(clock.clone()) };
+        let rest = Cooldown { remembered_max, ..Cooldown::new(clock.clone()) };
         (clock, rest, move |number| keys.fingerprint(number))
     }
 

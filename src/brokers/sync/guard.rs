@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use super::cooldown::Rest;
+use super::cooldown::Cooldown;
 use super::key_limiter::Rates;
 use super::shares::{Shares, Taken, Who};
 use crate::base::{Clock, wipe};
@@ -27,7 +27,7 @@ use crate::config::UpstreamSettings;
 pub(crate) struct Errands {
     clock: Clock,
     breaker: Breaker,
-    rest: Rest,
+    rest: Cooldown,
     shares: Shares,
     limits: CallLimits,
     budget_ms: u64,
@@ -50,7 +50,7 @@ pub struct SyncCounts {
 }
 
 /// One sync under way.
-pub(crate) struct Errand<'a> {
+pub(crate) struct SyncGuard<'a> {
     errands: &'a Errands,
     who: Who,
     until_ms: u64,
@@ -70,7 +70,7 @@ impl Errands {
         Self {
             clock: clock.clone(),
             breaker: Breaker::new(name, clock.clone(), upstream),
-            rest: Rest::new(clock.clone()),
+            rest: Cooldown::new(clock.clone()),
             shares: Shares::new(clock, rates, together),
             limits: CallLimits::usual(upstream),
             budget_ms: upstream.sync_timeout_ms,
@@ -90,7 +90,7 @@ impl Errands {
         &self,
         credentials: &Credentials,
         calls: usize,
-        work: impl FnOnce(&Errand<'_>) -> Result<T, SyncError>,
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
     ) -> Result<T, SyncError> {
         let who = self.who(credentials);
         let result = self.run(who, calls, work);
@@ -113,7 +113,7 @@ impl Errands {
         &self,
         api_key: &SecretString,
         calls: usize,
-        work: impl FnOnce(&Errand<'_>) -> Result<T, SyncError>,
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
     ) -> Result<T, SyncError> {
         let who = self.shares.who(None, None, api_key);
         self.run(who, calls, work).map_err(|error| self.told(error, who, calls))
@@ -133,7 +133,7 @@ impl Errands {
         &self,
         who: Who,
         calls: usize,
-        work: impl FnOnce(&Errand<'_>) -> Result<T, SyncError>,
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
     ) -> Result<T, SyncError> {
         if let Some(wait) = self.breaker.wait() {
             return Err(self.open(wait));
@@ -142,7 +142,7 @@ impl Errands {
             return Err(self.held(wait));
         }
         let taken = self.shares.take(who, calls).map_err(|wait| self.held(wait))?;
-        work(&Errand {
+        work(&SyncGuard {
             errands: self,
             who,
             until_ms: self.clock.monotonic_ms().saturating_add(self.budget_ms),
@@ -210,7 +210,7 @@ impl Errands {
     }
 }
 
-impl Errand<'_> {
+impl SyncGuard<'_> {
     /// Whose calls it makes.
     pub(crate) fn who(&self) -> Who {
         self.who
@@ -268,7 +268,7 @@ impl Errand<'_> {
     }
 }
 
-impl Drop for Errand<'_> {
+impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
         self.errands.shares.give_back(self.taken.get());
     }

@@ -25,7 +25,7 @@ const LOG_EVERY_MS: u64 = 10_000;
 
 /// Who holds unread output.
 #[derive(Default)]
-pub struct Unread {
+pub struct Backpressure {
     bytes: AtomicUsize,
     /// By the connection's number.
     holders: Mutex<HashMap<u32, Holder>>,
@@ -59,7 +59,7 @@ pub enum Cut {
     Crowded,
 }
 
-impl Unread {
+impl Backpressure {
     /// Bytes held by all together.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -117,7 +117,7 @@ impl Unread {
 
 /// A connection's share, given back on drop.
 pub struct Held<'a> {
-    unread: &'a Unread,
+    unread: &'a Backpressure,
     number: u32,
     state: Arc<State>,
 }

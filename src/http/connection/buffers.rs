@@ -27,7 +27,7 @@ const POOLED_PER_THREAD: usize = 4;
 const OUT_BYTES_KEPT: usize = 128 * 1024;
 
 /// One set of buffers.
-pub struct Scratch {
+pub struct Buffers {
     /// Unconsumed input stands in `input[..input_bytes]`; its length is the head limit plus a read.
     pub input: Box<[u8]>,
     pub input_bytes: usize,
@@ -45,10 +45,10 @@ pub struct Scratch {
 thread_local! {
     // Boxes, so that taking and giving back moves a pointer.
     #[expect(clippy::vec_box, reason = "a set moves between pool and coroutine as one pointer")]
-    static POOL: RefCell<Vec<Box<Scratch>>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<Vec<Box<Buffers>>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Scratch {
+impl Buffers {
     /// A set from this thread's pool, or a new one. Never inlined: the address of a thread-local
     /// must not be kept in a register across a wait that may end on another thread.
     #[inline(never)]
@@ -109,7 +109,7 @@ impl Scratch {
 }
 
 /// Where a set does not come back: its coroutine unwinds, or its pool is full or ends.
-impl Drop for Scratch {
+impl Drop for Buffers {
     fn drop(&mut self) {
         self.wipe_body();
     }

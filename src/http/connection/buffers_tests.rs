@@ -8,10 +8,10 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::Scratch;
+use super::Buffers;
 use crate::base::Clock;
 use crate::config::HttpSettings;
-use crate::http::{Listener, Reply, Request, Serve, Server};
+use crate::http::{Listener, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
 
 /// In every body of this file and nowhere else.
@@ -22,7 +22,7 @@ static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 static FOUND: AtomicUsize = AtomicUsize::new(0);
 
 /// Called with each set that a connection is done with, before its lengths are reset.
-pub(crate) fn look_into(set: &Scratch) {
+pub(crate) fn look_into(set: &Buffers) {
     GIVEN_BACK.fetch_add(1, Ordering::SeqCst);
     for bytes in [&set.input[..], &set.out, &set.body] {
         if memchr::memmem::find(bytes, CANARY).is_some() {
@@ -36,7 +36,7 @@ struct Careless {
 }
 
 impl Serve for Careless {
-    fn serve(&self, request: &Request<'_>, reply: &mut Reply<'_>) {
+    fn serve(&self, request: &Request<'_>, reply: &mut Response<'_>) {
         match request.path() {
             b"/panic" => panic!("on purpose"),
             b"/echo" => reply.body().extend_from_slice(request.body),
@@ -156,7 +156,7 @@ fn no_buffer_keeps_a_body() {
 
 #[test]
 fn a_set_that_is_lost_is_wiped_too() {
-    let mut set = Scratch::take(1024);
+    let mut set = Buffers::take(1024);
     set.input[..CANARY.len()].copy_from_slice(CANARY);
     set.arrived(CANARY.len());
     set.holds_body = true;
@@ -167,7 +167,7 @@ fn a_set_that_is_lost_is_wiped_too() {
 
 #[test]
 fn what_held_no_body_is_left_alone() {
-    let mut set = Scratch::take(1024);
+    let mut set = Buffers::take(1024);
     set.input[..3].copy_from_slice(b"GET");
     set.arrived(3);
     set.wipe_body();

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use may::io::{CoIo, WaitIo};
 use zeroize::Zeroizing;
 
-use super::buffers::{READ_BYTES, Scratch};
-use super::exchange::{Exchange, Stage, Turn};
+use super::buffers::{Buffers, READ_BYTES};
+use super::exchange::{Exchange, Next, Stage};
 use crate::config::HttpSettings;
 use crate::http::Serve;
 use crate::http::message::problem::Problem;
@@ -123,47 +123,47 @@ impl<S: Serve> Connection<S> {
             }
             let Some(turn) = self.turn(need_input) else { return };
             match turn {
-                Turn::NeedInput => need_input = true,
-                Turn::Flush => need_input = false,
-                Turn::Close { rude } => return self.close(rude),
+                Next::NeedInput => need_input = true,
+                Next::Flush => need_input = false,
+                Next::Close { rude } => return self.close(rude),
             }
         }
     }
 
     /// Reads if asked to, answers what is complete, writes. `None` when the peer is gone.
-    fn turn(&mut self, need_input: bool) -> Option<Turn> {
+    fn turn(&mut self, need_input: bool) -> Option<Next> {
         self.renew_settings();
-        let mut scratch = Scratch::take(self.settings.head_bytes_max);
+        let mut buffers = Buffers::take(self.settings.head_bytes_max);
         let carried = self.carry.len();
-        scratch.input[..carried].copy_from_slice(&self.carry);
-        scratch.arrived(carried);
+        buffers.input[..carried].copy_from_slice(&self.carry);
+        buffers.arrived(carried);
         // Not looked at yet, or not whole.
-        scratch.holds_body = carried > 0;
+        buffers.holds_body = carried > 0;
         self.carry = Zeroizing::default();
         if need_input {
-            match self.read(&mut scratch) {
+            match self.read(&mut buffers) {
                 Read::Some => {}
                 Read::Nothing => {
-                    self.keep_rest(&scratch);
-                    scratch.give_back();
-                    return Some(Turn::NeedInput);
+                    self.keep_rest(&buffers);
+                    buffers.give_back();
+                    return Some(Next::NeedInput);
                 }
                 Read::End => {
-                    scratch.give_back();
+                    buffers.give_back();
                     return None;
                 }
             }
         }
         let mut exchange = self.exchange();
-        let turn = exchange.run(&mut scratch);
+        let turn = exchange.run(&mut buffers);
         let answered = exchange.answered;
         self.slot.count_requests(answered);
         if answered > 0 {
             // Each request has its own time: what is begun now does not inherit its predecessor's.
             self.timed = Timed::Idle;
         }
-        self.keep_rest(&scratch);
-        self.flush(scratch)?;
+        self.keep_rest(&buffers);
+        self.flush(buffers)?;
         self.set_deadline();
         Some(turn)
     }
@@ -185,9 +185,9 @@ impl<S: Serve> Connection<S> {
         }
     }
 
-    fn keep_rest(&mut self, scratch: &Scratch) {
-        if scratch.input_bytes > 0 {
-            self.carry = Zeroizing::new(scratch.input[..scratch.input_bytes].to_vec());
+    fn keep_rest(&mut self, buffers: &Buffers) {
+        if buffers.input_bytes > 0 {
+            self.carry = Zeroizing::new(buffers.input[..buffers.input_bytes].to_vec());
         }
     }
 
@@ -253,8 +253,8 @@ impl<S: Serve> Connection<S> {
         self.hung_up |= flags & ERROR_OR_GONE != 0;
     }
 
-    fn read(&mut self, scratch: &mut Scratch) -> Read {
-        let room = &mut scratch.input[scratch.input_bytes..];
+    fn read(&mut self, buffers: &mut Buffers) -> Read {
+        let room = &mut buffers.input[buffers.input_bytes..];
         let room_bytes = room.len().min(READ_BYTES);
         loop {
             match self.socket.read(&mut room[..room_bytes]) {
@@ -263,7 +263,7 @@ impl<S: Serve> Connection<S> {
                     self.last_look = false;
                     // A short read has drained the socket; the next byte brings a new edge.
                     self.readable = count == room_bytes || self.hung_up;
-                    scratch.arrived(count);
+                    buffers.arrived(count);
                     return Read::Some;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -301,15 +301,15 @@ impl<S: Serve> Connection<S> {
             return;
         }
         self.shared.stats.read_timeouts.increment();
-        let mut scratch = Scratch::take(self.settings.head_bytes_max);
+        let mut buffers = Buffers::take(self.settings.head_bytes_max);
         let about = self.stage.about(&self.carry);
         let detail = "The request did not arrive in time.";
         let problem = Problem::new(408, "request_timeout", detail);
         let mut exchange = self.exchange();
-        exchange.refuse(&mut scratch, &about, &problem);
+        exchange.refuse(&mut buffers, &about, &problem);
         self.slot.count_requests(1);
-        let written = self.write(&scratch.out).is_ok();
-        scratch.give_back();
+        let written = self.write(&buffers.out).is_ok();
+        buffers.give_back();
         if written {
             self.close(true);
         }
@@ -324,24 +324,24 @@ impl<S: Serve> Connection<S> {
         }
         self.slot.set_deadline_in(LINGER_MS);
         self.timed = Timed::Idle;
-        let mut scratch = Scratch::take(self.settings.head_bytes_max);
+        let mut buffers = Buffers::take(self.settings.head_bytes_max);
         let mut dropped = 0;
         while dropped < LINGER_BYTES {
-            scratch.input_bytes = 0;
+            buffers.input_bytes = 0;
             // What a refused client goes on sending is its body, as likely as not.
-            scratch.holds_body = true;
-            match self.read(&mut scratch) {
-                Read::Some => dropped += scratch.input_bytes,
+            buffers.holds_body = true;
+            match self.read(&mut buffers) {
+                Read::Some => dropped += buffers.input_bytes,
                 Read::End => break,
                 Read::Nothing => {
-                    scratch.give_back();
+                    buffers.give_back();
                     if let Event::Expired = self.wait() {
                         return;
                     }
-                    scratch = Scratch::take(self.settings.head_bytes_max);
+                    buffers = Buffers::take(self.settings.head_bytes_max);
                 }
             }
         }
-        scratch.give_back();
+        buffers.give_back();
     }
 }

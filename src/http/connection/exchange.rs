@@ -5,14 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use zeroize::{Zeroize, Zeroizing};
 
-use super::buffers::Scratch;
+use super::buffers::Buffers;
 use crate::config::HttpSettings;
 use crate::http::document::owned::OwnedBody;
 use crate::http::message::chunked::{ChunkFault, Chunked};
 use crate::http::message::head::{Framing, Head, Parsed};
 use crate::http::message::problem::Problem;
 use crate::http::message::request::{Peer, Request};
-use crate::http::message::response::{ConnectionLine, Reply};
+use crate::http::message::response::{ConnectionLine, Response};
 use crate::http::server::shared::Shared;
 use crate::http::{Method, Serve};
 
@@ -92,9 +92,9 @@ enum BodyReader {
     Chunked(Chunked),
 }
 
-/// How a turn ended.
+/// What the connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum Next {
     /// What is left needs more input.
     NeedInput,
     /// Output is full; complete requests may be left.
@@ -103,7 +103,7 @@ pub enum Turn {
     Close { rude: bool },
 }
 
-/// What a turn works on beside the scratch buffers.
+/// What a turn works on beside the buffers buffers.
 pub struct Exchange<'a, S> {
     pub shared: &'a Shared<S>,
     pub settings: &'a HttpSettings,
@@ -113,50 +113,50 @@ pub struct Exchange<'a, S> {
 }
 
 impl<S: Serve> Exchange<'_, S> {
-    /// Handles what stands in `scratch.input[..input_bytes]`; what is left moves to its front.
-    pub fn run(&mut self, scratch: &mut Scratch) -> Turn {
+    /// Handles what stands in `buffers.input[..input_bytes]`; what is left moves to its front.
+    pub fn run(&mut self, buffers: &mut Buffers) -> Next {
         let mut at = 0;
         let turn = loop {
-            let full = scratch.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max);
+            let full = buffers.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max);
             // Behind a body that was handed over nothing may stand in `out`.
-            if full || scratch.owned.is_some() {
-                break if at < scratch.input_bytes { Turn::Flush } else { Turn::NeedInput };
+            if full || buffers.owned.is_some() {
+                break if at < buffers.input_bytes { Next::Flush } else { Next::NeedInput };
             }
             let step = match std::mem::take(self.stage) {
-                Stage::Head => self.head(scratch, &mut at),
-                Stage::Body(inbound) => self.body(scratch, &mut at, inbound),
+                Stage::Head => self.head(buffers, &mut at),
+                Stage::Body(inbound) => self.body(buffers, &mut at, inbound),
             };
             match step {
                 Step::Again => {}
                 Step::End(turn) => break turn,
             }
         };
-        scratch.input.copy_within(at..scratch.input_bytes, 0);
-        scratch.input_bytes -= at;
+        buffers.input.copy_within(at..buffers.input_bytes, 0);
+        buffers.input_bytes -= at;
         // What is left has not been looked at: it may be a request with its body.
-        scratch.holds_body |= scratch.input_bytes > 0;
+        buffers.holds_body |= buffers.input_bytes > 0;
         turn
     }
 
-    fn head(&mut self, scratch: &mut Scratch, at: &mut usize) -> Step {
+    fn head(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
         let settings = self.settings;
-        let Scratch { input, input_bytes, head, holds_body, .. } = scratch;
+        let Buffers { input, input_bytes, head, holds_body, .. } = buffers;
         let arrived = &input[*at..*input_bytes];
         if arrived.is_empty() {
-            return Step::End(Turn::NeedInput);
+            return Step::End(Next::NeedInput);
         }
         match head.parse(arrived, settings.headers_max, settings.head_bytes_max) {
-            Parsed::Partial => return Step::End(Turn::NeedInput),
+            Parsed::Partial => return Step::End(Next::NeedInput),
             Parsed::Fault(fault) => {
                 let about = About::of(head, arrived);
-                return self.refuse(scratch, &about, &fault.into());
+                return self.refuse(buffers, &about, &fault.into());
             }
             // Said over a connection without TLS, by nobody who ends TLS for us (RFC 9110 7.4).
             Parsed::Complete if head.https && !self.peer.is_trusted(&settings.trusted_proxies) => {
                 let about = About::of(head, arrived);
                 let detail = "An https target came over a connection without TLS.";
                 let problem = Problem::new(421, "misdirected_request", detail);
-                return self.refuse(scratch, &about, &problem);
+                return self.refuse(buffers, &about, &problem);
             }
             Parsed::Complete => {}
         }
@@ -167,35 +167,35 @@ impl<S: Serve> Exchange<'_, S> {
         *holds_body |= head.framing != Framing::None;
         let reader = match head.framing {
             Framing::None => {
-                return self.serve(scratch, head_start..body_start, &[]);
+                return self.serve(buffers, head_start..body_start, &[]);
             }
             Framing::Length(length) if length > settings.body_bytes_max as u64 => {
                 let about = About::of(head, &input[head_start..body_start]);
-                return self.refuse(scratch, &about, &too_large());
+                return self.refuse(buffers, &about, &too_large());
             }
             Framing::Length(length) => {
                 let length = length as usize;
                 if available >= length {
                     *at += length;
-                    return self.serve_in_place(scratch, head_start, body_start, length);
+                    return self.serve_in_place(buffers, head_start, body_start, length);
                 }
                 BodyReader::Length(length)
             }
             Framing::Chunked => BodyReader::Chunked(Chunked::default()),
         };
         if head.expects_continue && available == 0 {
-            scratch.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let about = About::of(head, &input[head_start..body_start]);
-        let head = Zeroizing::new(scratch.input[head_start..body_start].to_vec());
+        let head = Zeroizing::new(buffers.input[head_start..body_start].to_vec());
         let inbound = Inbound { head, body: Collected::default(), reader, about };
         *self.stage = Stage::Body(Box::new(inbound));
         Step::Again
     }
 
-    fn body(&mut self, scratch: &mut Scratch, at: &mut usize, mut inbound: Box<Inbound>) -> Step {
-        scratch.holds_body = true;
-        let arrived = &scratch.input[*at..scratch.input_bytes];
+    fn body(&mut self, buffers: &mut Buffers, at: &mut usize, mut inbound: Box<Inbound>) -> Step {
+        buffers.holds_body = true;
+        let arrived = &buffers.input[*at..buffers.input_bytes];
         let complete = match &mut inbound.reader {
             BodyReader::Length(left) => {
                 let take = arrived.len().min(*left);
@@ -216,40 +216,40 @@ impl<S: Serve> Exchange<'_, S> {
                         complete
                     }
                     Err(ChunkFault::TooLarge) => {
-                        return self.refuse(scratch, &inbound.about, &too_large());
+                        return self.refuse(buffers, &inbound.about, &too_large());
                     }
                     Err(ChunkFault::Malformed) => {
                         let detail = "The chunked request body is malformed.";
                         let problem = Problem::new(400, "malformed_request", detail);
-                        return self.refuse(scratch, &inbound.about, &problem);
+                        return self.refuse(buffers, &inbound.about, &problem);
                     }
                 }
             }
         };
         if !complete {
             *self.stage = Stage::Body(inbound);
-            return Step::End(Turn::NeedInput);
+            return Step::End(Next::NeedInput);
         }
         let settings = self.settings;
         // The same bytes parsed before, so this cannot fail.
-        scratch.head.parse(&inbound.head, settings.headers_max, settings.head_bytes_max);
-        let Scratch { out, body, owned, head, .. } = scratch;
+        buffers.head.parse(&inbound.head, settings.headers_max, settings.head_bytes_max);
+        let Buffers { out, body, owned, head, .. } = buffers;
         self.answer(&inbound.head, head, &inbound.body.0, Sink { out, body, owned })
     }
 
-    fn serve(&mut self, scratch: &mut Scratch, head: std::ops::Range<usize>, body: &[u8]) -> Step {
-        let Scratch { input, out, body: made, owned, head: parsed, .. } = scratch;
+    fn serve(&mut self, buffers: &mut Buffers, head: std::ops::Range<usize>, body: &[u8]) -> Step {
+        let Buffers { input, out, body: made, owned, head: parsed, .. } = buffers;
         self.answer(&input[head], parsed, body, Sink { out, body: made, owned })
     }
 
     fn serve_in_place(
         &mut self,
-        scratch: &mut Scratch,
+        buffers: &mut Buffers,
         head_start: usize,
         body_start: usize,
         length: usize,
     ) -> Step {
-        let Scratch { input, out, body, owned, head, .. } = scratch;
+        let Buffers { input, out, body, owned, head, .. } = buffers;
         let (bytes, rest) = input[head_start..].split_at(body_start - head_start);
         self.answer(bytes, head, &rest[..length], Sink { out, body, owned })
     }
@@ -263,7 +263,7 @@ impl<S: Serve> Exchange<'_, S> {
         let begun_ns = self.shared.slots.now_ns();
         let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
         let service = &self.shared.service;
-        let mut reply = Reply {
+        let mut reply = Response {
             out,
             body: made,
             owned,
@@ -298,20 +298,20 @@ impl<S: Serve> Exchange<'_, S> {
         let took_ns = self.shared.slots.now_ns().saturating_sub(begun_ns);
         stats.count(reply.kind, reply.status, took_ns);
         if reply.connection == ConnectionLine::Close {
-            return Step::End(Turn::Close { rude: !head.close });
+            return Step::End(Next::Close { rude: !head.close });
         }
         Step::Again
     }
 
-    /// Answers a fault of the protocol and ends the connection, whose framing can no longer be
+    /// Responses a fault of the protocol and ends the connection, whose framing can no longer be
     /// trusted.
-    pub fn refuse(&mut self, scratch: &mut Scratch, about: &About, problem: &Problem) -> Step {
+    pub fn refuse(&mut self, buffers: &mut Buffers, about: &About, problem: &Problem) -> Step {
         // Behind bytes that were not understood anything may stand.
-        scratch.holds_body = true;
-        let mut reply = Reply {
-            out: &mut scratch.out,
-            body: &mut scratch.body,
-            owned: &mut scratch.owned,
+        buffers.holds_body = true;
+        let mut reply = Response {
+            out: &mut buffers.out,
+            body: &mut buffers.body,
+            owned: &mut buffers.owned,
             date: self.shared.slots.date(),
             own_request_id: about.own_request_id.as_deref(),
             head_only: about.head_only,
@@ -330,7 +330,7 @@ impl<S: Serve> Exchange<'_, S> {
         self.shared.stats.begin();
         self.shared.stats.count(0, status, 0);
         self.answered += 1;
-        Step::End(Turn::Close { rude: true })
+        Step::End(Next::Close { rude: true })
     }
 }
 
@@ -348,5 +348,5 @@ struct Sink<'a> {
 /// Whether the turn goes on.
 pub enum Step {
     Again,
-    End(Turn),
+    End(Next),
 }

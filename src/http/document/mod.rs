@@ -4,4 +4,5 @@ pub mod coding;
 pub mod negotiate;
 pub mod owned;
 pub mod prepared;
+pub mod published;
 pub mod variants;

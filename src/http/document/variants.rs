@@ -12,7 +12,7 @@ use crate::http::message::response::JSON;
 
 /// What the responses of one kind of body have in common.
 #[derive(Debug)]
-pub struct Manner {
+pub struct CachePolicy {
     pub cache_control: &'static str,
     pub vary: &'static str,
     /// Smaller bodies are not compressed.
@@ -30,7 +30,7 @@ struct Variant {
 
 impl Variant {
     fn new(
-        manner: &Manner,
+        manner: &CachePolicy,
         date: Option<&str>,
         etag: String,
         encoding: Option<&str>,
@@ -50,7 +50,7 @@ impl Variant {
         Self { full, not_modified, etag }
     }
 
-    fn redated(&self, manner: &Manner, date: &str, encoding: Option<&str>) -> Self {
+    fn redated(&self, manner: &CachePolicy, date: &str, encoding: Option<&str>) -> Self {
         Self::new(manner, Some(date), self.etag.clone(), encoding, self.full.body())
     }
 
@@ -60,7 +60,7 @@ impl Variant {
 }
 
 /// One state of a document as complete responses. Made without a `Date` it is sent with
-/// [`Reply::kept`](crate::http::Reply::kept), which adds one.
+/// [`Response::kept`](crate::http::Response::kept), which adds one.
 #[derive(Debug)]
 pub struct Variants {
     identity: Variant,
@@ -71,7 +71,7 @@ pub struct Variants {
 impl Variants {
     /// Makes the responses of a JSON body. Takes about a millisecond for 30 KiB: an OS thread's
     /// work.
-    pub fn new(json: &[u8], manner: &Manner, date: Option<&str>) -> Self {
+    pub fn new(json: &[u8], manner: &CachePolicy, date: Option<&str>) -> Self {
         let tag = content_tag(json);
         let variant = |suffix: &str, encoding, body: &[u8]| {
             Variant::new(manner, date, format!("\"{tag}{suffix}\""), encoding, body)
@@ -84,7 +84,7 @@ impl Variants {
     }
 
     /// The same bodies and tags at another `date`, not compressed again.
-    pub fn redated(&self, manner: &Manner, date: &str) -> Self {
+    pub fn redated(&self, manner: &CachePolicy, date: &str) -> Self {
         let redated = |variant: &Variant, encoding| variant.redated(manner, date, encoding);
         Self {
             identity: redated(&self.identity, None),

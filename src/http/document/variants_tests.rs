@@ -5,8 +5,11 @@ use std::io::Read;
 use super::*;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-const MANNER: Manner =
-    Manner { cache_control: "no-cache", vary: "Accept-Encoding", compressed_from_bytes: 1_000 };
+const MANNER: CachePolicy = CachePolicy {
+    cache_control: "no-cache",
+    vary: "Accept-Encoding",
+    compressed_from_bytes: 1_000,
+};
 const CODINGS: [(Coding, &str); 3] =
     [(Coding::Br, "br"), (Coding::Gzip, "gzip"), (Coding::Identity, "identity")];
 

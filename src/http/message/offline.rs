@@ -8,37 +8,37 @@ use super::request::Peer;
 use crate::base::Clock;
 use crate::config::HttpSettings;
 use crate::http::Serve;
-use crate::http::connection::buffers::Scratch;
-use crate::http::connection::exchange::{Exchange, Stage, Turn};
-use crate::http::server::connection_table::Slots;
+use crate::http::connection::buffers::Buffers;
+use crate::http::connection::exchange::{Exchange, Next, Stage};
+use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::shared::Shared;
 
 /// A connection's parser and answers, with nobody at the other end.
 pub struct Offline<S> {
     shared: Shared<S>,
     settings: HttpSettings,
-    scratch: Box<Scratch>,
+    buffers: Box<Buffers>,
     stage: Stage,
 }
 
 impl<S: Serve> Offline<S> {
-    /// Answers with `service` under `settings`.
+    /// Responses with `service` under `settings`.
     pub fn new(settings: &HttpSettings, clock: &Clock, service: S) -> Self {
-        let slots = Arc::new(Slots::new(1, clock));
+        let slots = Arc::new(ConnectionTable::new(1, clock));
         Self {
             shared: Shared::new(service, settings, slots),
             settings: settings.clone(),
-            scratch: Scratch::take(settings.head_bytes_max),
+            buffers: Buffers::take(settings.head_bytes_max),
             stage: Stage::Head,
         }
     }
 
     /// Feeds `input`, at most one read's worth, and gives everything answered to it.
     pub fn exchange(&mut self, input: &[u8]) -> &[u8] {
-        self.scratch.out.clear();
-        let held = self.scratch.input_bytes;
-        self.scratch.input[held..held + input.len()].copy_from_slice(input);
-        self.scratch.input_bytes += input.len();
+        self.buffers.out.clear();
+        let held = self.buffers.input_bytes;
+        self.buffers.input[held..held + input.len()].copy_from_slice(input);
+        self.buffers.input_bytes += input.len();
         let mut exchange = Exchange {
             shared: &self.shared,
             settings: &self.settings,
@@ -46,12 +46,12 @@ impl<S: Serve> Offline<S> {
             stage: &mut self.stage,
             answered: 0,
         };
-        let turn = exchange.run(&mut self.scratch);
-        let Scratch { out, owned, .. } = &mut *self.scratch;
+        let turn = exchange.run(&mut self.buffers);
+        let Buffers { out, owned, .. } = &mut *self.buffers;
         match owned.take() {
             Some(body) => out.extend_from_slice(body.bytes()),
-            None => debug_assert!(turn != Turn::Flush, "more answers than a bench asks for"),
+            None => debug_assert!(turn != Next::Flush, "more answers than a bench asks for"),
         }
-        &self.scratch.out
+        &self.buffers.out
     }
 }

@@ -34,7 +34,7 @@ impl ConnectionLine {
 }
 
 /// One response in the making. A handler calls exactly one of the sending methods.
-pub struct Reply<'a> {
+pub struct Response<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) body: &'a mut Vec<u8>,
     /// A body that follows `out` without being copied into it.
@@ -54,7 +54,7 @@ pub struct Reply<'a> {
     pub(crate) kind: usize,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> Response<'a> {
     /// Sends a response made ahead of time. No allocation, no formatting.
     pub fn prepared(&mut self, prepared: &Prepared) {
         self.open(prepared.status());

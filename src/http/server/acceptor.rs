@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use may::io::{CoIo, WaitIo, WaitIoWaker};
 
-use super::connection_table::Slots;
+use super::connection_table::ConnectionTable;
 use super::listener::{Descriptor, Listener, Socket};
 use super::shared::{AddressPlace, Shared};
 use crate::base::Clock;
@@ -43,7 +43,7 @@ impl<S: Serve> Server<S> {
         clock: &Clock,
         service: S,
     ) -> io::Result<Self> {
-        let slots = Arc::new(Slots::new(settings.connections_max, clock));
+        let slots = Arc::new(ConnectionTable::new(settings.connections_max, clock));
         let shared = Arc::new(Shared::new(service, settings, Arc::clone(&slots)));
         let address = listener.address();
         let sweeper = threads::spawn("http-sweep", move || slots.sweep())?;

@@ -22,7 +22,7 @@ use crate::rt::coroutines::Parker;
 /// No deadline: a handler is at work, or the slot is free.
 pub const NEVER: u64 = u64::MAX;
 
-/// Granularity of [`Slots::now_ms`] and of the `Date` header.
+/// Granularity of [`ConnectionTable::now_ms`] and of the `Date` header.
 const TICK_MS: u64 = 50;
 
 /// Ticks between two walks over the table. A deadline is noticed at most this late (250 ms).
@@ -39,7 +39,7 @@ struct Slot {
 }
 
 /// All connections of a server.
-pub struct Slots {
+pub struct ConnectionTable {
     slots: Box<[Slot]>,
     free: Mutex<Vec<u32>>,
     open: AtomicUsize,
@@ -61,7 +61,7 @@ pub struct Slots {
     stop: AtomicBool,
 }
 
-impl Slots {
+impl ConnectionTable {
     /// A table for `connections_max` connections.
     pub fn new(connections_max: usize, clock: &Clock) -> Self {
         let slot = || Slot {
@@ -247,7 +247,7 @@ impl Slots {
 
 /// A connection's place in the table, given back on drop.
 pub struct SlotGuard {
-    slots: Arc<Slots>,
+    slots: Arc<ConnectionTable>,
     index: u32,
 }
 

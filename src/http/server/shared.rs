@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::connection_table::Slots;
+use super::connection_table::ConnectionTable;
 use super::stats::HttpStats;
 use crate::base::network::network;
 use crate::config::HttpSettings;
 use crate::http::Serve;
-use crate::http::connection::backpressure::Unread;
+use crate::http::connection::backpressure::Backpressure;
 use crate::http::message::request::Peer;
 
 /// What all connections of a server share.
@@ -23,10 +23,10 @@ pub struct Shared<S> {
     settings: ArcSwap<HttpSettings>,
     /// Grows with each change of the settings, so that connections need not look at them each time.
     generation: AtomicU64,
-    pub slots: Arc<Slots>,
+    pub slots: Arc<ConnectionTable>,
     pub stats: HttpStats,
     /// Output that waits for slow readers.
-    pub unread: Unread,
+    pub unread: Backpressure,
     per_address: Mutex<HashMap<IpAddr, usize>>,
     pub(crate) draining: AtomicBool,
     /// The drain is over; whoever still waits for a slot gets none.
@@ -35,14 +35,14 @@ pub struct Shared<S> {
 }
 
 impl<S: Serve> Shared<S> {
-    pub(crate) fn new(service: S, settings: &HttpSettings, slots: Arc<Slots>) -> Self {
+    pub(crate) fn new(service: S, settings: &HttpSettings, slots: Arc<ConnectionTable>) -> Self {
         Self {
             stats: HttpStats::new(service.kinds()),
             service,
             settings: ArcSwap::from_pointee(settings.clone()),
             generation: AtomicU64::new(0),
             slots,
-            unread: Unread::default(),
+            unread: Backpressure::default(),
             per_address: Mutex::new(HashMap::new()),
             draining: AtomicBool::new(false),
             ended: AtomicBool::new(false),

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 
 use super::due::Due;
 use crate::base::{ClosingPrice, Holding, Symbol};
-use crate::cache::Answers;
+use crate::cache::Responses;
 use crate::portfolio::{Overflow, Point, point, reprice};
 use crate::store::{
     AccountId, DayPoint, PointSource, Portfolio, Repriced, Store, StoreError, Valued,
@@ -75,7 +75,7 @@ pub struct PageOrder {
     /// Symbols whose prices may still come.
     pub awaited: Arc<HashSet<Symbol>>,
     /// Told whose points are new.
-    pub answers: Arc<Answers>,
+    pub answers: Arc<Responses>,
 }
 
 /// Reads what is there of the run of `date`, and what it lacks: at most `symbols_max` symbols in

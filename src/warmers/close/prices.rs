@@ -8,9 +8,9 @@ use crossbeam_channel::Sender;
 use super::{CloseWarmer, PATIENCE_MS, RETRY_MS};
 use crate::base::{Source, Symbol};
 use crate::brokers::{Batch, FeedError, Readiness};
-use crate::warmers::quotes::feed_state::FeedSlot;
+use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::poll::LANE_SLACK_MS;
-use crate::warmers::{Event, JobReport, Parts, Round};
+use crate::warmers::{Event, JobReport, Round, WarmerContext};
 
 /// Enough to come down from the largest batch to one symbol.
 const HALVINGS_MAX: u32 = 9;
@@ -55,9 +55,9 @@ impl CloseWarmer {
     /// Asks one feed for some of the prices that are missing, if it may be asked now.
     pub(crate) fn ask(
         &mut self,
-        parts: &Parts,
-        slot: &FeedSlot,
-        feeds: &[&FeedSlot],
+        parts: &WarmerContext,
+        slot: &FeedState,
+        feeds: &[&FeedState],
         somebody_waits: bool,
         now_mono_ms: u64,
         events: &Sender<Event>,
@@ -111,7 +111,7 @@ impl CloseWarmer {
     }
 
     /// Takes in what a feed said of closing prices.
-    pub fn take_prices(&mut self, round: Round, slot: Option<&FeedSlot>, now_mono_ms: u64) {
+    pub fn take_prices(&mut self, round: Round, slot: Option<&FeedState>, now_mono_ms: u64) {
         let source = round.source;
         let call = self.call_mut(source);
         call.in_flight = false;
@@ -149,11 +149,11 @@ impl CloseWarmer {
         &mut self,
         source: Source,
         batch: &Batch,
-        slot: Option<&FeedSlot>,
+        slot: Option<&FeedState>,
         now_mono_ms: u64,
     ) {
         let Some(work) = &mut self.work else { return };
-        let index = slot.and_then(FeedSlot::witness);
+        let index = slot.and_then(FeedState::witness);
         let witness = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
         let witness = witness.filter(|quote| quote.timed);
         let witness = witness.or_else(|| Some(&slot?.heard.get(index?)?.quote));

@@ -12,7 +12,7 @@ use super::jobs::{Closes, Reach};
 use super::missing::Missing;
 use crate::base::Symbol;
 use crate::store::{AccountId, PriceOfClose};
-use crate::warmers::Parts;
+use crate::warmers::WarmerContext;
 
 /// Between two walks over the users that are not complete. Prices come by the batch, and each walk
 /// reads the portfolios of all who wait for one.
@@ -89,7 +89,7 @@ impl Work {
     }
 
     /// Begins the next walk, if there is to be one now. Prices that came are stored first.
-    pub(crate) fn step_on(&mut self, parts: &Parts, now_mono_ms: u64) {
+    pub(crate) fn step_on(&mut self, parts: &WarmerContext, now_mono_ms: u64) {
         if !matches!(self.step, Step::Price(None)) || !self.unkept.is_empty() {
             return;
         }

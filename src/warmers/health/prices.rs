@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::duties::calendar_until;
 use super::states::feed_state;
 use crate::base::ist;
-use crate::warmers::quotes::feed_state::FeedSlot;
+use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::scheduler::Scheduler;
 
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ pub(crate) fn market(scheduler: &Scheduler) -> Market {
 }
 
 /// A feed, which may be switched off.
-pub(crate) fn feed(scheduler: &Scheduler, slot: Option<&FeedSlot>, now_mono_ms: u64) -> Feed {
+pub(crate) fn feed(scheduler: &Scheduler, slot: Option<&FeedState>, now_mono_ms: u64) -> Feed {
     let Some(slot) = slot else {
         let (state, age_ms, delay_s, failure) = ("off", None, None, None);
         return Feed { state, age_ms, delay_s, rounds: 0, failures: 0, failure };

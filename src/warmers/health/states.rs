@@ -3,7 +3,7 @@
 
 use crate::base::Source;
 use crate::brokers::Readiness;
-use crate::warmers::quotes::feed_state::FeedSlot;
+use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::scheduler::Scheduler;
 
 /// How far the machine's clock is from the exchange's. A feed that is not asked any more may still
@@ -27,7 +27,7 @@ pub(crate) fn index_state(scheduler: &Scheduler) -> &'static str {
 
 pub(crate) fn quotes_state(scheduler: &Scheduler, now_mono_ms: u64) -> &'static str {
     let slots = [Some(&scheduler.broker_a), scheduler.public.as_ref()];
-    let speaks = |slot: &FeedSlot| scheduler.speaks(slot, now_mono_ms);
+    let speaks = |slot: &FeedState| scheduler.speaks(slot, now_mono_ms);
     let slots = || slots.into_iter().flatten();
     match (slots().any(speaks), scheduler.slots_failed()) {
         (true, _) => "ok",
@@ -48,7 +48,11 @@ pub(crate) fn instruments_state(scheduler: &Scheduler) -> &'static str {
 }
 
 /// The cause first, where one is known: what an operator would mend.
-pub(crate) fn feed_state(scheduler: &Scheduler, slot: &FeedSlot, now_mono_ms: u64) -> &'static str {
+pub(crate) fn feed_state(
+    scheduler: &Scheduler,
+    slot: &FeedState,
+    now_mono_ms: u64,
+) -> &'static str {
     let now = scheduler.parts.clock.now();
     let status = scheduler.parts.token.status(now);
     let is_broker_a = slot.feed.source() == Source::BrokerA;

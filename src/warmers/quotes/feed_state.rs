@@ -20,7 +20,7 @@ const FAILURES_DOUBTED: u32 = 2;
 const FAILURES_HOPELESS: u32 = 3;
 
 /// A feed and its history.
-pub struct FeedSlot {
+pub struct FeedState {
     pub feed: Arc<dyn MarketFeed>,
     pub lane: Arc<Lane>,
     /// The indices without which there is no snapshot, as far as it has them.
@@ -75,7 +75,7 @@ pub enum Ended {
     NotAsked,
 }
 
-impl FeedSlot {
+impl FeedState {
     /// A feed that has not been asked yet.
     pub fn new(feed: Arc<dyn MarketFeed>, lane: Arc<Lane>, indices: &IndexList) -> Self {
         let source = feed.source();

@@ -37,7 +37,7 @@ impl MarketFeed for Scripted {
 }
 
 struct Bench {
-    slot: FeedSlot,
+    slot: FeedState,
     feed: Arc<Scripted>,
     indices: IndexList,
     calendar: MarketCalendar,
@@ -53,7 +53,7 @@ fn bench(batch_max: usize) -> Bench {
     let now: Timestamp = OPEN.parse().unwrap();
     let lane = LaneSpec { name: "test", threads: 1, queue_max: 1 };
     let lane = Arc::new(Lane::start(&lane, &Clock::manual(now)).unwrap());
-    let slot = FeedSlot::new(Arc::clone(&feed) as Arc<dyn MarketFeed>, lane, &indices);
+    let slot = FeedState::new(Arc::clone(&feed) as Arc<dyn MarketFeed>, lane, &indices);
     let (moving, resting) = limits(Source::BrokerA, 1_050, 0);
     let freshness = Freshness::default();
     freshness.set_limits(Source::BrokerA, moving, resting);

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
-use super::feed_state::{Ended, FeedSlot, Judge};
+use super::feed_state::{Ended, FeedState, Judge};
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, FeedError};
 use crate::cache::{Kept, Taken, Vouched};
 use crate::market::Index;
 use crate::warmers::scheduler::Scheduler;
-use crate::warmers::{Event, JobReport, Parts, Round};
+use crate::warmers::{Event, JobReport, Round, WarmerContext};
 
 /// Unlisted symbols tried in one call, chosen fairly among clients: a small share of either feed's
 /// budget.
@@ -44,7 +44,7 @@ pub const LANE_SLACK_MS: u64 = 5_000;
 const PUBLIC_NEGATIVE_MS: u64 = 60_000;
 
 /// Sends one round to the feed's lane. Its outcome arrives as [`Event::Round`], whatever happens.
-pub fn ask(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+pub fn ask(slot: &mut FeedState, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
     let source = slot.feed.source();
     let symbols = compose(slot, parts, now_mono_ms);
     slot.began(now_mono_ms);
@@ -68,7 +68,7 @@ pub fn ask(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64, events: &Sender
     }
 }
 
-fn compose(slot: &mut FeedSlot, parts: &Parts, now_mono_ms: u64) -> Vec<Symbol> {
+fn compose(slot: &mut FeedState, parts: &WarmerContext, now_mono_ms: u64) -> Vec<Symbol> {
     let max = slot.feed.batch_max();
     let source = slot.feed.source();
     let spelled = |index: &&Index| source == Source::BrokerA || index.public.is_some();
@@ -251,7 +251,7 @@ impl Scheduler {
 
 /// Why an answer does not count as one: the indices always have a price, so a source without them
 /// is broken, however politely it answers.
-fn doubt(slot: &FeedSlot, batch: &Batch, read: &[(Quote, Vouched)]) -> Option<String> {
+fn doubt(slot: &FeedState, batch: &Batch, read: &[(Quote, Vouched)]) -> Option<String> {
     let is_lead = |symbol: &&Symbol| slot.leads_with(symbol);
     let name = slot.feed.source().as_str();
     if let Some(symbol) = batch.implausible.iter().find(is_lead) {

@@ -8,12 +8,12 @@ use jiff::civil::Date;
 
 use super::sessions::{overlap_from, settled_date, window_from};
 use super::steps::Arrived;
-use super::symbol::{Availability, Sources, Tracked};
+use super::symbol::{Availability, Sources, TrackedSymbol};
 use super::{SignalsWarmer, Turn};
 use crate::base::Source;
 use crate::brokers::{DailyCandles, FeedError, MarketFeed, Readiness};
 use crate::warmers::quotes::poll::LANE_SLACK_MS;
-use crate::warmers::{Event, JobReport, Parts};
+use crate::warmers::{Event, JobReport, WarmerContext};
 
 /// After a call that failed as such, not for its symbol.
 const FAILED_RETRY_MS: u64 = 30_000;
@@ -23,7 +23,7 @@ const PATIENCE_MS: u64 = 60 * 60_000;
 /// this time all the same, and a rarer one while requests wait.
 const STARVED_MS: u64 = 60_000;
 const STARVED_WHILE_WAITED_MS: u64 = 10 * 60_000;
-/// Answers that wait to be stored; with more no call is made.
+/// Responses that wait to be stored; with more no call is made.
 const ARRIVED_MAX: usize = 2;
 
 /// What a call brought: `None` where the source does not have the symbol.
@@ -90,7 +90,7 @@ impl SignalsWarmer {
     /// Sends one call to `source` if its turn has come and something is missing.
     pub(crate) fn ask(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         source: Source,
         turn: Turn,
         now_mono_ms: u64,
@@ -120,7 +120,7 @@ impl SignalsWarmer {
     }
 
     /// The call for what is missing of a symbol up to `date`.
-    fn missing(&mut self, parts: &Parts, source: Source, at: usize, date: Date) -> Asked {
+    fn missing(&mut self, parts: &WarmerContext, source: Source, at: usize, date: Date) -> Asked {
         let tracked = &mut self.tracked[at];
         tracked.in_flight = true;
         let whole = tracked.wants_whole(date, source);
@@ -133,7 +133,7 @@ impl SignalsWarmer {
 
     fn send(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         source: Source,
         asked: Asked,
         now_mono_ms: u64,
@@ -183,7 +183,7 @@ impl SignalsWarmer {
         }
     }
 
-    fn availability(&self, parts: &Parts, date: Date, now_mono_ms: u64) -> Sources {
+    fn availability(&self, parts: &WarmerContext, date: Date, now_mono_ms: u64) -> Sources {
         let broker_a = of_readiness(parts.broker_a.candles_readiness());
         let public = parts.public.as_ref().map_or(Availability::Absent, |public| {
             let settled = settled_date(&parts.calendar, Source::Public, parts.clock.now());
@@ -295,7 +295,7 @@ impl SignalsWarmer {
     }
 
     /// Milliseconds until broker A's pace lets the next call out, while there are some to make.
-    pub fn wait_ms(&self, parts: &Parts) -> u64 {
+    pub fn wait_ms(&self, parts: &WarmerContext) -> u64 {
         let Some(date) = self.target else { return u64::MAX };
         let nothing_left = || {
             let settled = self.tracked.iter().all(|tracked| tracked.is_settled(date));
@@ -350,6 +350,6 @@ fn candles_event(source: Source, outcome: Option<Answer>) -> Event {
 }
 
 /// How many symbols are what.
-pub(crate) fn counted(tracked: &[Tracked], holds: impl Fn(&Tracked) -> bool) -> usize {
+pub(crate) fn counted(tracked: &[TrackedSymbol], holds: impl Fn(&TrackedSymbol) -> bool) -> usize {
     tracked.iter().filter(|tracked| holds(tracked)).count()
 }

@@ -14,7 +14,7 @@ use crate::signals::patterns::Key;
 use crate::signals::{Look, Reliability};
 use crate::store::{NewHistory, SignalStore, SqliteStore};
 use crate::warmers::signals::outcomes::Expected;
-use crate::warmers::signals::publication::{Shelf, show};
+use crate::warmers::signals::publication::{Publication, show};
 use crate::warmers::signals::steps::Done;
 
 const TODAY: Date = date(2026, 11, 20);
@@ -142,7 +142,8 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     let (_dir, store) = fresh();
     let before = stored(50)[49].date;
     assert!(store.publish_signals(before, 1, 1, Vec::new()).unwrap());
-    let shelf = Shelf { signals: Arc::default(), record: Arc::default(), list: Arc::default() };
+    let shelf =
+        Publication { signals: Arc::default(), record: Arc::default(), list: Arc::default() };
     show(&store, &shelf, &Reliability::default(), 1).unwrap();
     let weight = Weight {
         confidence: 0.5,

@@ -12,7 +12,7 @@ use crate::store::{PublishedSignal, SignalStore, StoreError};
 
 /// Where finished documents go.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct Publication {
     pub signals: Arc<PublishedJson>,
     pub record: Arc<PublishedJson>,
     pub list: Arc<ArcSwapOption<SignalList>>,
@@ -50,7 +50,7 @@ impl Shown {
 /// Puts the last published list and the record on the shelf.
 pub fn show(
     store: &dyn SignalStore,
-    shelf: &Shelf,
+    shelf: &Publication,
     record: &Reliability,
     now_ms: i64,
 ) -> Result<Shown, StoreError> {
@@ -61,7 +61,7 @@ pub fn show(
     Ok(shelf.put(SignalList::complete(as_of, signals), None, now_ms))
 }
 
-impl Shelf {
+impl Publication {
     /// The list of the last published date, without what is provisional.
     pub fn complete(&self) -> Option<SignalList> {
         self.list.load().as_ref().map(|list| list.without_provisional())

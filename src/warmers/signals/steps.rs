@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 use super::outcomes::{Closes, Expected, walk};
 use super::provisional::jobs::{Prepared, Refused};
-use super::publication::{Shelf, Shown, show};
+use super::publication::{Publication, Shown, show};
 use super::sessions::window_from;
 use crate::base::{Candle, Source, Symbol};
 use crate::brokers::DailyCandles;
@@ -67,7 +67,7 @@ pub enum Verdict {
 /// Reads what the store has and shows what was published last.
 pub fn load(
     store: &dyn SignalStore,
-    shelf: &Shelf,
+    shelf: &Publication,
     expected: &Expected,
     now_ms: i64,
 ) -> Result<Done, StoreError> {
@@ -176,7 +176,7 @@ pub struct RebuildOrder {
     pub symbols: Vec<(Symbol, bool)>,
     pub expected: Expected,
     pub now_ms: i64,
-    pub shelf: Shelf,
+    pub shelf: Publication,
 }
 
 /// Finds the date's signals in the stored candles, publishes them, and judges earlier ones.

@@ -40,7 +40,7 @@ pub struct Sources {
 
 /// A symbol with its state.
 #[derive(Debug)]
-pub struct Tracked {
+pub struct TrackedSymbol {
     pub symbol: Symbol,
     /// `None` before its first whole history.
     pub history: Option<CandleHistory>,
@@ -57,7 +57,7 @@ pub struct Tracked {
     rests_until_mono_ms: u64,
 }
 
-impl Tracked {
+impl TrackedSymbol {
     pub fn new(symbol: Symbol) -> Self {
         Self {
             symbol,

@@ -27,8 +27,8 @@ fn held(source: Source, last: Date) -> CandleHistory {
     }
 }
 
-fn tracked(history: Option<CandleHistory>) -> Tracked {
-    Tracked { history, ..Tracked::new(Symbol::parse("NSE:INFY").unwrap()) }
+fn tracked(history: Option<CandleHistory>) -> TrackedSymbol {
+    TrackedSymbol { history, ..TrackedSymbol::new(Symbol::parse("NSE:INFY").unwrap()) }
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn failures_lead_to_the_other_source_and_then_to_a_rest() {
     let again = FAILED_RETRY_MS + GIVEN_UP_RETRY_MS;
     assert_eq!(tracked.source_to_ask(DATE, both(), again), A);
     // Both feeds dead is nobody's failure: it waits.
-    let mut waiting = Tracked::new(tracked.symbol.clone());
+    let mut waiting = TrackedSymbol::new(tracked.symbol.clone());
     let dead = sources(Availability::Later, Availability::Later);
     assert_eq!(waiting.source_to_ask(DATE, dead, 0), None);
     assert!(!waiting.given_up);

@@ -10,7 +10,7 @@ use may::io::WaitIo;
 use super::{Connection, Timed, WOKEN};
 use crate::http::Serve;
 use crate::http::connection::backpressure::{Cut, Held, PACE_BYTES};
-use crate::http::connection::buffers::Scratch;
+use crate::http::connection::buffers::Buffers;
 use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
 
 /// How much of a large output is written before the worker's other descriptors are polled. The
@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 impl<S: Serve> Connection<S> {
     /// Writes the output of a turn and gives the buffers back. `None` when the connection is over.
-    pub(crate) fn flush(&mut self, mut scratch: Box<Scratch>) -> Option<()> {
+    pub(crate) fn flush(&mut self, mut scratch: Box<Buffers>) -> Option<()> {
         let owned = scratch.owned.take();
         let is_large = scratch.out.len() > LARGE_BYTES;
         let written = if is_large { Ok(0) } else { self.write(&scratch.out) };

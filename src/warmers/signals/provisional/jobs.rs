@@ -16,7 +16,7 @@ use crate::signals::patterns::{Detector, Key};
 use crate::signals::{Direction, ListedSignal, Look};
 use crate::store::{ProvisionalSignal, SignalStore, StoreError};
 use crate::warmers::signals::outcomes::{Closes, Expected, walk};
-use crate::warmers::signals::publication::{Shelf, Shown};
+use crate::warmers::signals::publication::{Publication, Shown};
 use crate::warmers::signals::steps::{Done, basis_of};
 
 /// What looks at a session need of those before it, made once.
@@ -76,7 +76,7 @@ pub struct LookOrder {
     pub expected: Expected,
     pub until_mono_ms: u64,
     pub now_ms: i64,
-    pub shelf: Shelf,
+    pub shelf: Publication,
 }
 
 /// What could not be put on record.
@@ -99,7 +99,7 @@ pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Done {
 }
 
 /// Shows finished candles' signals alone again; needs no store.
-pub fn withdraw(shelf: &Shelf, now_ms: i64) -> Done {
+pub fn withdraw(shelf: &Publication, now_ms: i64) -> Done {
     let shown = shelf.complete().map(|complete| shelf.put(complete, None, now_ms));
     Done::Withdrawn(shown.unwrap_or_else(Shown::nothing))
 }

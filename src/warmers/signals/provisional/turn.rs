@@ -13,18 +13,18 @@ use crate::warmers::signals::SignalsWarmer;
 use crate::warmers::signals::fetch::{Asked, Fetched, Purpose, of_readiness, text_of};
 use crate::warmers::signals::sessions::{overlap_from, running_date};
 use crate::warmers::signals::symbol::Availability;
-use crate::warmers::{Event, Parts};
+use crate::warmers::{Event, WarmerContext};
 
 impl SignalsWarmer {
     /// Follows the switch, the session, and its rotations.
-    pub(crate) fn follow_session(&mut self, parts: &Parts, now_mono_ms: u64) {
+    pub(crate) fn follow_session(&mut self, parts: &WarmerContext, now_mono_ms: u64) {
         let session = self.session(parts);
         self.provisional.follow(parts.provisional_signals, session);
         self.rotate(parts, now_mono_ms);
     }
 
     /// The session whose running candles are to be looked at: all before it is published.
-    fn session(&self, parts: &Parts) -> Option<Date> {
+    fn session(&self, parts: &WarmerContext) -> Option<Date> {
         let date = running_date(&parts.calendar, parts.clock.now())?;
         let before = parts.calendar.previous_trading_date(date)?;
         let published = self.target == Some(before) && self.shown.as_of == Some(before);
@@ -34,7 +34,7 @@ impl SignalsWarmer {
     /// The next call for a running candle, where nothing of the sessions before is to be fetched.
     pub(crate) fn next_running(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         source: Source,
         date: Date,
         now_mono_ms: u64,
@@ -49,7 +49,7 @@ impl SignalsWarmer {
         Some(Asked { at, purpose: Purpose::Running, from, to })
     }
 
-    fn rotate(&mut self, parts: &Parts, now_mono_ms: u64) {
+    fn rotate(&mut self, parts: &WarmerContext, now_mono_ms: u64) {
         let under_way = self.broker_a.asks_running() || self.public.asks_running();
         let serves = |source| {
             let readiness = match source {
@@ -91,7 +91,7 @@ impl SignalsWarmer {
     }
 
     /// Prepares a session, or looks at its candles, if either is to be done.
-    pub(crate) fn look(&mut self, parts: &Parts, now_mono_ms: u64, events: &Sender<Event>) {
+    pub(crate) fn look(&mut self, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
         if let (true, Some(settled)) = (self.provisional.wants_preparing(), self.target) {
             let order = self.prepare_order(settled);
             let job = move |store: &dyn SignalStore| jobs::prepare(store, order);
@@ -107,7 +107,7 @@ impl SignalsWarmer {
     /// look can take its place; the store need not work for that.
     pub(crate) fn withdraws(
         &mut self,
-        parts: &Parts,
+        parts: &WarmerContext,
         now_mono_ms: u64,
         events: &Sender<Event>,
     ) -> bool {
@@ -135,7 +135,7 @@ impl SignalsWarmer {
         PrepareOrder { settled, symbols: symbols.collect() }
     }
 
-    fn look_order(&self, parts: &Parts, now_mono_ms: u64) -> Option<LookOrder> {
+    fn look_order(&self, parts: &WarmerContext, now_mono_ms: u64) -> Option<LookOrder> {
         let (date, prepared) = (self.provisional.date()?, self.provisional.to_look()?);
         let (said, until_mono_ms) = self.provisional.fresh(now_mono_ms);
         Some(LookOrder {

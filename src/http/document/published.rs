@@ -11,10 +11,10 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use crate::http::message::date::imf_fixdate;
-use crate::http::{Manner, Variants};
+use crate::http::{CachePolicy, Variants};
 
 /// Whoever may see it may keep it, and asks each time whether it still stands.
-const MANNER: Manner = Manner {
+const MANNER: CachePolicy = CachePolicy {
     cache_control: "public, no-cache",
     vary: "Accept-Encoding",
     // Asked for again and again: each byte counts.
