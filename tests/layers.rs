@@ -1,27 +1,34 @@
-//! Imports point one way: a module may use modules of lower rows only.
+//! Imports point one way: a module may use modules of lower layers only.
 //!
 //! Changing the table is a decision for review. `lib.rs` and `main.rs` stand outside it.
 
-use crate::source::{Source, expect_none, rust, without_comments, word};
+use std::sync::LazyLock;
 
-/// Lowest row first. Modules of one row do not know each other.
-const ROWS: &[&[&str]] = &[
-    &["base"],
-    &["config", "ops"],
-    &["rt"],
-    &["http"],
-    &["market", "signals", "cache", "store", "portfolio", "brokers"],
-    &["auth", "sim"],
-    &["api", "warm"],
-    &["admin"],
-    &["app", "cli"],
-];
+use crate::source::{Source, expect_none, root, rust, without_comments, word};
 
-fn row(module: &str) -> Option<usize> {
-    ROWS.iter().position(|row| row.contains(&module))
+/// The table of "Layers" in ARCHITECTURE.md, lowest layer first: its name and its modules. Modules
+/// of one layer do not know each other.
+static LAYERS: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let section = text.split("\n## ").find(|section| section.starts_with("Layers\n")).unwrap();
+    let mut layers: Vec<_> = section.lines().filter_map(layer).collect();
+    layers.reverse();
+    layers
+});
+
+/// A row of the table: a name in bold, then modules as code.
+fn layer(line: &str) -> Option<(String, Vec<String>)> {
+    let mut cells = line.strip_prefix("| **")?.split(" | ");
+    let name = cells.next()?.trim_end_matches('*').to_owned();
+    let modules = cells.next()?.split('`').skip(1).step_by(2).map(str::to_owned);
+    Some((name, modules.collect()))
 }
 
-/// `src/http/conn.rs` is `http`, two levels below the root of the crate.
+fn row(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|(_, modules)| modules.iter().any(|other| other == module))
+}
+
+/// `src/http/server/listener.rs` is `http`, three levels below the root of the crate.
 fn place(path: &str) -> (&str, usize) {
     let inner = path.strip_prefix("src/").unwrap_or(path).trim_end_matches(".rs");
     let inner = inner.strip_suffix("/mod").unwrap_or(inner);
@@ -84,7 +91,7 @@ fn complaints(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     let Some(own) = row(module) else {
-        return vec![format!("{}: {module} is in no row of tests/layers.rs", source.path)];
+        return vec![format!("{}: {module} is in no layer of ARCHITECTURE.md", source.path)];
     };
     named_modules(&source.text, depth)
         .into_iter()
@@ -92,8 +99,10 @@ fn complaints(source: &Source) -> Vec<String> {
         .filter_map(|(line, name)| {
             let why = match row(&name) {
                 Some(other) if other < own => return None,
-                Some(other) => format!("row {own} may not use {name} (row {other})"),
-                None => format!("{name} is in no row of tests/layers.rs"),
+                Some(other) => {
+                    format!("{} may not use {name} ({})", LAYERS[own].0, LAYERS[other].0)
+                }
+                None => format!("{name} is in no layer of ARCHITECTURE.md"),
             };
             Some(format!("{}:{line}: {why}", source.path))
         })
@@ -113,17 +122,17 @@ fn offenders_are_found_with_their_line() {
                use crate::{base::Clock, api::State, ops::{Counter, log}};\n\
                // use crate::app in words\n\
                fn f() { crate::cache::l1() }\n\
-               use super::super::warm::index;\n\
+               use super::super::warmers::stats;\n\
                use crate::store;\n\
                use crate::nowhere;\n";
     let source = Source { path: "src/brokers/wire.rs".into(), text: bad.into() };
     let found = complaints(&source);
     let expected = [
-        "src/brokers/wire.rs:2: row 4 may not use api (row 6)",
-        "src/brokers/wire.rs:4: row 4 may not use cache (row 4)",
-        "src/brokers/wire.rs:6: row 4 may not use store (row 4)",
-        "src/brokers/wire.rs:7: nowhere is in no row of tests/layers.rs",
-        "src/brokers/wire.rs:5: row 4 may not use warm (row 6)",
+        "src/brokers/wire.rs:2: adapters may not use api (service)",
+        "src/brokers/wire.rs:4: adapters may not use cache (adapters)",
+        "src/brokers/wire.rs:6: adapters may not use store (adapters)",
+        "src/brokers/wire.rs:7: nowhere is in no layer of ARCHITECTURE.md",
+        "src/brokers/wire.rs:5: adapters may not use warmers (service)",
     ];
     assert_eq!(found, expected);
     let stray = Source { path: "src/extra.rs".into(), text: String::new() };

@@ -48,9 +48,30 @@ pub fn rust(folders: &[&str]) -> Vec<Source> {
         .collect()
 }
 
-/// `text` without its line comments. A `//` inside a string also cuts, which these tests can bear.
+/// `text` without its line comments. A `//` in a string, as in an address, is no comment.
 pub fn without_comments(text: &str) -> String {
-    text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+    text.lines().map(without_comment).collect::<Vec<_>>().join("\n")
+}
+
+fn without_comment(line: &str) -> &str {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, letter) in line.char_indices() {
+        match letter {
+            '/' if !quoted && line[at..].starts_with("//") => return &line[..at],
+            // A quotation mark as a character opens no string.
+            '"' if !escaped && !line[..at].ends_with('\'') => quoted = !quoted,
+            _ => {}
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    line
+}
+
+#[test]
+fn an_address_in_a_string_is_no_comment() {
+    let text = "let a = \"http://x\"; // b\nlet c = '\"'; // d\nlet e = \"\\\"//f\"; // g";
+    let code = "let a = \"http://x\"; \nlet c = '\"'; \nlet e = \"\\\"//f\"; ";
+    assert_eq!(without_comments(text), code);
 }
 
 /// The identifier at the start of `text`.

@@ -1,4 +1,4 @@
-//! Row 7: what an operator's machines ask: metrics, and whether the service lives and can serve.
+//! What an operator's machines ask: metrics, and whether the service lives and can serve.
 //!
 //! A listener of its own, so that it is never published with the service. Probes are answered on
 //! the edge from memory; the metrics are gathered on a lane, because that reads `/proc` and sums

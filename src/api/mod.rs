@@ -1,4 +1,4 @@
-//! Row 6: the routes. Foreground answers from memory.
+//! The routes. Foreground answers from memory.
 //!
 //! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument, and
 //! answer through [`Response`]; a refusal is a [`Problem`] that they return and that is sent and

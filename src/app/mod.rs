@@ -1,4 +1,4 @@
-//! Row 8: the composition root, the only place that names every layer.
+//! The composition root, the only place that names every layer.
 //!
 //! Main thread. [`App::start`] builds the service from settings and a clock; the commands around it
 //! wait for the end. Nothing here serves requests.

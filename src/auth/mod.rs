@@ -1,4 +1,4 @@
-//! Row 5: who is calling, and how one becomes somebody.
+//! Who is calling, and how one becomes somebody.
 //!
 //! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone, never
 //! waiting. Everything else here (`accounts`) parks, for a hash or for the store. Which database it

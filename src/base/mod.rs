@@ -1,4 +1,4 @@
-//! Row 0: the nouns of the product and nothing that does I/O.
+//! The nouns of the product and nothing that does I/O.
 //!
 //! Any thread may use anything here. Nothing here may block, log, or import another layer.
 

@@ -1,4 +1,4 @@
-//! Row 4: the outside world, brokers and quote sources, spoken to in their own wire formats.
+//! The outside world, brokers and quote sources, spoken to in their own wire formats.
 //!
 //! Everything here blocks and runs on an upstream lane, never on the edge. Per source: `wire`
 //! (bytes to typed values, pure), `client` (HTTP, limits, breaker). What is common to all stands

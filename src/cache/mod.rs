@@ -1,4 +1,4 @@
-//! Row 4: the two levels of the cache and the meeting point of everybody who misses.
+//! The two levels of the cache and the meeting point of everybody who misses.
 //!
 //! [`l1`] is memory and is read on the edge; [`misses`] lets requests wait there for symbols that
 //! are not cached yet, and [`probes`] for those that may not exist; [`l2`] survives a restart and

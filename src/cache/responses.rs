@@ -128,7 +128,8 @@ impl Responses {
         }
     }
 
-    /// Makes an answer of a JSON body, to be sent with [`Response::kept`](crate::http::Response::kept):
+    /// Makes an answer of a JSON body, to be sent with
+    /// [`Response::kept`](crate::http::Response::kept):
     /// an OS thread's work.
     pub fn make(json: &[u8]) -> Arc<Variants> {
         Arc::new(Variants::new(json, &MANNER, None))

@@ -1,4 +1,4 @@
-//! Row 8: the command line.
+//! The command line.
 //!
 //! Main thread, before and after everything else: reads settings, starts the log, hands over to a
 //! command and turns its outcome into an exit code. Nothing here serves.

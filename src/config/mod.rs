@@ -1,4 +1,4 @@
-//! Row 1: every setting, as one typed value.
+//! Every setting, as one typed value.
 //!
 //! Read on the main thread before anything starts, and again at each reload; modules receive their
 //! own part by reference. The defaults stand here and nowhere else. `table` names each setting and

@@ -1,4 +1,4 @@
-//! What the service knows of itself: readings of its parts, the heartbeat, and the condition made of them.
+//! What the service knows of itself: readings of its parts, and the heartbeat of the scheduler.
 
 pub(crate) mod heartbeat;
 pub(crate) mod readings;

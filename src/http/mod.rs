@@ -1,4 +1,4 @@
-//! Row 3: HTTP/1.1 on may. The edge of the product.
+//! HTTP/1.1 on may. The edge of the product.
 //!
 //! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived, `unread`
 //! bounds what nobody reads; `head`, `authority`, `chunked`, `conditional`, `direct`, `reply`,

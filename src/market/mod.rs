@@ -1,4 +1,4 @@
-//! Row 4: what the market is doing and what it looks like.
+//! What the market is doing and what it looks like.
 //!
 //! The calendar and its phases, the list of indices and sectors, the list of instruments, the
 //! universe of signals, and the snapshot with its ready-made responses. Everything is computed from

@@ -1,4 +1,4 @@
-//! Row 1: what runs the process rather than serves the market.
+//! What runs the process rather than serves the market.
 //!
 //! Log, counters, the panic hook, the limit on address space, closing the memory to debuggers,
 //! systemd's notifications and what it holds for the next process, exit codes, version. Any thread

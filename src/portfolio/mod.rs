@@ -1,4 +1,4 @@
-//! Row 4: what a portfolio is worth, what a sync changed in it, and what looks like a split.
+//! What a portfolio is worth, what a sync changed in it, and what looks like a split.
 //!
 //! Pure: no broker, no SQL, no HTTP, no clock. Lane threads run it, the store's writer too, so it
 //! must be quick and never panic: amounts that do not fit are an error value.

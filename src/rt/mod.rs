@@ -1,4 +1,4 @@
-//! Row 2: the only place that starts threads and coroutines, parks them, or hears signals.
+//! The only place that starts threads and coroutines, parks them, or hears signals.
 //!
 //! Two schedulers live side by side. The *edge* is may's: one worker per core, each with its own
 //! epoll, running stackful coroutines that must never block. Everything that can block runs on a

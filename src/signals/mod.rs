@@ -1,4 +1,4 @@
-//! Row 4: candlestick signals and what they are worth. Pure.
+//! Candlestick signals and what they are worth. Pure.
 //!
 //! `history` and `silence` judge candles, `patterns` finds signals in them, `record` keeps count of
 //! how they did, date by date, and gives each its confidence, `running` looks at a day that is not

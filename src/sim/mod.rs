@@ -1,4 +1,4 @@
-//! Row 5: the simulator, a deterministic, seeded exchange day served over real HTTP/1.1 in the
+//! The simulator, a deterministic, seeded exchange day served over real HTTP/1.1 in the
 //! three wire formats of the outside world, with faults that can be switched on.
 //!
 //! One listener carries every upstream under a path of its own (`/a`, `/b`, `/b-master`, `/p`) and

@@ -1,4 +1,4 @@
-//! Row 4: what was acknowledged. Accounts, portfolios, the journal, candles, published signals.
+//! What was acknowledged. Accounts, portfolios, the journal, candles, published signals.
 //!
 //! [`Store`] is the narrow trait above which nothing knows SQLite. Its methods may be called on the
 //! edge, where they park, and on OS threads, where they block; each ends by a deadline of its own.

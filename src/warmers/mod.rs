@@ -1,4 +1,4 @@
-//! Row 6: what keeps memory fresh while nobody waits.
+//! What keeps memory fresh while nobody waits.
 //!
 //! One OS thread, the *scheduler*, owns all warm state: it decides when each feed is asked, takes
 //! the answers in, builds and publishes the snapshot, and keeps the second cache level. Blocking

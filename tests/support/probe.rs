@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bhav::base::Clock;
-use bhav::http::{Prepared, Problem, Response, Request, Serve};
+use bhav::http::{Prepared, Problem, Request, Response, Serve};
 use bhav::rt::{Lane, LaneSpec};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! What every call to the outside goes through: gate, circuit breaker, transport, fallback host, statistics.
+//! What every call to the outside goes through: gate, circuit breaker, transport, fallback host,
+//! statistics.
 
 pub mod breaker;
 pub(crate) mod fallback;

@@ -1,4 +1,5 @@
-//! What users' portfolio syncs go through: the guard, limits of keys, shares of a broker, cooldowns.
+//! What users' portfolio syncs go through: the guard, limits of keys, shares of a broker,
+//! cooldowns.
 
 pub(crate) mod cooldown;
 pub(crate) mod guard;
