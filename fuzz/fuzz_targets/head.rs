@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use bhav::http::fuzzing::{ChunkFault, Chunked};
+use bhav::http::message::chunked::{ChunkFault, Chunked};
 use bhav::http::message::head::{Framing, Head, Parsed};
 use libfuzzer_sys::fuzz_target;
 

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::Watched;
+use super::listener::Watched;
 
 /// The scheduler reports each second; after this long it hangs.
 const HEARTBEAT_MS_MAX: u64 = 10_000;

@@ -7,7 +7,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use super::body::Fields;
-use super::{Call, State};
+use super::call::Call;
+use super::state::State;
 use crate::auth::{
     AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session,
     TOKEN_LIFE_S, normalised,

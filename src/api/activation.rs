@@ -15,8 +15,9 @@ use subtle::ConstantTimeEq;
 
 use super::body::Fields;
 use super::broker_status::{send_broker_a, send_broker_b};
+use super::call::Call;
 use super::portfolio::{account_trouble, redirected};
-use super::{Call, State};
+use super::state::State;
 use crate::base::{Broker, Clock};
 use crate::brokers::{FeedError, Readiness, SyncError};
 use crate::config::Config;

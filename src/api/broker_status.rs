@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 
-use super::{Call, State};
+use super::call::Call;
+use super::state::State;
 use crate::base::ist;
 use crate::brokers::session::token::TokenStatus;
 use crate::http::document::coding::etag;

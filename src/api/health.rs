@@ -1,6 +1,7 @@
 //! `GET /api/health`: what the scheduler last saw, made ahead of time.
 
-use super::{Call, State};
+use super::call::Call;
+use super::state::State;
 use crate::http::{Problem, Response, Verdict};
 
 /// Never waits.

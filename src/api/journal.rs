@@ -8,9 +8,10 @@ use jiff::{Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
+use super::call::Call;
 use super::conditional::{etag, expected};
 use super::query::{invalid, one};
-use super::{Call, State};
+use super::state::State;
 use crate::base::ist;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};

@@ -4,7 +4,8 @@
 //! Made once at the start, in every coding; the edge picks one and copies it out. Tests hold it
 //! against the routes and against real answers.
 
-use super::{Call, State};
+use super::call::Call;
+use super::state::State;
 use crate::http::{CachePolicy, Problem, Response, Variants};
 
 /// Held by a test to be of this version of the package.

@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
+use super::call::Call;
 use super::query::{Decoded, values};
-use super::{Call, State};
+use super::state::State;
 use crate::base::Symbol;
 use crate::base::network::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;

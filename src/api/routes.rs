@@ -2,11 +2,11 @@
 //!
 //! Constant data. The README, the tests and OPTIONS are held against it.
 
+use super::call::Access;
+use super::call::Access::{Admin, Public, User};
+use super::call::Handler;
+use super::call::Hop::{self, Always, Never, OnMiss};
 use super::{
-    Access,
-    Access::{Admin, Public, User},
-    Handler,
-    Hop::{self, Always, Never, OnMiss},
     account, activation, broker_status, health, journal, openapi, portfolio, quotes, signals,
     snapshot,
 };

@@ -1,8 +1,9 @@
 //! `GET /api/signals` and `GET /api/signals/record`: ready-made documents, copied out. A filtered
 //! list is formatted from memory, some dozen rows.
 
+use super::call::Call;
 use super::query::{ONCE, invalid, once};
-use super::{Call, State};
+use super::state::State;
 use crate::base::Symbol;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;

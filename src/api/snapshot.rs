@@ -1,6 +1,7 @@
 //! `GET /api/index/snapshot`: picks the ready-made response and copies it out.
 
-use super::{Call, State};
+use super::call::Call;
+use super::state::State;
 use crate::http::{Problem, Response};
 
 /// Never waits; allocates nothing once data is there.

@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::common_passwords::{self, Weakness};
+use super::identity::Auth;
+use super::identity::Caller;
 use super::passwords::{CryptoError, Whose};
 use super::tokens::{self, Unsigned};
-use super::{Auth, Caller};
 use crate::limits::throttle::{Key, Throttled};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Auth;
+use super::identity::Auth;
 use super::keys::KeyState;
 use crate::store::OutsideChanges;
 

@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-use super::FeedError;
+use super::feed::FeedError;
 use crate::base::candle::price_e4;
 use crate::base::{Candle, decimal};
 

@@ -4,12 +4,11 @@
 //! (bytes to typed values, pure), `client` (HTTP, limits, breaker). What is common to all stands
 //! beside this file.
 
-use std::time::Duration;
-
 mod app_keys;
 pub mod broker_a;
 pub mod broker_b;
 pub mod call;
+mod feed;
 pub mod history;
 mod number;
 pub mod portfolio;
@@ -25,130 +24,9 @@ pub use app_keys::AppKeys;
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
 pub use call::stats::{CallCounts, ClassReading};
+pub use feed::{Batch, CallTimes, FeedError, MarketFeed, Readiness};
 pub use history::DailyCandles;
 pub use portfolio::{AccountTrouble, Credentials, DocumentedReply, SyncError, SyncErrorKind};
 pub use public::Public;
 pub use session::token::SharedToken;
 pub use sync::guard::SyncCounts;
-
-use jiff::Timestamp;
-
-use crate::base::{Clock, Quote, Source, Symbol};
-
-/// A source of quotes that answers in batches.
-///
-/// Implementations own their rate limit, their circuit breaker and their plausibility checks, so
-/// that no caller can spend more of the upstream's budget than the settings allow.
-pub trait MarketFeed: Send + Sync {
-    /// Who this is.
-    fn source(&self) -> Source;
-
-    /// Most instruments that one call carries now.
-    fn batch_max(&self) -> usize;
-
-    /// Whether a call would be let out now. Never blocks.
-    fn readiness(&self) -> Readiness;
-
-    /// One upstream call for at most [`batch_max`](Self::batch_max) symbols. Blocks for at most the
-    /// settings' total deadline.
-    ///
-    /// # Errors
-    /// [`FeedError`]; nothing is returned of a batch that failed as a whole.
-    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError>;
-}
-
-/// What one call brought. A symbol in none of the lists was not asked for: a feed may have fallen
-/// back to a route that carries fewer (see [`MarketFeed::batch_max`]).
-#[derive(Debug, Default)]
-pub struct Batch {
-    /// Plausible quotes, in no particular order, only of symbols that were asked for.
-    pub quotes: Vec<Quote>,
-    /// Symbols the upstream does not know (left out of its answer).
-    pub unknown: Vec<Symbol>,
-    /// Symbols it answered with a price that cannot be believed (zero, wrong currency, too old).
-    pub implausible: Vec<Symbol>,
-    /// The newest price time among those that is too far ahead of our clock.
-    pub ahead: Option<Timestamp>,
-    /// When the call went out and was answered.
-    pub times: CallTimes,
-    /// Most symbols that a call of the route that answered carries.
-    pub symbols_max: usize,
-    /// The answer carried the simulator's mark.
-    pub simulated: bool,
-}
-
-impl Batch {
-    /// Takes note of a price that is not believed, and of its time.
-    fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
-        let answered = self.times.answered;
-        let ahead = as_of.filter(|at| at.duration_since(answered) > quote_checks::FUTURE_MAX);
-        self.ahead = self.ahead.max(ahead);
-        self.implausible.push(symbol);
-    }
-}
-
-/// When a call went out and when its answer was there.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallTimes {
-    pub asked: Timestamp,
-    /// The same by the monotonic clock.
-    pub asked_mono_ms: u64,
-    pub answered: Timestamp,
-}
-
-impl CallTimes {
-    /// Of a call that goes out now.
-    fn begin(clock: &Clock) -> Self {
-        let asked = clock.now();
-        Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
-    }
-
-    /// The same with its answer there.
-    fn end(self, clock: &Clock) -> Self {
-        Self { answered: clock.now(), ..self }
-    }
-}
-
-/// Whether a feed can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    /// Now.
-    Ready,
-    /// Not before this long: rate limit or penalty.
-    Paced(Duration),
-    /// Circuit open for this long after repeated failures.
-    Open(Duration),
-    /// Broker A without a token, or with one that is known to be dead.
-    NoToken,
-    /// Broker A's token is good but its plan carries no market data (PermissionException).
-    NoPermission,
-    /// Switched off by a setting.
-    Off,
-}
-
-/// Why a feed gave nothing. The text is for the log; it holds no secret.
-#[derive(Debug, thiserror::Error)]
-pub enum FeedError {
-    #[error("not asked: {0:?}")]
-    NotReady(Readiness),
-    #[error("cannot reach {source_name}: {detail}")]
-    Unreachable { source_name: &'static str, detail: String },
-    #[error("{source_name} took longer than {limit_ms} ms")]
-    TimedOut { source_name: &'static str, limit_ms: u64 },
-    #[error("{source_name} refused for too many requests")]
-    RateLimited { source_name: &'static str, retry_after: Duration },
-    #[error("{source_name} says the token is dead")]
-    TokenDead { source_name: &'static str },
-    #[error("{source_name}: the plan has no market data")]
-    NoPermission { source_name: &'static str },
-    #[error("{source_name}: {trouble}")]
-    AccountTrouble { source_name: &'static str, trouble: AccountTrouble },
-    #[error("{source_name} refused the request: {detail}")]
-    Refused { source_name: &'static str, detail: String },
-    #[error("{source_name} failed with HTTP {status}: {detail}")]
-    Upstream { source_name: &'static str, status: u16, detail: String },
-    #[error("{source_name} answered nonsense: {detail}")]
-    Malformed { source_name: &'static str, detail: String },
-    #[error("{source_name} answered with a redirect that is not followed")]
-    Redirected { source_name: &'static str },
-}

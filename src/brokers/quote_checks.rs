@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
-use super::CallTimes;
+use super::feed::CallTimes;
 use crate::base::{Quote, Source, Symbol, decimal};
 
 /// How far an upstream's clock may be ahead of ours.

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::Config;
+use super::all::Config;
 use super::check::{self, Fault};
 use super::env_file::{self, Entry, EnvFile};
 use super::secrets::{self, SECRETS};

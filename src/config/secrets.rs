@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::Config;
+use super::all::Config;
 use super::check::Fault;
 use super::load::{Environment, Loaded, NotText, Origin};
 

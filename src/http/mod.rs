@@ -9,13 +9,11 @@
 //! waits are may's, and no buffer set, lock or cache view is held over one except by a handler that
 //! waits for a lane.
 
-use std::sync::Arc;
-
-/// What only the fuzzer reaches from outside.
-#[doc(hidden)]
-pub mod fuzzing {
-    pub use super::message::chunked::{ChunkFault, Chunked};
-}
+pub mod connection;
+pub mod document;
+pub mod message;
+mod serve;
+pub mod server;
 
 pub use document::owned::OwnedBody;
 pub use document::prepared::Prepared;
@@ -24,27 +22,6 @@ pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditio
 pub use message::problem::Problem;
 pub use message::request::{Method, Peer, Request};
 pub use message::response::Response;
+pub use serve::Serve;
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};
-
-/// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
-pub trait Serve: Send + Sync + 'static {
-    /// How many kinds of requests are told apart in the statistics; they are numbered from 1, and
-    /// [`Response::is_of_kind`] names one.
-    fn kinds(&self) -> usize {
-        0
-    }
-
-    /// Header lines, each with its line end, that every answer to a request of this origin carries,
-    /// refusals of this layer included. Asked before anything else; must not park.
-    fn lines_for(&self, _origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
-        None
-    }
-
-    /// Sends exactly one response through `reply`. May park (a lane's ticket); must not block.
-    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>);
-}
-pub mod connection;
-pub mod document;
-pub mod message;
-pub mod server;

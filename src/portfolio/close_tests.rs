@@ -4,8 +4,9 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::base::{Cost, MarketDay};
+use crate::portfolio::overflow::Overflow;
 use crate::portfolio::testing::{any_holding, holding};
-use crate::portfolio::{Overflow, Point, point, summary, valued};
+use crate::portfolio::{Point, point, summary, valued};
 
 const CLOSE: &str = "2026-11-20T15:35:00+05:30";
 const DAY_MS: i64 = 86_400_000;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use rust_decimal::Decimal;
 
-use super::Overflow;
+use super::overflow::Overflow;
 use super::valuation::{Valuation, Valued, add, share};
 
 /// An instrument with at least two parts.

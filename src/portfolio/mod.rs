@@ -8,6 +8,7 @@ pub(crate) mod corporate_actions;
 mod diff;
 pub(crate) mod matching;
 mod merge;
+mod overflow;
 pub(crate) mod securities;
 #[cfg(test)]
 mod testing;
@@ -17,10 +18,6 @@ pub use close::{date_back, reprice};
 pub use corporate_actions::{Suspicion, Why, mark, suspicions};
 pub use diff::{Change, Diff, diff};
 pub use merge::{Merged, merged};
+pub use overflow::Overflow;
 pub use securities::{Listed, Securities};
 pub use valuation::{Point, Summary, Valuation, Valued, check, point, summary, valuation, valued};
-
-/// A quantity, price or sum is larger than any portfolio's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an amount is larger than any portfolio's")]
-pub struct Overflow;

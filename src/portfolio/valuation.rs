@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::Overflow;
+use super::overflow::Overflow;
 use crate::base::{Cost, Holding, MarketDay, Synced, decimal, ist};
 
 /// Largest quantity of one row: above every company's number of shares.

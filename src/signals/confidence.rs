@@ -6,8 +6,9 @@
 //! question, oldest date first, so that nothing that came after leaves a trace in the last digit.
 //! Pure arithmetic.
 
+use super::direction::Direction;
+use super::direction::HORIZON_SESSIONS;
 use super::patterns::{KEYS, Key};
-use super::{Direction, HORIZON_SESSIONS};
 
 /// Dates that the window reaches back, about two years.
 pub const WINDOW_DATES: usize = 504;

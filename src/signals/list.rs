@@ -11,7 +11,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
+use super::direction::Direction;
+use super::direction::HORIZON_SESSIONS;
+use super::wording::DISCLAIMER;
+use super::wording::MEANING;
 use crate::base::{Symbol, ist};
 
 /// Most signals in the snapshot.

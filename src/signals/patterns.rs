@@ -8,7 +8,7 @@
 
 use ta_lib::{Core, OutRange, RetCode};
 
-use super::Direction;
+use super::direction::Direction;
 use crate::base::Candle;
 use crate::base::candle::PRICE_E4;
 

@@ -1,9 +1,9 @@
 //! How judged signals did: counts, rates and scores, each with how sure it is. Pure sums, of
 //! signals that come date by date; the public record and the evaluation are made of the same.
 
-use super::Direction;
 use super::backtest::{BIN_EDGES, Judged, Scores, bin_of, mean};
 use super::blocks::{BLOCKS_MIN, Blocks, Estimate, Numbering, Place};
+use super::direction::Direction;
 
 /// What a coin says.
 const COIN: f64 = 0.5;

@@ -4,9 +4,9 @@
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::PROVISIONAL_MEANING;
 use super::list::four_places;
 use super::track_record::{Brier, OfDirection, Outcomes, Standing, directions};
+use super::wording::PROVISIONAL_MEANING;
 
 /// What the finished candle said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

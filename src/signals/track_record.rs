@@ -8,10 +8,12 @@ use serde::Serialize;
 
 use super::backtest::{Judged, edges_of};
 use super::blocks::{Estimate, SCORE_DATES_MIN};
+use super::direction::HORIZON_SESSIONS;
 use super::list::four_places;
 use super::performance::{Cell, Performance, verdict};
 use super::provisional_record::{Part, ProvisionalRecord};
-use super::{DISCLAIMER, HORIZON_SESSIONS, MEANING};
+use super::wording::DISCLAIMER;
+use super::wording::MEANING;
 
 /// What a coin scores: one half, squared.
 const COIN_BRIER: f64 = 0.25;

@@ -8,8 +8,9 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::CONNECTIONS_MAX;
 use crate::base::Clock;
+use crate::sim::settings::SimSettings;
+use crate::sim::simulator::Sim;
 use crate::sim::testing::{BROKER_A, BROWSER, get, send, set_fault, sim};
-use crate::sim::{Sim, SimSettings};
 
 const QUOTE: &str = "/a/quote/ohlc?i=NSE:INFY";
 
@@ -357,6 +358,6 @@ fn a_usual_client_library_gets_along_with_it() {
 fn a_busy_address_is_an_error() {
     let (sim, clock) = sim();
     let settings = SimSettings { listen: sim.addr().to_string(), ..SimSettings::default() };
-    let error = crate::sim::start(settings, clock).unwrap_err();
+    let error = crate::sim::simulator::start(settings, clock).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
 }

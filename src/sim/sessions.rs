@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 
-use super::SimSettings;
 use super::exchange::noise;
+use super::settings::SimSettings;
 use crate::base::ist;
 
 /// Login values and tokens kept per broker; the oldest goes first.

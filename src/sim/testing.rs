@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Sim, SimSettings, start};
+use super::settings::SimSettings;
+use super::simulator::Sim;
+use super::simulator::start;
 use crate::base::Clock;
 
 /// A Friday in the middle of trading.

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicU64;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
-use super::SimSettings;
 use super::accounts::Accounts;
 use super::exchange::day::{Day, Tick};
 use super::exchange::universe::{Instrument, Universe};
@@ -17,6 +16,7 @@ use super::server::json::Json;
 use super::server::message::Request;
 use super::server::stats::{Limits, Stats};
 use super::sessions::{BrokerASessions, BrokerBSessions};
+use super::settings::SimSettings;
 use crate::base::Clock;
 
 /// The simulated outside world.

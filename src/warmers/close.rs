@@ -20,8 +20,10 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 use jiff::civil::Date;
 
+use super::context::WarmerContext;
+use super::event::Event;
+use super::event::JobReport;
 use super::quotes::feed_state::FeedState;
-use super::{Event, JobReport, WarmerContext};
 use crate::store::{Store, StoreError};
 
 pub use due::{Due, margin};

@@ -16,7 +16,7 @@ use crate::store::{
     AccountId, Counts as Rows, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced,
     SqliteStore,
 };
-use crate::warmers::Round;
+use crate::warmers::event::Round;
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
 

@@ -1,6 +1,6 @@
 //! Taking other market files into use while the service runs. On the scheduler's thread.
 
-use super::MarketFiles;
+use super::event::MarketFiles;
 use super::scheduler::Scheduler;
 use super::signals::SignalsWarmer;
 

@@ -7,8 +7,8 @@ mod states;
 
 use serde::Serialize;
 
-use super::WarmerContext;
 use super::close::Counts;
+use super::context::WarmerContext;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
 use super::stats::Warmer;

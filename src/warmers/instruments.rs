@@ -7,7 +7,10 @@ use crossbeam_channel::Sender;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{Event, JobReport, WarmerContext, lost};
+use super::context::WarmerContext;
+use super::event::Event;
+use super::event::JobReport;
+use super::event::lost;
 use crate::base::{Exchange, ist};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{BrokerA, FeedError, Readiness};

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
-use super::{Event, JobReport, WarmerContext, lost};
+use super::context::WarmerContext;
+use super::event::Event;
+use super::event::JobReport;
+use super::event::lost;
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, l2::codec};
 use crate::market::InstrumentList;

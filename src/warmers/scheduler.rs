@@ -7,6 +7,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::close::CloseWarmer;
+use super::context::WarmerContext;
+use super::event::Event;
 use super::instruments::InstrumentsWarmer;
 use super::persist::{self, Unstored};
 use super::quotes::feed_state::FeedState;
@@ -14,7 +16,7 @@ use super::quotes::policy::Pace;
 use super::signals::{SignalsWarmer, Turn};
 use super::stats::WarmerStats;
 use super::store_check::StoreProbe;
-use super::{Event, WarmerContext, health, quotes::poll};
+use super::{health, quotes::poll};
 use crate::base::{Clock, Source};
 use crate::brokers::MarketFeed;
 use crate::cache::l2::codec;

@@ -22,7 +22,9 @@ use crossbeam_channel::Sender;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{Event, JobReport, WarmerContext};
+use super::context::WarmerContext;
+use super::event::Event;
+use super::event::JobReport;
 use crate::base::{Source, Symbol};
 use crate::brokers::broker_a::Tokens;
 use crate::market::instruments::embedded_instruments;

@@ -3,8 +3,9 @@
 //! State of the scheduler's thread, which alone counts; others read the copy that is made once a
 //! second with the health report. Decides nothing.
 
+use super::context::WarmerContext;
+use super::event::Event;
 use super::quotes::feed_state::Ended;
-use super::{Event, WarmerContext};
 use crate::base::Clock;
 use crate::brokers::FeedError;
 use crate::health::readings::Runs;

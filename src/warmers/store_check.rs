@@ -9,7 +9,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use crossbeam_channel::Sender;
 
-use super::{Event, JobReport, WarmerContext};
+use super::context::WarmerContext;
+use super::event::Event;
+use super::event::JobReport;
 use crate::store::{BackupRecord, backups};
 
 /// Between two probes, which is how long a file that works again, or a user who was disabled, may

@@ -1,7 +1,7 @@
 //! Families of the HTTP layer and of accounts. Runs on the admin lane.
 
-use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind};
+use crate::admin::listener::Watched;
 use crate::api::ROUTES;
 use crate::http::server::stats::STATUS_CLASSES;
 use crate::ops::RefusalLines;

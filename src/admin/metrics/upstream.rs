@@ -2,7 +2,8 @@
 //! lane.
 
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
-use crate::admin::{Watched, probes};
+use crate::admin::listener::Watched;
+use crate::admin::probes;
 use crate::brokers::ClassReading;
 use crate::brokers::session::token::TokenStatus;
 use crate::warmers::{Readings, WARMER_STATES, WarmerReadings};

@@ -1,8 +1,8 @@
 //! Families of lanes, the store, the caches, and what commands did beside the service. Runs
 //! on the admin lane.
 
-use crate::admin::Watched;
 use crate::admin::exposition::{Exposition, Kind, seconds};
+use crate::admin::listener::Watched;
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
 use crate::warmers::Readings;
 

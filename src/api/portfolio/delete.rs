@@ -1,8 +1,9 @@
 //! `DELETE /api/portfolio/data`: everything synced is gone for good; the journal stays.
 
 use super::errors::in_progress;
+use crate::api::call::Call;
 use crate::api::json::write_object;
-use crate::api::{Call, State};
+use crate::api::state::State;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 

@@ -5,10 +5,14 @@
 
 use jiff::civil::Date;
 
+use super::answer::Unmade;
+use super::answer::iso;
+use super::answer::on;
+use super::errors;
 use super::export_limit::ExportPermit;
-use super::{Unmade, errors, iso, on};
+use crate::api::call::Call;
 use crate::api::json::{Object, write_object, write_text};
-use crate::api::{Call, State};
+use crate::api::state::State;
 use crate::base::{Cost, Holding, Position};
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;

@@ -2,10 +2,19 @@
 
 use jiff::civil::Date;
 
+use super::answer::MAKE_DEADLINE_MS;
+use super::answer::Syncs;
+use super::answer::Unmade;
+use super::answer::answer;
+use super::answer::iso;
+use super::answer::on_lane;
+use super::answer::parameter;
+use super::answer::switch;
+use super::answer::totals;
 use super::live_prices::{Live, Prices};
-use super::{MAKE_DEADLINE_MS, Syncs, Unmade, answer, iso, on_lane, parameter, switch, totals};
+use crate::api::call::Call;
 use crate::api::json::{Object, write_object};
-use crate::api::{Call, State};
+use crate::api::state::State;
 use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;
 use crate::http::document::coding::etag;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::api::State;
+use crate::api::state::State;
 use crate::base::{Clock, Holding, Quote, Symbol, ist};
 use crate::cache::{L1, Misses, Peek};
 use crate::market::{InstrumentList, Origin};

@@ -3,9 +3,14 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use super::{Syncs, Unmade, answer, parameter, totals};
+use super::answer::Syncs;
+use super::answer::Unmade;
+use super::answer::answer;
+use super::answer::parameter;
+use super::answer::totals;
+use crate::api::call::Call;
 use crate::api::json::{Object, write_object};
-use crate::api::{Call, State};
+use crate::api::state::State;
 use crate::base::MarketDay;
 use crate::cache::View;
 use crate::http::{Problem, Response};

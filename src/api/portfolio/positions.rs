@@ -2,9 +2,14 @@
 
 use rust_decimal::Decimal;
 
-use super::{Syncs, Unmade, answer, parameter, switch};
+use super::answer::Syncs;
+use super::answer::Unmade;
+use super::answer::answer;
+use super::answer::parameter;
+use super::answer::switch;
+use crate::api::call::Call;
 use crate::api::json::{Object, write_object};
-use crate::api::{Call, State};
+use crate::api::state::State;
 use crate::base::{Position, PositionKind};
 use crate::cache::View;
 use crate::http::{Problem, Response};

@@ -6,11 +6,13 @@
 
 use std::sync::Arc;
 
+use super::answer::iso;
 use super::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
-use super::{iso, report};
+use super::report;
 use crate::api::body::Fields;
+use crate::api::call::Call;
 use crate::api::json::write_object;
-use crate::api::{Call, State};
+use crate::api::state::State;
 use crate::base::{Broker, Synced, ist};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{Credentials, SyncError};

@@ -8,8 +8,8 @@ use sonic_rs::LazyValue;
 
 use super::{NAME, wire};
 use crate::base::ist;
-use crate::brokers::FeedError;
 use crate::brokers::call::transport::Reply;
+use crate::brokers::feed::FeedError;
 use crate::brokers::history::{self, DailyCandles, Days};
 
 /// Least time between two calls for candles: the broker allows three a second, and a call that is

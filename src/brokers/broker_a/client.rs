@@ -31,10 +31,15 @@ use crate::brokers::call::stats::{CallCounts, ClassReading};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
 };
+use crate::brokers::feed::Batch;
+use crate::brokers::feed::CallTimes;
+use crate::brokers::feed::FeedError;
+use crate::brokers::feed::MarketFeed;
+use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
-use crate::brokers::{Batch, CallTimes, Credentials, FeedError, MarketFeed, Readiness, SyncCounts};
+use crate::brokers::{Credentials, SyncCounts};
 use crate::config::{BrokerASettings, UpstreamSettings};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that

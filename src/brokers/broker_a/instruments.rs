@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::NAME;
 use crate::base::{Exchange, Symbol};
-use crate::brokers::FeedError;
+use crate::brokers::feed::FeedError;
 
 /// Rows read of one file. The largest exchange file has some ten thousand; the whole market's,
 /// options included, stays under this too.

@@ -14,8 +14,9 @@ use sonic_rs::{LazyValue, RawNumber};
 
 use super::NAME;
 use crate::base::{decimal, ist, json};
+use crate::brokers::AccountTrouble;
 use crate::brokers::call::transport::Reply;
-use crate::brokers::{AccountTrouble, FeedError};
+use crate::brokers::feed::FeedError;
 
 /// Low byte of an instrument token that marks an index.
 const INDEX_SEGMENT: u64 = 9;

@@ -9,7 +9,9 @@ use super::breaker::Breaker;
 use super::limiter::{Limiter, Penalty};
 use super::stats::{CallCounts, ClassReading, Counters};
 use crate::base::Clock;
-use crate::brokers::{Batch, FeedError, Readiness};
+use crate::brokers::feed::Batch;
+use crate::brokers::feed::FeedError;
+use crate::brokers::feed::Readiness;
 use crate::config::UpstreamSettings;
 
 /// Limits, circuit and counters of one endpoint class.

@@ -4,7 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::brokers::{Batch, FeedError};
+use crate::brokers::feed::Batch;
+use crate::brokers::feed::FeedError;
 
 /// Counters of one endpoint class.
 #[derive(Debug, Default)]

@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 
 use origin::{Origin, OwnOrigin};
 
-use crate::brokers::FeedError;
+use crate::brokers::feed::FeedError;
 use crate::config::UpstreamSettings;
 
 mod origin;

@@ -11,8 +11,8 @@ use sonic_rs::LazyValue;
 use super::NAME;
 use super::wire::{self, Chart};
 use crate::base::{decimal, ist};
-use crate::brokers::FeedError;
 use crate::brokers::call::transport::Reply;
+use crate::brokers::feed::FeedError;
 use crate::brokers::history::{self, DailyCandles, Days};
 
 const DAY_S: i64 = 86_400;

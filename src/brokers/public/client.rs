@@ -24,9 +24,13 @@ use crate::brokers::call::stats::{CallCounts, ClassReading};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
+use crate::brokers::feed::Batch;
+use crate::brokers::feed::CallTimes;
+use crate::brokers::feed::FeedError;
+use crate::brokers::feed::MarketFeed;
+use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
-use crate::brokers::{Batch, CallTimes, FeedError, MarketFeed, Readiness};
 use crate::config::{PublicSettings, UpstreamSettings};
 
 /// Symbols per spark call; one more is refused.

@@ -14,8 +14,8 @@ use sonic_rs::{LazyValue, RawNumber};
 
 use super::NAME;
 use crate::base::{decimal, json};
-use crate::brokers::FeedError;
 use crate::brokers::call::transport::Reply;
+use crate::brokers::feed::FeedError;
 
 /// The range that is always asked for; only for it is `chartPreviousClose` yesterday's.
 pub const RANGE: &str = "1d";

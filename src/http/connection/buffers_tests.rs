@@ -11,7 +11,8 @@ use std::time::Duration;
 use super::Buffers;
 use crate::base::Clock;
 use crate::config::HttpSettings;
-use crate::http::{Listener, Request, Response, Serve, Server};
+use crate::http::serve::Serve;
+use crate::http::{Listener, Request, Response, Server};
 use crate::rt::{Lane, LaneSpec};
 
 /// In every body of this file and nowhere else.

@@ -7,14 +7,15 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::buffers::Buffers;
 use crate::config::HttpSettings;
+use crate::http::Method;
 use crate::http::document::owned::OwnedBody;
 use crate::http::message::chunked::{ChunkFault, Chunked};
 use crate::http::message::head::{Framing, Head, Parsed};
 use crate::http::message::problem::Problem;
 use crate::http::message::request::{Peer, Request};
 use crate::http::message::response::{ConnectionLine, Response};
+use crate::http::serve::Serve;
 use crate::http::server::shared::Shared;
-use crate::http::{Method, Serve};
 
 /// Output gathered before it is written, so that answers to pipelined requests share a write but
 /// none waits for too many others, and no neighbour for too many of one client: it is polled before

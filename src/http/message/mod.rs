@@ -1,7 +1,7 @@
 //! HTTP/1.1 messages as RFC 9110 and 9112 have them. Pure but for the local client.
 
 pub(crate) mod authority;
-pub(crate) mod chunked;
+pub mod chunked;
 pub(crate) mod conditional;
 pub mod date;
 pub mod head;

@@ -16,9 +16,9 @@ use super::listener::{Descriptor, Listener, Socket};
 use super::shared::{AddressPlace, Shared};
 use crate::base::Clock;
 use crate::config::HttpSettings;
-use crate::http::Serve;
 use crate::http::connection::dispatch::{Connection, WOKEN};
 use crate::http::message::request::Peer;
+use crate::http::serve::Serve;
 use crate::rt::{coroutines, threads};
 
 /// How often the accept loop looks for a free place at the cap, should it not be told of one.

@@ -13,9 +13,9 @@ use super::connection_table::ConnectionTable;
 use super::stats::HttpStats;
 use crate::base::network::network;
 use crate::config::HttpSettings;
-use crate::http::Serve;
 use crate::http::connection::backpressure::Backpressure;
 use crate::http::message::request::Peer;
+use crate::http::serve::Serve;
 
 /// What all connections of a server share.
 pub struct Shared<S> {

@@ -1,8 +1,9 @@
 //! Prices and halts that are ordered, as the exchange then shows them.
 
 use crate::base::Clock;
+use crate::sim::settings::SimSettings;
+use crate::sim::simulator::Sim;
 use crate::sim::testing::{BROKER_A, get, send, sim_at};
-use crate::sim::{Sim, SimSettings};
 
 fn unlimited() -> SimSettings {
     SimSettings { rate_limits: false, ..SimSettings::default() }

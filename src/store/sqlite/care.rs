@@ -20,7 +20,7 @@ const CLEAN_PAUSES: u64 = 20;
 const CLOSE_DEADLINE_MS: u64 = 10_000;
 
 impl SqliteStore {
-    /// [`Store::probe`](crate::store::Store::probe).
+    /// [`Store::probe`](crate::store::traits::Store::probe).
     pub(crate) fn look_after(&self) {
         // Failures are noted where they happen.
         let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
@@ -64,7 +64,7 @@ impl SqliteStore {
         done
     }
 
-    /// [`Store::close`](crate::store::Store::close).
+    /// [`Store::close`](crate::store::traits::Store::close).
     pub(crate) fn close_file(&self) {
         let closed = self.submit(CLOSE_DEADLINE_MS, |ledger| {
             ledger.then_close();

@@ -17,9 +17,10 @@ use super::eod;
 use crate::base::{
     ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
 };
+use crate::store::traits::Derive;
 use crate::store::{
-    AccountId, Before, DayPoint, Deleted, Derive, Derived, PointSource, Portfolio, Repriced,
-    StoreError, SyncState,
+    AccountId, Before, DayPoint, Deleted, Derived, PointSource, Portfolio, Repriced, StoreError,
+    SyncState,
 };
 
 /// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;

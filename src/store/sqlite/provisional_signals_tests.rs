@@ -5,7 +5,8 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::base::{Clock, Symbol};
-use crate::store::{Basis, PublishedSignal, SignalOutcome, SignalStore, SqliteStore};
+use crate::store::traits::SignalStore;
+use crate::store::{Basis, PublishedSignal, SignalOutcome, SqliteStore};
 
 const DAY: Date = date(2026, 11, 20);
 

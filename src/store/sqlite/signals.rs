@@ -11,9 +11,10 @@ use super::condition::Failure;
 use super::provisional_signals;
 use super::store::{PAGE_DEADLINE_MS, SqliteStore};
 use crate::base::{Candle, Source, Symbol};
+use crate::store::traits::SignalStore;
 use crate::store::{
     Basis, CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
-    PublishedSignal, SignalOutcome, SignalStore, SplitSuspicion, StoreError,
+    PublishedSignal, SignalOutcome, SplitSuspicion, StoreError,
 };
 
 const CANDLES: &str = include_str!("../../../sql/store/candles.sql");

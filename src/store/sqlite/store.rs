@@ -20,11 +20,12 @@ use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::config::StoreSettings;
 use crate::ops::state_lock::InstanceLock;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
+use crate::store::traits::Derive;
+use crate::store::traits::Store;
 use crate::store::{
-    AccountId, AuthState, ClosePage, DayPoint, Deleted, Derive, Derived, Erased, Expected,
-    ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser,
-    OutsideChanges, Portfolio, PriceOfClose, Store, StoreError, StoreHealth, User, UserSecrets,
-    Valued,
+    AccountId, AuthState, ClosePage, DayPoint, Deleted, Derived, Erased, Expected, ExpectedPage,
+    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
+    Portfolio, PriceOfClose, StoreError, StoreHealth, User, UserSecrets, Valued,
 };
 
 /// The file's name in the state directory.

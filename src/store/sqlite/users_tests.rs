@@ -4,7 +4,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::base::Clock;
-use crate::store::{FILE_NAME, NewUser, SqliteStore, Store};
+use crate::store::traits::Store;
+use crate::store::{FILE_NAME, NewUser, SqliteStore};
 
 fn fresh() -> (TempDir, SqliteStore, People) {
     let dir = tempfile::tempdir().unwrap();

@@ -8,9 +8,12 @@ use crossbeam_channel::Sender;
 use super::{CloseWarmer, PATIENCE_MS, RETRY_MS};
 use crate::base::{Source, Symbol};
 use crate::brokers::{Batch, FeedError, Readiness};
+use crate::warmers::context::WarmerContext;
+use crate::warmers::event::Event;
+use crate::warmers::event::JobReport;
+use crate::warmers::event::Round;
 use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::quotes::poll::LANE_SLACK_MS;
-use crate::warmers::{Event, JobReport, Round, WarmerContext};
 
 /// Enough to come down from the largest batch to one symbol.
 const HALVINGS_MAX: u32 = 9;

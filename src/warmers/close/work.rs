@@ -12,7 +12,7 @@ use super::jobs::{Closes, Reach};
 use super::missing::Missing;
 use crate::base::Symbol;
 use crate::store::{AccountId, PriceOfClose};
-use crate::warmers::WarmerContext;
+use crate::warmers::context::WarmerContext;
 
 /// Between two walks over the users that are not complete. Prices come by the batch, and each walk
 /// reads the portfolios of all who wait for one.

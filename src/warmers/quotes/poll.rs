@@ -15,8 +15,11 @@ use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, FeedError};
 use crate::cache::{Kept, Taken, Vouched};
 use crate::market::Index;
+use crate::warmers::context::WarmerContext;
+use crate::warmers::event::Event;
+use crate::warmers::event::JobReport;
+use crate::warmers::event::Round;
 use crate::warmers::scheduler::Scheduler;
-use crate::warmers::{Event, JobReport, Round, WarmerContext};
 
 /// Unlisted symbols tried in one call, chosen fairly among clients: a small share of either feed's
 /// budget.

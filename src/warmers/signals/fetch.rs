@@ -12,8 +12,10 @@ use super::symbol::{Availability, Sources, TrackedSymbol};
 use super::{SignalsWarmer, Turn};
 use crate::base::Source;
 use crate::brokers::{DailyCandles, FeedError, MarketFeed, Readiness};
+use crate::warmers::context::WarmerContext;
+use crate::warmers::event::Event;
+use crate::warmers::event::JobReport;
 use crate::warmers::quotes::poll::LANE_SLACK_MS;
-use crate::warmers::{Event, JobReport, WarmerContext};
 
 /// After a call that failed as such, not for its symbol.
 const FAILED_RETRY_MS: u64 = 30_000;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use may::io::WaitIo;
 
 use super::{Connection, Timed, WOKEN};
-use crate::http::Serve;
 use crate::http::connection::backpressure::{Cut, Held, PACE_BYTES};
 use crate::http::connection::buffers::Buffers;
 use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
+use crate::http::serve::Serve;
 
 /// How much of a large output is written before the worker's other descriptors are polled. The
 /// kernel copies this in some tens of microseconds.

@@ -9,11 +9,12 @@ use crate::base::{Source, ist};
 use crate::brokers::{FeedError, MarketFeed, Readiness};
 use crate::signals::Look;
 use crate::store::SignalStore;
+use crate::warmers::context::WarmerContext;
+use crate::warmers::event::Event;
 use crate::warmers::signals::SignalsWarmer;
 use crate::warmers::signals::fetch::{Asked, Fetched, Purpose, of_readiness, text_of};
 use crate::warmers::signals::sessions::{overlap_from, running_date};
 use crate::warmers::signals::symbol::Availability;
-use crate::warmers::{Event, WarmerContext};
 
 impl SignalsWarmer {
     /// Follows the switch, the session, and its rotations.

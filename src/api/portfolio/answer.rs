@@ -1,0 +1,194 @@
+//! (what this file is)
+
+use crate::api::call::Call;
+use crate::api::json::Object;
+use crate::api::portfolio::errors;
+use crate::api::portfolio::export_limit;
+use crate::api::query::{invalid, one};
+use crate::api::state::State;
+use crate::base::{Broker, ist};
+use crate::cache::{Responses, View};
+use crate::http::{Problem, Response};
+use crate::portfolio::{Overflow, Summary};
+use crate::rt::{Lane, LaneError};
+use crate::store::{AccountId, Portfolio, Store, StoreError};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How long a user's sync may wait for a thread before its own time begins.
+pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
+
+/// Longest wait for an answer to be made: the store's own deadline and some work.
+pub(super) const MAKE_DEADLINE_MS: u64 = 4_000;
+
+/// Why an answer could not be made.
+pub(super) enum Unmade {
+    Store(StoreError),
+    Overflow(Overflow),
+    /// Enough long exports are under way.
+    Crowded,
+    /// Longer than a document may be.
+    TooLong,
+}
+
+impl From<export_limit::Crowded> for Unmade {
+    fn from(export_limit::Crowded: export_limit::Crowded) -> Self {
+        Self::Crowded
+    }
+}
+
+impl From<StoreError> for Unmade {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Overflow> for Unmade {
+    fn from(error: Overflow) -> Self {
+        Self::Overflow(error)
+    }
+}
+
+impl From<Unmade> for Problem {
+    fn from(unmade: Unmade) -> Self {
+        match unmade {
+            Unmade::Store(error) => error.into(),
+            Unmade::Overflow(error) => Problem::internal().because(error),
+            Unmade::Crowded => errors::export_busy(),
+            Unmade::TooLong => errors::export_too_long(),
+        }
+    }
+}
+
+/// Responses with `view`, kept or made by `make` from the store.
+pub(super) fn answer(
+    state: &State,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+    view: View,
+    make: impl FnOnce(&dyn Store, AccountId) -> Result<Vec<u8>, Unmade> + Send + 'static,
+) -> Result<(), Problem> {
+    let id = call.caller().id;
+    let answers = &state.portfolio.answers;
+    let kept = answers.find(id.0, view, state.clock.monotonic_ms());
+    let answer = match kept {
+        Some(answer) => answer,
+        None => {
+            let answers = Arc::clone(answers);
+            let clock = state.clock.clone();
+            on_lane(state, MAKE_DEADLINE_MS, move |store| {
+                // Before the first read: what changes from here on makes the place worthless.
+                let place = answers.place(id.0);
+                let answer = Responses::make(&make(store, id)?);
+                answers.keep(&place, view, &answer, clock.monotonic_ms());
+                Ok(answer)
+            })?
+        }
+    };
+    let request = &call.request;
+    reply.kept(answer.select(request.accept_encoding(), request.preconditions())?);
+    Ok(())
+}
+
+/// Runs `work` on the portfolio lane and parks until it has ended.
+pub(super) fn on_lane<T: Send + 'static>(
+    state: &State,
+    deadline_ms: u64,
+    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+) -> Result<T, Problem> {
+    on(&state.portfolio.lane, state, deadline_ms, work)
+}
+
+/// The same on another lane.
+pub(super) fn on<T: Send + 'static>(
+    lane: &Lane,
+    state: &State,
+    deadline_ms: u64,
+    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+) -> Result<T, Problem> {
+    let store = Arc::clone(&state.store);
+    let submitted = lane.submit(deadline_ms, move || work(&*store));
+    let ticket = submitted.map_err(|_| errors::portfolio_busy())?;
+    match ticket.wait() {
+        Ok(made) => Ok(made?),
+        Err(LaneError::Late | LaneError::Closed) => Err(errors::portfolio_busy()),
+        Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
+    }
+}
+
+/// When and how each broker was synced.
+pub(super) struct Syncs {
+    by_broker: HashMap<Broker, (String, bool)>,
+    oldest: Option<String>,
+}
+
+impl Syncs {
+    /// Of both brokers; the oldest of those that `shown` accepts.
+    pub(super) fn of(portfolio: &Portfolio, shown: impl Fn(Broker) -> bool) -> Self {
+        let syncs = portfolio.syncs.iter();
+        let shown = syncs.clone().filter(|sync| shown(sync.broker));
+        let oldest = shown.map(|sync| sync.synced_ms).min().map(iso);
+        let by_broker =
+            syncs.map(|sync| (sync.broker, (iso(sync.synced_ms), sync.simulated))).collect();
+        Self { by_broker, oldest }
+    }
+
+    pub(super) fn synced_at(&self, broker: Broker) -> Option<&str> {
+        self.by_broker.get(&broker).map(|(at, _)| at.as_str())
+    }
+
+    pub(super) fn simulated(&self, broker: Broker) -> bool {
+        self.by_broker.get(&broker).is_some_and(|(_, simulated)| *simulated)
+    }
+}
+
+/// The members of a summary: the totals, how many holdings are left out of which, and how old all
+/// this is. `day` is the date of `day_pnl`.
+pub(super) fn totals(object: &mut Object<'_>, summary: &Summary, day: Option<Date>, syncs: &Syncs) {
+    object.money("total_invested", summary.total_invested);
+    object.money("total_current_value", summary.total_current_value);
+    object.money("total_pnl", summary.total_pnl);
+    object.money("total_pnl_pct", summary.total_pnl_pct);
+    object.money("day_pnl", summary.day_pnl);
+    object.text_or_null("day", day.map(|day| day.to_string()).as_deref());
+    object.count("without_cost", summary.without_cost as usize);
+    object.count("without_price", summary.without_price as usize);
+    object.count("without_close", summary.without_close as usize);
+    object.money("value_without_cost", summary.value_without_cost);
+    object.count("pledged_only", summary.pledged_only as usize);
+    object.count("mtf_only", summary.mtf_only as usize);
+    object.text_or_null("synced_at", syncs.oldest.as_deref());
+    object.object("synced", |object| {
+        for broker in [Broker::A, Broker::B] {
+            object.text_or_null(broker.as_str(), syncs.synced_at(broker));
+        }
+    });
+    object.text_or_null("priced_from", summary.priced_from_ms.map(iso).as_deref());
+    object.text_or_null("priced_to", summary.priced_to_ms.map(iso).as_deref());
+}
+
+/// A time as the API writes it.
+pub(super) fn iso(ms: i64) -> String {
+    ist::iso(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// A query parameter, read by `read`; `None` where it is not given.
+pub(super) fn parameter<T>(
+    call: &Call<'_>,
+    name: &'static str,
+    expected: &'static str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let Some(text) = one(call.request.query().unwrap_or_default(), name)? else { return Ok(None) };
+    read(&text).map(Some).ok_or_else(|| invalid(name, expected))
+}
+
+pub(super) fn switch(text: &str) -> Option<bool> {
+    match text {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}

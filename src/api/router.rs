@@ -1,0 +1,226 @@
+//! (what this file is)
+
+use crate::api::call::Access;
+use crate::api::call::Call;
+use crate::api::errors;
+use crate::api::routes::{ROUTES, Route};
+use crate::api::state::State;
+use crate::auth::{Caller, Unidentified};
+use crate::http::{Method, Problem, Request, Response, Serve};
+use std::sync::Arc;
+
+/// Bytes of a path that a line of the log shows; our longest route is a third of it.
+pub(super) const LOGGED_PATH_BYTES_MAX: usize = 160;
+
+/// The service that the HTTP layer calls.
+pub struct Api {
+    state: State,
+}
+
+impl Api {
+    /// Serves [`ROUTES`] from `state`.
+    pub fn new(state: State) -> Self {
+        Self { state }
+    }
+
+    /// What the handlers work with.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+        let method = request.method();
+        let (sent, mut normal) = (request.path(), None);
+        let mut place = found(method, sent);
+        if let Found::Nothing = place {
+            // Looked for once more where it can be spelled otherwise.
+            normal = request.normal_path();
+            place = normal.as_ref().map_or(place, |path| found(method, path));
+        }
+        let path = normal.as_deref().unwrap_or(sent);
+        match place {
+            Found::Route(number, path_id) => self.run(number, path_id, request, reply),
+            Found::Path if method == Method::Options => self.options(path, request, reply),
+            Found::Path => Err(method_not_allowed(path)),
+            Found::Nothing => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
+        }
+    }
+
+    fn run(
+        &self,
+        number: usize,
+        path_id: Option<i64>,
+        request: &Request<'_>,
+        reply: &mut Response<'_>,
+    ) -> Result<(), Problem> {
+        let route = &ROUTES[number];
+        reply.is_of_kind(number + 1);
+        let caller = self.admitted(route, request)?;
+        if route.method != Method::Get {
+            refuse_unmeant(route, request)?;
+        }
+        let call = Call { request: *request, caller, path_id };
+        (route.run)(&self.state, &call, reply)
+    }
+
+    /// Sends a refusal and logs it once, with the id that the client sees; in a flood without a
+    /// line.
+    fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Response<'_>) {
+        let request_id = reply.problem(problem);
+        let (status, code) = (problem.status, problem.code);
+        let State { refusal_lines, clock, .. } = &self.state;
+        if !refusal_lines.admit(status, code, clock.monotonic_ms()) {
+            return;
+        }
+        let method = request.method().as_str();
+        let path = shown(request.path());
+        let cause = problem.cause.as_deref();
+        if status >= 500 {
+            tracing::warn!(request_id, method, path, status, code, cause, "request failed");
+        } else {
+            tracing::info!(request_id, method, path, status, code, cause, "request refused");
+        }
+    }
+
+    /// The caller of a route that needs one.
+    fn admitted(&self, route: &Route, request: &Request<'_>) -> Result<Option<Caller>, Problem> {
+        if route.access != Access::User {
+            return Ok(None);
+        }
+        let auth = &self.state.auth;
+        let caller = match auth.identify(request) {
+            Err(Unidentified::Unready) if auth.recover() => auth.identify(request),
+            settled => settled,
+        };
+        let caller = caller.map_err(errors::unidentified)?;
+        if caller.by_cookie && !self.state.cors().trusts(request) {
+            let detail = "A request by cookie must come from a page of this site.";
+            return Err(Problem::new(403, "cross_site_request", detail));
+        }
+        Ok(Some(caller))
+    }
+
+    /// OPTIONS, a preflight included; never asks who is calling.
+    fn options(
+        &self,
+        path: &[u8],
+        request: &Request<'_>,
+        reply: &mut Response<'_>,
+    ) -> Result<(), Problem> {
+        let allow = allowed_methods(path);
+        reply.body();
+        match self.state.cors().preflight(request, &allow) {
+            Some(headers) => reply.send(204, "", &headers),
+            None => reply.send(204, "", &[("Allow", &allow)]),
+        }
+        Ok(())
+    }
+}
+
+impl Serve for Api {
+    fn kinds(&self) -> usize {
+        ROUTES.len()
+    }
+
+    fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        self.state.cors_lines(origin)
+    }
+
+    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
+        if let Err(problem) = self.dispatch(request, reply) {
+            self.refuse(&problem, request, reply);
+        }
+    }
+}
+
+/// The path as the log shows it.
+pub(super) fn shown(path: &[u8]) -> String {
+    match path.split_at_checked(LOGGED_PATH_BYTES_MAX) {
+        Some((start, rest)) if !rest.is_empty() => {
+            format!("{}... ({} bytes)", String::from_utf8_lossy(start), path.len())
+        }
+        _ => String::from_utf8_lossy(path).into_owned(),
+    }
+}
+
+/// What there is for a method at a path.
+pub(super) enum Found {
+    /// Its place among [`ROUTES`], and the number in the path.
+    Route(usize, Option<i64>),
+    /// For other methods alone; `*` is of `OPTIONS` only.
+    Path,
+    Nothing,
+}
+
+pub(super) fn found(method: Method, path: &[u8]) -> Found {
+    let mut other = Found::Nothing;
+    for (number, route) in ROUTES.iter().enumerate() {
+        if let Some(path_id) = matched(route.path, path) {
+            let head = method == Method::Head && route.method == Method::Get;
+            if route.method == method || head {
+                return Found::Route(number, path_id);
+            }
+            other = Found::Path;
+        }
+    }
+    if path == b"*" { Found::Path } else { other }
+}
+
+/// Whether `path` is one of `pattern`; gives the number that stands for `{id}`, if any.
+pub(super) fn matched(pattern: &str, path: &[u8]) -> Option<Option<i64>> {
+    let Some((before, after)) = pattern.split_once("{id}") else {
+        return (pattern.as_bytes() == path).then_some(None);
+    };
+    let digits = path.strip_prefix(before.as_bytes())?.strip_suffix(after.as_bytes())?;
+    // As we write ids: no sign, no leading zero.
+    let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
+    let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
+    Some(Some(id))
+}
+
+/// Refuses a change that is not meant as it would be made: of a part of something (RFC 9110 14.5),
+/// or of a state of something that has none, because nobody can read it (13.1.1). What can be read
+/// is compared where it is changed.
+pub(super) fn refuse_unmeant(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
+    if route.method == Method::Put && request.header("content-range").is_some() {
+        let detail = "An entry is put as a whole, without Content-Range.";
+        return Err(Problem::new(400, "content_range_not_supported", detail));
+    }
+    let is_read = |other: &Route| other.method == Method::Get && other.path == route.path;
+    if request.preconditions().wants_a_match() && !ROUTES.iter().any(is_read) {
+        return Err(Problem::precondition_failed());
+    }
+    Ok(())
+}
+
+pub(super) fn method_not_allowed(path: &[u8]) -> Problem {
+    let detail = "This path does not take this method; see the Allow header.";
+    Problem::new(405, "method_not_allowed", detail).with("Allow", allowed_methods(path))
+}
+
+pub(super) fn allowed_methods(path: &[u8]) -> String {
+    let mut allowed = Vec::new();
+    for route in ROUTES.iter().filter(|route| path == b"*" || matched(route.path, path).is_some()) {
+        allowed.push(route.method.as_str());
+        if route.method == Method::Get {
+            allowed.push(Method::Head.as_str());
+        }
+    }
+    allowed.push(Method::Options.as_str());
+    allowed.sort_unstable();
+    allowed.dedup();
+    allowed.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_long_path_is_cut_in_the_log() {
+        assert_eq!(shown(b"/api/journal/7"), "/api/journal/7");
+        let path = [b"/".as_slice(), &[0xC3, 0xA4].repeat(4_000)].concat();
+        let shown = shown(&path);
+        assert!(shown.len() < 200 && shown.ends_with("... (8001 bytes)"), "{shown}");
+    }
+}

@@ -1,0 +1,247 @@
+//! (what this file is)
+
+use crate::cli::completions;
+use crate::cli::database;
+use crate::cli::named_files;
+use crate::cli::operator::{checked, print, say, shown, with_env_file};
+use crate::cli::signals::Evaluate;
+use crate::cli::signals::evaluate;
+use crate::cli::signals::evaluation;
+use crate::cli::status;
+use crate::cli::token;
+use crate::cli::users;
+use crate::config::check::{Fault, effective, report};
+use crate::config::cli::{Scope, typed, with_flags};
+use crate::config::load::{Environment, Flags, Loaded, Reread, load};
+use crate::config::template::template;
+use crate::config::{Config, LogFormat};
+use crate::ops::{Exit, address_space, exit, log, panic, version};
+use clap::{ArgMatches, Command};
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Longest wait for the last log lines at the end.
+pub(super) const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
+
+/// Runs by these settings; the second reads them again.
+pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
+
+/// What the commands that run do; given by the composition root.
+#[derive(Debug, Clone, Copy)]
+pub struct Commands {
+    pub serve: Serve,
+    pub demo: Serve,
+    pub sim: Serve,
+    pub evaluate: Evaluate,
+}
+
+/// Runs one command line, the program's name first. A panic of this thread, as of a library that
+/// gets no descriptor, is a code that is documented too.
+pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
+    // Nothing of it is used again after a panic.
+    let ended = catch_unwind(AssertUnwindSafe(|| ended(args, commands)));
+    log::flush(LOG_FLUSH_MAX);
+    ended.unwrap_or_else(|_| Exit::Internal.into())
+}
+
+pub(super) fn ended(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // clap also answers --help this way, on standard output.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
+        }
+    };
+    match matches.subcommand() {
+        Some(("serve", typed)) => start_service(typed, commands.serve),
+        Some(("demo", typed)) => start_service(typed, commands.demo),
+        Some(("sim", typed)) => start(typed, commands.sim),
+        Some(("config", config)) => match config.subcommand() {
+            Some(("check", typed)) => check(typed),
+            Some(("show", typed)) => show(typed),
+            Some(("template", _)) => print(&template()),
+            _ => unreachable!("clap demands one of the three"),
+        },
+        Some(("signals", signals)) => match signals.subcommand() {
+            Some(("evaluate", typed)) => evaluate(typed, commands.evaluate),
+            _ => unreachable!("clap demands it"),
+        },
+        Some(("status", typed)) => status::run(typed),
+        Some(("token", typed)) => token::run(typed),
+        Some(("backup", typed)) => database::backup(typed),
+        Some(("restore", typed)) => database::restore(typed),
+        Some(("migrate", typed)) => database::migrate(typed),
+        Some(("user", typed)) => users::run(typed),
+        Some(("completions", typed)) => completions::completions(typed, command()),
+        Some(("man", typed)) => completions::man(typed, command()),
+        Some(("version", _)) => print(&format!("{}\n", version::line())),
+        _ => unreachable!("clap demands a command"),
+    }
+}
+
+pub(super) fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
+    match address_space::expect_enough() {
+        Ok(()) => start(matches, serve),
+        Err(error) => {
+            say(&format!("bhav: {error}\n"));
+            Exit::Usage.into()
+        }
+    }
+}
+
+pub(super) fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
+    let Loaded { config, warnings, .. } = match settings(matches) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    let form = match config.log.format {
+        LogFormat::Logfmt => log::Form::Logfmt,
+        LogFormat::Json => log::Form::Json,
+    };
+    if let Err(error) = log::start(&config.log.filter, form) {
+        say(&format!("bhav: {error}\n"));
+        return Exit::Internal.into();
+    }
+    panic::install();
+    tracing::info!(version = version::VERSION, profile = version::PROFILE, "starting");
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let flags = typed(matches);
+    serve(&config, &|| read(&flags))
+}
+
+pub(super) fn check(matches: &ArgMatches) -> ExitCode {
+    match checked(matches) {
+        Ok(loaded) => print(&effective(&loaded)),
+        Err(code) => code,
+    }
+}
+
+pub(super) fn show(matches: &ArgMatches) -> ExitCode {
+    match shown(matches) {
+        Ok(loaded) => print(&effective(&loaded)),
+        Err(code) => code,
+    }
+}
+
+pub(super) fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
+    read(&typed(matches)).map_err(|faults| {
+        say(&format!("bhav: {}", report(&faults)));
+        Exit::Usage.into()
+    })
+}
+
+/// What flags, environment and files say now. Where something is wrong, all that is.
+pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
+    let env = Environment::of_process().with_file()?;
+    load(flags, &env).map_err(|mut faults| {
+        faults.extend(named_files::faults(flags, &env, &faults));
+        faults
+    })
+}
+
+pub(super) const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  bhav demo                              a simulated exchange day, no network, no settings
+  bhav serve                             real feeds on 127.0.0.1:8080
+  BHAV_LISTEN=127.0.0.1:9000 bhav serve  the same on another port
+  bhav status                            how the service is, what is wrong, and what to do
+  bhav token a                           log in at broker A, give the service its token of the day
+  bhav user add asha@example.com         an account; asks for its password, as bhav user passwd does
+  bhav backup /var/backups/bhav --keep 7 a checked copy of the database, while it is in use
+  bhav config check                      the settings in force and where each came from
+  bhav signals evaluate candles/         what signals were worth, on your own candles
+
+Every flag has an environment variable, named in the long help of its command; the flag wins.
+Secrets have no flag: give JWT_SECRET, BROKERA_* and BROKERB_* as systemd credentials, as
+<NAME>_FILE, or in the environment.
+
+All data is informational and not investment advice; the operator is not registered as an
+investment adviser or research analyst.";
+
+/// The whole command line, for parsing, help, and generated documents.
+pub fn command() -> Command {
+    Command::new("bhav")
+        .about(ABOUT)
+        .version(version::VERSION)
+        .after_help(format!("{EXAMPLES}\n\n{}", exit::HELP))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .max_term_width(100)
+        .subcommand(with_flags(
+            Command::new("serve")
+                .about("Serve market data from the real feeds")
+                .after_help(exit::HELP),
+            Scope::Service,
+        ))
+        .subcommand(with_flags(
+            Command::new("demo")
+                .about("Serve a simulated exchange day; needs no network and no settings")
+                .after_help(exit::HELP),
+            Scope::Demo,
+        ))
+        .subcommand(with_flags(
+            Command::new("sim").about("Run only the simulator of the brokers' and public APIs"),
+            Scope::Simulator,
+        ))
+        .subcommand(
+            Command::new("config")
+                .about("Look at settings")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .disable_help_subcommand(true)
+                .subcommand(with_env_file(with_flags(
+                    Command::new("check")
+                        .about("Check all settings and show those in force, secrets masked"),
+                    Scope::Check,
+                )))
+                .subcommand(with_env_file(with_flags(
+                    Command::new("show")
+                        .about("Show the settings in force and where each came from"),
+                    Scope::Check,
+                )))
+                .subcommand(
+                    Command::new("template").about("Print a documented file of all settings"),
+                ),
+        )
+        .subcommand(
+            Command::new("signals")
+                .about("Look at candlestick signals")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .disable_help_subcommand(true)
+                .subcommand(evaluation()),
+        )
+        .subcommand(status::command())
+        .subcommand(token::command())
+        .subcommand(database::backup_command())
+        .subcommand(database::restore_command())
+        .subcommand(database::migrate_command())
+        .subcommand(users::command())
+        .subcommand(completions::completions_command())
+        .subcommand(completions::man_command())
+        .subcommand(Command::new("version").about("Print version and build"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_is_demanded() {
+        assert!(command().try_get_matches_from(["bhav"]).is_err());
+        assert!(command().try_get_matches_from(["bhav", "config"]).is_err());
+        assert!(command().try_get_matches_from(["bhav", "serve", "--jwt-secret", "x"]).is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! (what this file is)
+
+use crate::ops::exit;
+use crate::signals::confidence::PRIOR_DATES;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Folder of candles, weight of the prior in dates, whether to write JSON, file for a plot.
+pub type Evaluate = fn(&Path, u32, bool, Option<&Path>) -> ExitCode;
+
+pub(super) fn evaluate(matches: &ArgMatches, run: Evaluate) -> ExitCode {
+    let folder: &PathBuf = matches.get_one("folder").expect("clap demands it");
+    let plot = matches.get_one::<PathBuf>("plot").map(PathBuf::as_path);
+    let prior_dates = *matches.get_one("prior-dates").expect("it has a default");
+    run(folder, prior_dates, matches.get_flag("json"), plot)
+}
+
+/// Forty years of sessions, as many as a file may have: with it nothing else is left.
+pub(super) const PRIOR_DATES_MAX: i64 = 10_000;
+
+pub(super) const EVALUATION: &str = "\
+Reads every *.csv of the folder, one symbol a file, named after it (INFY.csv), with a line of
+headers that names date,open,high,low,close,volume; other columns are ignored. Dates are 2022-01-03
+or 03-Jan-2022, thousands may be set apart in quotes, and the newest row may be first, as in the
+files that NSE gives of a share's history. Rows that cannot be true are told and left out.
+Walks forward: what would have been printed on each date is made of the dates before it alone.
+
+To try it on, candles of shares that do not exist: examples/candles in the repository,
+/usr/share/doc/bhav/examples/candles in the package.
+
+Information, not investment advice.";
+
+pub(super) fn evaluation() -> Command {
+    let path = || value_parser!(PathBuf);
+    let folder = Arg::new("folder").value_name("DIR").required(true).value_parser(path());
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    let plot = Arg::new("plot").long("plot").value_name("FILE.svg").value_parser(path());
+    let prior = Arg::new("prior-dates").long("prior-dates").value_name("DATES");
+    let prior = prior.value_parser(value_parser!(u32).range(1..=PRIOR_DATES_MAX));
+    let prior = prior.default_value(PRIOR_DATES.to_string());
+    Command::new("evaluate")
+        .about("Measure what signals were worth on a folder of daily candles")
+        .arg(folder.help("Folder of daily candles"))
+        .arg(json.help("Write one JSON document, with all digits"))
+        .arg(plot.help("Draw what was predicted against what came"))
+        .arg(prior.help("Dates that the market's own drift weighs in a confidence"))
+        .after_help(format!("{EVALUATION}\n\n{}", exit::HELP))
+}

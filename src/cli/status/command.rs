@@ -1,0 +1,174 @@
+//! (what this file is)
+
+use crate::base::Clock;
+use crate::cli::client::{Answer, Target};
+use crate::cli::diagnoses::{self, Severity, Trouble};
+use crate::cli::operator::{plain, print, refuse, service, with_running_service};
+use crate::cli::status::facts::{Facts, Said};
+use crate::cli::status::health::Health;
+use crate::cli::status::screen::{Colours, screen};
+use crate::config::{AdminListen, Config};
+use crate::market::MarketCalendar;
+use crate::ops::{Exit, exit, state_lock};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde::de::DeserializeOwned;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The routes asked are answered from memory.
+pub(super) const TIMEOUT: Duration = Duration::from_millis(3_000);
+
+/// The operator's listener is asked only where the service itself was silent: less than what the
+/// two questions behind its answer may take, so that the command takes no longer for it.
+pub(super) const LIVEZ_TIMEOUT: Duration = Duration::from_millis(1_000);
+
+/// Its part of the command line.
+pub fn command() -> Command {
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    with_running_service(
+        Command::new("status")
+            .about("How the running service is, what is wrong, and what to do")
+            .arg(json.help("Write one JSON document"))
+            .after_help(format!(
+                "0 is ok, 1 degraded (something needs you), 2 down or not reachable.\n\n{}",
+                exit::HELP
+            )),
+    )
+}
+
+/// Asks, prints, and says by the exit code how it is.
+pub fn run(matches: &ArgMatches) -> ExitCode {
+    let (config, target) = match service(matches) {
+        Ok(meant) => meant,
+        Err(code) => return code,
+    };
+    let calendar = match MarketCalendar::load(config.market.calendar_file.as_deref()) {
+        Ok(calendar) => calendar,
+        Err(error) => return refuse(&error.to_string(), Exit::Usage),
+    };
+    // Whoever names another address asks another service.
+    let elsewhere = matches.contains_id("url");
+    let admin = config.admin.listen.address().filter(|_| !elsewhere);
+    let admin = admin.and_then(|address| Target::of(None, address).ok());
+    let facts = match ask(&target, admin.as_ref(), &config) {
+        Ok(said) => Facts::of(target.text(), *said, &config, &calendar),
+        Err(trouble) => Facts::without_service(target.text(), trouble),
+    };
+    let text = if matches.get_flag("json") {
+        // Text and numbers always serialise.
+        let mut text = sonic_rs::to_string(&facts).unwrap_or_default();
+        text.push('\n');
+        text
+    } else {
+        screen(&facts, colours())
+    };
+    print(&text);
+    match facts.severity() {
+        Severity::Note => Exit::Ok,
+        Severity::Degraded => Exit::Degraded,
+        Severity::Down => Exit::Down,
+    }
+    .into()
+}
+
+/// Only for a person's eyes, and not where they said no (no-color.org).
+pub(super) fn colours() -> Colours {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match io::stdout().is_terminal() && !unwanted {
+        true => Colours::On,
+        false => Colours::Off,
+    }
+}
+
+pub(super) fn ask(
+    target: &Target,
+    admin: Option<&Target>,
+    config: &Config,
+) -> Result<Box<Said>, Trouble> {
+    let answer = target.get("/api/health", TIMEOUT).map_err(|error| {
+        let said = plain(&format!("{}: {error}", target.text()));
+        if is_timeout(&error) { silent(&said, admin, config) } else { unreachable(&said, config) }
+    })?;
+    let here_now = Clock::system().now();
+    let health: Option<Health> = document(&answer);
+    let health = match health.filter(|health| !health.status.is_empty()) {
+        Some(health) if matches!(health.status.as_str(), "ok" | "degraded" | "down") => health,
+        _ if is_starting(&answer) => return Err(diagnoses::STARTING.told("")),
+        _ => return Err(diagnoses::NOT_OURS.told(&target.text())),
+    };
+    let token = |path| target.get(path, TIMEOUT).ok().and_then(|answer| document(&answer));
+    Ok(Box::new(Said {
+        health,
+        token_a: token("/brokera/status").unwrap_or_default(),
+        token_b: token("/brokerb/status").unwrap_or_default(),
+        service_now: answer.date,
+        here_now,
+    }))
+}
+
+pub(super) fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+    sonic_rs::from_slice(&answer.body).ok()
+}
+
+/// Our own words for a service that has no report yet.
+pub(super) fn is_starting(answer: &Answer) -> bool {
+    let json: Option<sonic_rs::Value> = document(answer);
+    json.is_some_and(|json| answer.status == 503 && json["code"] == "starting")
+}
+
+/// It was reached, or the kernel holds the connection for it, and nothing came back.
+pub(super) fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
+}
+
+/// At the default address the listener of another instance may answer, which says whose it is.
+pub(super) fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
+    let json: Option<sonic_rs::Value> = document(answer);
+    config.admin.listen != AdminListen::Default
+        || json.is_some_and(|json| json["of"] == config.http.listen.as_str())
+}
+
+/// Its other listener, which has connections of its own, tells whether it is alive; else the state
+/// directory tells whether it is there. Silence never means that it is gone.
+pub(super) fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Trouble {
+    let alive = admin.and_then(|admin| admin.get("/livez", LIVEZ_TIMEOUT).ok());
+    let alive = alive.filter(|answer| is_of_this_service(answer, config));
+    let row = match alive.map(|answer| answer.status) {
+        Some(200) => &diagnoses::ALL_TAKEN,
+        Some(503) => &diagnoses::HANGS,
+        _ if state_lock::in_use(&config.state_dir) == Some(true) => &diagnoses::NO_ROOM,
+        _ => &diagnoses::UNREACHABLE,
+    };
+    row.told(said)
+}
+
+/// The state directory tells whether it is gone or only somewhere else.
+pub(super) fn unreachable(said: &str, config: &Config) -> Trouble {
+    let row = match state_lock::in_use(&config.state_dir) {
+        Some(true) => &diagnoses::SILENT,
+        Some(false) if config.state_dir.exists() => &diagnoses::NOT_RUNNING,
+        _ => &diagnoses::UNREACHABLE,
+    };
+    row.told(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_instances_listener_is_not_believed_at_the_default_address() {
+        let mut config = Config::default();
+        let answer = |body: &str| Answer { status: 200, date: None, body: body.into() };
+        let (own, other) =
+            (answer(r#"{"of":"127.0.0.1:8080"}"#), answer(r#"{"of":"127.0.0.1:8090"}"#));
+        assert!(is_of_this_service(&own, &config));
+        assert!(!is_of_this_service(&other, &config));
+        assert!(!is_of_this_service(&answer("{}"), &config));
+        assert!(!is_of_this_service(&answer("garbage"), &config));
+        // Whoever named it knows whose it is.
+        config.admin.listen = "127.0.0.1:9464".into();
+        assert!(is_of_this_service(&other, &config));
+    }
+}

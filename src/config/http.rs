@@ -1,0 +1,49 @@
+//! (what this file is)
+
+use std::net::IpAddr;
+
+/// The edge: sockets and HTTP/1.1.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`; a socket from systemd wins.
+    pub listen: String,
+    /// may workers; 0 means one per core.
+    pub edge_threads: usize,
+    pub connections_max: usize,
+    /// A tenth of the above, so that it takes ten to fill it; 0 switches the limit off.
+    pub connections_per_address_max: usize,
+    pub head_bytes_max: usize,
+    pub headers_max: usize,
+    pub body_bytes_max: usize,
+    pub head_timeout_ms: u64,
+    pub body_timeout_ms: u64,
+    pub idle_timeout_ms: u64,
+    pub unread_output_bytes_max: usize,
+    pub unread_output_timeout_ms: u64,
+    pub drain_timeout_ms: u64,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpAddr>,
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8080".into(),
+            edge_threads: 0,
+            connections_max: 10_000,
+            connections_per_address_max: 1_000,
+            head_bytes_max: 16 * 1024,
+            headers_max: 100,
+            body_bytes_max: 64 * 1024,
+            head_timeout_ms: 10_000,
+            body_timeout_ms: 20_000,
+            idle_timeout_ms: 75_000,
+            unread_output_bytes_max: 256 * 1024,
+            unread_output_timeout_ms: 30_000,
+            drain_timeout_ms: 20_000,
+            trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}

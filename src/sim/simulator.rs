@@ -1,0 +1,61 @@
+//! (what this file is)
+
+use crate::base::Clock;
+use crate::sim::faults;
+use crate::sim::server;
+use crate::sim::settings::SimSettings;
+use crate::sim::world;
+use std::io;
+use std::net::SocketAddr;
+
+/// A running simulator. Dropping it stops it.
+#[derive(Debug)]
+pub struct Sim {
+    server: server::Server,
+}
+
+/// Starts a simulator whose exchange runs on `clock`.
+///
+/// # Errors
+/// The address cannot be bound, or a thread cannot be started.
+pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
+    let listen = settings.listen.clone();
+    let mark = format!("seed={}", settings.seed);
+    let world = world::World::new(settings, clock);
+    let refused = world.refused_connections.clone();
+    let handler =
+        Box::new(move |request: &server::message::Request| faults::route::answer(&world, request));
+    Ok(Sim { server: server::Server::start(&listen, mark, refused, handler)? })
+}
+
+impl Sim {
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.server.addr()
+    }
+
+    /// Root of broker A's API.
+    pub fn broker_a_url(&self) -> String {
+        format!("http://{}/a", self.addr())
+    }
+
+    /// Root of broker B's API.
+    pub fn broker_b_url(&self) -> String {
+        format!("http://{}/b", self.addr())
+    }
+
+    /// Root of the public provider.
+    pub fn public_url(&self) -> String {
+        format!("http://{}/p", self.addr())
+    }
+
+    /// Root of the control routes.
+    pub fn control_url(&self) -> String {
+        format!("http://{}/sim/control", self.addr())
+    }
+
+    /// Closes every connection and waits for the threads.
+    pub fn stop(mut self) {
+        self.server.stop();
+    }
+}

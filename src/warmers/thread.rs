@@ -1,0 +1,65 @@
+//! (what this file is)
+
+use crate::ops::{Exit, log};
+use crate::rt::threads;
+use crate::warmers::context::Mailbox;
+use crate::warmers::context::WarmerContext;
+use crate::warmers::event::Event;
+use crate::warmers::event::MarketFiles;
+use crate::warmers::scheduler::Scheduler;
+use crossbeam_channel::Sender;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest wait for the last log line of a process that ends by a panic here.
+pub(super) const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// The running scheduler.
+pub struct Warmers {
+    send: Sender<Event>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Warmers {
+    /// Restores what the second level kept (quotes and the snapshot, both marked stale), then
+    /// starts the scheduler. Blocks for the restore: call it before listening, so that the first
+    /// client is served.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(parts: WarmerContext, mailbox: Mailbox) -> io::Result<Self> {
+        let send = mailbox.send.clone();
+        let mut scheduler = Scheduler::new(parts, mailbox.send);
+        scheduler.restore();
+        let receive = mailbox.receive;
+        let thread = threads::spawn("warm", move || {
+            if catch_unwind(AssertUnwindSafe(|| scheduler.run(&receive))).is_err() {
+                // What is published would stand still and look fresh. A restart serves again at
+                // once, from the second level and marked stale.
+                tracing::error!("the warm scheduler panicked; ending the process");
+                log::flush(LOG_FLUSH_MAX);
+                std::process::exit(Exit::Internal as i32);
+            }
+        })?;
+        Ok(Self { send, thread: Some(thread) })
+    }
+
+    /// Takes other market files into use, the universe as soon as no work on the old one is under
+    /// way.
+    pub fn take_files(&self, files: MarketFiles) {
+        // As in `stop`; a scheduler that has ended has ended the process.
+        let _ = self.send.send(Event::Files(Box::new(files)));
+    }
+
+    /// Ends the scheduler after it has stored what is not stored yet.
+    pub fn stop(mut self) {
+        // A full mailbox is drained by the scheduler, so this blocks for a moment at most.
+        let _ = self.send.send(Event::Stop);
+        if let Some(thread) = self.thread.take() {
+            // Its panics were caught, and ended the process.
+            let _ = thread.join();
+        }
+    }
+}
