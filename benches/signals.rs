@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use bhav::base::candle::PRICE_E4;
 use bhav::base::{Candle, Clock, Source, Symbol};
-use bhav::market::PublishedJson;
+use bhav::http::PublishedJson;
 use bhav::signals::backtest::{History, Signal, Universe, rank};
 use bhav::signals::confidence::{PRIOR_DATES, WINDOW_DATES};
 use bhav::signals::patterns::{Columns, Detector};

@@ -5,10 +5,8 @@
 use std::hint::black_box;
 
 use bhav::base::{Quote, Source, decimal, ist};
-use bhav::http::Preconditions;
-use bhav::market::{
-    IndexList, MarketCalendar, Priced, Prices, PublishedJson, Snapshot, SnapshotInputs,
-};
+use bhav::http::{Preconditions, PublishedJson};
+use bhav::market::{IndexList, MarketCalendar, Priced, Prices, Snapshot, SnapshotInputs};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 

@@ -23,7 +23,8 @@ use bhav::api::{Api, State};
 use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::cache::{Kept, Limits, Vouched};
-use bhav::config::{Config, HttpSettings};
+use bhav::config::Config;
+use bhav::http::settings::HttpSettings;
 use bhav::http::{Listener, Preconditions, Prepared, Server};
 use bhav::ops::state_lock::InstanceLock;
 

@@ -3,8 +3,8 @@
 
 use bhav::base::{Candle, Clock, Symbol};
 use bhav::brokers::broker_a::Tokens;
+use bhav::brokers::settings::{BrokerASettings, PublicSettings, UpstreamSettings};
 use bhav::brokers::{BrokerA, DailyCandles, FeedError, Public, SharedToken};
-use bhav::config::{BrokerASettings, PublicSettings, UpstreamSettings};
 use bhav::market::instruments::embedded_instruments;
 use bhav::market::{MarketCalendar, Universe};
 use bhav::signals::history::{Checked, Conflict, HistoryFault, Window, check, merge};

@@ -123,6 +123,22 @@ fn defined<'a>(code: &'a str, keyword: &str) -> Option<&'a str> {
     (!name.is_empty()).then_some(name)
 }
 
+/// A `mod.rs` says what its folder is and what of it is seen from outside; code has a file.
+fn code_in_mod(source: &Source) -> Vec<String> {
+    if !source.path.ends_with("/mod.rs") || !source.path.starts_with("src/") {
+        return Vec::new();
+    }
+    let is_code = |line: &str| {
+        let line = line.trim_end();
+        let keywords = ["fn ", "struct ", "enum ", "trait ", "const ", "static ", "type "];
+        keywords.iter().any(|keyword| defined(line, keyword).is_some())
+            || line.starts_with("impl")
+            || line.starts_with("use ")
+    };
+    let lines = source.text.lines().enumerate().filter(|(_, line)| is_code(line));
+    lines.map(|(at, _)| format!("{}:{}: give it a file", source.path, at + 1)).collect()
+}
+
 fn opening(source: &Source) -> Vec<String> {
     if source.text.starts_with("//!") || source.text.starts_with("#!") {
         return Vec::new();
@@ -236,6 +252,11 @@ fn files_open_with_what_they_own() {
 }
 
 #[test]
+fn mod_files_hold_no_code() {
+    judge(code_in_mod);
+}
+
+#[test]
 fn names_say_something() {
     judge(names);
 }
@@ -300,6 +321,8 @@ fn each_check_finds_a_bad_sample() {
     assert_eq!(long_functions(&sample("src/a.rs", fits)).len(), 0);
 
     assert_eq!(opening(&sample("src/a.rs", "use std::io;\n".into())).len(), 1);
+    let code = "//! A.\n\nmod b;\n\npub use b::C;\nuse std::io;\npub(crate) fn d() {}\n";
+    assert_eq!(code_in_mod(&sample("src/a/mod.rs", code.into())).len(), 2);
     let named = "struct QuoteManager;\nfn get_quote() {}\nlet manager = 1;\n// fn get_x\n";
     assert_eq!(names(&sample("src/a.rs", named.into())).len(), 2);
     assert_eq!(names(&sample("src/util/mod.rs", String::new())).len(), 1);

@@ -1,4 +1,13 @@
-//! (what this file is)
+//! The listener of metrics and probes: its limits, and what it answers.
+//!
+//! Probes are answered on the edge from memory; a scrape is gathered on the lane `admin`.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use serde::Serialize;
 
 use crate::admin::exposition;
 use crate::admin::metrics;
@@ -8,16 +17,11 @@ use crate::api::Api;
 use crate::base::Clock;
 use crate::brokers::Public;
 use crate::cache::{Responses, SecondLevel};
-use crate::config::HttpSettings;
+use crate::health::Readings;
 use crate::http::server::shared::Shared;
+use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
-use crate::warmers::Readings;
-use arc_swap::ArcSwapOption;
-use serde::Serialize;
-use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 /// One scraper or two, a supervisor's probe, a person with curl; the rest is for whoever leaves
 /// connections open. `app` reserves descriptors for them.

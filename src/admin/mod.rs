@@ -1,14 +1,15 @@
-//! What an operator's machines ask: metrics, and whether the service lives and can serve.
+//! Metrics and probes for the operator's machines.
 //!
-//! A listener of its own, so that it is never published with the service. Probes are answered on
-//! the edge from memory; the metrics are gathered on a lane, because that reads `/proc` and sums
-//! some thousand counters. Reads atomics and copies only: must never hold anything that the edge or
-//! a writer waits for.
+//! They have a listener of their own, so that they are never published with the service. Probes are
+//! answered on the edge from memory. Metrics are gathered on the lane `admin`, because that reads
+//! `/proc` and sums some thousand counters. Reads atomics and copies only: takes no lock that the
+//! edge or a writer waits for.
 
 mod exposition;
 mod listener;
 mod metrics;
 mod probes;
 mod process;
+pub mod settings;
 
 pub use listener::{Admin, MetricSources};

@@ -19,8 +19,8 @@ use super::call::Call;
 use super::portfolio::{account_trouble, redirected};
 use super::state::State;
 use crate::base::{Broker, Clock};
+use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{FeedError, Readiness, SyncError};
-use crate::config::Config;
 use crate::http::{Problem, Request, Response};
 use crate::limits::throttle::{Key, Throttle};
 use crate::rt::coroutines::Parker;
@@ -44,19 +44,10 @@ const PACE_WAIT_MS_MAX: u64 = 1_000;
 /// When to try again after a full lane or an answer that did not come.
 const RETRY_AFTER_S: u64 = 1;
 
-/// The administrator's, by broker.
-struct AdminSecrets {
-    broker_a: Option<SecretString>,
-    broker_b: Option<SecretString>,
-}
-
-impl AdminSecrets {
-    fn of(config: &Config) -> Self {
-        Self {
-            broker_a: config.broker_a.admin_secret.clone(),
-            broker_b: config.broker_b.admin_secret.clone(),
-        }
-    }
+/// The administrator's secret of each broker, where there is one.
+pub struct AdminSecrets {
+    pub broker_a: Option<SecretString>,
+    pub broker_b: Option<SecretString>,
 }
 
 /// Who the administrator is, and how activation is done.
@@ -67,19 +58,18 @@ pub struct Administration {
 }
 
 impl Administration {
-    /// By the secrets of the settings.
-    pub fn new(config: &Config, clock: Clock) -> Self {
-        let upstream = &config.upstream;
+    /// Knows the administrator by `secrets`; an activation takes as long as a call may.
+    pub fn new(secrets: AdminSecrets, upstream: &UpstreamSettings, clock: Clock) -> Self {
         Self {
-            secrets: ArcSwap::from_pointee(AdminSecrets::of(config)),
+            secrets: ArcSwap::from_pointee(secrets),
             attempts: Throttle::new(ATTEMPTS_PER_MINUTE, clock),
             deadline_ms: upstream.total_timeout_ms.max(upstream.sync_timeout_ms) + QUEUE_MS,
         }
     }
 
-    /// Puts the secrets of other settings in force.
-    pub fn set_secrets(&self, config: &Config) {
-        self.secrets.store(Arc::new(AdminSecrets::of(config)));
+    /// Puts other secrets in force.
+    pub fn set_secrets(&self, secrets: AdminSecrets) {
+        self.secrets.store(Arc::new(secrets));
     }
 
     fn secrets(&self) -> Arc<AdminSecrets> {

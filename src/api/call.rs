@@ -1,4 +1,4 @@
-//! (what this file is)
+//! One call of a handler: its request, its caller, and who may call which route.
 
 use crate::api::state::State;
 use crate::auth::Caller;

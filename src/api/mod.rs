@@ -1,8 +1,9 @@
-//! The routes. Foreground answers from memory.
+//! The routes of the service: finds a request's route, identifies its caller, answers from memory.
 //!
-//! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument, and
-//! answer through [`Response`]; a refusal is a [`Problem`] that they return and that is sent and
-//! logged here, in one place. Must never block; only a route marked [`Hop::OnMiss`] may park.
+//! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument and
+//! answer through [`Response`](crate::http::Response). A handler that refuses returns a
+//! [`Problem`](crate::http::Problem); the router sends and logs it, in one place. Handlers never
+//! block; only those of a route marked [`Hop::OnMiss`] may park.
 
 mod account;
 mod activation;
@@ -25,7 +26,7 @@ mod signals;
 mod snapshot;
 mod state;
 
-pub use activation::Administration;
+pub use activation::{AdminSecrets, Administration};
 pub use call::{Access, Call, Handler, Hop};
 pub use cors::Cors;
 pub use openapi::Document;

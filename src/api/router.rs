@@ -1,4 +1,6 @@
-//! (what this file is)
+//! Finds the route of a request, identifies its caller, and calls the handler. Edge.
+
+use std::sync::Arc;
 
 use crate::api::call::Access;
 use crate::api::call::Call;
@@ -7,7 +9,6 @@ use crate::api::routes::{ROUTES, Route};
 use crate::api::state::State;
 use crate::auth::{Caller, Unidentified};
 use crate::http::{Method, Problem, Request, Response, Serve};
-use std::sync::Arc;
 
 /// Bytes of a path that a line of the log shows; our longest route is a third of it.
 pub(super) const LOGGED_PATH_BYTES_MAX: usize = 160;

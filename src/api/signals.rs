@@ -5,10 +5,10 @@ use super::call::Call;
 use super::query::{ONCE, invalid, once};
 use super::state::State;
 use crate::base::Symbol;
+use crate::http::PublishedJson;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
-use crate::market::PublishedJson;
 use crate::signals::{Direction, ListedSignal};
 
 /// The first list comes when every symbol's candles have.

@@ -1,4 +1,10 @@
-//! (what this file is)
+//! What handlers work with: one value, made at the start and shared by all workers.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use jiff::Timestamp;
 
 use crate::api::activation::Administration;
 use crate::api::cors::Cors;
@@ -11,15 +17,14 @@ use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses, Probes};
 use crate::http::{Prepared, Problem};
 use crate::limits::throttle::{Key, Throttle};
-use crate::market::{InstrumentList, MarketCalendar, PublishedJson};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
 use crate::store::Store;
-use arc_swap::{ArcSwap, ArcSwapOption};
-use jiff::Timestamp;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use crate::{
+    http::PublishedJson,
+    market::{InstrumentList, MarketCalendar},
+};
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {

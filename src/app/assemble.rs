@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::start::StartError;
 use crate::admin::MetricSources;
-use crate::api::{Administration, Cors, Document, PortfolioState, State};
+use crate::api::{AdminSecrets, Administration, Cors, Document, PortfolioState, State};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
@@ -18,13 +18,16 @@ use crate::cache::{L1, Misses, Probes, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
-use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
 use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
 use crate::warmers::{Mailbox, Publication, WarmerContext};
+use crate::{
+    http::PublishedJson,
+    market::{Index, IndexList, InstrumentList, MarketCalendar, Universe},
+};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
@@ -196,18 +199,30 @@ fn state(config: &Config, parts: &WarmerContext, auth: Arc<Auth>) -> Result<Stat
         broker_a_token: Arc::clone(&parts.token),
         broker_b: Arc::new(broker_b),
         broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
-        administration: Administration::new(config, parts.clock.clone()),
+        administration: Administration::new(
+            admin_secrets(config),
+            &config.upstream,
+            parts.clock.clone(),
+        ),
         writes: Throttle::new(config.store.writes_per_user_per_minute, parts.clock.clone()),
         answer_in_ms: Arc::clone(&parts.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
-        portfolio: desk(config, parts)?,
+        portfolio: portfolio_state(config, parts)?,
         refusal_lines: RefusalLines::default(),
         document: Document::new(),
     })
 }
 
-fn desk(config: &Config, parts: &WarmerContext) -> Result<PortfolioState, StartError> {
+/// The administrator's secrets as the settings have them.
+pub(super) fn admin_secrets(config: &Config) -> AdminSecrets {
+    AdminSecrets {
+        broker_a: config.broker_a.admin_secret.clone(),
+        broker_b: config.broker_b.admin_secret.clone(),
+    }
+}
+
+fn portfolio_state(config: &Config, parts: &WarmerContext) -> Result<PortfolioState, StartError> {
     let spec =
         LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
     let exports = LaneSpec { name: "export", threads: 1, queue_max: EXPORT_QUEUE_MAX };

@@ -13,11 +13,14 @@ use super::reload::Reloader;
 use super::start::App;
 use crate::base::{Clock, ist};
 use crate::config::load::Reread;
-use crate::config::{AdminListen, Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, core_dumps, notify};
 use crate::rt::unix_signals::{Hangup, Signals};
 use crate::sim;
+use crate::{
+    admin::settings::AdminListen,
+    config::{Config, SimSettings},
+};
 
 /// Serves the real feeds until SIGTERM or SIGINT.
 pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {

@@ -11,10 +11,10 @@ use super::start::App;
 use super::watchdog::{Stuck, Watchdog};
 use crate::base::ist;
 use crate::brokers::session::token::TokenStatus;
+use crate::health::Serving;
 use crate::market::Age;
 use crate::ops::notify;
 use crate::rt::unix_signals::{Signal, Signals};
-use crate::warmers::Serving;
 
 /// Longest wait for a first snapshot before the service calls itself ready without one: a morning
 /// without any feed must not end in a start that never succeeds.

@@ -1,7 +1,8 @@
-//! The composition root, the only place that names every layer.
+//! Builds the service from its settings, runs it, and stops it. The only module that names all
+//! others.
 //!
-//! Main thread. [`App::start`] builds the service from settings and a clock; the commands around it
-//! wait for the end. Nothing here serves requests.
+//! Main thread. [`App::start`] builds the service; the commands `serve`, `demo` and `sim` wait for
+//! its end. Serves no request itself.
 
 mod assemble;
 mod commands;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 
+use super::assemble::admin_secrets;
 use super::assemble::{master_shares, securities};
 use super::start::App;
 use crate::api::Cors;
@@ -123,7 +124,7 @@ impl<'a> Reloader<'a> {
         shared.change_settings(&new.http);
         state.cors.store(Arc::new(Cors::new(&new.http.allowed_origins)));
         state.auth.adopt(auth);
-        state.administration.set_secrets(&new);
+        state.administration.set_secrets(admin_secrets(&new));
         state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
         state.writes.set_rate(new.store.writes_per_user_per_minute);

@@ -16,14 +16,17 @@ use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
 use crate::brokers::call::transport::BadUrl;
-use crate::config::{AdminListen, Config};
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
 use crate::store::OpenError;
-use crate::warmers::{Heartbeat, Reloads, Warmers};
+use crate::{admin::settings::AdminListen, config::Config};
+use crate::{
+    health::Heartbeat,
+    warmers::{Reloads, Warmers},
+};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;

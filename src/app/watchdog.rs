@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::api::Api;
+use crate::health::Heartbeat;
 use crate::http::server::shared::Shared;
 use crate::rt::EdgeLiveness;
-use crate::warmers::Heartbeat;
 
 /// The scheduler and the sweeper go round five times a second and more; an edge worker is free
 /// within milliseconds. Ten seconds are no load any more.

@@ -1,7 +1,8 @@
-//! (what this file is)
+//! What can go wrong with accounts at the start.
+
+use std::io;
 
 use crate::auth::keys::KeyError;
-use std::io;
 
 /// Why accounts could not be made ready.
 #[derive(Debug, thiserror::Error)]

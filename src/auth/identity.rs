@@ -1,5 +1,15 @@
-//! (what this file is)
+//! Finds the caller of a request, and holds what accounts and tokens need.
+//!
+//! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone.
 
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+
+use super::settings::{AuthSettings, Registration};
 use crate::auth::error::AuthError;
 use crate::auth::keys;
 use crate::auth::keys::{Key, KeyFile, Keys};
@@ -10,17 +20,11 @@ use crate::auth::revocations::Revocations;
 use crate::auth::tokens;
 use crate::auth::tokens::Tokens;
 use crate::base::Clock;
-use crate::config::{AuthSettings, Registration};
 use crate::http::Request;
 use crate::limits::throttle::Throttle;
 use crate::ops::Counter;
 use crate::rt::Lane;
 use crate::store::{AccountId, Store};
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// The cookie that may carry a token (contract, section 3). The service never sets one.
 pub(super) const COOKIE: &[u8] = b"access_token_cookie";

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
-use crate::config::AuthSettings;
+use super::settings::AuthSettings;
 
 const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;

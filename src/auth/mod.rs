@@ -1,10 +1,9 @@
-//! Who is calling, and how one becomes somebody.
+//! Accounts, passwords and tokens: who a caller is, and how somebody becomes a user.
 //!
-//! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone, never
-//! waiting. Everything else here (`accounts`) parks, for a hash or for the store. Which database it
-//! is, which accounts there are and what is revoked is loaded from the store at start; until that
-//! has worked nobody is identified, because a token that was revoked must not come back to life
-//! with a broken disk.
+//! [`Auth::identify`] runs on the edge for each request of a user's route, from memory alone. All
+//! other calls (`accounts`) park while a password is hashed or the store is asked. The database's
+//! id, the accounts and the revocations are loaded from the store at the start. Until they are,
+//! nobody is identified, because a broken disk must not make a revoked token valid again.
 
 mod accounts;
 mod care;
@@ -17,6 +16,7 @@ mod keys;
 pub(crate) mod known_networks;
 mod passwords;
 pub(crate) mod revocations;
+pub mod settings;
 mod tokens;
 mod users;
 

@@ -15,8 +15,8 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
+use super::settings::AuthSettings;
 use crate::base::Clock;
-use crate::config::AuthSettings;
 use crate::ops::Counter;
 use crate::rt::{Lane, LaneError, LaneSpec};
 

@@ -1,6 +1,6 @@
-//! The nouns of the product and nothing that does I/O.
+//! Nouns of the product (symbol, quote, candle, holding, decimal) and seams for clock and chance.
 //!
-//! Any thread may use anything here. Nothing here may block, log, or import another layer.
+//! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
 pub mod broker;
 pub mod candle;

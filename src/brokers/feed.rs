@@ -1,10 +1,14 @@
-//! (what this file is)
+//! What a feed of quotes and candles is: its trait, its batches, its errors.
+//!
+//! Calls block and run on the feed's lane.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::base::{Clock, Quote, Source, Symbol};
 use crate::brokers::portfolio::AccountTrouble;
 use crate::brokers::quote_checks;
-use jiff::Timestamp;
-use std::time::Duration;
 
 /// A source of quotes that answers in batches.
 ///

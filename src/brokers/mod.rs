@@ -1,8 +1,9 @@
-//! The outside world, brokers and quote sources, spoken to in their own wire formats.
+//! Clients of the brokers and of the public provider, each in its own wire format.
 //!
-//! Everything here blocks and runs on an upstream lane, never on the edge. Per source: `wire`
-//! (bytes to typed values, pure), `client` (HTTP, limits, breaker). What is common to all stands
-//! beside this file.
+//! All calls block and run on the lane of their upstream, never on the edge. Each upstream has a
+//! `wire` (bytes to typed values, pure) and a `client` (its calls). `call` is the guard stack that
+//! every call goes through, `sync` what users' syncs go through besides, `session` the server's own
+//! login.
 
 mod app_keys;
 pub mod broker_a;
@@ -15,6 +16,7 @@ pub mod portfolio;
 pub mod public;
 pub mod quote_checks;
 pub mod session;
+pub mod settings;
 mod signing;
 pub mod sync;
 #[cfg(test)]

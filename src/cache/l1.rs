@@ -22,8 +22,8 @@ pub use self::entry::Peek;
 use self::entry::{Entry, Known, State, second};
 pub use super::freshness::{Freshness, Limits, Vouched};
 use super::quote_json;
+use super::settings::CacheSettings;
 use crate::base::{Quote, Source, Symbol};
-use crate::config::CacheSettings;
 
 /// The quotes and the symbols known not to exist, at most `entries_max` together.
 pub struct L1 {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::base::decimal;
-use crate::config::CacheSettings;
+use crate::cache::settings::CacheSettings;
 use jiff::{SignedDuration, Timestamp};
 
 fn symbol(name: &str) -> Symbol {

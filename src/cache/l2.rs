@@ -7,7 +7,7 @@
 /// What a record is; keys are distinct within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A quote, by symbol ([`codec`](codec)).
+    /// A quote, by symbol ([`codec`]).
     Quote,
     /// The instrument list of a day, as its owner writes it.
     Instruments,

@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 
 use super::board::{Board, Slot, Waiter};
 pub use super::board::{Busy, Limits};
+use super::settings::CacheSettings;
 use crate::base::{Clock, Symbol};
-use crate::config::CacheSettings;
 use crate::rt::coroutines::Parker;
 
 /// Symbols pending or in flight at once: four of broker A's batches, more than any request will

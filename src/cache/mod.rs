@@ -1,10 +1,9 @@
-//! The two levels of the cache and the meeting point of everybody who misses.
+//! Both cache levels, finished responses of users, and the requests that wait for a quote.
 //!
-//! [`l1`] is memory and is read on the edge; [`misses`] lets requests wait there for symbols that
-//! are not cached yet, and [`probes`] for those that may not exist; [`l2`] survives a restart and
-//! is only touched by lane threads and at start.
-//! [`answers`] holds users' finished answers until they change.
-//! None of them calls an upstream: they hold what the warmers bring.
+//! [`l1`] holds quotes in memory and is read on the edge. [`misses`] lets requests wait for symbols
+//! that are not cached yet, [`probes`] for symbols that may not exist. [`l2`] survives a restart;
+//! lane threads and the start use it. [`responses`] holds users' finished responses until they
+//! change. Nothing here calls an upstream: the warmers bring what is cached.
 
 mod board;
 mod freshness;
@@ -14,6 +13,7 @@ pub mod misses;
 pub mod probes;
 mod quote_json;
 pub mod responses;
+pub mod settings;
 
 pub use l1::{Freshness, Hit, Kept, L1, Limits, Peek, Vouched};
 pub use l2::sqlite::SqliteL2;

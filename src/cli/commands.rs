@@ -1,4 +1,11 @@
-//! (what this file is)
+//! The command line: its commands, how a service is started from it, and exit codes.
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{ArgMatches, Command};
 
 use crate::cli::completions;
 use crate::cli::database;
@@ -14,13 +21,8 @@ use crate::config::check::{Fault, effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
-use crate::config::{Config, LogFormat};
 use crate::ops::{Exit, address_space, exit, log, panic, version};
-use clap::{ArgMatches, Command};
-use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
-use std::time::Duration;
+use crate::{config::Config, ops::log_settings::LogFormat};
 
 /// Longest wait for the last log lines at the end.
 pub(super) const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);

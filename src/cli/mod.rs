@@ -1,7 +1,6 @@
-//! The command line.
+//! The command line: reads settings, starts the log, runs a command, and exits with its code.
 //!
-//! Main thread, before and after everything else: reads settings, starts the log, hands over to a
-//! command and turns its outcome into an exit code. Nothing here serves.
+//! Main thread, before and after everything else. Serves nothing.
 
 pub(crate) mod client;
 mod commands;

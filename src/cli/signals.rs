@@ -1,10 +1,12 @@
-//! (what this file is)
+//! The command `signals`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::ops::exit;
 use crate::signals::confidence::PRIOR_DATES;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Folder of candles, weight of the prior in dates, whether to write JSON, file for a plot.
 pub type Evaluate = fn(&Path, u32, bool, Option<&Path>) -> ExitCode;

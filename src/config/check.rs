@@ -7,7 +7,7 @@ use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use super::all::Config;
+use super::composed::Config;
 use super::load::{Environment, Loaded, Origin, SHARED_PREFIX, is_known};
 use super::secrets::SECRETS;
 use super::settings::SETTINGS;

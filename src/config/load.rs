@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::all::Config;
 use super::check::{self, Fault};
+use super::composed::Config;
 use super::env_file::{self, Entry, EnvFile};
 use super::secrets::{self, SECRETS};
 use super::settings::{SETTINGS, Setting};

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::all::Config;
 use super::check::Fault;
+use super::composed::Config;
 use super::load::{Environment, Loaded, NotText, Origin};
 
 /// Longest secret that is read. Keys and tokens have tens of bytes, a JWT some hundreds.

@@ -3,7 +3,7 @@
 //! Flags, help, the operator's template and `config check` are made from it. Constant data; the
 //! defaults are not here but in the structs beside this file.
 
-use super::all::Config;
+use super::composed::Config;
 use super::value::{self, Refused, Show};
 
 const KIB: u64 = 1024;

@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Settings of the simulator that `bhav demo` and `bhav sim` start.
 
 /// The simulator, used by `bhav demo` and `bhav sim` only.
 #[derive(Debug, Clone)]

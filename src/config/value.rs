@@ -10,7 +10,9 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::{AdminListen, LogFormat, Registration};
+use crate::{
+    admin::settings::AdminListen, auth::settings::Registration, ops::log_settings::LogFormat,
+};
 
 /// Why a text is no value of its setting, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]

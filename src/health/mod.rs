@@ -1,4 +1,9 @@
-//! What the service knows of itself: readings of its parts, and the heartbeat of the scheduler.
+//! What the service knows of itself: readings of its parts, and the scheduler's heartbeat.
+//!
+//! The scheduler writes both; the edge, the lane `admin` and the main thread read them. No locks.
 
 pub(crate) mod heartbeat;
 pub(crate) mod readings;
+
+pub use heartbeat::{Heartbeat, Serving};
+pub use readings::{FeedReadings, Readings, Runs, SnapshotReadings, WARMER_STATES, WarmerReadings};

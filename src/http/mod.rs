@@ -1,22 +1,24 @@
-//! HTTP/1.1 on may. The edge of the product.
+//! HTTP/1.1 on may's coroutines: the edge of the product. Knows no route.
 //!
-//! `server` accepts, `conn` lives a connection's life, `turn` answers what has arrived, `unread`
-//! bounds what nobody reads; `head`, `authority`, `chunked`, `conditional`, `direct`, `reply`,
-//! `owned`, `prepared`, `variants`, `problem`, `date`, `negotiate` and `coding` are pure.
-//! Everything runs on edge workers except the sweeper (`slots`), an OS thread that owns deadlines.
+//! `server` accepts connections, keeps the table of the open ones and drains them. `connection`
+//! runs one connection: reads, answers what has arrived, writes. `message` is requests and
+//! responses as RFC 9110 and 9112 have them, `document` what is serialised and compressed ahead;
+//! both are pure. Everything runs on edge workers but for the sweeper in `connection_table`, an OS
+//! thread that ends what is late.
 //!
-//! This layer knows no route. It calls upward through [`Serve`] alone. It never blocks: the only
-//! waits are may's, and no buffer set, lock or cache view is held over one except by a handler that
-//! waits for a lane.
+//! Calls upwards through [`Serve`] alone. Never blocks. The only waits are may's, and no buffer,
+//! lock or cache view is held over one, except by a handler that waits for a lane.
 
 pub mod connection;
 pub mod document;
 pub mod message;
 mod serve;
 pub mod server;
+pub mod settings;
 
 pub use document::owned::OwnedBody;
 pub use document::prepared::Prepared;
+pub use document::published::{Made, PublishedJson};
 pub use document::variants::{CachePolicy, Variants};
 pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
 pub use message::problem::Problem;

@@ -1,8 +1,9 @@
-//! (what this file is)
+//! The one trait through which the edge calls upwards.
+
+use std::sync::Arc;
 
 use crate::http::message::request::Request;
 use crate::http::message::response::Response;
-use std::sync::Arc;
 
 /// What answers requests. Called on an edge worker, from a coroutine with 64 KiB of stack.
 pub trait Serve: Send + Sync + 'static {

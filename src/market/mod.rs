@@ -1,8 +1,7 @@
-//! What the market is doing and what it looks like.
+//! The market's calendar and phases, its instruments and indices, and the index snapshot.
 //!
-//! The calendar and its phases, the list of indices and sectors, the list of instruments, the
-//! universe of signals, and the snapshot with its ready-made responses. Everything is computed from
-//! what callers bring: nothing here does network I/O or reads a clock.
+//! Pure: everything is computed from what callers bring. Nothing here does network I/O or reads a
+//! clock.
 
 pub mod calendar;
 mod calendar_file;
@@ -11,10 +10,10 @@ pub mod indices;
 pub mod instruments;
 mod market_day;
 pub mod phase;
+pub mod settings;
 pub mod snapshot;
 pub mod universe;
 
-pub use crate::http::document::published::{Made, PublishedJson};
 pub use calendar::{DataError, MarketCalendar};
 pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};

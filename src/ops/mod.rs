@@ -1,9 +1,7 @@
-//! What runs the process rather than serves the market.
+//! What runs the process: log, counters, panic hook, memory limits, systemd, exit codes, version.
 //!
-//! Log, counters, the panic hook, the limit on address space, closing the memory to debuggers,
-//! systemd's notifications and what it holds for the next process, exit codes, version. Any thread
-//! may call in here and none of it blocks the caller. It knows no settings struct: `cli` and `app`
-//! hand it plain values.
+//! Any thread may call in here, and none of it blocks the caller. Takes plain values, no settings
+//! of other modules.
 
 pub mod address_space;
 pub mod core_dumps;
@@ -13,6 +11,7 @@ pub mod histogram;
 pub mod listen_fds;
 pub mod log;
 pub mod log_limit;
+pub mod log_settings;
 pub mod memfd;
 pub mod notify;
 pub mod panic;

@@ -1,7 +1,7 @@
-//! What a portfolio is worth, what a sync changed in it, and what looks like a split.
+//! What a portfolio is worth, what a sync changed in it, and which changes look like a split.
 //!
-//! Pure: no broker, no SQL, no HTTP, no clock. Lane threads run it, the store's writer too, so it
-//! must be quick and never panic: amounts that do not fit are an error value.
+//! Pure: no broker, no SQL, no HTTP, no clock. Lanes run it and the store's writer too, so it must
+//! be quick and never panic: an amount that does not fit is an error value.
 
 mod close;
 pub(crate) mod corporate_actions;

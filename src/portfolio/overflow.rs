@@ -1,4 +1,4 @@
-//! (what this file is)
+//! The one error of this module.
 
 /// A quantity, price or sum is larger than any portfolio's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,13 +1,12 @@
-//! The only place that starts threads and coroutines, parks them, or hears signals.
+//! Threads, coroutines and lanes. The only module that starts or parks them, or hears signals.
 //!
 //! Two schedulers live side by side. The *edge* is may's: one worker per core, each with its own
-//! epoll, running stackful coroutines that must never block. Everything that can block runs on a
-//! [`Lane`]: a bounded pool of named OS threads. A coroutine hands work to a lane and parks; its
-//! worker goes on.
+//! epoll, running coroutines with their own stacks, which must never block. Work that can block
+//! runs on a [`Lane`]: a pool of named OS threads behind a bounded queue. A coroutine hands a job
+//! to a lane and parks; its worker goes on.
 //!
-//! Rules that this module exists to make possible: a coroutine may wake on another thread, so
-//! nothing thread-bound (a lock guard, a thread-local borrow, a cache view) is held over a call
-//! that parks.
+//! A coroutine may wake on another thread. So nothing that is bound to a thread (a lock guard, a
+//! thread-local borrow, a cache view) is held over a call that parks.
 
 pub mod coroutines;
 pub mod group_commit;

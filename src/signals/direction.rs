@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Which way a signal says the price moves, and by when it is judged.
 
 /// Sessions after which a signal is judged, in the symbol's own sessions.
 pub const HORIZON_SESSIONS: usize = 5;

@@ -1,10 +1,10 @@
-//! Candlestick signals and what they are worth. Pure.
+//! Candlestick signals, and how often their kind came true. Pure.
 //!
-//! `history` and `silence` judge candles, `patterns` finds signals in them, `record` keeps count of
-//! how they did, date by date, and gives each its confidence, `running` looks at a day that is not
-//! over, `list` and `reliability` are what clients see, `evaluate` walks forward over years of
-//! candles with nothing known but the past. All of it computes; nothing here reads a file, a clock
-//! or a store. Run by warm lanes and by the `signals evaluate` command.
+//! `history` and `silence` judge candles, `patterns` finds signals in them, `confidence` counts
+//! outcomes date by date and derives each signal's confidence, `forming` looks at a day that is not
+//! over, `performance` and `track_record` summarise outcomes with their errors, `backtest` walks
+//! forward over years of candles and knows only the past of each date. Reads no file, clock or
+//! store. Run by lanes and by the command `signals evaluate`.
 
 pub mod backtest;
 pub mod blocks;

@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Sentences that go out with every list of signals.
 
 /// What a confidence is.
 pub const MEANING: &str = "Estimated chance that the close five sessions later has moved this way. \

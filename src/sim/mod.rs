@@ -1,11 +1,9 @@
-//! The simulator, a deterministic, seeded exchange day served over real HTTP/1.1 in the
-//! three wire formats of the outside world, with faults that can be switched on.
+//! The simulator: a seeded exchange day, served over HTTP/1.1 in the upstreams' three wire formats.
 //!
 //! One listener carries every upstream under a path of its own (`/a`, `/b`, `/b-master`, `/p`) and
-//! the control routes under `/sim/control`. Prices come from `day`, formats from `broker_a`,
-//! `broker_b` and `public`, misbehaviour from `faults`, threads from `server`. Nothing here may be
-//! used by the product's own request path: the simulator is its peer, reached through a socket like
-//! any other upstream.
+//! the control routes under `/sim/control`. `exchange` makes the prices, `broker_a`, `broker_b` and
+//! `public` the formats, `faults` the misbehaviour, `server` the threads. The product never calls
+//! it but through a socket, like any other upstream.
 
 mod accounts;
 mod broker_a;

@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Settings of the simulator: its listener, its seed, and the two simulated broker apps.
 
 use crate::sim::exchange::day::Sessions;
 

@@ -1,12 +1,13 @@
-//! (what this file is)
+//! Starts the simulator and stops it.
+
+use std::io;
+use std::net::SocketAddr;
 
 use crate::base::Clock;
 use crate::sim::faults;
 use crate::sim::server;
 use crate::sim::settings::SimSettings;
 use crate::sim::world;
-use std::io;
-use std::net::SocketAddr;
 
 /// A running simulator. Dropping it stops it.
 #[derive(Debug)]

@@ -1,14 +1,15 @@
-//! What was acknowledged. Accounts, portfolios, the journal, candles, published signals.
+//! Accounts, portfolios, journals, candles and published signals: what must last.
 //!
-//! [`Store`] is the narrow trait above which nothing knows SQLite. Its methods may be called on the
-//! edge, where they park, and on OS threads, where they block; each ends by a deadline of its own.
-//! `Ok` of a write means that it is on disk. Must never hold a broker credential: no type here has
-//! room for one.
+//! [`Store`] and [`SignalStore`] hide the engine. Their methods may be called on the edge, where
+//! they park, and on OS threads, where they block; each ends by a deadline of its own. `Ok` of a
+//! write means that it is on disk. Never holds a broker credential: no type here has a field for
+//! one.
 
 pub mod backups;
 mod error;
 mod expected;
 pub(crate) mod records;
+pub mod settings;
 pub(crate) mod signal_records;
 mod small_file;
 pub mod sqlite;

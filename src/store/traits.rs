@@ -1,4 +1,6 @@
-//! (what this file is)
+//! What the product asks of a store. Nothing above knows which engine is behind it.
+
+use jiff::civil::Date;
 
 use crate::base::{Broker, Candle, Symbol, Synced};
 use crate::store::error::StoreError;
@@ -12,7 +14,6 @@ use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
     SignalOutcome,
 };
-use jiff::civil::Date;
 
 /// Decides, inside a sync's transaction, what is written: it sees what stands there before and may
 /// mark the new rows. Runs on the writer; must be quick and pure.

@@ -1,14 +1,20 @@
-//! (what this file is)
+//! What the warmers work with, and the mailbox through which requests reach them.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+
+use super::settings::CloseSettings;
 use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::{BrokerA, Public, SharedToken};
 use crate::cache::{L1, Misses, Probes, Responses, SecondLevel};
-use crate::config::{CacheSettings, CloseSettings, UpstreamSettings};
 use crate::health::heartbeat::Heartbeat;
 use crate::health::readings::Readings;
 use crate::http::Prepared;
-use crate::market::{IndexList, InstrumentList, MarketCalendar, PublishedJson, Universe};
 use crate::rt::Lane;
 use crate::store::{SignalStore, Store};
 use crate::warmers::event::EVENTS_MAX;
@@ -16,11 +22,11 @@ use crate::warmers::event::Event;
 use crate::warmers::event::Kicked;
 use crate::warmers::reloads::Reloads;
 use crate::warmers::signals::Publication;
-use arc_swap::{ArcSwap, ArcSwapOption};
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::{brokers::settings::UpstreamSettings, cache::settings::CacheSettings};
+use crate::{
+    http::PublishedJson,
+    market::{IndexList, InstrumentList, MarketCalendar, Universe},
+};
 
 /// What the scheduler works with; all of it shared with others.
 pub struct WarmerContext {

@@ -1,4 +1,9 @@
-//! (what this file is)
+//! What the scheduler hears, and how jobs on lanes report to it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::Sender;
 
 use crate::base::Source;
 use crate::brokers::broker_a::Tokens;
@@ -6,9 +11,6 @@ use crate::brokers::{Batch, FeedError};
 use crate::market::{InstrumentList, MarketCalendar, Universe};
 use crate::warmers::close;
 use crate::warmers::signals;
-use crossbeam_channel::Sender;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
 /// together, and the end one: there are never so many.

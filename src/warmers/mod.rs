@@ -1,10 +1,10 @@
-//! What keeps memory fresh while nobody waits.
+//! Background work that keeps memory fresh: quotes, instruments, the evening's close, signals.
 //!
-//! One OS thread, the *scheduler*, owns all warm state: it decides when each feed is asked, takes
-//! the answers in, builds and publishes the snapshot, and keeps the second cache level. Blocking
-//! work goes to the lanes; its outcome comes back as an [`Event`]. Because one thread changes
-//! everything, there is no lock between the parts. It must never wait for an upstream or a disk
-//! itself.
+//! One OS thread, the *scheduler*, owns all state of the warmers. It decides when each feed is
+//! asked, takes the answers in, builds and publishes the snapshot, and writes the second cache
+//! level. Work that blocks goes to lanes, and its outcome comes back as an [`Event`]. Because one
+//! thread changes everything, the warmers share no locks. The scheduler itself never waits for an
+//! upstream or a disk.
 
 mod close;
 mod context;
@@ -16,16 +16,12 @@ mod persist;
 pub mod quotes;
 mod reloads;
 mod scheduler;
+pub mod settings;
 mod signals;
 pub(crate) mod stats;
 pub(crate) mod store_check;
 mod thread;
 
-pub use crate::health::heartbeat::{Heartbeat, Serving};
-pub use crate::health::readings::Runs;
-pub use crate::health::readings::{
-    FeedReadings, Readings, SnapshotReadings, WARMER_STATES, WarmerReadings,
-};
 pub use context::{Mailbox, WarmerContext};
 pub use event::{Event, Kicked, MarketFiles, Round};
 pub use reloads::Reloads;

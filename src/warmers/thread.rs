@@ -1,4 +1,11 @@
-//! (what this file is)
+//! The scheduler's thread: started, ended, and what a panic in it does.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
 
 use crate::ops::{Exit, log};
 use crate::rt::threads;
@@ -7,11 +14,6 @@ use crate::warmers::context::WarmerContext;
 use crate::warmers::event::Event;
 use crate::warmers::event::MarketFiles;
 use crate::warmers::scheduler::Scheduler;
-use crossbeam_channel::Sender;
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Longest wait for the last log line of a process that ends by a panic here.
 pub(super) const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bhav::config::HttpSettings;
+use bhav::http::settings::HttpSettings;
 use bhav::rt::threads;
 
 use crate::support::{Harness, small};

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use bhav::base::Clock;
-use bhav::config::HttpSettings;
 use bhav::http::connection::backpressure::UNREAD_OUTPUT_TOTAL_BYTES_MAX;
+use bhav::http::settings::HttpSettings;
 
 use crate::support::{Harness, OWNED_BYTES, Wire, eventually, small};
 

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use bhav::base::Clock;
-use bhav::config::StoreSettings;
 use bhav::sim::SimSettings;
+use bhav::store::settings::StoreSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::support::{Answer, Client, Scene, Service, TRADING, bearer, members, raw, until};

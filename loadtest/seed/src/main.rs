@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
-use bhav::config::StoreSettings;
+use bhav::store::settings::StoreSettings;
 use bhav::store::{
     Counts, DayPoint, Derived, FILE_NAME, NewUser, OpenError, PointSource, Repriced, SqliteStore,
     Store, StoreError,

@@ -1,4 +1,4 @@
-//! (what this file is)
+//! One scrape: every family of metrics, in their order. Runs on the lane `admin`.
 
 use crate::admin::exposition::{Exposition, Kind};
 use crate::admin::listener::Watched;

@@ -6,7 +6,7 @@ use crate::admin::listener::Watched;
 use crate::admin::probes;
 use crate::brokers::ClassReading;
 use crate::brokers::session::token::TokenStatus;
-use crate::warmers::{Readings, WARMER_STATES, WarmerReadings};
+use crate::health::{Readings, WARMER_STATES, WarmerReadings};
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];

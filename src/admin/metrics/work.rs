@@ -3,8 +3,8 @@
 
 use crate::admin::exposition::{Exposition, Kind, seconds};
 use crate::admin::listener::Watched;
+use crate::health::Readings;
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
-use crate::warmers::Readings;
 
 /// Every state of the store, as health names it.
 const STORE_STATES: [&str; 6] = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"];

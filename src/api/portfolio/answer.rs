@@ -1,4 +1,10 @@
-//! (what this file is)
+//! Reads a user's portfolio on a lane and keeps the finished response.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
 
 use crate::api::call::Call;
 use crate::api::json::Object;
@@ -12,10 +18,6 @@ use crate::http::{Problem, Response};
 use crate::portfolio::{Overflow, Summary};
 use crate::rt::{Lane, LaneError};
 use crate::store::{AccountId, Portfolio, Store, StoreError};
-use jiff::Timestamp;
-use jiff::civil::Date;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 /// How long a user's sync may wait for a thread before its own time begins.
 pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;

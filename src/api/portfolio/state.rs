@@ -1,18 +1,20 @@
-//! (what this file is)
+//! What the portfolio's handlers share: brokers, lanes, locks and finished responses.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 
 use crate::api::portfolio::answer::SYNC_QUEUE_WAIT_MS;
 use crate::api::portfolio::export_limit::Exports;
 use crate::api::portfolio::user_lock::UserLocks;
 use crate::base::Clock;
+use crate::brokers::settings::UpstreamSettings;
 use crate::cache::Responses;
-use crate::config::UpstreamSettings;
 use crate::limits::throttle::Throttle;
 use crate::portfolio::Securities;
 use crate::rt::Lane;
-use arc_swap::{ArcSwap, ArcSwapOption};
-use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
-use std::sync::Arc;
 
 /// What the portfolio routes work with.
 pub struct PortfolioState {

@@ -1,4 +1,12 @@
-//! (what this file is)
+//! The command `signals evaluate`: reads candles, walks forward over them, prints the report.
+//!
+//! Main thread of a process of its own.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::app::evaluate::candles;
 use crate::app::evaluate::candles::FolderError;
@@ -10,10 +18,6 @@ use crate::signals::backtest::{Universe, sessions};
 use crate::signals::confidence::WINDOW_DATES;
 use crate::signals::history::HOLES_MAX;
 use crate::signals::silence::{self, Silence};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{self, IsTerminal, Write};
-use std::path::Path;
-use std::process::ExitCode;
 
 /// Evaluates a folder of candles; writes text or JSON, and a plot on request.
 pub fn evaluate(folder: &Path, prior_dates: u32, json: bool, plot: Option<&Path>) -> ExitCode {

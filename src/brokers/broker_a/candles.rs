@@ -6,7 +6,8 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use sonic_rs::LazyValue;
 
-use super::{NAME, wire};
+use super::wire;
+use super::wire::NAME;
 use crate::base::ist;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::feed::FeedError;

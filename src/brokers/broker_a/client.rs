@@ -15,12 +15,12 @@ use jiff::civil::Date;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
-use super::NAME;
 use super::candles;
 use super::instruments::{self, InstrumentList};
 use super::open_session::{Attempt, OpenSession, SessionCounts};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
+use super::wire::NAME;
 use super::wire::{self, QuoteRow};
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, wipe};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
@@ -39,8 +39,8 @@ use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
+use crate::brokers::settings::{BrokerASettings, UpstreamSettings};
 use crate::brokers::{Credentials, SyncCounts};
-use crate::config::{BrokerASettings, UpstreamSettings};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
 /// made trouble for others.

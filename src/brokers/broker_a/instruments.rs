@@ -8,7 +8,7 @@ use std::io::Read;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-use super::NAME;
+use super::wire::NAME;
 use crate::base::{Exchange, Symbol};
 use crate::brokers::feed::FeedError;
 

@@ -18,6 +18,3 @@ pub mod wire;
 pub use client::BrokerA;
 pub use instrument_tokens::Tokens;
 pub use open_session::{Attempt, OpenSession, SessionCounts};
-
-/// The name in errors and logs.
-pub(super) const NAME: &str = "broker A";

@@ -15,10 +15,10 @@ use super::session::checksum;
 use crate::base::{Clock, Synced, wipe};
 use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
+use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{Credentials, SyncError};
-use crate::config::UpstreamSettings;
 
 /// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
 const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };

@@ -12,11 +12,13 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
 
-use super::NAME;
 use crate::base::{decimal, ist, json};
 use crate::brokers::AccountTrouble;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::feed::FeedError;
+
+/// The name in errors and logs.
+pub(in crate::brokers) const NAME: &str = "broker A";
 
 /// Low byte of an instrument token that marks an index.
 const INDEX_SEGMENT: u64 = 9;

@@ -17,10 +17,10 @@ use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
+use crate::brokers::settings::{BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{Credentials, SyncError};
-use crate::config::{BrokerBSettings, UpstreamSettings};
 
 /// Per API key (`wire` documentation, 11).
 const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };

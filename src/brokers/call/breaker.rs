@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::base::{Clock, rng};
-use crate::config::UpstreamSettings;
+use crate::brokers::settings::UpstreamSettings;
 
 /// What a caller is told to wait while another's probe is under way.
 pub const PROBE_WAIT: Duration = Duration::from_millis(100);

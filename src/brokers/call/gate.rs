@@ -12,7 +12,7 @@ use crate::base::Clock;
 use crate::brokers::feed::Batch;
 use crate::brokers::feed::FeedError;
 use crate::brokers::feed::Readiness;
-use crate::config::UpstreamSettings;
+use crate::brokers::settings::UpstreamSettings;
 
 /// Limits, circuit and counters of one endpoint class.
 pub(crate) struct Gate {

@@ -1,5 +1,6 @@
-//! What every call to the outside goes through: gate, circuit breaker, transport, fallback host,
-//! statistics.
+//! The guard stack of every upstream call: rate gate, circuit breaker, transport, fallback host.
+//!
+//! Blocks; runs on the upstream's lane.
 
 pub mod breaker;
 pub(crate) mod fallback;

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 use origin::{Origin, OwnOrigin};
 
 use crate::brokers::feed::FeedError;
-use crate::config::UpstreamSettings;
+use crate::brokers::settings::UpstreamSettings;
 
 mod origin;
 

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use sonic_rs::LazyValue;
 
-use super::NAME;
+use super::wire::NAME;
 use super::wire::{self, Chart};
 use crate::base::{decimal, ist};
 use crate::brokers::call::transport::Reply;

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
-use super::NAME;
 use super::candles;
 use super::symbols::SymbolMap;
+use super::wire::NAME;
 use super::wire::{self, RANGE, Said, Spark};
 use crate::base::{Clock, Quote, Source, Symbol};
 use crate::brokers::call::fallback::RouteChoice;
@@ -31,7 +31,7 @@ use crate::brokers::feed::MarketFeed;
 use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
-use crate::config::{PublicSettings, UpstreamSettings};
+use crate::brokers::settings::{PublicSettings, UpstreamSettings};
 
 /// Symbols per spark call; one more is refused.
 const BATCH_MAX: usize = 20;

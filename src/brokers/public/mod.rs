@@ -9,6 +9,3 @@ pub mod symbols;
 pub mod wire;
 
 pub use client::Public;
-
-/// The name in errors and logs.
-pub(super) const NAME: &str = "public provider";

@@ -12,10 +12,12 @@ use rust_decimal::prelude::ToPrimitive;
 use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
 
-use super::NAME;
 use crate::base::{decimal, json};
 use crate::brokers::call::transport::Reply;
 use crate::brokers::feed::FeedError;
+
+/// The name in errors and logs.
+pub(in crate::brokers) const NAME: &str = "public provider";
 
 /// The range that is always asked for; only for it is `chartPreviousClose` yesterday's.
 pub const RANGE: &str = "1d";

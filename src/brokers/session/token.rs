@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::token_file::{Fingerprint, KeptToken};
 use crate::base::{Broker, ist};
 use crate::brokers::feed::Readiness;
-use crate::config::BrokerASettings;
+use crate::brokers::settings::BrokerASettings;
 
 /// Hour of the next morning (IST) at which the broker flushes all tokens (`wire` documentation,
 /// 2.3).

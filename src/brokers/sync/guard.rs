@@ -21,7 +21,7 @@ use crate::brokers::call::breaker::Breaker;
 use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{CallLimits, TransportError};
 use crate::brokers::portfolio::Credentials;
-use crate::config::UpstreamSettings;
+use crate::brokers::settings::UpstreamSettings;
 
 /// All users' calls to one broker: circuit, limits, counters.
 pub(crate) struct Errands {

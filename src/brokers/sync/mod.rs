@@ -1,5 +1,6 @@
-//! What users' portfolio syncs go through: the guard, limits of keys, shares of a broker,
-//! cooldowns.
+//! What users' syncs go through before a broker is called: limits of keys, users and networks.
+//!
+//! Runs on the broker's lane, and on the edge before it.
 
 pub(crate) mod cooldown;
 pub(crate) mod guard;

@@ -1,4 +1,11 @@
-//! (what this file is)
+//! The command `status`: asks the service, and prints what it says.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde::de::DeserializeOwned;
 
 use crate::base::Clock;
 use crate::cli::client::{Answer, Target};
@@ -7,14 +14,9 @@ use crate::cli::operator::{plain, print, refuse, service, with_running_service};
 use crate::cli::status::facts::{Facts, Said};
 use crate::cli::status::health::Health;
 use crate::cli::status::screen::{Colours, screen};
-use crate::config::{AdminListen, Config};
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use serde::de::DeserializeOwned;
-use std::io::{self, IsTerminal};
-use std::process::ExitCode;
-use std::time::Duration;
+use crate::{admin::settings::AdminListen, config::Config};
 
 /// The routes asked are answered from memory.
 pub(super) const TIMEOUT: Duration = Duration::from_millis(3_000);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::Buffers;
 use crate::base::Clock;
-use crate::config::HttpSettings;
 use crate::http::serve::Serve;
+use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Request, Response, Server};
 use crate::rt::{Lane, LaneSpec};
 

@@ -12,13 +12,13 @@ use zeroize::Zeroizing;
 
 use super::buffers::{Buffers, READ_BYTES};
 use super::exchange::{Exchange, Next, Stage};
-use crate::config::HttpSettings;
 use crate::http::message::problem::Problem;
 use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
 use crate::http::server::connection_table::SlotGuard;
 use crate::http::server::listener::{Descriptor, Socket};
 use crate::http::server::shared::Shared;
+use crate::http::settings::HttpSettings;
 
 mod output;
 

@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::buffers::Buffers;
-use crate::config::HttpSettings;
 use crate::http::Method;
 use crate::http::document::owned::OwnedBody;
 use crate::http::message::chunked::{ChunkFault, Chunked};
@@ -16,6 +15,7 @@ use crate::http::message::request::{Peer, Request};
 use crate::http::message::response::{ConnectionLine, Response};
 use crate::http::serve::Serve;
 use crate::http::server::shared::Shared;
+use crate::http::settings::HttpSettings;
 
 /// Output gathered before it is written, so that answers to pipelined requests share a write but
 /// none waits for too many others, and no neighbour for too many of one client: it is polled before

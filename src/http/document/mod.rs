@@ -1,4 +1,6 @@
-//! Documents that are ready to be sent: serialised, compressed and tagged once. Pure.
+//! Documents that are ready to send: serialised, compressed and tagged once, sent many times.
+//!
+//! Made on OS threads, sent on the edge.
 
 pub mod coding;
 pub mod negotiate;

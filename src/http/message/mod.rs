@@ -1,4 +1,4 @@
-//! HTTP/1.1 messages as RFC 9110 and 9112 have them. Pure but for the local client.
+//! Requests and responses as RFC 9110 and 9112 have them. Pure, but for the local client.
 
 pub(crate) mod authority;
 pub mod chunked;

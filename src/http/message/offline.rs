@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::request::Peer;
 use crate::base::Clock;
-use crate::config::HttpSettings;
 use crate::http::connection::buffers::Buffers;
 use crate::http::connection::exchange::{Exchange, Next, Stage};
 use crate::http::serve::Serve;
 use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::shared::Shared;
+use crate::http::settings::HttpSettings;
 
 /// A connection's parser and answers, with nobody at the other end.
 pub struct Offline<S> {

@@ -15,10 +15,10 @@ use super::connection_table::ConnectionTable;
 use super::listener::{Descriptor, Listener, Socket};
 use super::shared::{AddressPlace, Shared};
 use crate::base::Clock;
-use crate::config::HttpSettings;
 use crate::http::connection::dispatch::{Connection, WOKEN};
 use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
+use crate::http::settings::HttpSettings;
 use crate::rt::{coroutines, threads};
 
 /// How often the accept loop looks for a free place at the cap, should it not be told of one.

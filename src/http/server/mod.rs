@@ -1,4 +1,4 @@
-//! Accepts connections, keeps the table of those that are open, and drains them at the end.
+//! Accepts connections, keeps the table of the open ones, and drains them at the end.
 
 pub mod acceptor;
 pub(crate) mod connection_table;

@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use super::connection_table::ConnectionTable;
 use super::stats::HttpStats;
 use crate::base::network::network;
-use crate::config::HttpSettings;
 use crate::http::connection::backpressure::Backpressure;
 use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
+use crate::http::settings::HttpSettings;
 
 /// What all connections of a server share.
 pub struct Shared<S> {

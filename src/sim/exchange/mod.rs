@@ -1,4 +1,4 @@
-//! The simulated exchange: its shares, its day, and every price of it, from one seed.
+//! The simulated exchange: its shares, its day, and every price of it, from one seed. Pure.
 
 pub(crate) mod day;
 pub(crate) mod minutes;

@@ -1,4 +1,5 @@
-//! The store in one SQLite file. Statements are in `sql/store`.
+//! The store in one SQLite file: one writer thread, several reader threads. Statements are in
+//! `sql`.
 
 pub(crate) mod accounts;
 pub(crate) mod care;

@@ -17,9 +17,9 @@ use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{accounts, eod, journal, portfolios};
 use crate::base::{Broker, Clock, Symbol, Synced};
-use crate::config::StoreSettings;
 use crate::ops::state_lock::InstanceLock;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
+use crate::store::settings::StoreSettings;
 use crate::store::traits::Derive;
 use crate::store::traits::Store;
 use crate::store::{

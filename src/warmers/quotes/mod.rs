@@ -1,4 +1,6 @@
-//! Polls the feeds, judges what they say, and builds the index snapshot of it.
+//! Polls the feeds, judges what they answer, and builds the index snapshot from it.
+//!
+//! State of the scheduler's thread; calls run on the feeds' lanes.
 
 pub(crate) mod feed_state;
 pub(crate) mod feed_time;

@@ -1,6 +1,11 @@
-//! (what this file is)
+//! Settings of the log.
 
-use crate::config::words::LogFormat;
+/// One line an event, in which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Logfmt,
+    Json,
+}
 
 /// The log.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
-//! (what this file is)
+//! Settings of the brokers, of the public provider, and of every call to one.
+
+use std::path::PathBuf;
 
 use secrecy::SecretString;
-use std::path::PathBuf;
 
 /// The server's own broker A app and shared token.
 #[derive(Debug, Clone)]

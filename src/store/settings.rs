@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Settings of the store.
 
 /// Accounts, portfolios and the journal on disk.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Settings of the evening's close and of signals.
 
 /// The evening's revaluation of stored portfolios.
 #[derive(Debug, Clone)]

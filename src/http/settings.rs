@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Settings of the edge: addresses, limits and deadlines of connections and requests.
 
 use std::net::IpAddr;
 

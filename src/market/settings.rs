@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Settings of the market files.
 
 use std::path::PathBuf;
 

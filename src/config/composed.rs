@@ -1,20 +1,22 @@
-//! (what this file is)
+//! All settings of the service, each module's own part as that module declares it.
 
-use crate::config::admin::AdminSettings;
-use crate::config::auth::AuthSettings;
-use crate::config::brokers::BrokerASettings;
-use crate::config::brokers::BrokerBSettings;
-use crate::config::brokers::PublicSettings;
-use crate::config::brokers::UpstreamSettings;
-use crate::config::cache::CacheSettings;
-use crate::config::close::CloseSettings;
-use crate::config::http::HttpSettings;
-use crate::config::log::LogSettings;
-use crate::config::market::MarketSettings;
-use crate::config::sim::SimSettings;
-use crate::config::store::StoreSettings;
-use jiff::Timestamp;
 use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::sim::SimSettings;
+use crate::admin::settings::AdminSettings;
+use crate::auth::settings::AuthSettings;
+use crate::brokers::settings::BrokerASettings;
+use crate::brokers::settings::BrokerBSettings;
+use crate::brokers::settings::PublicSettings;
+use crate::brokers::settings::UpstreamSettings;
+use crate::cache::settings::CacheSettings;
+use crate::http::settings::HttpSettings;
+use crate::market::settings::MarketSettings;
+use crate::ops::log_settings::LogSettings;
+use crate::store::settings::StoreSettings;
+use crate::warmers::settings::CloseSettings;
 
 /// All settings. `Config::default()` is what an empty environment gives.
 #[derive(Debug, Clone)]

@@ -1,20 +1,4 @@
-//! What settings say by one of a few words. Constant; any thread.
-
-/// One line an event, in which form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    Logfmt,
-    Json,
-}
-
-/// Who may make an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Registration {
-    /// Whoever reaches the service.
-    Open,
-    /// Nobody.
-    Closed,
-}
+//! Settings of the listener for metrics and probes.
 
 /// Where metrics and probes are served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,5 +33,16 @@ impl From<&str> for AdminListen {
             Self::OFF => Self::Off,
             address => Self::At(address.to_owned()),
         }
+    }
+}
+/// The operator's own listener: metrics and probes.
+#[derive(Debug, Clone)]
+pub struct AdminSettings {
+    pub listen: AdminListen,
+}
+
+impl Default for AdminSettings {
+    fn default() -> Self {
+        Self { listen: AdminListen::Default }
     }
 }

@@ -1,7 +1,15 @@
-//! (what this file is)
+//! Settings of accounts, tokens and password hashing.
 
-use crate::config::words::Registration;
 use secrecy::SecretString;
+
+/// Who may make an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// Whoever reaches the service.
+    Open,
+    /// Nobody.
+    Closed,
+}
 
 /// Logging in.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! (what this file is)
+//! Settings of both cache levels.
 
 /// The two cache levels.
 #[derive(Debug, Clone)]
