@@ -63,7 +63,7 @@ pub struct ResponsesStats {
     pub misses: u64,
     /// Users whose answers made room for others.
     pub evictions: u64,
-    /// Responses not kept: invalidated while they were made, or too large.
+    /// Answers not kept: invalidated while they were made, or too large.
     pub refused: u64,
 }
 

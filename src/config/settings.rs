@@ -188,7 +188,7 @@ pub const SETTINGS: &[Setting] = &[
          connections."),
     setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
         http.unread_output_bytes_max = number(16 * KIB, 64 * MIB), "bytes",
-        "Responses a client may leave unread before its requests wait",
+        "Answers a client may leave unread before its requests wait",
         ""),
     setting!(Http "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
         http.unread_output_timeout_ms = number(100, 600_000), "ms",
@@ -393,18 +393,34 @@ mod tests {
 
     use super::*;
 
+    /// Where the structs are; the one that holds the others stands first.
+    const STRUCTS: [&str; 11] = [
+        include_str!("composed.rs"),
+        include_str!("sim.rs"),
+        include_str!("../admin/settings.rs"),
+        include_str!("../auth/settings.rs"),
+        include_str!("../brokers/settings.rs"),
+        include_str!("../cache/settings.rs"),
+        include_str!("../http/settings.rs"),
+        include_str!("../market/settings.rs"),
+        include_str!("../ops/log_settings.rs"),
+        include_str!("../store/settings.rs"),
+        include_str!("../warmers/settings.rs"),
+    ];
+
     /// `section.field` of each public field in the structs, secrets left out.
     fn fields_of_the_structs() -> BTreeSet<String> {
         let mut sections = std::collections::BTreeMap::new();
         let mut fields = BTreeSet::new();
         let mut owner = String::new();
-        for line in include_str!("mod.rs").lines() {
+        for line in STRUCTS.iter().flat_map(|text| text.lines()) {
             if let Some(rest) = line.strip_prefix("pub struct ") {
                 owner = rest.trim_end_matches(" {").to_owned();
             }
             let Some((name, kind)) = line
                 .strip_prefix("    pub ")
                 .and_then(|l| l.trim_end_matches(',').split_once(": "))
+                .filter(|(name, _)| !name.contains(' '))
             else {
                 continue;
             };

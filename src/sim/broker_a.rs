@@ -14,7 +14,7 @@ use crate::base::ist;
 /// Exchanges whose dump can be asked for; the simulated day trades on the first two only.
 const EXCHANGES: [&str; 7] = ["NSE", "BSE", "NFO", "BFO", "CDS", "BCD", "MCX"];
 
-/// Responses a request at `route`; `rest` is what stands after the route's path.
+/// Answers a request at `route`; `rest` is what stands after the route's path.
 pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.header("x-kite-version") != Some("3") {
         return error(400, "InputException", "Missing or unknown `X-Kite-Version`.");

@@ -33,7 +33,7 @@ struct HoldingsBody {
     exchange_code: Option<String>,
 }
 
-/// Responses a request at `route`; `rest` is what stands after the route's path.
+/// Answers a request at `route`; `rest` is what stands after the route's path.
 pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.method != "GET" {
         return Answer::text(405, "text/html", "<html><body>405 - not allowed</body></html>");

@@ -32,7 +32,7 @@ const LIBRARY_AGENTS: [&str; 14] = [
     "bhav",
 ];
 
-/// Responses a request at `route`; `rest` is what stands after the route's path.
+/// Answers a request at `route`; `rest` is what stands after the route's path.
 pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.method != "GET" {
         return Answer::text(405, "text/plain", "Method Not Allowed");

@@ -32,7 +32,7 @@ const WRITE_TIMEOUT_MS: u64 = 10_000;
 /// Longest that [`Server::stop`] waits for connection threads; all their waits end at once on stop.
 const STOP_TIMEOUT_MS: u64 = 5_000;
 
-/// Responses requests.
+/// Answers requests.
 pub(super) type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
 
 /// A running server.

@@ -1,4 +1,4 @@
-//! Responses too large to be copied or written at once.
+//! Answers too large to be copied or written at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -28,7 +28,7 @@ impl Handle {
     }
 }
 
-/// Responses everything.
+/// Answers everything.
 pub struct Probe {
     lane: Lane,
     gate: Receiver<()>,

@@ -65,7 +65,7 @@ fn requests(text: &mut Exposition, watched: &Watched) {
         stats.in_flight(),
     );
     let mut errors =
-        text.family(Kind::Counter, "bhav_http_errors_total", "Responses with an error status.");
+        text.family(Kind::Counter, "bhav_http_errors_total", "Answers with an error status.");
     errors.sample(&[("status", "4xx")], stats.client_errors.value());
     errors.sample(&[("status", "5xx")], stats.server_errors.value());
     let lines = [&stats.refusal_lines, &watched.edge.service.state().refusal_lines];

@@ -64,7 +64,7 @@ impl From<Unmade> for Problem {
     }
 }
 
-/// Responses with `view`, kept or made by `make` from the store.
+/// Answers with `view`, kept or made by `make` from the store.
 pub(super) fn answer(
     state: &State,
     call: &Call<'_>,

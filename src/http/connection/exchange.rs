@@ -304,7 +304,7 @@ impl<S: Serve> Exchange<'_, S> {
         Step::Again
     }
 
-    /// Responses a fault of the protocol and ends the connection, whose framing can no longer be
+    /// Answers a fault of the protocol and ends the connection, whose framing can no longer be
     /// trusted.
     pub fn refuse(&mut self, buffers: &mut Buffers, about: &About, problem: &Problem) -> Step {
         // Behind bytes that were not understood anything may stand.

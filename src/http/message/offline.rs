@@ -22,7 +22,7 @@ pub struct Offline<S> {
 }
 
 impl<S: Serve> Offline<S> {
-    /// Responses with `service` under `settings`.
+    /// Answers with `service` under `settings`.
     pub fn new(settings: &HttpSettings, clock: &Clock, service: S) -> Self {
         let slots = Arc::new(ConnectionTable::new(1, clock));
         Self {

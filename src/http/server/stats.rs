@@ -18,7 +18,7 @@ pub struct HttpStats {
     pub read_timeouts: Counter,
     /// Clients that took too little of their answers in time.
     pub write_timeouts: Counter,
-    /// Responses cut off because all together held too much and this one was the slowest.
+    /// Answers cut off because all together held too much and this one was the slowest.
     pub unread_cuts: Counter,
     pub handler_panics: Counter,
     pub client_errors: Counter,

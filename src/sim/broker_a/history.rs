@@ -22,7 +22,7 @@ const INTERVALS: [(&str, Option<i64>, i64); 8] = [
     ("day", None, 2_000),
 ];
 
-/// Responses `/instruments/historical/{token}/{interval}`; `rest` is `{token}/{interval}`.
+/// Answers `/instruments/historical/{token}/{interval}`; `rest` is `{token}/{interval}`.
 pub(crate) fn answer(call: &Call<'_>, rest: &str) -> Answer {
     let bad = |text: &str| error(400, "InputException", text);
     let Some((token, interval)) = rest.split_once('/') else {

@@ -18,7 +18,7 @@ const SHORT_QUOTE_INSTRUMENTS_MAX: usize = 1_000;
 /// Price levels on each side of the book; empty ones are zeros.
 const DEPTH: usize = 5;
 
-/// Responses one of the three calls.
+/// Answers one of the three calls.
 pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
     let pairs = call.request.query_pairs();
     let asked: Vec<&str> =

@@ -10,7 +10,7 @@ use crate::sim::world::{Answer, Content, World};
 /// Columns of a row; the ticker is the last.
 const COLUMNS: usize = 61;
 
-/// Responses `/b-master/{file}`.
+/// Answers `/b-master/{file}`.
 pub(crate) fn answer(world: &World, file: &str) -> Answer {
     if file != "SecurityMaster.zip" {
         return Answer::text(404, "text/html", "<html><body>404</body></html>");

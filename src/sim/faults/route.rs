@@ -11,7 +11,7 @@ use crate::sim::server::message::{Delivery, Reply, Request};
 use crate::sim::world::{Answer, Call, Content, World};
 use crate::sim::{broker_a, broker_b, public, server::control};
 
-/// Responses above this size are compressed for a client that accepts it, as broker A does.
+/// Answers above this size are compressed for a client that accepts it, as broker A does.
 const COMPRESS_BYTES_MIN: usize = 4 * 1024;
 
 /// A route's name and where it is; a path that ends in a slash stands for everything below it.
@@ -73,7 +73,7 @@ fn upstream_of(route: &str) -> Upstream {
     }
 }
 
-/// Responses one request.
+/// Answers one request.
 pub(crate) fn answer(world: &World, request: &Request) -> Reply {
     if let Some(rest) = request.path.strip_prefix("/sim/control/") {
         return reply(request, control::answer(world, request, rest), Delivery::default());

@@ -193,7 +193,7 @@ fn noisy(paise: i64) -> Json {
     Json::Float(f64::from((paise as f64 / 100.0) as f32))
 }
 
-/// Responses the chart of one symbol.
+/// Answers the chart of one symbol.
 pub(crate) fn answer(call: &Call<'_>, symbol: &str) -> Answer {
     if symbol == GHOST {
         let quote = map([("quote", vec![map([])].into())]);

@@ -39,7 +39,7 @@ struct UserBody {
     user_id: Option<String>,
 }
 
-/// Responses `METHOD /sim/control/{path}`.
+/// Answers `METHOD /sim/control/{path}`.
 pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
     let done = match (request.method.as_str(), path) {
         ("POST", "faults") => body(request).and_then(|order: FaultOrder| {

@@ -25,7 +25,7 @@ const PATIENCE_MS: u64 = 60 * 60_000;
 /// this time all the same, and a rarer one while requests wait.
 const STARVED_MS: u64 = 60_000;
 const STARVED_WHILE_WAITED_MS: u64 = 10 * 60_000;
-/// Responses that wait to be stored; with more no call is made.
+/// Answers that wait to be stored; with more no call is made.
 const ARRIVED_MAX: usize = 2;
 
 /// What a call brought: `None` where the source does not have the symbol.
