@@ -4,20 +4,15 @@
 // `allow-unwrap-in-tests` does not reach the functions beside the tests.
 #![allow(clippy::unwrap_used)]
 
-mod candles;
+mod accounts;
 mod commands;
-mod documentation;
-mod faults;
+mod contract;
 mod http;
-mod layers;
-mod mornings;
-mod openapi;
-mod packaging;
-mod routes;
-mod service;
-mod settings;
+mod incidents;
+mod market;
+mod operation;
+mod portfolio;
+mod repository;
 mod signals;
-mod source;
+mod storage;
 mod support;
-mod sync;
-mod tidy;

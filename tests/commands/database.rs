@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use bhav::store::{FILE_NAME, backups};
 
 use super::{Ran, bhav, expect_screen, run, state_flag};
-use crate::service::scrape::{BACKED_UP, Scrape};
-use crate::service::support::{Scene, Service, TRADING, bearer, until};
+use crate::support::scrape::{BACKED_UP, Scrape};
+use crate::support::service::{Scene, Service, TRADING, bearer, until};
 
 const PASSWORD: &str = "nine green parrots";
 

@@ -11,9 +11,9 @@ use bhav::ops::exit;
 use bhav::store::FILE_NAME;
 
 use super::{Ran, bhav, run, run_with, state_flag};
-use crate::service::process::{Program, few_candles, serve};
-use crate::service::support::{Scene, TRADING, until};
-use crate::source::root;
+use crate::operation::process::{Program, few_candles, serve};
+use crate::support::service::{Scene, TRADING, until};
+use crate::support::source::root;
 
 /// Each code with its meaning in one line, as a help text lists them.
 fn listed(help: &str) -> Vec<(i32, String)> {

@@ -4,6 +4,7 @@ mod database;
 mod documents;
 mod exit_codes;
 mod passwords;
+mod settings;
 mod status;
 mod token;
 mod users;

@@ -12,8 +12,8 @@ use bhav::ops::state_lock::{self, StateLock};
 use sonic_rs::JsonValueTrait;
 
 use super::{OnTerminal, Ran, bhav, run, run_with, state_flag};
-use crate::service::support::{Answer, Scene, Service, TRADING, bearer};
 use crate::support::canaries::Canaries;
+use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
 
 const EMAIL: &str = "asha@example.com";
 const OLD: &str = "nine green parrots";

@@ -8,7 +8,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::{Ran, bhav, expect_screen, run, state_flag};
-use crate::service::support::{Scene, Service, TRADING, until};
+use crate::support::service::{Scene, Service, TRADING, until};
 
 fn status(service: &Service, scene: &Scene, more: &[&str]) -> Ran {
     let url = match service.0.address() {

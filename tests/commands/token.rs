@@ -1,7 +1,7 @@
 //! `bhav token a|b`: the link, the code, and what becomes of it.
 
 use super::{OnTerminal, Ran, bhav, run, run_with};
-use crate::service::support::{Scene, Service, TRADING};
+use crate::support::service::{Scene, Service, TRADING};
 
 fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> Ran {
     let url = format!("--url=http://{}", service.0.address());

@@ -5,7 +5,7 @@ use std::path::Path;
 use bhav::store::FILE_NAME;
 
 use super::{Ran, bhav, run, state_flag};
-use crate::service::support::{Answer, Scene, Service, TRADING, bearer};
+use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
 
 const PASSWORD: &str = "nine green parrots";
 const EMAIL: &str = "asha@example.com";

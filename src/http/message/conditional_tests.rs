@@ -1,5 +1,5 @@
 //! Preconditions on tags and lists as clients may write them. Over connections, for every route:
-//! `tests/service/preconditions.rs`.
+//! `tests/contract/preconditions.rs`.
 
 use proptest::prelude::{Strategy, any, prop, proptest};
 

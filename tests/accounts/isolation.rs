@@ -1,0 +1,378 @@
+//! Two users at work at once, each trying everything to reach the other's data: whatever one does,
+//! what the other has stays as it was, and no answer to one holds a word of the other.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use bhav::api::{Access, ROUTES, Route};
+use bhav::http::Method;
+use fastrand::Rng;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+use crate::portfolio::close::scene_by_hand;
+use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
+use crate::support::upstream::{Asked, Said, Upstream};
+
+/// Each route once by each user in a round.
+const ROUNDS: usize = 12;
+/// Runs the same requests again.
+const SEED: &str = "BHAV_TEST_SEED";
+/// A header wins over a cookie, so with this one nobody is let in.
+const BAD: &str = "Authorization: Bearer no.such.token\r\n";
+/// A word of each user's own in all that is theirs.
+const MARKS: [&str; 2] = ["MARKONE7", "MARKTWO9"];
+
+/// What one user is and what the other may know of it.
+struct Person {
+    mark: &'static str,
+    password: String,
+    token: String,
+    id: i64,
+    entries: Vec<i64>,
+    cursors: Vec<String>,
+    etags: Vec<String>,
+    /// Everything stored, as of the last look.
+    export: String,
+}
+
+/// A request that is ready to be sent.
+struct Attempt {
+    target: String,
+    headers: String,
+    body: String,
+}
+
+struct Stage {
+    service: Service,
+    people: [Person; 2],
+    rng: Rng,
+    seed: u64,
+    /// Counted up, so that no API key and no e-mail address comes twice.
+    number: usize,
+    requests: usize,
+    scene: Scene,
+    _upstream: Upstream,
+}
+
+/// Each user's account at the brokers, known by the mark in the API key.
+fn broker(asked: &Asked) -> Said {
+    let whole = format!("{}{}", asked.head, asked.body);
+    let mark = MARKS.into_iter().find(|mark| whole.contains(mark)).unwrap();
+    Said::json(match asked.target.as_str() {
+        "/session/token" => r#"{"status":"success","data":{"access_token":"t"}}"#.to_owned(),
+        "/portfolio/holdings" => format!(
+            r#"{{"status":"success","data":[{{"tradingsymbol":"{mark}","exchange":"NSE",
+            "isin":"","quantity":3,"t1_quantity":1,"average_price":10.5,"last_price":11.25,
+            "close_price":11,"pnl":2.25,"product":"CNC","instrument_token":1}}]}}"#
+        ),
+        "/portfolio/positions" => format!(
+            r#"{{"status":"success","data":{{"net":[{{"tradingsymbol":"{mark}","exchange":"NSE",
+            "instrument_token":1,"product":"MIS","quantity":2,"overnight_quantity":0,
+            "multiplier":1,"average_price":10,"close_price":11,"last_price":12,"value":-20,
+            "pnl":4,"m2m":4,"unrealised":4,"realised":0}}],"day":[]}}}}"#
+        ),
+        "/customerdetails" => r#"{"Success":{"session_token":"dA=="},"Status":200}"#.to_owned(),
+        "/portfolioholdings" => format!(
+            r#"{{"Success":[{{"stock_code":"{mark}","exchange_code":"NSE","quantity":"5",
+            "average_price":"231.40","current_market_price":"266"}}],"Status":200}}"#
+        ),
+        _ => r#"{"Success":null,"Status":200,"Error":"No Data Found"}"#.to_owned(),
+    })
+}
+
+impl Stage {
+    fn set() -> Self {
+        let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
+        let seed = given.unwrap_or_else(|| fastrand::u64(..));
+        let upstream = Upstream::start(broker);
+        let scene = scene_by_hand(TRADING);
+        let mut config = scene.config();
+        config.broker_a.url = upstream.url();
+        config.broker_a.access_token = None;
+        config.broker_b.url = upstream.url();
+        let service = scene.start_with(&config);
+        let people = MARKS.map(|mark| Person {
+            mark,
+            password: String::new(),
+            token: String::new(),
+            id: 0,
+            entries: Vec::new(),
+            cursors: Vec::new(),
+            etags: Vec::new(),
+            export: String::new(),
+        });
+        let rng = Rng::with_seed(seed);
+        let mut stage =
+            Self { service, people, rng, seed, number: 0, requests: 0, scene, _upstream: upstream };
+        for who in 0..2 {
+            stage.join(who);
+        }
+        stage
+    }
+
+    /// Registers, syncs both brokers, and writes into the journal.
+    fn join(&mut self, who: usize) {
+        self.number += 1;
+        let (number, mark) = (self.number, self.people[who].mark);
+        let password = format!("{mark} password {number}");
+        let body = format!(
+            r#"{{"email":"{mark}-{number}@example.com","name":"{mark}","password":"{password}"}}"#
+        );
+        let answer = self.service.post("/api/auth/register", "", &body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let json = answer.json();
+        let person = &mut self.people[who];
+        person.token = json["access_token"].as_str().unwrap().to_owned();
+        person.id = json["user"]["id"].as_i64().unwrap();
+        person.password = password;
+        for path in ["/api/portfolio/sync", "/api/portfolio/brokerb-sync"] {
+            let body = self.order(who);
+            let answer = self.service.post(path, &self.auth(who), &body);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        }
+        for _ in 0..3 {
+            let answer = self.service.post("/api/journal", &self.auth(who), &entry(mark));
+            assert_eq!(answer.status, 201, "{}", answer.text());
+        }
+        let headers = self.auth(who);
+        let page = self.service.client().send("GET", "/api/journal?limit=1", &headers).json();
+        self.people[who].cursors.push(page["next_cursor"].as_str().unwrap().to_owned());
+        self.look(who);
+    }
+
+    fn auth(&self, who: usize) -> String {
+        bearer(&self.people[who].token)
+    }
+
+    /// The body of a sync at either broker, a while after the last: one network has half of all
+    /// calls within a minute, and one user a third.
+    fn order(&mut self, who: usize) -> String {
+        self.scene.clock.advance_ms(10_000);
+        self.number += 1;
+        let (number, mark) = (self.number, self.people[who].mark);
+        format!(
+            r#"{{"api_key":"{mark}-{number}","api_secret":"s","request_token":"c",
+            "api_session":"c","user_id":{}}}"#,
+            self.people[1 - who].id
+        )
+    }
+
+    fn export(&self, who: usize) -> Answer {
+        self.service.client().send("GET", "/api/portfolio/export", &self.auth(who))
+    }
+
+    /// Notes what the user has now.
+    fn look(&mut self, who: usize) {
+        let answer = self.export(who);
+        let json = answer.json();
+        let entries = json["journal"].as_array().unwrap();
+        let person = &mut self.people[who];
+        person.entries = entries.iter().map(|entry| entry["id"].as_i64().unwrap()).collect();
+        person.export = stored(&answer);
+    }
+
+    fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> Option<T> {
+        rng.choice(from).cloned()
+    }
+
+    /// Somebody's entry, or one that never was.
+    fn entry_id(&mut self) -> (usize, i64) {
+        let owner = self.rng.usize(..2);
+        let found = Self::pick(&mut self.rng, &self.people[owner].entries);
+        (owner, found.unwrap_or(999_999))
+    }
+
+    fn password(&mut self) -> String {
+        let owner = self.rng.usize(..2);
+        self.people[owner].password.clone()
+    }
+
+    fn query(&mut self, choices: &[&str]) -> String {
+        let cursors = &self.people[self.rng.usize(..2)].cursors;
+        let cursor = Self::pick(&mut self.rng, cursors).unwrap_or_default();
+        let id = self.people[self.rng.usize(..2)].id;
+        let query = Self::pick(&mut self.rng, choices).unwrap_or_default();
+        query.replace("CURSOR", &cursor).replace("ID", &id.to_string())
+    }
+
+    /// A request to `route` by `who`; every route that needs a user has one.
+    fn attempt(&mut self, who: usize, route: &Route) -> Attempt {
+        let mark = self.people[who].mark;
+        let (mut target, mut body) = (route.path.to_owned(), String::new());
+        match (route.method, route.path) {
+            (Method::Post, "/api/portfolio/sync" | "/api/portfolio/brokerb-sync") => {
+                body = self.order(who);
+            }
+            (Method::Get, "/api/portfolio/holdings") => {
+                let all = ["", "?broker=a", "?broker=b", "?live=true", "?user_id=ID"];
+                target += &self.query(&all);
+            }
+            (Method::Get, "/api/portfolio/positions") => {
+                let all = ["", "?type=net", "?type=day", "?include_closed=true", "?user_id=ID"];
+                target += &self.query(&all);
+            }
+            (Method::Get, "/api/portfolio/pnl") => {
+                target += &self.query(&["", "?days=7", "?days=365", "?user_id=ID"]);
+            }
+            (Method::Get, "/api/portfolio/export") => target += &self.query(&["", "?user_id=ID"]),
+            (Method::Delete, "/api/portfolio/data") => target += &self.query(&["", "?user_id=ID"]),
+            (Method::Get, "/api/journal") => {
+                let all = ["?limit=1", "?limit=2", "?limit=1&cursor=CURSOR", "?cursor=CURSOR"];
+                target += &self.query(&all);
+            }
+            (Method::Post, "/api/journal") => {
+                let (_, id) = self.entry_id();
+                let other = self.people[1 - who].id;
+                body = entry(mark).replacen('{', &format!("{{\"id\":{id},\"user_id\":{other},"), 1);
+            }
+            (method, "/api/journal/{id}") => {
+                let (_, id) = self.entry_id();
+                target = target.replace("{id}", &id.to_string());
+                if method == Method::Put {
+                    body = entry(mark);
+                }
+            }
+            (Method::Post, "/api/auth/logout") => {}
+            (Method::Post, "/api/auth/password") => {
+                self.number += 1;
+                let (current, number) = (self.password(), self.number);
+                body = format!(
+                    r#"{{"current_password":"{current}","new_password":"{mark} new {number}"}}"#
+                );
+            }
+            (Method::Delete, "/api/auth/account") => {
+                body = format!(r#"{{"password":"{}"}}"#, self.password());
+            }
+            _ => panic!("{} {} needs its requests here", route.method.as_str(), route.path),
+        }
+        let headers = self.headers(who);
+        Attempt { target, headers, body }
+    }
+
+    /// The token in the header or in the cookie, with the other's where it must not count, and the
+    /// other's ETag.
+    fn headers(&mut self, who: usize) -> String {
+        let (own, other) = (&self.people[who].token, &self.people[1 - who].token);
+        let cookie = |token: &str| {
+            format!("Cookie: access_token_cookie={token}\r\nSec-Fetch-Site: same-origin\r\n")
+        };
+        let mut headers = match self.rng.u8(..8) {
+            0 => format!("{BAD}{}", cookie(own)),
+            1 | 2 => bearer(own),
+            3 | 4 => cookie(own),
+            _ => format!("{}{}", bearer(own), cookie(other)),
+        };
+        let etags = &self.people[1 - who].etags;
+        if let Some(etag) = Self::pick(&mut self.rng, etags) {
+            headers += &format!("If-None-Match: {etag}\r\n");
+        }
+        headers
+    }
+
+    fn step(&mut self, who: usize, route: &Route) {
+        let Attempt { target, headers, body } = self.attempt(who, route);
+        let method = route.method.as_str();
+        let answer = if body.is_empty() {
+            self.service.client().send(method, &target, &headers)
+        } else {
+            self.service.client().send_json(method, &target, &headers, &body)
+        };
+        self.requests += 1;
+        let about = format!("{SEED}={}: {method} {target} {body}: {}", self.seed, answer.head);
+        let other = 1 - who;
+        let foreign = self.people[other].mark;
+        let said = format!("{}{}", answer.head, String::from_utf8_lossy(&answer.body));
+        assert!(!said.contains(foreign), "{about}{said}");
+        assert!(answer.status < 500, "{about}{said}");
+        assert_eq!(headers.starts_with(BAD), said.contains("\"token_invalid\""), "{about}");
+        // Equal bytes have equal tags; these two have none in common but of empty answers.
+        if answer.status == 304 {
+            let own = self.service.client().send("GET", &target, &self.auth(who));
+            assert_eq!(own.header("etag"), answer.header("etag"), "{about}");
+            assert!(!own.text().contains("MARK"), "{about}");
+        }
+        assert_eq!(stored(&self.export(other)), self.people[other].export, "{about}");
+        self.note(who, route, &answer, &body);
+    }
+
+    /// What `who` has and is now.
+    fn note(&mut self, who: usize, route: &Route, answer: &Answer, body: &str) {
+        let person = &mut self.people[who];
+        person.etags.extend(answer.header("etag").map(str::to_owned));
+        if answer.status == 200 && route.path == "/api/journal" && route.method == Method::Get {
+            let json = answer.json();
+            person.cursors.extend(json["next_cursor"].as_str().map(str::to_owned));
+        }
+        match (answer.status, route.path) {
+            (200, "/api/auth/account") => return self.join(who),
+            (200, "/api/auth/password") => {
+                let new = body.split("\"new_password\":\"").nth(1).unwrap();
+                person.password = new.trim_end_matches("\"}").to_owned();
+                self.enter(who);
+            }
+            (200 | 204, "/api/auth/logout") => self.enter(who),
+            _ => {}
+        }
+        self.look(who);
+    }
+
+    /// Logs in again.
+    fn enter(&mut self, who: usize) {
+        let json = self.export_email(who);
+        let body = format!(r#"{{"email":"{json}","password":"{}"}}"#, self.people[who].password);
+        let answer = self.service.post("/api/auth/login", "", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        self.people[who].token = answer.json()["access_token"].as_str().unwrap().to_owned();
+    }
+
+    /// The address, out of what was stored at the last look.
+    fn export_email(&self, who: usize) -> String {
+        let (_, rest) = self.people[who].export.split_once("\"email\":\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+}
+
+/// An export without the instant at which it was made.
+fn stored(answer: &Answer) -> String {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.text().split_once(',').unwrap().1.to_owned()
+}
+
+fn entry(mark: &str) -> String {
+    format!(
+        r#"{{"traded_on":"2026-11-20","symbol":"NSE:{mark}","side":"buy","quantity":1,"price":2,
+        "notes":"{mark}","tags":["{mark}"],"strategy":"{mark}"}}"#
+    )
+}
+
+#[test]
+fn no_request_of_one_user_reaches_what_is_the_others() {
+    let mut stage = Stage::set();
+    let routes: Vec<&Route> = ROUTES.iter().filter(|route| route.access == Access::User).collect();
+    for _ in 0..ROUNDS {
+        let mut steps: Vec<(usize, &Route)> =
+            routes.iter().flat_map(|route| [(0, *route), (1, *route)]).collect();
+        stage.rng.shuffle(&mut steps);
+        for (who, route) in steps {
+            stage.step(who, route);
+        }
+    }
+    for person in &stage.people {
+        assert!(!person.etags.is_empty() && !person.cursors.is_empty(), "nothing was tried");
+        assert!(person.export.contains(person.mark));
+    }
+    let named: BTreeSet<String> =
+        routes.iter().map(|route| format!("{} {}", route.method.as_str(), route.path)).collect();
+    assert_eq!(named.len(), routes.len());
+    let said = format!(
+        "isolation: {} requests by two users, {SEED}={}, nothing of the other's seen or changed; \
+         {} routes: {}\n",
+        stage.requests,
+        stage.seed,
+        routes.len(),
+        named.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    // Past the harness, which would swallow it.
+    std::io::stderr().write_all(said.as_bytes()).unwrap();
+    stage.service.0.stop();
+}

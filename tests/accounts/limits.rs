@@ -1,0 +1,278 @@
+//! Guessing, crowds, and a database that is gone.
+
+use std::sync::mpsc;
+
+use bhav::base::Clock;
+use bhav::sim::SimSettings;
+
+use crate::support::scrape::Scrape;
+use crate::support::service::{Answer, SNAPSHOT, Scene, Service, TRADING, bearer, until};
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+const LOGIN: &str = "/api/auth/login";
+const PASSWORD: &str = "correct horse";
+
+fn login_from(service: &Service, client: &str, email: &str, password: &str) -> Answer {
+    let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
+    service.post(LOGIN, &format!("X-Forwarded-For: {client}\r\n"), &body)
+}
+
+#[test]
+fn attempts_are_limited_per_account_and_per_address() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.config();
+    config.auth.login_attempts_per_minute = 3;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let lane = || {
+        let auth = &service.0.server().shared().service.state().auth;
+        auth.lane().stats().completed
+    };
+    // One account, known to nobody, from everywhere.
+    for client in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
+        let answer = login_from(&service, client, "a@b.example", "wrong horse");
+        answer.expect_problem(401, "invalid_credentials");
+    }
+    let hashed = lane();
+    let refused = login_from(&service, "192.0.2.4", "A@B.example", "wrong horse");
+    refused.expect_problem(429, "too_many_attempts");
+    assert_eq!(refused.header("retry-after"), Some("20"));
+    assert_eq!(lane(), hashed, "nothing was hashed for it");
+    clock.advance_ms(19_999);
+    let refused = login_from(&service, "192.0.2.4", "a@b.example", "wrong horse");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    clock.advance_ms(1);
+    login_from(&service, "192.0.2.4", "a@b.example", "wrong horse")
+        .expect_problem(401, "invalid_credentials");
+
+    // One address, through many accounts; a success does not pay for it.
+    for email in ["c@b.example", "d@b.example", "e@b.example"] {
+        let answer = login_from(&service, "198.51.100.7", email, "wrong horse");
+        answer.expect_problem(401, "invalid_credentials");
+    }
+    service.register("u1@b.example", PASSWORD);
+    login_from(&service, "198.51.100.7", "u1@b.example", PASSWORD)
+        .expect_problem(429, "too_many_attempts");
+    // Elsewhere the account's own success gives it its attempts back.
+    for round in 0..4 {
+        let client = format!("203.0.113.{round}");
+        let wrong = login_from(&service, &client, "u1@b.example", "wrong horse");
+        wrong.expect_problem(401, "invalid_credentials");
+        assert_eq!(login_from(&service, &client, "u1@b.example", PASSWORD).status, 200);
+    }
+    service.0.stop();
+}
+
+#[test]
+fn registering_and_logging_in_have_limits_of_their_own() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.watched();
+    config.auth.login_attempts_per_minute = 4;
+    config.auth.registration_attempts_per_minute = 2;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let register = |client: &str, email: &str| {
+        let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}"}}"#);
+        let headers = format!("X-Forwarded-For: {client}\r\n");
+        service.post("/api/auth/register", &headers, &body)
+    };
+    let (home, cafe) = ("192.0.2.1", "192.0.2.2");
+    assert_eq!(register(home, "a@b.example").status, 201);
+    // An account that is there counts as well: whoever asks for many learns who has one.
+    register(home, "a@b.example").expect_problem(400, "email_taken");
+    let refused = register(home, "c@b.example");
+    refused.expect_problem(429, "too_many_attempts");
+    assert_eq!(refused.header("retry-after"), Some("30"));
+    assert_eq!(register(cafe, "c@b.example").status, 201, "of an address, not of all");
+    // Who may register no more still logs in, as often as the other setting says.
+    let log_in = |password: &str| login_from(&service, home, "a@b.example", password).status;
+    assert_eq!([PASSWORD, PASSWORD, PASSWORD, PASSWORD].map(log_in), [200; 4]);
+    assert_eq!(log_in(PASSWORD), 429);
+    // And the other way round.
+    clock.advance_ms(30_000);
+    while log_in("wrong horse") != 429 {}
+    assert_eq!(register(home, "d@b.example").status, 201);
+    register(home, "e@b.example").expect_problem(429, "too_many_attempts");
+    let scrape = Scrape::of(&service);
+    assert_eq!(scrape.value("bhav_registration_throttled_total"), 2.0);
+    assert_eq!(scrape.value("bhav_login_throttled_total"), 2.0);
+    service.0.stop();
+}
+
+#[test]
+fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.config();
+    config.auth.login_attempts_per_minute = 3;
+    config.auth.registration_attempts_per_minute = 3;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let from = |client: &str| format!("X-Forwarded-For: {client}\r\n");
+    let register = |client: &str, password: &str| {
+        let body = format!(r#"{{"email":"v@b.example","password":"{password}"}}"#);
+        service.post("/api/auth/register", &from(client), &body)
+    };
+    let (home, cafe) = ("192.0.2.1", "192.0.2.2");
+    let registered = register(home, PASSWORD).json();
+    let token = bearer(registered["access_token"].as_str().unwrap());
+    let sign_in = |client: &str| login_from(&service, client, "v@b.example", PASSWORD);
+    // Registering names an e-mail and tries no password.
+    for stranger in 0..2 {
+        for _ in 0..3 {
+            register(&format!("198.51.100.{stranger}"), "any other horse")
+                .expect_problem(400, "email_taken");
+        }
+    }
+    register("198.51.100.0", "any other horse").expect_problem(429, "too_many_attempts");
+    assert_eq!(sign_in(cafe).status, 200);
+    // Strangers guess as often as they may, for minutes.
+    for round in 0..5 {
+        let guess = |number: u32| {
+            let client = format!("198.51.{}.{number}", 101 + round);
+            login_from(&service, &client, "v@b.example", "wrong horse").status
+        };
+        while guess(1) != 429 {}
+        while guess(2) != 429 {}
+        let elsewhere = sign_in(&format!("203.0.113.{round}"));
+        elsewhere.expect_problem(429, "too_many_attempts");
+        assert_eq!((sign_in(home).status, sign_in(cafe).status), (200, 200), "{round}");
+        let headers = format!("{token}{}", from("203.0.113.77"));
+        let wrong = r#"{"current_password":"not my horse","new_password":"another horse"}"#;
+        let change = || service.post("/api/auth/password", &headers, wrong);
+        change().expect_problem(401, "invalid_credentials");
+        clock.advance_ms(20_000);
+    }
+    // Nor is a success at home one more round of guesses for strangers.
+    while login_from(&service, "198.51.120.1", "v@b.example", "wrong horse").status != 429 {}
+    assert_eq!(sign_in(home).status, 200);
+    login_from(&service, "198.51.120.2", "v@b.example", "wrong horse")
+        .expect_problem(429, "too_many_attempts");
+    // The limit holds for the owner's place too, and with a token.
+    clock.advance_ms(60_000);
+    let wrong = || login_from(&service, home, "v@b.example", "wrong horse").status;
+    assert_eq!([wrong(), wrong(), wrong(), wrong()], [401, 401, 401, 429]);
+    let erase = |number: u32| {
+        let headers = format!("{token}{}", from(&format!("203.0.113.{number}")));
+        let body = r#"{"password":"not my horse"}"#;
+        let target = "/api/auth/account";
+        service.client().send_json("DELETE", target, &headers, body).status
+    };
+    assert_eq!([81, 82, 83, 84].map(erase), [401, 401, 401, 429]);
+    service.0.stop();
+}
+
+#[test]
+fn a_full_queue_is_503_and_the_snapshot_answers() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.auth.crypto_threads = 1;
+    config.auth.crypto_queue_max = 1;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let auth = &service.0.server().shared().service.state().auth;
+    // Holds the one thread and the one place in the queue until it is told to let go.
+    let (release, gate) = mpsc::channel::<()>();
+    let held = auth.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
+    until("the thread to be taken", || (auth.lane().stats().running == 1).then_some(()));
+    let queued = auth.lane().submit(60_000, || ()).unwrap();
+    let refused = login_from(&service, "192.0.2.1", "a@b.example", PASSWORD);
+    refused.expect_problem(503, "login_busy");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(auth.lane().stats().refused, 1);
+    assert_eq!(service.get(SNAPSHOT).status, 200);
+    let lanes = until("health to count it", || {
+        let health = service.health();
+        let lanes = health["lanes"].as_array().unwrap();
+        let crypto = lanes.iter().find(|lane| lane["name"] == "crypto").unwrap();
+        (crypto["refused"].as_u64() == Some(1)).then(|| crypto.clone())
+    });
+    assert_eq!(lanes["depth"].as_u64(), Some(1));
+    release.send(()).unwrap();
+    assert_eq!((held.wait(), queued.wait()), (Ok(true), Ok(())));
+    login_from(&service, "192.0.2.1", "a@b.example", PASSWORD)
+        .expect_problem(401, "invalid_credentials");
+    service.0.stop();
+}
+
+#[test]
+fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.auth.login_attempts_per_minute = 10;
+    config.auth.crypto_threads = 1;
+    config.auth.crypto_queue_max = 8;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let home = "X-Forwarded-For: 192.0.2.1\r\n";
+    let body = format!(r#"{{"email":"home@b.example","password":"{PASSWORD}"}}"#);
+    let registered = service.post("/api/auth/register", home, &body);
+    let token = bearer(registered.json()["access_token"].as_str().unwrap());
+    let auth = &service.0.server().shared().service.state().auth;
+    let (release, gate) = mpsc::channel::<()>();
+    let held = auth.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
+    until("the thread to be taken", || (auth.lane().stats().running == 1).then_some(()));
+    std::thread::scope(|scope| {
+        let service = &service;
+        let ask = |client: String, email: &'static str| {
+            scope.spawn(move || login_from(service, &client, email, PASSWORD).status)
+        };
+        // A crowd, each from a network of its own, at the account of somebody who exists.
+        let strangers: Vec<_> =
+            (0..40).map(|number| ask(format!("198.51.100.{number}"), "home@b.example")).collect();
+        until("the crowd to have taken its part", || {
+            (auth.counts().strangers_refused + auth.counts().throttled == 34).then_some(())
+        });
+        assert_eq!(auth.lane().stats().depth, 6);
+        let owner = ask("192.0.2.1".into(), "home@b.example");
+        let headers = format!("{token}X-Forwarded-For: 203.0.113.9\r\n");
+        let change = scope.spawn(move || {
+            let body = r#"{"current_password":"wrong horse","new_password":"another horse"}"#;
+            service.post("/api/auth/password", &headers, body).status
+        });
+        until("both to be let in", || (auth.lane().stats().depth == 8).then_some(()));
+        release.send(()).unwrap();
+        assert_eq!((owner.join().unwrap(), change.join().unwrap()), (200, 401));
+        let statuses: Vec<u16> = strangers.into_iter().map(|asks| asks.join().unwrap()).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 6, "{statuses:?}");
+    });
+    assert_eq!(held.wait(), Ok(true));
+    service.0.stop();
+}
+
+#[test]
+fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let good = service.register("a@b.example", PASSWORD);
+    let revoked = service.register("c@b.example", PASSWORD);
+    assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
+    service.0.stop();
+    // The file is away, and a directory stands in its place.
+    let file = scene.state.path().join(bhav::store::FILE_NAME);
+    let aside = scene.state.path().join("aside");
+    std::fs::rename(&file, &aside).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let service = scene.start();
+    service.fresh_snapshot();
+    for token in [&good, &revoked] {
+        let answer = service.post("/api/auth/password", &bearer(token), "{}");
+        answer.expect_problem(503, "store_unavailable");
+        assert!(answer.header("retry-after").is_some());
+    }
+    service.post("/api/auth/password", &bearer("bad"), "{}").expect_problem(401, "token_invalid");
+    let answer = login_from(&service, "192.0.2.1", "a@b.example", PASSWORD);
+    answer.expect_problem(503, "store_unavailable");
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::rename(&aside, &file).unwrap();
+    until("the store to be read again", || {
+        let answer = service.post("/api/auth/password", &bearer(&good), "{}");
+        (answer.status != 503).then(|| answer.expect_problem(400, "validation_failed"))
+    });
+    service
+        .post("/api/auth/password", &bearer(&revoked), "{}")
+        .expect_problem(401, "token_invalid");
+    service.0.stop();
+}

@@ -1,0 +1,13 @@
+//! Accounts, tokens, secrets, and what one user may know of another.
+
+mod activation;
+mod broker_token;
+mod erasure;
+mod isolation;
+mod limits;
+mod register;
+mod secrets;
+mod secrets_passwords;
+mod secrets_paths;
+mod token_life;
+mod tokens;

@@ -1,0 +1,275 @@
+//! Where credentials are after they were used: canaries through both syncs, both activations and
+//! the accounts, on every path, with the log at its most talkative, and then a search of all that
+//! the program wrote and of its memory.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bhav::rt::coroutines::Parker;
+use bhav::sim::SimSettings;
+use bhav::store::FILE_NAME;
+use sonic_rs::JsonValueTrait;
+
+use super::secrets_passwords::passwords;
+use super::secrets_paths::{self as paths, A, B};
+use crate::operation::process::{Program, bhav, few_candles};
+use crate::support::canaries::{Canaries, Found};
+use crate::support::service::{Client, Scene, TRADING, bearer};
+
+/// One sync, one call and one body may take so long, so that the slow paths end soon.
+const BUDGET_MS: &str = "--sync-timeout-ms=1500";
+const CALL_MS: &str = "--upstream-total-timeout-ms=2000";
+const READ_MS: &str = "--upstream-read-timeout-ms=2000";
+const BODY_MS: &str = "--http-body-timeout-ms=1500";
+/// What is under way when the last answer came has ended by then, and all of it is gone.
+const SETTLE_MS: u64 = 2_000;
+const LOOK_EVERY_MS: u64 = 100;
+
+/// What must be nowhere, memory included.
+const NOWHERE: &[&str] = &[
+    "api_secret",
+    "api_key",
+    "one-time code",
+    "session token",
+    "replaced session",
+    "password",
+    "wrong admin secret",
+];
+/// What must be in no file and no log.
+const KINDS: &[&str] = &[
+    "api_secret",
+    "api_key",
+    "one-time code",
+    "session token",
+    "password",
+    "wrong admin secret",
+    "admin secret",
+    "replaced session",
+    "shared session",
+];
+
+/// A program in its world.
+pub struct World {
+    pub canaries: Arc<Canaries>,
+    pub scene: Scene,
+    pub program: Program,
+    /// The apps that the simulator knows.
+    pub key: String,
+    pub secret: String,
+    pub admin_secret: String,
+    log: PathBuf,
+    /// Its temporary files go to `temp`; its credentials and log stand beside.
+    outside: tempfile::TempDir,
+    temp: tempfile::TempDir,
+}
+
+impl World {
+    /// `url` replaces the simulator's for both brokers.
+    pub fn start(canaries: Arc<Canaries>, url: Option<&str>) -> Self {
+        let key = canaries.make("api_key", "the app that is known");
+        let secret = canaries.make("api_secret", "the app that is known");
+        let admin_secret = canaries.make("admin secret", "settings");
+        let mut settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        settings.broker_a.api_key.clone_from(&key);
+        settings.broker_a.api_secret.clone_from(&secret);
+        settings.broker_b.api_key.clone_from(&key);
+        settings.broker_b.secret_key.clone_from(&secret);
+        let scene = Scene::with(TRADING, settings);
+        let (outside, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (name, value) in [
+            ("BROKERA_API_KEY", "server-key-a"),
+            ("BROKERA_API_SECRET", "server-secret-a"),
+            ("BROKERB_API_KEY", "server-key-b"),
+            ("BROKERB_API_SECRET", "server-secret-b"),
+            ("BROKERB_ADMIN_SECRET", &*admin_secret),
+        ] {
+            std::fs::write(outside.path().join(name), value).unwrap();
+        }
+        let log = outside.path().join("log");
+        let broker =
+            |path: &str| url.map_or(format!("http://{}{path}", scene.sim.addr()), Into::into);
+        let mut command = bhav(&[
+            "serve",
+            "--listen=127.0.0.1:0",
+            &format!("--state-dir={}", scene.state.path().display()),
+            &format!("--brokera-url={}", broker("/a")),
+            &format!("--brokerb-url={}", broker("/b")),
+            &format!("--public-url={}", scene.sim.public_url()),
+            &format!("--now={TRADING}"),
+            &few_candles(),
+            "--brokera-lane-threads=1",
+            "--upstream-breaker-failures=1000",
+            "--login-attempts-per-minute=0",
+            "--registration-attempts-per-minute=0",
+            BUDGET_MS,
+            CALL_MS,
+            READ_MS,
+            BODY_MS,
+        ]);
+        command
+            .env("BHAV_LOG", "trace")
+            .env("BHAV_DEBUGGABLE", "true")
+            .env("BHAV_SYNC_ATTEMPTS_PER_MINUTE", "0")
+            .env("CREDENTIALS_DIRECTORY", outside.path())
+            .env("TMPDIR", temp.path())
+            .env("SQLITE_TMPDIR", temp.path())
+            .stderr(File::create(&log).unwrap());
+        let program = Program::of(&mut command);
+        Self { canaries, scene, program, key, secret, admin_secret, log, outside, temp }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.program.address)
+    }
+
+    /// A new user's header line.
+    pub fn user(&self, name: &str) -> String {
+        let password = self.canaries.make("password", "registered");
+        let body = format!(r#"{{"email":"{name}@example.com","password":"{password}"}}"#);
+        let answer = self.client().send_json("POST", "/api/auth/register", "", &body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        bearer(answer.json()["access_token"].as_str().unwrap())
+    }
+
+    fn memory(&self) -> Found {
+        self.canaries.in_memory_of(self.program.child.id())
+    }
+
+    /// The memory once nothing is under way any more, and the milliseconds waited for that.
+    fn settled_memory(&self) -> (Found, u64) {
+        let parker = Parker::current();
+        // What looking takes does not count: on a busy machine a look takes seconds.
+        let mut waited_ms = 0;
+        loop {
+            let found = self.memory();
+            let left: usize = NOWHERE.iter().map(|k| self.canaries.copies_of(k, &found)).sum();
+            if left == 0 || waited_ms >= SETTLE_MS {
+                return (found, waited_ms);
+            }
+            parker.park(LOOK_EVERY_MS);
+            waited_ms += LOOK_EVERY_MS;
+        }
+    }
+
+    fn written(&self) -> (Found, usize) {
+        let mut found = Found::default();
+        let mut files = 0;
+        for folder in [self.scene.state.path(), self.temp.path()] {
+            files += self.canaries.in_files_below(folder, &mut found);
+        }
+        self.canaries.look(&std::fs::read(&self.log).unwrap(), "log", &mut found);
+        (found, files + 1)
+    }
+
+    /// Searches everything, ends the program, and searches what it left.
+    fn search(mut self, what: &str) {
+        let (memory, waited_ms) = self.settled_memory();
+        let (mut files, mut count) = self.written();
+        count += self.canaries.in_open_files_of(self.program.child.id(), &mut files);
+        for name in [FILE_NAME, "l2.sqlite"] {
+            assert!(self.scene.state.path().join(name).is_file(), "{name} was not searched");
+        }
+        self.program.terminate();
+        assert_eq!(self.program.exit().code(), Some(0));
+        let (mut left, _) = self.written();
+        self.canaries.look(self.program.said().as_bytes(), "standard output", &mut left);
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        let mut table = format!(
+            "canaries, {what}: {count} files and {} log lines (at level trace) searched, memory \
+             {waited_ms} ms after the last answer\n\
+             {:<20} {:>5} {:>6} {:>14} {:>7}\n",
+            log.lines().count(),
+            "kind",
+            "made",
+            "files",
+            "files at end",
+            "memory",
+        );
+        for kind in KINDS {
+            let copies = |found| self.canaries.copies_of(kind, found);
+            table += &format!(
+                "{kind:<20} {:>5} {:>6} {:>14} {:>7}\n",
+                self.canaries.made_of(kind),
+                copies(&files),
+                copies(&left),
+                copies(&memory)
+            );
+        }
+        // Past the harness, which would swallow it.
+        std::io::stderr().write_all(table.as_bytes()).unwrap();
+        for kind in KINDS {
+            if std::env::var_os("BHAV_TEST_CANARIES").is_some() {
+                let told = self.canaries.told(kind, &memory).join("\n");
+                std::io::stderr().write_all(format!("{kind}\n{told}\n").as_bytes()).unwrap();
+            }
+            for found in [&files, &left] {
+                let told = self.canaries.told(kind, found);
+                assert!(told.is_empty(), "{kind} was written:\n{}", told.join("\n"));
+            }
+        }
+        for kind in NOWHERE {
+            let told = self.canaries.told(kind, &memory);
+            assert!(told.is_empty(), "{kind} is in memory:\n{}", told.join("\n"));
+        }
+        assert!(self.outside.path().is_dir());
+    }
+}
+
+#[test]
+fn the_search_sees_what_a_program_holds() {
+    let world = World::start(Arc::new(Canaries::new()), None);
+    let found = world.memory();
+    // The administrator's secret of the settings, for as long as the program runs.
+    assert!(world.canaries.copies_of("admin secret", &found) >= 1);
+    // A body that has not ended is held until it does.
+    let secret = world.canaries.make("api_secret", "held");
+    let mut stream = std::net::TcpStream::connect(&world.program.address).unwrap();
+    let part = format!(
+        "POST /api/portfolio/sync HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{secret}"
+    );
+    stream.write_all(part.as_bytes()).unwrap();
+    crate::support::service::until("the held secret", || {
+        (world.canaries.copies_of("api_secret", &world.memory()) > 0).then_some(())
+    });
+    drop(stream);
+    world.search("a body given up");
+}
+
+#[test]
+fn credentials_are_gone_after_every_path() {
+    let world = World::start(Arc::new(Canaries::new()), None);
+    std::thread::scope(|scope| {
+        for side in [&A, &B] {
+            let world = &world;
+            scope.spawn(move || {
+                paths::accepted(world, side);
+                paths::refused(world, side);
+                paths::misbehaving(world, side);
+                paths::misshapen(world, side);
+                paths::broken_off(world, side);
+            });
+        }
+        scope.spawn(|| passwords(&world));
+    });
+    paths::crowded(&world, &A);
+    world.search("against the simulator");
+}
+
+#[test]
+fn sessions_and_activations_that_succeed_leave_no_secret() {
+    let canaries = Arc::new(Canaries::new());
+    let upstream = paths::accepting(&canaries);
+    let world = World::start(canaries, Some(&upstream.url()));
+    paths::activated(&world);
+    world.search("with canaries as sessions");
+}
+
+/// Reads what comes until the end or the deadline.
+pub fn drain(stream: &mut std::net::TcpStream) -> String {
+    let mut said = Vec::new();
+    // A reset after the answer is an end too.
+    let _ = stream.read_to_end(&mut said);
+    String::from_utf8_lossy(&said).into_owned()
+}

@@ -1,0 +1,340 @@
+//! Every success that is described is had, and every field that is described comes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jiff::civil::date;
+use sonic_rs::JsonValueTrait;
+
+use super::ages;
+use super::checker::Checker;
+use super::walk::Walk;
+use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
+use crate::support::service::{SNAPSHOT, Scene, Service, TRADING, until};
+use crate::support::upstream::{Asked, Said, Upstream};
+
+const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrots"}"#;
+const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NIFTY 26NOV 25000 CE","side":"buy",
+    "quantity":75,"price":112.5,"fees":20,"strategy":"breakout","notes":"first\nsecond",
+    "tags":["one","two"]}"#;
+const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","quantity":0.5,
+    "price":0}"#;
+/// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
+/// their own.
+const NEVER_THERE: [&str; 18] = [
+    // Of ten weeks of judged signals: in the tests of signals.
+    "BrierComparison.difference",
+    "BrierComparison.high",
+    "BrierComparison.low",
+    "BrierComparison.standard_error",
+    "BrierComparison.verdict",
+    "Interval.high",
+    "Interval.low",
+    "Interval.standard_error",
+    "Interval.value",
+    // Where patterns of the day contradict each other: in the tests of signals.
+    "ListedSignal.conflict",
+    "HealthClock.ahead_of_exchange_ms",
+    "Health.backup",
+    "HealthBackup.succeeded_ist",
+    "HealthBackup.failed",
+    "Health.reload",
+    "HealthReload.refused_ist",
+    "Health.admin_listener",
+    "HealthAdminListener.failure",
+];
+/// What these walks have of markets is simulated, on a clock that was set.
+const ALWAYS_THERE: [&str; 8] = [
+    "HealthMarket.calendar_until",
+    "HealthClock.set",
+    "Market.simulated",
+    "Quote.simulated",
+    "Signal.simulated",
+    "ListedSignal.simulated",
+    "SignalRecord.simulated",
+    "ProvisionalRecord.simulated",
+];
+
+/// Activations, an account, both brokers, a journal, and away with it.
+fn one_user(checker: &mut Checker) {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config_without_tokens();
+    config.broker_a.api_secret = Some("simsecreta".into());
+    let service = scene.start_with(&config);
+    let walk = &mut Walk::new(&service, checker);
+    for path in ["/brokera/status", "/brokerb/status"] {
+        walk.get(path);
+    }
+    activate(walk, &scene);
+    service.await_instruments();
+    service.fresh_snapshot();
+    walk.get("/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,NSE:NOSUCH,BSE:RELIANCE");
+    let prices = "/api/portfolio/live-prices?symbols=NSE:INFY";
+    for target in ["/brokera/status", "/brokerb/status", prices] {
+        walk.still_stands(target);
+    }
+    let new = walk.expect(201, "POST", "/api/auth/register", LOGIN);
+    walk.enter(&new);
+    before_and_after_syncs(walk, &scene);
+    journal(walk);
+    let changed =
+        r#"{"current_password":"nine green parrots","new_password":"ten red ones, then"}"#;
+    let new = walk.expect(200, "POST", "/api/auth/password", changed);
+    walk.enter(&new);
+    walk.expect(200, "POST", "/api/auth/logout", "");
+    let again = LOGIN.replace("nine green parrots", "ten red ones, then");
+    let new = walk.expect(200, "POST", "/api/auth/login", &again);
+    walk.enter(&new);
+    walk.expect(200, "DELETE", "/api/portfolio/data", "");
+    walk.get("/api/portfolio/export");
+    let proof = r#"{"password":"ten red ones, then"}"#;
+    walk.expect(200, "DELETE", "/api/auth/account", proof);
+    service.0.stop();
+}
+
+fn activate(walk: &mut Walk<'_>, scene: &Scene) {
+    for (broker, name, code) in [
+        ("brokera", "request_token", scene.request_token()),
+        ("brokerb", "api_session", scene.api_session()),
+    ] {
+        let body = format!(r#"{{"{name}":"{code}"}}"#);
+        walk.expect(200, "POST", &format!("/{broker}/activate"), &body);
+        walk.get(&format!("/{broker}/status"));
+    }
+}
+
+const READS: [&str; 9] = [
+    "/api/portfolio/holdings",
+    "/api/portfolio/holdings?broker=a",
+    "/api/portfolio/holdings?broker=b",
+    "/api/portfolio/positions",
+    "/api/portfolio/positions?type=day",
+    "/api/portfolio/positions?type=net&include_closed=true",
+    "/api/portfolio/pnl",
+    "/api/portfolio/pnl?days=365",
+    "/api/portfolio/export",
+];
+
+/// A code of the simulated account that both brokers know.
+fn code(scene: &Scene, route: &str, name: &str) -> String {
+    let json = scene.control("POST", route, r#"{"user_id":"PF0001"}"#).json();
+    json[name].as_str().unwrap().to_owned()
+}
+
+fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
+    READS.iter().for_each(|target| drop(walk.get(target)));
+    walk.get("/api/portfolio/holdings?live=true");
+    // The server's own key, which is warned of, and another.
+    for key in ["simkeya", "simkeya-1"] {
+        let code = code(scene, "broker_a/request_token", "request_token");
+        let body =
+            format!(r#"{{"api_key":"{key}","api_secret":"simsecreta","request_token":"{code}"}}"#);
+        let said = walk.expect(200, "POST", "/api/portfolio/sync", &body);
+        assert_eq!(said.text().contains("\"warnings\":"), key == "simkeya");
+    }
+    sync_broker_b(walk, scene);
+    READS.iter().for_each(|target| drop(walk.get(target)));
+    a_cost_of_some_shares(walk, scene);
+    ["/api/portfolio/holdings", "/api/portfolio/positions", "/api/portfolio/pnl"]
+        .iter()
+        .for_each(|target| walk.still_stands(target));
+    until("a price that is fresher than the broker's", || {
+        let answer = walk.get("/api/portfolio/holdings?live=true");
+        answer.text().contains("\"source\":").then_some(())
+    });
+}
+
+/// Forty shares at the depository, thirty of them with a cost.
+fn a_cost_of_some_shares(walk: &mut Walk<'_>, scene: &Scene) {
+    let held = r#"{"user_id":"PF0001",
+        "demat":[{"stock_code":"TCS","isin":"INE467B01029","quantity":"40"}],
+        "portfolio":[{"stock_code":"TCS","quantity":"30","average_price":"250",
+            "symbol":"NSE:TCS"}]}"#;
+    assert_eq!(scene.control("POST", "broker_b/holdings", held).status, 200);
+    sync_broker_b(walk, scene);
+    walk.get("/api/portfolio/holdings?broker=b");
+    walk.get("/api/portfolio/export");
+}
+
+fn sync_broker_b(walk: &mut Walk<'_>, scene: &Scene) {
+    let body = format!(
+        r#"{{"api_key":"sim+key=b&1","api_secret":"simsecretb","api_session":"{}"}}"#,
+        code(scene, "broker_b/api_session", "api_session")
+    );
+    walk.expect(200, "POST", "/api/portfolio/brokerb-sync", &body);
+}
+
+fn journal(walk: &mut Walk<'_>) {
+    walk.get("/api/journal");
+    let added = walk.expect(201, "POST", "/api/journal", ENTRY);
+    let entry = added.header("location").unwrap().to_owned();
+    walk.expect(201, "POST", "/api/journal", BARE);
+    let page = walk.get("/api/journal?limit=1");
+    let json = page.json();
+    let cursor = json["next_cursor"].as_str().unwrap();
+    walk.get(&format!("/api/journal?limit=1&cursor={cursor}"));
+    walk.get(&entry);
+    walk.get("/api/portfolio/export");
+    for target in ["/api/journal", &entry, "/api/portfolio/export"] {
+        walk.still_stands(target);
+    }
+    walk.expect(200, "PUT", &entry, BARE);
+    walk.expect(200, "DELETE", &entry, "");
+}
+
+/// What broker A says of a user at the first sync, after a split, a sale and a purchase, and after
+/// one more purchase and a corrected cost.
+fn broker(asked: &Asked, sync: usize) -> Said {
+    let row = |name: &str, quantity: u32, average: u32, last: u32| {
+        format!(
+            r#"{{"tradingsymbol":"{name}","exchange":"NSE","isin":"","quantity":{quantity},
+            "t1_quantity":0,"average_price":{average},"last_price":{last},"close_price":{last},
+            "pnl":1,"product":"CNC","instrument_token":1}}"#
+        )
+    };
+    let rows = match sync {
+        1 => [row("INFY", 10, 1500, 2000), row("ITC", 7, 400, 410)],
+        2 => [row("INFY", 50, 300, 404), row("TCS", 1, 3000, 3100)],
+        _ => [row("INFY", 51, 300, 404), row("TCS", 1, 3010, 3100)],
+    };
+    Said::json(match asked.target.as_str() {
+        "/session/token" => r#"{"status":"success","data":{"access_token":"t"}}"#.to_owned(),
+        "/portfolio/holdings" => {
+            format!(r#"{{"status":"success","data":[{}]}}"#, rows.join(","))
+        }
+        "/portfolio/positions" => {
+            r#"{"status":"success","data":{"net":[{"tradingsymbol":"INFY","exchange":"NSE",
+            "instrument_token":1,"product":"MIS","quantity":2,"overnight_quantity":0,
+            "multiplier":1,"average_price":10,"close_price":11,"last_price":12,"value":-20,
+            "pnl":4,"m2m":4,"unrealised":4,"realised":0}],"day":[]}}"#
+                .to_owned()
+        }
+        _ => "{}".to_owned(),
+    })
+}
+
+/// Nothing that this broker says is simulated.
+fn a_split_and_a_sale(checker: &mut Checker) {
+    let syncs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&syncs);
+    let upstream = Upstream::start(move |asked| broker(asked, counted.load(Ordering::SeqCst)));
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_a.url = upstream.url();
+    config.broker_a.access_token = None;
+    let service = scene.start_with(&config);
+    let walk = &mut Walk::new(&service, checker);
+    let new = walk.expect(201, "POST", "/api/auth/register", LOGIN);
+    walk.enter(&new);
+    for number in 1..=3 {
+        syncs.store(number, Ordering::SeqCst);
+        let body =
+            format!(r#"{{"api_key":"key-{number}","api_secret":"s","request_token":"code"}}"#);
+        let said = walk.expect(200, "POST", "/api/portfolio/sync", &body);
+        assert_eq!(said.text().contains("\"changed_count\":0"), number == 1, "{}", said.text());
+    }
+    READS.iter().for_each(|target| drop(walk.get(target)));
+    service.0.stop();
+}
+
+/// Health while all is well, and while no feed answers; a snapshot that is stale, and one that
+/// survived a restart.
+fn feeds_that_come_and_go(checker: &mut Checker) {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    let walk = &mut Walk::new(&service, checker);
+    walk.get(SNAPSHOT);
+    walk.still_stands(SNAPSHOT);
+    until("health that is up", || {
+        (walk.send("GET", "/api/health", "", "").status == 200).then_some(())
+    });
+    walk.still_stands("/api/health");
+    walk.get("/api/openapi.json");
+    walk.still_stands("/api/openapi.json");
+    scene.refuse_all();
+    service.snapshot_where("a stale one", |json| json["market"]["stale"] == true);
+    walk.get(SNAPSHOT);
+    until("a failure in health", || {
+        walk.get("/api/health").text().contains("\"failure\":").then_some(())
+    });
+    service.0.stop();
+    let service = scene.start();
+    service.snapshot_where("the one of before", |json| json["market"]["stale"] == true);
+    Walk::new(&service, checker).get(SNAPSHOT);
+    service.0.stop();
+}
+
+/// Signals of a finished day, then those of a running one beside them.
+fn signals(checker: &mut Checker) {
+    let stage = Stage::with("2026-11-19", &NINE, 1);
+    let service = stage.start();
+    stage.await_signals(&service, "2026-11-19");
+    stage.health_where("the close", &service, |json| json["close"].get("date").is_some());
+    let walk = &mut Walk::new(&service, checker);
+    for target in [SIGNALS, "/api/signals?direction=bullish", RECORD, SNAPSHOT, "/api/health"] {
+        walk.get(target);
+    }
+    walk.still_stands(SIGNALS);
+    walk.still_stands("/api/signals?direction=bullish");
+    walk.still_stands(RECORD);
+    service.0.stop();
+
+    stage.go_into(date(2026, 11, 20), (11, 0));
+    let service = stage.start_provisional();
+    let marked = "\"provisional\":true";
+    stage.step_until("provisional ones in the snapshot and in health", || {
+        let there = service.get(SNAPSHOT).text().contains(marked)
+            && service.get("/api/health").text().contains("provisional_at");
+        there.then_some(())
+    });
+    let walk = &mut Walk::new(&service, checker);
+    for target in [SIGNALS, "/api/signals?provisional=true", RECORD, SNAPSHOT, "/api/health"] {
+        assert!(walk.get(target).text().contains("provisional"), "{target}");
+    }
+    service.0.stop();
+}
+
+fn missing(all: &BTreeSet<String>, seen: &BTreeSet<String>, known: &[&str]) -> Vec<String> {
+    all.difference(seen).filter(|place| !known.contains(&place.as_str())).cloned().collect()
+}
+
+#[test]
+fn every_success_is_as_described_and_everything_described_comes() {
+    let mut checker = Checker::new();
+    one_user(&mut checker);
+    a_split_and_a_sale(&mut checker);
+    feeds_that_come_and_go(&mut checker);
+    signals(&mut checker);
+    ages::delayed_prices(&mut checker);
+    ages::indices_of_their_own_times(&mut checker);
+    let all = checker.everything();
+    let unanswered: Vec<_> = all.answered.difference(&checker.answered).collect();
+    assert!(unanswered.is_empty(), "never had: {unanswered:?}");
+    assert!(all.present.len() > 200, "{}", all.present.len());
+    let never = missing(&all.present, &checker.present, &NEVER_THERE);
+    assert!(never.is_empty(), "described and never there: {never:?}");
+    let mut always = missing(&all.absent, &checker.absent, &ALWAYS_THERE);
+    always.retain(|place| checker.present.contains(place));
+    assert!(always.is_empty(), "described as optional and always there: {always:?}");
+}
+
+#[test]
+fn a_service_gives_the_document_that_was_judged() {
+    let scene = Scene::at(TRADING);
+    let service: Service = scene.start();
+    let answer = service.get("/api/openapi.json");
+    assert_eq!(answer.header("cache-control"), Some("public, no-cache"));
+    let path = crate::support::source::root().join("src/api/openapi.json");
+    assert_eq!(answer.body, std::fs::read(path).unwrap());
+    for coding in ["gzip", "br"] {
+        let headers = format!("Accept-Encoding: {coding}\r\n");
+        let packed = service.client().send("GET", "/api/openapi.json", &headers);
+        assert_eq!((packed.status, packed.header("content-encoding")), (200, Some(coding)));
+        assert!(packed.body.len() * 5 < answer.body.len(), "{coding}: {}", packed.body.len());
+        let head = service.client().send("HEAD", "/api/openapi.json", &headers);
+        assert_eq!(head.header("etag"), packed.header("etag"));
+    }
+    service.0.stop();
+}

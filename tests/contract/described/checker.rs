@@ -1,0 +1,187 @@
+//! Judges an answer by the description, and remembers what of the description has been seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use crate::contract::openapi::{document, object, operations, resolved};
+use crate::support::service::Answer;
+
+/// On every answer, or a matter of the connection and the coding.
+const HEADERS_OF_ALL: [&str; 5] =
+    ["date", "content-type", "content-length", "connection", "content-encoding"];
+
+pub struct Checker {
+    pub document: Value,
+    validators: BTreeMap<String, Validator>,
+    /// Method, path and status.
+    pub answered: BTreeSet<(String, String, u16)>,
+    /// `Schema.property` of successes, present or absent.
+    pub present: BTreeSet<String>,
+    pub absent: BTreeSet<String>,
+}
+
+impl Checker {
+    pub fn new() -> Self {
+        Self {
+            document: document(),
+            validators: BTreeMap::new(),
+            answered: BTreeSet::new(),
+            present: BTreeSet::new(),
+            absent: BTreeSet::new(),
+        }
+    }
+
+    pub fn operation(&self, method: &str, path: &str) -> &Value {
+        let found = &self.document["paths"][path][method.to_lowercase()];
+        assert!(found.is_object(), "{method} {path} is not described");
+        found
+    }
+
+    /// The schema of the body that the operation takes, if it takes one.
+    pub fn request(&self, method: &str, path: &str) -> Option<Value> {
+        let pointer = "/requestBody/content/application~1json/schema";
+        self.operation(method, path).pointer(pointer).cloned()
+    }
+
+    /// Checks that the answer is one that the operation has.
+    #[track_caller]
+    pub fn check(&mut self, method: &str, path: &str, answer: &Answer) {
+        let document = self.document.clone();
+        let place = format!("{method} {path} {}", answer.status);
+        let said = format!("{place}: {}{}", answer.head, String::from_utf8_lossy(&answer.body));
+        let responses = &document["paths"][path][method.to_lowercase()]["responses"];
+        let response = responses
+            .get(answer.status.to_string())
+            .or_else(|| responses.get("default").filter(|_| answer.status >= 400))
+            .unwrap_or_else(|| panic!("not described: {said}"));
+        let response = resolved(&document, response);
+        self.headers(&document, response, answer, &said);
+        let media = answer.header("content-type");
+        let content = media.map(|media| {
+            let content = response.get("content").and_then(|content| content.get(media));
+            content.unwrap_or_else(|| panic!("another type: {said}"))
+        });
+        if let Some(content) = content {
+            let value: Value = serde_json::from_slice(&answer.body).expect(&said);
+            let key = format!("{place} {}", media.unwrap());
+            self.valid(&key, &content["schema"], &value, &said);
+            if answer.status < 300 {
+                self.note(&document, "", &content["schema"], Some(&value));
+            }
+        } else {
+            assert!(response.get("content").is_none() && answer.body.is_empty(), "{said}");
+        }
+        self.answered.insert((method.to_owned(), path.to_owned(), answer.status));
+    }
+
+    #[track_caller]
+    fn headers(&self, document: &Value, response: &Value, answer: &Answer, said: &str) {
+        let described: BTreeMap<String, &Value> = response
+            .get("headers")
+            .map(object)
+            .into_iter()
+            .flatten()
+            .map(|(name, header)| (name.to_lowercase(), resolved(document, header)))
+            .collect();
+        for (name, header) in &described {
+            match answer.header(name) {
+                Some(value) => {
+                    let schema = self.compiled(&header["schema"]);
+                    assert!(schema.is_valid(&json!(value)), "{name}: {value}: {said}");
+                }
+                None => assert_ne!(header["required"], true, "no {name}: {said}"),
+            }
+        }
+        for line in answer.head.lines().skip(1).filter(|line| !line.is_empty()) {
+            let name = line.split(':').next().unwrap().to_lowercase();
+            let known = HEADERS_OF_ALL.contains(&&*name) || described.contains_key(&name);
+            assert!(known, "{name} is not described: {said}");
+        }
+    }
+
+    /// References of `schema` lead into the document.
+    fn compiled(&self, schema: &Value) -> Validator {
+        let whole = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "components": { "schemas": self.document["components"]["schemas"] },
+            "allOf": [schema],
+        });
+        jsonschema::options().should_validate_formats(true).build(&whole).unwrap()
+    }
+
+    #[track_caller]
+    pub fn valid(&mut self, key: &str, schema: &Value, value: &Value, said: &str) {
+        if !self.validators.contains_key(key) {
+            let compiled = self.compiled(schema);
+            self.validators.insert(key.to_owned(), compiled);
+        }
+        let errors = self.validators[key].iter_errors(value);
+        let errors: Vec<String> =
+            errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{said}\n{}", errors.join("\n"));
+    }
+
+    /// Notes which properties `value` has, or with none every one that there is.
+    fn note(&mut self, document: &Value, place: &str, schema: &Value, value: Option<&Value>) {
+        if let Some(reference) = schema.get("$ref") {
+            let name = reference.as_str().unwrap().rsplit('/').next().unwrap();
+            return self.note(document, name, resolved(document, schema), value);
+        }
+        for part in ["allOf", "anyOf"] {
+            for part in schema.get(part).and_then(Value::as_array).into_iter().flatten() {
+                self.note(document, place, part, value);
+            }
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        let properties = schema.get("properties").map(object).into_iter().flatten();
+        for (name, property) in properties {
+            let place = format!("{place}.{name}");
+            match value.filter(|value| value.is_object()).map(|value| value.get(name)) {
+                Some(None) => drop(self.absent.insert(place)),
+                Some(found @ Some(_)) => {
+                    self.note(document, &place, property, found);
+                    self.present.insert(place);
+                }
+                None if value.is_none() => {
+                    self.note(document, &place, property, None);
+                    if !required.is_some_and(|names| names.iter().any(|known| known == name)) {
+                        self.absent.insert(place.clone());
+                    }
+                    self.present.insert(place);
+                }
+                None => {}
+            }
+        }
+        if let Some(items) = schema.get("items") {
+            match value {
+                None => self.note(document, place, items, None),
+                Some(value) => value
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .for_each(|item| self.note(document, place, items, Some(item))),
+            }
+        }
+    }
+
+    /// Every success, every property of one, and every property that may be left out.
+    pub fn everything(&self) -> Self {
+        let mut all = Self::new();
+        let document = document();
+        for (method, path, operation) in operations(&document) {
+            for (status, response) in object(&operation["responses"]) {
+                let Some(status) = status.parse().ok().filter(|status: &u16| *status < 400) else {
+                    continue;
+                };
+                let response = resolved(&document, response);
+                if let Some(schema) = response.pointer("/content/application~1json/schema") {
+                    all.note(&document, "", schema, None);
+                }
+                all.answered.insert((method.clone(), path.to_owned(), status));
+            }
+        }
+        all
+    }
+}

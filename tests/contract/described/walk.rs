@@ -1,0 +1,91 @@
+//! A client that has each of its answers checked.
+
+use super::checker::Checker;
+use crate::support::service::{Answer, Service, bearer};
+
+pub struct Walk<'a> {
+    pub service: &'a Service,
+    pub checker: &'a mut Checker,
+    /// Header lines.
+    pub auth: String,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(service: &'a Service, checker: &'a mut Checker) -> Self {
+        Self { service, checker, auth: String::new() }
+    }
+
+    /// As `token`'s owner from here on.
+    pub fn enter(&mut self, answer: &Answer) {
+        let json: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        self.auth = bearer(json["access_token"].as_str().unwrap());
+    }
+
+    /// `path` as the document has it, without its query.
+    #[track_caller]
+    fn path_of(target: &str) -> String {
+        let path = target.split('?').next().unwrap();
+        match path.strip_prefix("/api/journal/") {
+            Some(_) => "/api/journal/{id}".to_owned(),
+            None => path.to_owned(),
+        }
+    }
+
+    /// Sends it with `headers` beside who is calling; an empty `body` is none.
+    #[track_caller]
+    pub fn send(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+        let headers = format!("{}{headers}", self.auth);
+        let mut client = self.service.client();
+        let answer = if body.is_empty() {
+            client.send(method, target, &headers)
+        } else {
+            client.send_json(method, target, &headers, body)
+        };
+        let path = Self::path_of(target);
+        self.checker.check(method, &path, &answer);
+        if answer.status < 300 && !body.is_empty() {
+            // What is taken is what is described, too.
+            let schema = self.checker.request(method, &path).expect("it takes a body");
+            let value = serde_json::from_str(body).unwrap();
+            let key = format!("body of {method} {path}");
+            self.checker.valid(&key, &schema, &value, &format!("{method} {path} {body}"));
+        }
+        answer
+    }
+
+    /// The same, which has to give `status`.
+    #[track_caller]
+    pub fn expect(&mut self, status: u16, method: &str, target: &str, body: &str) -> Answer {
+        let answer = self.send(method, target, "", body);
+        let text = String::from_utf8_lossy(&answer.body);
+        assert_eq!(answer.status, status, "{method} {target}: {}{text}", answer.head);
+        answer
+    }
+
+    #[track_caller]
+    pub fn get(&mut self, target: &str) -> Answer {
+        self.expect(200, "GET", target, "")
+    }
+
+    /// Once as it is, and once more with the tag that it has, or any: 304.
+    #[track_caller]
+    pub fn still_stands(&mut self, target: &str) {
+        for coding in ["identity", "gzip", "br"] {
+            // A document may change between the two; then its next tag is tried.
+            let unchanged = (0..20).any(|_| {
+                let coding = format!("Accept-Encoding: {coding}\r\n");
+                let first =
+                    self.service.client().send("GET", target, &(self.auth.clone() + &coding));
+                let tag = first.header("etag").unwrap_or("*").to_owned();
+                let headers = format!("{coding}If-None-Match: {tag}\r\n");
+                let whole = self.auth.clone() + &headers;
+                let again = self.service.client().send("GET", target, &whole);
+                if again.status == 304 {
+                    self.checker.check("GET", &Self::path_of(target), &again);
+                }
+                again.status == 304
+            });
+            assert!(unchanged, "{target} {coding}");
+        }
+    }
+}

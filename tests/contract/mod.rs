@@ -1,0 +1,9 @@
+//! What the routes, the document and the answers promise, held against each other.
+
+mod described;
+pub mod openapi;
+mod preconditions;
+mod replies;
+mod routes;
+mod samples;
+mod surface;

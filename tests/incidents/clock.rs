@@ -1,0 +1,130 @@
+//! The machine's clock jumps while the service runs, and the world's does not.
+//!
+//! A process cannot be given a wall clock of its own, so the service runs inside the test, on the
+//! one seam through which it sees time; `bhav status` is the real program.
+
+use bhav::app::App;
+use bhav::base::Clock;
+use jiff::SignedDuration;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+use super::morning::{Morning, until_seen};
+use crate::support::service::{Client, PRICES, SNAPSHOT, Service, bearer, until};
+
+const OPEN: &str = "2026-11-20T11:00:00+05:30";
+const MINUTE_MS: i64 = 60_000;
+
+struct Jump {
+    morning: Morning,
+    /// The machine's clock; the world has its own.
+    machine: Clock,
+    service: Service,
+}
+
+impl Jump {
+    fn by(minutes: i64) -> Self {
+        let morning = Morning::at(OPEN);
+        let machine = Clock::starting_at(morning.scene.clock.now());
+        let service = Service(App::start(&morning.scene.config(), &machine).unwrap());
+        let mut client = service.client();
+        until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+        morning.serves(&mut client, "broker_a", false);
+        machine.jump_ms(minutes * MINUTE_MS);
+        Self { morning, machine, service }
+    }
+
+    fn address(&self) -> &str {
+        self.service.0.address()
+    }
+
+    /// Until it is told, and until it is well again after the clock is put right.
+    fn told_and_mended(self, minutes: i64, said: &str) {
+        let status = self.morning.told(self.address(), "exchange_time_apart");
+        assert_eq!(status.code, Some(1), "{}", status.screen);
+        assert!(status.screen.contains(said), "{}", status.screen);
+        self.machine.jump_ms(-minutes * MINUTE_MS);
+        let mut client = self.service.client();
+        self.morning.serves(&mut client, "broker_a", false);
+        until_seen("no word of the clock", || {
+            let status = self.morning.status(self.address());
+            if status.names("exchange_time_apart") { Err(status.screen) } else { Ok(()) }
+        });
+        self.service.0.stop();
+    }
+}
+
+/// Once the jump is known, nothing of before or after passes as fresh.
+fn until_marked(client: &mut Client) {
+    until_seen("the mark", || {
+        let json = client.get(SNAPSHOT).json();
+        if json["market"]["stale"] == true { Ok(()) } else { Err(format!("{json:?}")) }
+    });
+}
+
+#[test]
+fn forwards_makes_prices_look_old_which_is_said() {
+    let jump = Jump::by(60);
+    let mut client = jump.service.client();
+    until_marked(&mut client);
+    jump.told_and_mended(60, "ahead");
+}
+
+#[test]
+fn backwards_makes_prices_look_like_the_futures_which_is_said() {
+    let jump = Jump::by(-60);
+    let mut client = jump.service.client();
+    until_marked(&mut client);
+    jump.told_and_mended(-60, "behind");
+}
+
+/// By the wrong clock every token has expired, and none by the exchange's.
+#[test]
+fn started_a_week_ahead_no_revocation_is_forgotten() {
+    let morning = Morning::at(OPEN);
+    let ahead = |days: i64| {
+        let now = morning.scene.clock.now() + SignedDuration::from_hours(24 * days);
+        let service = morning.scene.start_by(&Clock::starting_at(now));
+        let mut client = service.client();
+        until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+        service
+    };
+    let asked = |service: &Service, token: &str| {
+        service.client().send("GET", "/api/journal", &bearer(token)).status
+    };
+    let service = ahead(0);
+    let revoked = service.register("asha@example.com", "nine green parrots");
+    let good = service.register("ravi@example.com", "nine green parrots");
+    assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
+    assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
+    service.0.stop();
+    let service = ahead(8);
+    assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 401), "both expired");
+    // The store has been looked after, by this clock.
+    until("a probe", || {
+        let lanes = service.health()["lanes"].clone();
+        let probes = lanes.as_array().unwrap().iter().find(|lane| lane["name"] == "store-probe");
+        (probes.unwrap()["completed"].as_u64().unwrap() > 0).then_some(())
+    });
+    service.0.stop();
+    let service = ahead(0);
+    assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
+    service.0.stop();
+}
+
+/// Nothing is restored that could be shown, and what comes is of the future.
+#[test]
+fn started_behind_there_is_no_price_until_the_clock_is_right() {
+    let morning = Morning::at(OPEN);
+    let machine = Clock::starting_at(morning.scene.clock.now() - SignedDuration::from_hours(1));
+    let service = Service(App::start(&morning.scene.config(), &machine).unwrap());
+    let status = morning.told(service.0.address(), "exchange_time_apart");
+    assert_eq!(status.code, Some(2), "{}", status.screen);
+    assert!(status.screen.contains("behind"), "{}", status.screen);
+    let mut client = service.client();
+    client.get(SNAPSHOT).expect_problem(503, "snapshot_not_ready");
+    client.get(&format!("{PRICES}NSE:INFY")).expect_problem(503, "quotes_unavailable");
+    machine.jump_ms(60 * MINUTE_MS);
+    until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+    morning.serves(&mut client, "broker_a", false);
+    service.0.stop();
+}

@@ -1,0 +1,51 @@
+//! The file with the signing key is gone or another, while the service runs and needs it for the
+//! next start alone.
+
+use std::fs;
+use std::process::Stdio;
+
+use sonic_rs::JsonValueTrait;
+
+use super::morning::Morning;
+use crate::operation::process::Program;
+use crate::support::service::{Client, SNAPSHOT, bearer, until};
+
+#[test]
+fn a_signing_key_that_goes_is_told_before_the_start_that_ends_every_login() {
+    let morning = Morning::at("2026-11-20T11:00:00+05:30");
+    let log = morning.state.with_extension("log");
+    let mut command = morning.serve("127.0.0.1:0");
+    command.stderr(Stdio::from(fs::File::create(&log).unwrap()));
+    let program = Program::of(&mut command);
+    let mut client = Client::connect(&program.address);
+    until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+    let body = r#"{"email":"asha@example.com","password":"nine green parrots"}"#;
+    let answer = client.send_json("POST", "/api/auth/register", "", body);
+    let token = answer.json()["access_token"].as_str().unwrap().to_owned();
+    let state = |client: &mut Client, word: &str| {
+        until(word, || (client.get("/api/health").json()["signing_key"] == word).then_some(()));
+    };
+    state(&mut client, "kept");
+    morning.well(&program.address);
+    let (key, aside) = (morning.state.join("jwt.key"), morning.state.join("aside"));
+
+    fs::rename(&key, &aside).unwrap();
+    let status = morning.told(&program.address, "signing_key_lost");
+    assert_eq!(status.code, Some(1), "{}", status.screen);
+    let cause = status.json["troubles"][0]["cause"].as_str().unwrap();
+    assert!(cause.ends_with("is missing: the next start ends every login"), "{cause}");
+    state(&mut client, "missing");
+    let answer = client.send("GET", "/api/journal", &bearer(&token));
+    assert_eq!(answer.status, 200, "this service goes on with its own");
+    assert!(!key.exists(), "removing it is how an operator ends every login");
+    let said = fs::read_to_string(&log).unwrap();
+    let lines = said.lines().filter(|line| line.contains("the file with the signing key was"));
+    assert_eq!(lines.count(), 1, "{said}");
+
+    fs::write(&key, fs::read_to_string(&aside).unwrap().replace(['0', '1'], "2")).unwrap();
+    state(&mut client, "changed");
+    fs::rename(&aside, &key).unwrap();
+    state(&mut client, "kept");
+    morning.well(&program.address);
+    fs::remove_file(log).unwrap();
+}

@@ -1,0 +1,245 @@
+//! The program beside a simulator on one clock, and what clients and the operator see of it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use bhav::sim::SimSettings;
+use jiff::Timestamp;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use crate::commands::{Ran, bhav, expect_screen, run, state_flag};
+use crate::operation::process::{Program, few_candles};
+use crate::support::service::{Client, PRICES, SNAPSHOT, Scene, until};
+
+/// What is shown as broker A's and fresh is at most this old: its limit, its whole seconds, and the
+/// time that a busy machine takes.
+const FRESH_MS_MAX: i64 = 5_000;
+/// The public provider's delay and its steps of a minute.
+const FRESH_PUBLIC_MS_MAX: i64 = 20 * 60_000;
+
+/// Past the harness, which would swallow it.
+pub fn say(text: &str) {
+    std::io::stderr().write_all(text.as_bytes()).unwrap();
+}
+
+/// A simulated outside world, in which the program is started, perhaps more than once.
+pub struct Morning {
+    pub scene: Scene,
+    /// Where the program keeps its files.
+    pub state: PathBuf,
+}
+
+impl Morning {
+    /// The world's clock reads `now` in this moment.
+    pub fn at(now: &str) -> Self {
+        Self::with_public_delay(now, SimSettings::default().public_delay_s)
+    }
+
+    /// The same with a public provider that is behind by that much.
+    pub fn with_public_delay(now: &str, public_delay_s: i64) -> Self {
+        let settings = SimSettings { rate_limits: false, public_delay_s, ..SimSettings::default() };
+        let scene = Scene::with(now, settings);
+        let state = scene.state.path().to_owned();
+        Self { scene, state }
+    }
+
+    /// The command that serves this world; `listen` as the settings have it.
+    pub fn serve(&self, listen: &str) -> Command {
+        self.arranged(bhav(&self.flags(listen).each_ref().map(String::as_str)))
+    }
+
+    pub fn flags(&self, listen: &str) -> [String; 14] {
+        let [state, broker_a, public, now] = self.scene.flags(&self.state);
+        [
+            "serve".to_owned(),
+            format!("--listen={listen}"),
+            state,
+            broker_a,
+            public,
+            now,
+            few_candles(),
+            "--brokera-quote-interval-ms=1000".to_owned(),
+            "--public-batch-interval-ms=1000".to_owned(),
+            "--upstream-breaker-open-ms=200".to_owned(),
+            "--upstream-breaker-open-max-ms=400".to_owned(),
+            "--admin-listen=127.0.0.1:0".to_owned(),
+            // Everybody registers from one address.
+            "--login-attempts-per-minute=0".to_owned(),
+            "--registration-attempts-per-minute=0".to_owned(),
+        ]
+    }
+
+    /// With the simulator's app and token in its environment.
+    pub fn arranged(&self, mut command: Command) -> Command {
+        command
+            .env("BROKERA_API_KEY", "simkeya")
+            .env("BROKERA_API_SECRET", "simsecreta")
+            .env("BROKERA_ACCESS_TOKEN", "simtokena")
+            .stderr(Stdio::null());
+        command
+    }
+
+    pub fn start(&self) -> Program {
+        Program::of(&mut self.serve("127.0.0.1:0"))
+    }
+
+    /// What `bhav status` says about a service at `address`.
+    pub fn status(&self, address: &str) -> Status {
+        status(address, &self.state, self.scene.clock.now())
+    }
+
+    /// The first status that names `trouble`. Its screen is one screen and says what the JSON says.
+    #[track_caller]
+    pub fn told(&self, address: &str, trouble: &str) -> Status {
+        let what = format!("bhav status names {trouble}");
+        let status = until_seen(&what, || {
+            let status = self.status(address);
+            if status.names(trouble) { Ok(status) } else { Err(status.screen) }
+        });
+        status.expect_on_screen(trouble);
+        // For the page on operating; shown with --nocapture.
+        say(&format!("--- {trouble}\n{}\n", status.screen));
+        status
+    }
+
+    /// The first status without anything that needs the operator. Daily candles are left out: they
+    /// are asked for again only after half a minute.
+    #[track_caller]
+    pub fn well(&self, address: &str) -> Status {
+        until_seen("bhav status is well again", || {
+            let status = self.status(address);
+            let troubles = status.json["troubles"].as_array().unwrap();
+            let mut left = troubles.iter().filter(|trouble| {
+                trouble["severity"] != "note" && trouble["name"] != "signals_fail"
+            });
+            if left.next().is_none() { Ok(status) } else { Err(status.screen) }
+        })
+    }
+
+    /// Snapshot and quote of one answer each: there, and nothing old without a mark.
+    #[track_caller]
+    pub fn honest(&self, client: &mut Client) -> Seen {
+        let snapshot = client.get(SNAPSHOT);
+        assert_eq!(snapshot.status, 200, "{}", snapshot.text());
+        let market = snapshot.json()["market"].clone();
+        let seen = self.check(&market, "as_of_ist");
+        let quotes = client.get(&format!("{PRICES}NSE:INFY"));
+        match quotes.status {
+            200 => {
+                let json = quotes.json();
+                for quote in json["quotes"].as_array().unwrap().iter() {
+                    self.check(quote, "as_of");
+                }
+            }
+            _ => drop(quotes.expect_problem(503, "quotes_unavailable")),
+        }
+        seen
+    }
+
+    /// Looks at what clients see, which is honest each time, until it is `source`'s and `stale`.
+    #[track_caller]
+    pub fn serves(&self, client: &mut Client, source: &str, stale: bool) {
+        until_seen(&format!("a snapshot of {source}, stale: {stale}"), || {
+            let seen = self.honest(client);
+            let wanted = seen.source == source && seen.stale == stale;
+            if wanted { Ok(()) } else { Err(format!("{seen:?}")) }
+        });
+    }
+
+    /// Prices rest outside continuous trading; then age is no fault.
+    #[track_caller]
+    pub fn check(&self, shown: &Value, time: &str) -> Seen {
+        let now = self.scene.clock.now();
+        let source = shown["source"].as_str().unwrap().to_owned();
+        let stale = shown["stale"].as_bool().unwrap();
+        let as_of: Timestamp = shown[time].as_str().unwrap().parse().unwrap();
+        let age_ms = now.as_millisecond() - as_of.as_millisecond();
+        let max_ms = if source == "broker_a" { FRESH_MS_MAX } else { FRESH_PUBLIC_MS_MAX };
+        let in_trading = (10 * 60..15 * 60).contains(&minute_of_day_ist(now));
+        assert!(stale || !in_trading || age_ms <= max_ms, "{age_ms} ms old, unmarked: {shown:?}");
+        assert_eq!(shown["simulated"].as_bool(), Some(true), "{shown:?}");
+        Seen { source, stale }
+    }
+}
+
+fn minute_of_day_ist(now: Timestamp) -> i64 {
+    (now.as_second() + 19_800).rem_euclid(86_400) / 60
+}
+
+/// Source and mark of what a client sees.
+#[derive(Debug)]
+pub struct Seen {
+    pub source: String,
+    pub stale: bool,
+}
+
+/// As [`until`], and tells at the end what was there instead.
+#[track_caller]
+pub fn until_seen<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let mut tell = Tell { what, seen: String::new() };
+    until(what, || look().map_err(|other| tell.seen = other).ok())
+}
+
+/// Prints what was seen last when the wait for something else fails.
+struct Tell<'a> {
+    what: &'a str,
+    seen: String,
+}
+
+impl Drop for Tell<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            say(&format!("waited for {}; last seen:\n{}\n", self.what, self.seen));
+        }
+    }
+}
+
+/// What `bhav status` said, both ways.
+pub struct Status {
+    pub code: Option<i32>,
+    pub json: Value,
+    pub screen: String,
+}
+
+impl Status {
+    pub fn names(&self, trouble: &str) -> bool {
+        self.find(trouble).is_some()
+    }
+
+    fn find(&self, trouble: &str) -> Option<Value> {
+        let troubles = self.json["troubles"].as_array()?;
+        troubles.iter().find(|known| known["name"] == trouble).cloned()
+    }
+
+    /// Cause and cure stand on the screen, word by word.
+    #[track_caller]
+    pub fn expect_on_screen(&self, trouble: &str) {
+        expect_screen(&self.screen);
+        let found = self.find(trouble).unwrap();
+        let shown = self.screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["cause", "cure"] {
+            let text = found[part].as_str().unwrap();
+            // A long cause is cut after three lines.
+            let start: String = text.chars().take(150).collect();
+            assert!(shown.contains(&start), "{start}\nis not in\n{}", self.screen);
+        }
+    }
+}
+
+/// Asks twice: a change in between fails no test, because who waits asks again.
+pub fn status(address: &str, state: &Path, now: Timestamp) -> Status {
+    let ask = |more: &[&str]| -> Ran {
+        let url = format!("--url=http://{address}");
+        let args = ["status", &url, &state_flag(state), &format!("--now={now}")];
+        run(bhav(&args).args(more).env("BROKERA_API_KEY", "simkeya"))
+    };
+    loop {
+        let (before, screen, after) = (ask(&["--json"]), ask(&[]), ask(&["--json"]));
+        let json: Value = sonic_rs::from_str(&before.out).unwrap();
+        let later: Value = sonic_rs::from_str(&after.out).unwrap();
+        if json["troubles"] == later["troubles"] {
+            return Status { code: screen.code, json, screen: screen.out };
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! One user with accounts at both simulated brokers, on days that a test goes through by hand.
+
+use bhav::base::Clock;
+use bhav::sim::SimSettings;
+use rust_decimal::Decimal;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use crate::portfolio::user::{decimal, rows};
+use crate::support::service::{Answer, Scene, Service, bearer, until};
+
+const ACCOUNT: &str = "PF0001";
+/// A look at a condition moves the clock by so much.
+const STEP_MS: i64 = 500;
+/// Between two syncs: each takes some of a key's calls.
+const SYNC_REST_MS: i64 = 61_000;
+
+pub struct Days {
+    pub scene: Scene,
+    pub service: Service,
+    /// The header line with the token.
+    pub auth: String,
+}
+
+impl Days {
+    /// Begins at `now`, an instant with its offset.
+    pub fn from(now: &str) -> Self {
+        Self::with(now, |_| {})
+    }
+
+    pub fn with(now: &str, set: impl FnOnce(&mut bhav::config::Config)) -> Self {
+        let clock = Clock::manual(now.parse().unwrap());
+        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let scene = Scene::on(clock, settings);
+        let mut config = scene.config();
+        config.broker_b.url = scene.sim.broker_b_url();
+        set(&mut config);
+        let service = scene.start_with(&config);
+        let auth = bearer(&service.register("days@example.com", "a long enough secret"));
+        Self { scene, service, auth }
+    }
+
+    fn order(&self, path: &str, body: &str) -> Answer {
+        let answer = self.scene.control("POST", path, body);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer
+    }
+
+    /// From now on the share trades at this price.
+    pub fn price(&self, symbol: &str, price: &str) {
+        self.order("trading", &format!(r#"{{"symbol":"{symbol}","price":"{price}"}}"#));
+    }
+
+    /// The same, and the exchange states its previous close as this: at first, and on an ex-date.
+    pub fn price_anew(&self, symbol: &str, price: &str) {
+        self.order(
+            "trading",
+            &format!(r#"{{"symbol":"{symbol}","price":"{price}","previous_close":"{price}"}}"#),
+        );
+    }
+
+    /// `rows` as the simulator takes them, without the brackets.
+    pub fn holds_at_a(&self, rows: &str) {
+        let body = format!(r#"{{"user_id":"{ACCOUNT}","rows":[{rows}]}}"#);
+        self.order("broker_a/holdings", &body);
+    }
+
+    /// Rows of the depository as code, ISIN, quantity; of the cost list as code, quantity, average,
+    /// and the symbol that it trades as.
+    pub fn holds_at_b(&self, demat: &[(&str, &str, &str)], costs: &[(&str, &str, &str, &str)]) {
+        let demat = demat.iter().map(|(code, isin, quantity)| {
+            format!(r#"{{"stock_code":"{code}","isin":"{isin}","quantity":"{quantity}"}}"#)
+        });
+        let costs = costs.iter().map(|(code, quantity, average, symbol)| {
+            format!(
+                r#"{{"stock_code":"{code}","quantity":"{quantity}","average_price":"{average}",
+                "symbol":"{symbol}"}}"#
+            )
+        });
+        let (demat, costs): (Vec<_>, Vec<_>) = (demat.collect(), costs.collect());
+        let (demat, costs) = (demat.join(","), costs.join(","));
+        let body = format!(r#"{{"user_id":"{ACCOUNT}","demat":[{demat}],"portfolio":[{costs}]}}"#);
+        self.order("broker_b/holdings", &body);
+    }
+
+    /// Moves the clock on, and logs the server in at broker A, as each day needs.
+    pub fn go_to(&self, at: &str) {
+        let at: jiff::Timestamp = at.parse().unwrap();
+        let by_ms = at.as_millisecond() - self.scene.clock.now_ms();
+        assert!(by_ms > 0, "back to {at}");
+        self.scene.clock.advance_ms(by_ms);
+        self.order("broker_a/token", r#"{"access_token":"simtokena"}"#);
+    }
+
+    /// Syncs one broker, and says what the service told.
+    pub fn sync(&self, broker: &str) -> Value {
+        let minted = |route: &str, name: &str| {
+            let said = self.order(route, &format!(r#"{{"user_id":"{ACCOUNT}"}}"#)).json();
+            said[name].as_str().unwrap().to_owned()
+        };
+        let (route, body) = match broker {
+            "a" => {
+                let code = minted("broker_a/request_token", "request_token");
+                let keys = r#""api_key":"simkeya-1","api_secret":"simsecreta""#;
+                ("/api/portfolio/sync", format!(r#"{{{keys},"request_token":"{code}"}}"#))
+            }
+            _ => {
+                let code = minted("broker_b/api_session", "api_session");
+                let keys = r#""api_key":"sim+key=b&1","api_secret":"simsecretb""#;
+                ("/api/portfolio/brokerb-sync", format!(r#"{{{keys},"api_session":"{code}"}}"#))
+            }
+        };
+        let answer = self.service.post(route, &self.auth, &body);
+        assert_eq!(answer.status, 200, "{}{}", answer.head, answer.text());
+        self.scene.clock.advance_ms(SYNC_REST_MS);
+        answer.json()
+    }
+
+    pub fn get(&self, target: &str) -> Value {
+        let answer = self.service.client().send("GET", target, &self.auth);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    }
+
+    /// Until the close of `date` has been revalued for everybody.
+    pub fn await_close(&self, date: &str) {
+        until(&format!("the close of {date}"), || {
+            self.scene.clock.advance_ms(STEP_MS);
+            let health = self.service.health();
+            let done = health["close"]["date"] == date && health["warmers"]["close"] == "paused";
+            done.then_some(())
+        });
+    }
+
+    /// The rows of holdings.
+    pub fn holdings(&self) -> Vec<Value> {
+        rows(&self.get("/api/portfolio/holdings"), "holdings").to_vec()
+    }
+
+    /// The summary, after checking that every view of the portfolio says the same.
+    #[track_caller]
+    pub fn summary(&self) -> Value {
+        let (holdings, pnl) =
+            (self.get("/api/portfolio/holdings"), self.get("/api/portfolio/pnl?days=365"));
+        let (rows, summary) = (rows(&holdings, "holdings"), &holdings["summary"]);
+        for (name, value) in pnl["summary"].as_object().unwrap().iter() {
+            assert_eq!(summary[name], *value, "{name}");
+        }
+        let sum = |of: &dyn Fn(&Value) -> Option<Decimal>| rows.iter().filter_map(of).sum();
+        let value: Decimal = sum(&|row| amount(row, "last_price"));
+        let cost: Decimal = sum(&|row| amount(row, "pnl").and_then(|_| invested(row)));
+        let gain: Decimal = sum(&|row| known(row, "pnl"));
+        assert_eq!(decimal(summary, "total_current_value"), value, "the rows add up");
+        assert_eq!(decimal(summary, "total_invested"), cost, "the rows add up");
+        assert_eq!(decimal(summary, "total_pnl"), gain, "the rows add up");
+        let apart = decimal(summary, "value_without_cost");
+        assert_eq!(value - apart, cost + gain, "value_without_cost is the difference");
+        let trend = pnl["trend"].as_array().unwrap();
+        if let Some(last) = trend.last() {
+            let names = ["total_invested", "total_current_value", "total_pnl"];
+            for name in names.into_iter().chain(["value_without_cost"]) {
+                assert_eq!(last[name], summary[name], "{name} of the last point");
+            }
+        }
+        summary.clone()
+    }
+
+    /// The point of `date`.
+    #[track_caller]
+    pub fn point(&self, date: &str) -> Value {
+        let pnl = self.get("/api/portfolio/pnl?days=365");
+        let found = pnl["trend"].as_array().unwrap().iter().find(|point| point["date"] == date);
+        found.unwrap_or_else(|| panic!("no point of {date}: {pnl:?}")).clone()
+    }
+}
+
+/// A number that may be null.
+pub fn known(row: &Value, name: &str) -> Option<Decimal> {
+    row[name].is_number().then(|| decimal(row, name))
+}
+
+/// What the row's shares come to at one of its prices.
+fn amount(row: &Value, price: &str) -> Option<Decimal> {
+    known(row, price).map(|price| price * decimal(row, "quantity"))
+}
+
+fn invested(row: &Value) -> Option<Decimal> {
+    known(row, "invested").or_else(|| amount(row, "average_price"))
+}

@@ -1,0 +1,10 @@
+//! The snapshot, live prices, their age, and the exchange's days.
+
+mod age;
+mod coalescing;
+pub mod days;
+pub mod figures;
+mod phases;
+mod prices;
+mod prices_waiting;
+mod snapshot;

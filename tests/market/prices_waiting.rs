@@ -1,0 +1,197 @@
+//! `GET /api/portfolio/live-prices` where the cache has no answer: waiting, giving up, remembering.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bhav::cache::probes::PER_CLIENT_MAX;
+use sonic_rs::JsonValueTrait;
+
+use crate::support::service::{Scene, TRADING, until};
+
+/// Every upstream answers long after any client has gone.
+const HANGS: &str = r#"{"kind":"delay","delay_ms":600000}"#;
+
+#[test]
+fn symbols_that_nobody_asked_for_before_arrive_within_the_wait() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.await_instruments();
+    let first = service.prices("NSE:INFY,NSE:RELIANCE,BSE:RELIANCE");
+    assert_eq!(first.quoted(), ["NSE:INFY", "NSE:RELIANCE", "BSE:RELIANCE"]);
+    let more = service.prices("NSE:TCS,NSE:INFY,NSE:WIPRO");
+    assert_eq!(more.quoted(), ["NSE:TCS", "NSE:INFY", "NSE:WIPRO"]);
+    service.0.stop();
+}
+
+/// While the market rests, rounds are half a minute apart; somebody who waits is not kept so long.
+#[test]
+fn on_a_sunday_quotes_arrive_within_the_wait_too() {
+    let scene = Scene::at("2026-11-22T11:00:00+05:30");
+    let service = scene.start();
+    service.await_instruments();
+    let answer = service.prices("NSE:INFY,NSE:M%26M");
+    assert_eq!(answer.quoted(), ["NSE:INFY", "NSE:M&M"]);
+    let quote = &answer.json()["quotes"][0];
+    assert!(quote["as_of"].as_str().unwrap().starts_with("2026-11-20T15:"), "{quote}");
+    assert_eq!(quote["stale"], false, "Friday's close is the price until Monday");
+    service.0.stop();
+}
+
+#[test]
+fn a_symbol_that_the_brokers_list_lacks_costs_nothing() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    // Longer than the test's client waits: an answer proves that nothing was waited for.
+    config.cache.miss_wait_ms = 600_000;
+    let service = scene.start_with(&config);
+    service.await_instruments();
+    scene.fault("*", HANGS);
+    for _ in 0..3 {
+        let answer = service.prices("NSE:NOSUCH");
+        assert_eq!((answer.status, answer.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
+    }
+    service.0.stop();
+}
+
+#[test]
+fn an_unlisted_symbol_is_tried_once_and_then_remembered() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_a.access_token = None;
+    config.cache.miss_wait_ms = 15_000;
+    let service = scene.start_with(&config);
+    let first = service.prices("NSE:NOSUCH");
+    assert_eq!((first.status, first.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
+    // From here on an upstream call would never end, and a new symbol waits in vain.
+    scene.fault("*", HANGS);
+    let tried = calls(&scene);
+    let again = service.prices("NSE:NOSUCH");
+    assert_eq!((again.status, again.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
+    assert!(calls(&scene) <= tried + 1, "only the warmer's own round may have gone out");
+    service.0.stop();
+}
+
+/// However the test ends, the flood does too.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// With the public provider alone only two unlisted names are tried in a batch, and whoever invents
+/// names faster than that must not keep others from theirs.
+#[test]
+fn invented_names_do_not_keep_a_real_one_from_its_quote() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_a.access_token = None;
+    config.cache.miss_wait_ms = 200;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = Ends(&done);
+        // From the same address, in many requests at once.
+        for flood in 0..3 {
+            let (service, done) = (&service, &done);
+            scope.spawn(move || {
+                let mut number = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let names = (0..50).map(|at| format!("NSE:Z{flood}X{number}N{at}"));
+                    service.prices(&names.collect::<Vec<_>>().join(","));
+                    number += 1;
+                }
+            });
+        }
+        until("a full desk", || {
+            let stats = service.0.server().shared().service.state().probes.stats();
+            (stats.symbols >= PER_CLIENT_MAX && stats.refused > 50).then_some(())
+        });
+        let rounds = calls(&scene);
+        until("the quote", || {
+            let answer = service.prices("NSE:SIM001");
+            (answer.status == 200 && answer.quoted() == ["NSE:SIM001"]).then_some(())
+        });
+        let rounds = calls(&scene) - rounds;
+        // Two looks half a second apart are two rounds; the rest is a busy machine.
+        assert!(rounds <= 30, "{rounds}");
+    });
+    service.0.stop();
+}
+
+fn calls(scene: &Scene) -> u64 {
+    scene.stats()["requests"]["public.spark"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn without_a_source_and_without_a_cache_it_is_503() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let service = scene.start();
+    let answer = service.prices("NSE:INFY,NSE:TCS");
+    answer.expect_problem(503, "quotes_unavailable");
+    assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
+    service.0.stop();
+}
+
+#[test]
+fn an_upstream_that_hangs_holds_a_request_for_the_miss_wait_only() {
+    let scene = Scene::at(TRADING);
+    scene.fault("*", HANGS);
+    let mut config = scene.config();
+    config.cache.miss_wait_ms = 300;
+    // Stopping waits for the call under way.
+    config.upstream.read_timeout_ms = 1_000;
+    let service = scene.start_with(&config);
+    service.prices("NSE:INFY").expect_problem(503, "quotes_unavailable");
+    service.0.stop();
+}
+
+#[test]
+fn what_is_cached_is_served_beside_what_cannot_be_had() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.await_instruments();
+    assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
+    scene.refuse_all();
+    let answer = until("an answer without TCS", || {
+        let answer = service.prices("NSE:INFY,NSE:TCS");
+        assert_eq!(answer.status, 200);
+        (answer.unavailable() == ["NSE:TCS"]).then_some(answer)
+    });
+    assert_eq!(answer.quoted(), ["NSE:INFY"]);
+    service.0.stop();
+}
+
+/// Zeros are no prices: they neither settle a request nor make the symbol unknown.
+#[test]
+fn nonsense_from_broker_a_leaves_the_question_to_the_public_provider() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a.quote", r#"{"kind":"zero_price"}"#);
+    scene.fault("broker_a.ohlc", r#"{"kind":"zero_price"}"#);
+    let service = scene.start();
+    service.await_instruments();
+    let answer = until("a quote of INFY", || {
+        let answer = service.prices("NSE:INFY");
+        assert!(answer.status == 503 || answer.quoted() == ["NSE:INFY"], "{}", answer.text());
+        (answer.status == 200).then_some(answer)
+    });
+    assert_eq!(answer.json()["quotes"][0]["source"], "public");
+    service.0.stop();
+}
+
+#[test]
+fn the_public_provider_answers_where_broker_a_does_not() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a.quote", r#"{"kind":"refuse"}"#);
+    scene.fault("broker_a.ohlc", r#"{"kind":"refuse"}"#);
+    let service = scene.start();
+    let answer = until("a quote of INFY", || {
+        Some(service.prices("NSE:INFY")).filter(|answer| answer.status == 200)
+    });
+    assert_eq!(answer.quoted(), ["NSE:INFY"]);
+    let json = answer.json();
+    assert!(json["quotes"][0]["source"] == "public" && json["quotes"][0]["simulated"] == true);
+    service.0.stop();
+}

@@ -1,0 +1,81 @@
+//! `GET /api/health`: its fields, and its status when parts are broken.
+
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use crate::support::service::{Scene, TRADING, until};
+
+const WARMER_STATES: [&str; 5] = ["starting", "ok", "stale", "failing", "paused"];
+
+#[test]
+fn the_fields_of_the_contract() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let json = until("ok", || Some(service.health()).filter(|json| json["status"] == "ok"));
+    assert!(json["version"] == env!("CARGO_PKG_VERSION") && json["database"] == "ok");
+    assert!(json["uptime_s"].is_u64());
+    for name in ["size", "hits", "misses", "evictions"] {
+        assert!(json["cache_l1"][name].is_u64(), "cache_l1.{name}");
+    }
+    for name in ["hits", "misses", "errors"] {
+        assert!(json["cache_l2"][name].is_u64(), "cache_l2.{name}");
+    }
+    assert_eq!(json["cache_l2"]["backend"], "sqlite");
+    let warmers = json["warmers"].as_object().unwrap();
+    assert!(!warmers.is_empty());
+    for (name, state) in warmers.iter() {
+        assert!(WARMER_STATES.contains(&state.as_str().unwrap()), "{name}: {state}");
+    }
+    assert!(json["disclaimer"].as_str().unwrap().contains("not investment advice"));
+    let answer = service.get("/api/health");
+    assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
+    service.0.stop();
+}
+
+#[test]
+fn down_is_503() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let service = scene.start();
+    let answer = until("the failures to show", || {
+        let answer = service.get("/api/health");
+        (answer.json()["warmers"]["index"] == "failing").then_some(answer)
+    });
+    assert_eq!((answer.status, answer.json()["status"].as_str()), (503, Some("down")));
+    assert!(answer.header("retry-after").is_some());
+    assert_eq!(answer.json()["database"], "ok", "the database is not what is down");
+    service.0.stop();
+}
+
+#[test]
+fn without_broker_a_it_is_degraded() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
+    let service = scene.start();
+    service.snapshot_where("public", |json| json["market"]["source"] == "public");
+    let settled = |json: &Value| json["status"] == "degraded" && json["warmers"]["index"] == "ok";
+    let json = until("degraded", || Some(service.health()).filter(settled));
+    assert_ne!(json["feeds"]["broker_a"]["state"], "ok");
+    assert_eq!(json["feeds"]["public"]["state"], "ok");
+    assert_eq!(service.get("/api/health").status, 200);
+    service.0.stop();
+}
+
+#[test]
+fn a_state_directory_that_breaks_is_reported_and_prices_go_on() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.state_dir = scene.state.path().join("state");
+    std::fs::create_dir_all(config.state_dir.join("l2.sqlite")).unwrap();
+    std::fs::create_dir_all(config.state_dir.join("bhav.sqlite")).unwrap();
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let json = until("a report", || {
+        Some(service.health()).filter(|json| json["warmers"]["index"] == "ok")
+    });
+    assert_eq!(
+        (json["status"].as_str(), json["database"].as_str()),
+        (Some("degraded"), Some("unavailable"))
+    );
+    assert_eq!(json["cache_l2"]["backend"], "none");
+    service.0.stop();
+}

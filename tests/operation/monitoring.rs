@@ -1,0 +1,109 @@
+//! The alerts and the dashboard in `monitoring/` speak of metrics that exist, and of all of them.
+
+use std::collections::BTreeSet;
+
+use bhav::store::backups;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use crate::support::scrape::{BACKED_UP, SUCCEEDED, Scrape};
+use crate::support::service::{Scene, TRADING};
+
+const RULES: &str = include_str!("../../monitoring/bhav.rules.yml");
+const RULE_TESTS: &str = include_str!("../../monitoring/bhav.rules.test.yml");
+const OPERATING: &str = include_str!("../../docs/operating.md");
+const DASHBOARD: &str = include_str!("../../monitoring/bhav.dashboard.json");
+
+/// Words of a text that can be names of our metrics.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let ours = words.filter(|word| word.starts_with("bhav_") || word.starts_with("process_"));
+    ours.map(str::to_owned).collect()
+}
+
+fn exposed() -> BTreeSet<String> {
+    let scene = Scene::at(TRADING);
+    backups::note(scene.state.path(), scene.clock.now_ms(), true).unwrap();
+    let service = scene.start_with(&scene.watched());
+    service.fresh_snapshot();
+    let names = Scrape::until(&service, "a warmer's success and a look at the backup", |scrape| {
+        scrape.0.contains_key(SUCCEEDED) && scrape.0.contains_key(BACKED_UP)
+    })
+    .names();
+    service.0.stop();
+    names
+}
+
+fn dashboard() -> Value {
+    sonic_rs::from_str(DASHBOARD).unwrap()
+}
+
+#[test]
+fn alerts_and_panels_name_what_is_exposed() {
+    let exposed = exposed();
+    for text in [RULES, RULE_TESTS, DASHBOARD] {
+        let named = named(text);
+        assert!(named.len() >= 8, "{named:?}");
+        let unknown: Vec<_> = named.difference(&exposed).collect();
+        assert!(unknown.is_empty(), "not exposed: {unknown:?}");
+    }
+    // And nothing is exposed that no panel shows; of histograms one part is enough.
+    let shown = named(DASHBOARD);
+    let base = |name: &str| {
+        let cut = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
+        cut.unwrap_or(name).to_owned()
+    };
+    let shown: BTreeSet<String> = shown.iter().map(|name| base(name)).collect();
+    let all: BTreeSet<String> = exposed.iter().map(|name| base(name)).collect();
+    let hidden: Vec<_> = all.difference(&shown).collect();
+    assert!(hidden.is_empty(), "on no panel: {hidden:?}");
+}
+
+#[test]
+fn each_alert_says_what_is_wrong_and_what_to_do() {
+    let alerts: Vec<&str> = RULES.split("- alert: ").skip(1).collect();
+    assert!(alerts.len() >= 20, "{}", alerts.len());
+    let (headings, mut named) = (headings(), BTreeSet::new());
+    for alert in alerts {
+        for part in ["expr: ", "severity: ", "summary: ", "description: "] {
+            assert!(alert.contains(part), "no {part}in {alert}");
+        }
+        let runbook = alert.split("runbook: \"docs/operating.md, Alerts: ").nth(1);
+        let heading = runbook.and_then(|rest| rest.split_once("\"\n")).map(|(name, _)| name);
+        let heading = heading.unwrap_or_else(|| panic!("no heading in {alert}"));
+        assert!(headings.contains(heading), "{heading} is no heading");
+        named.insert(heading);
+    }
+    assert_eq!(named, headings, "each heading is some alert's");
+}
+
+/// The headings below "Alerts" of the page on operating.
+fn headings() -> BTreeSet<&'static str> {
+    let section = OPERATING.split("\n## Alerts\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    section.lines().filter_map(|line| line.strip_prefix("### ")).collect()
+}
+
+#[test]
+fn the_dashboard_takes_its_data_source_from_a_variable() {
+    let dashboard = dashboard();
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    let names: Vec<&str> = variables.iter().map(|of| of["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["datasource", "job", "instance"]);
+    let mut ids = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap().iter() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "two panels of one id");
+        if panel["type"] == "row" {
+            continue;
+        }
+        let title = panel["title"].as_str().unwrap();
+        assert!(!panel["description"].as_str().unwrap().is_empty(), "{title}");
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
+        let targets = panel["targets"].as_array().unwrap();
+        assert!(!targets.is_empty(), "{title}");
+        for target in targets.iter() {
+            let expr = target["expr"].as_str().unwrap();
+            assert!(expr.contains(r#"job=~"$job",instance=~"$instance""#), "{title}: {expr}");
+        }
+    }
+    assert!(ids.len() > 25, "{} panels", ids.len());
+}

@@ -1,0 +1,150 @@
+//! `/livez` and `/readyz` from the start to the end of a service.
+
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+use crate::support::scrape::Scrape;
+use crate::support::service::{Answer, Client, SNAPSHOT, Scene, Service, TRADING, until};
+
+fn missing(answer: &Answer) -> Vec<String> {
+    let json = answer.json();
+    let names = json["missing"].as_array().unwrap();
+    names.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+/// The first verdict with this status.
+#[track_caller]
+fn ready_when(service: &Service, status: &str) -> Answer {
+    let mut admin = service.admin();
+    until(status, || Some(admin.get("/readyz")).filter(|answer| answer.json()["status"] == status))
+}
+
+/// Feeds that failed in the same moment come back one by one: broker A speaks, so nobody needs the
+/// other, and still it is seen that it answers again.
+#[test]
+fn a_standby_that_failed_is_asked_until_it_answers() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a", r#"{"kind":"refuse","count":6}"#);
+    scene.fault("public", r#"{"kind":"refuse"}"#);
+    let service = scene.start_with(&scene.watched());
+    service.fresh_snapshot();
+    let mut admin = service.admin();
+    until("broker A alone", || (missing(&admin.get("/readyz")) == ["public"]).then_some(()));
+    scene.control("DELETE", "faults", "");
+    ready_when(&service, "ok");
+    service.0.stop();
+}
+
+#[test]
+fn ready_once_there_is_something_to_serve() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let service = scene.start_with(&scene.watched());
+    let starting = ready_when(&service, "starting");
+    assert_eq!(starting.status, 503);
+    assert_eq!(starting.header("cache-control"), Some("no-store"));
+    assert!(missing(&starting).contains(&"snapshot".to_owned()), "{}", starting.text());
+    assert_eq!(service.admin().get("/livez").status, 200, "a restart would not help");
+    scene.control("DELETE", "faults", "");
+    service.fresh_snapshot();
+    let ready = ready_when(&service, "ok");
+    assert_eq!((ready.status, missing(&ready).len()), (200, 0), "{}", ready.text());
+    assert_eq!(service.admin().send("HEAD", "/readyz", "").status, 200);
+    service.0.stop();
+}
+
+#[test]
+fn a_lost_broker_makes_it_degraded_and_not_unready() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&scene.watched());
+    service.fresh_snapshot();
+    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
+    let degraded = ready_when(&service, "degraded");
+    assert_eq!(degraded.status, 200);
+    assert!(missing(&degraded).contains(&"broker_a".to_owned()), "{}", degraded.text());
+    // Both: what is held is served and marked, so clients may still come.
+    scene.refuse_all();
+    service.snapshot_where("a stale snapshot", |json| json["market"]["stale"] == true);
+    let mut admin = service.admin();
+    let both = until("stale data to show", || {
+        let answer = admin.get("/readyz");
+        missing(&answer).contains(&"fresh index data".to_owned()).then_some(answer)
+    });
+    assert_eq!((both.status, both.json()["status"].as_str()), (200, Some("degraded")));
+    assert_eq!(admin.get("/livez").status, 200);
+    let scrape = Scrape::of(&service);
+    assert_eq!(scrape.value("bhav_snapshot_stale"), 1.0);
+    let ok = "bhav_feed_state{source=\"broker_a\",state=\"ok\"}";
+    assert_eq!(scrape.value(ok), 0.0);
+    service.0.stop();
+}
+
+#[test]
+fn a_draining_service_is_alive_and_not_ready() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.watched();
+    config.http.drain_timeout_ms = 20_000;
+    config.cache.miss_wait_ms = 4_000;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    scene.fault("*", r#"{"kind":"delay","delay_ms":600000}"#);
+    let address = service.0.address().to_owned();
+    let admin = service.0.admin().unwrap().address().to_owned();
+    let misses = service.0.server().shared().service.state().misses.clone();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            Client::connect(&address).get("/api/portfolio/live-prices?symbols=NSE:SBIN")
+        });
+        until("a request to wait", || (misses.stats().waiters == 1).then_some(()));
+        // From the same connection before and after: this listener ends last.
+        let mut probe = Client::connect(&admin);
+        assert_eq!(probe.get("/readyz").status, 200);
+        let stopping = scope.spawn(|| service.0.stop());
+        let draining = until("the drain to show", || {
+            Some(probe.get("/readyz")).filter(|answer| answer.status == 503)
+        });
+        assert_eq!(draining.json()["status"], "draining");
+        assert_eq!(probe.get("/livez").status, 200);
+        drop(probe);
+        assert_eq!(stopping.join().unwrap(), 0);
+    });
+}
+
+#[test]
+fn off_means_no_listener_and_a_taken_port_ends_the_start() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    assert!(service.0.admin().is_none());
+    let mut config = scene.watched();
+    config.state_dir = scene.state.path().join("other");
+    config.admin.listen = service.0.address().into();
+    let error = bhav::app::App::start(&config, &scene.clock).err().unwrap();
+    assert!(error.to_string().starts_with("BHAV_ADMIN_LISTEN: "), "{error}");
+    assert_eq!(error.exit(), bhav::ops::Exit::Unavailable);
+    let path = scene.state.path().join("admin.sock");
+    let listen = format!("unix:{}", path.display());
+    config.admin.listen = listen.as_str().into();
+    let second = scene.start_with(&config);
+    assert_eq!(second.0.admin().unwrap().address(), listen);
+    assert!(path.exists());
+    assert!(service.get(SNAPSHOT).status < 600);
+    second.0.stop();
+    service.0.stop();
+}
+
+#[test]
+fn connections_left_open_do_not_blind_the_probes() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&scene.watched());
+    let mut idle: Vec<_> = (0..40).map(|_| service.admin()).collect();
+    for (number, client) in idle.iter_mut().enumerate() {
+        // Half of them never say anything.
+        if number % 2 == 0 {
+            assert_eq!(client.get("/livez").status, 200, "{number}");
+        }
+    }
+    assert_eq!(service.admin().get("/livez").status, 200);
+    assert_eq!(service.admin().get("/metrics").status, 200);
+    // Who asked once is closed soon, and gives its place back.
+    assert!(idle[0].answer(true).is_none(), "it is closed without another answer");
+    service.0.stop();
+}

@@ -1,0 +1,314 @@
+//! SIGHUP to the real program: what changes live, on a connection that stays open; and a bad file,
+//! which changes nothing and is named.
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use sonic_rs::{JsonValueTrait, Value};
+
+use super::process::{Program, bhav};
+use super::supervised::Ear;
+use crate::support::scrape::Scrape;
+use crate::support::service::{Answer, Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
+
+const ONE: &str = "the first key of thirty-two bytes or more";
+const TWO: &str = "the second key of thirty-two bytes or more";
+const LOGIN: &str = r#"{"email":"a@b.example","password":"a long enough password"}"#;
+
+/// A running program and the files that it reads.
+struct Subject {
+    scene: Scene,
+    program: Program,
+    ear: Ear,
+    client: Client,
+}
+
+impl Subject {
+    /// Started with these lines of settings.
+    fn start(files: &[(&str, &str)], lines: &str) -> Self {
+        let scene = Scene::at(TRADING);
+        let ear = Ear::at(&scene.state.path().join("notify"));
+        for (name, text) in files {
+            write(&scene, name, text);
+        }
+        write(&scene, "bhav.env", &in_place(&scene, lines));
+        let log = File::create(scene.state.path().join("log")).unwrap();
+        let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
+        command
+            .args(scene.flags(scene.state.path()))
+            .env("BHAV_ENV_FILE", scene.state.path().join("bhav.env"))
+            .env("NOTIFY_SOCKET", scene.state.path().join("notify"))
+            .stderr(Stdio::from(log));
+        let program = Program::of(&mut command);
+        ear.until("readiness", |heard| heard.contains("READY=1"));
+        let client = Client::connect(&program.address);
+        Self { scene, program, ear, client }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        write(&self.scene, name, text);
+    }
+
+    /// Other lines of settings, read by the time this returns.
+    fn reload(&mut self, lines: &str) {
+        self.write("bhav.env", &in_place(&self.scene, lines));
+        self.program.signal("HUP");
+        let said = self.ear.until("a reload", |heard| heard.contains("RELOADING=1"));
+        assert!(said.contains("MONOTONIC_USEC="), "{said}");
+        self.ear.until("its end", |heard| heard.contains("READY=1"));
+    }
+
+    /// The same, and they are taken.
+    fn reload_well(&mut self, lines: &str) {
+        self.reload(lines);
+        let log = std::fs::read_to_string(self.scene.state.path().join("log")).unwrap();
+        assert!(!log.contains("reload refused"), "{log}");
+    }
+
+    /// The log's lines that have `part`, at least one.
+    fn logged(&self, part: &str) -> String {
+        let path = self.scene.state.path().join("log");
+        until(part, || {
+            let log = std::fs::read_to_string(&path).unwrap();
+            let found: Vec<_> = log.lines().filter(|line| line.contains(part)).collect();
+            (!found.is_empty()).then(|| found.join("\n"))
+        })
+    }
+
+    fn login(&self) -> Answer {
+        // Not the connection that has to last: a refusal may end one.
+        let mut client = Client::connect(&self.program.address);
+        client.send_json("POST", "/api/auth/login", "", LOGIN)
+    }
+
+    fn me(&mut self, token: &str) -> u16 {
+        let header = format!("Authorization: Bearer {token}\r\n");
+        self.client.send("GET", "/api/portfolio/holdings", &header).status
+    }
+
+    fn market(&mut self) -> Value {
+        self.client.get(SNAPSHOT).json()["market"].clone()
+    }
+
+    fn until_market(&mut self, what: &str, holds: impl Fn(&Value) -> bool) {
+        until(what, || Some(self.market()).filter(|market| holds(market)));
+    }
+
+    fn until_health(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        until(what, || Some(self.client.get("/api/health").json()).filter(&holds))
+    }
+
+    fn scrape(&self) -> Scrape {
+        let mut lines = self.program.printed.lines();
+        let url = lines.find_map(|line| line.strip_prefix("metrics on http://")).unwrap();
+        let address = url.strip_suffix("/metrics").unwrap();
+        Scrape::parse(Client::connect(address).get("/metrics").text())
+    }
+
+    fn allows(&mut self, origin: &str) -> bool {
+        let answer = self.client.send("GET", SNAPSHOT, &format!("Origin: {origin}\r\n"));
+        answer.header("access-control-allow-origin") == Some(origin)
+    }
+}
+
+fn write(scene: &Scene, name: &str, text: &str) {
+    let path: PathBuf = scene.state.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+}
+
+/// `@name` stands for the path of a file beside the others.
+fn in_place(scene: &Scene, lines: &str) -> String {
+    let lines = lines.replace('@', &format!("{}/", scene.state.path().display()));
+    if lines.contains("BHAV_UNIVERSE_FILE") {
+        return lines;
+    }
+    // Not by a flag, which would rule out the tests' own.
+    format!("{lines}BHAV_UNIVERSE_FILE={UNIVERSE}\n")
+}
+
+fn token_of(answer: &Answer) -> String {
+    assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
+    answer.json()["access_token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn signing_keys_change_and_earlier_ones_last_while_they_are_given() {
+    let mut subject = Subject::start(&[("one", ONE), ("two", TWO)], "JWT_SECRET_FILE=@one\n");
+    let registered = subject.client.send_json("POST", "/api/auth/register", "", LOGIN);
+    let first = token_of(&registered);
+    assert_eq!(subject.me(&first), 200);
+    subject.reload_well("JWT_SECRET_FILE=@two\nJWT_PREVIOUS_SECRETS_FILE=@one\n");
+    let second = token_of(&subject.login());
+    assert_eq!((subject.me(&first), subject.me(&second)), (200, 200));
+    subject.reload("JWT_SECRET_FILE=@two\n");
+    assert_eq!((subject.me(&first), subject.me(&second)), (401, 200));
+    assert!(subject.logged("message=reloaded").contains("JWT_PREVIOUS_SECRETS"));
+}
+
+fn register(subject: &mut Subject, who: &str) -> Answer {
+    let body = format!(r#"{{"email":"{who}@mail.example","password":"nine green parrots"}}"#);
+    subject.client.send_json("POST", "/api/auth/register", "", &body)
+}
+
+#[test]
+fn registration_is_closed_and_opened_while_accounts_go_on() {
+    let mut subject = Subject::start(&[], "BHAV_REGISTRATION=closed\n");
+    register(&mut subject, "a").expect_problem(403, "registration_closed");
+    subject.reload("BHAV_REGISTRATION=open\n");
+    let token = token_of(&register(&mut subject, "a"));
+    subject.reload("BHAV_REGISTRATION=closed\n");
+    register(&mut subject, "a").expect_problem(403, "registration_closed");
+    register(&mut subject, "b").expect_problem(403, "registration_closed");
+    assert_eq!(subject.me(&token), 200);
+    let body = r#"{"email":"a@mail.example","password":"nine green parrots"}"#;
+    assert_eq!(subject.client.send_json("POST", "/api/auth/login", "", body).status, 200);
+    subject.reload("BHAV_REGISTRATION=maybe\n");
+    assert!(subject.logged("reload refused").contains("BHAV_REGISTRATION"));
+    register(&mut subject, "b").expect_problem(403, "registration_closed");
+}
+
+#[test]
+fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
+    let mut subject = Subject::start(&[], "BHAV_LOG=error\nBHAV_LOGIN_ATTEMPTS_PER_MINUTE=0\n");
+    let page = "https://dash.example";
+    assert!(!subject.allows(page));
+    assert_eq!(subject.login().status, 401);
+    let body = "x".repeat(20_000);
+    let long = |subject: &Subject| {
+        let mut client = Client::connect(&subject.program.address);
+        client.send_json("POST", "/api/auth/login", "", &body).status
+    };
+    assert_ne!(long(&subject), 413);
+    subject.reload(
+        "BHAV_ALLOWED_ORIGINS=https://dash.example\nBHAV_LOGIN_ATTEMPTS_PER_MINUTE=1\n\
+         BHAV_REGISTRATION_ATTEMPTS_PER_MINUTE=1\nBHAV_HTTP_BODY_BYTES_MAX=16384\n\
+         BHAV_MAX_CONNECTIONS=2\n",
+    );
+    let taken = ["a", "b"].map(|name| register(&mut subject, name).status);
+    assert_eq!(taken, [201, 429]);
+    assert!(subject.allows(page));
+    assert_eq!((subject.login().status, subject.login().status), (401, 429));
+    assert_eq!(long(&subject), 413);
+    // The level went back to the default, which tells of refused requests.
+    subject.client.send("GET", "/nowhere", "X-Request-Id: after-reload\r\n");
+    subject.logged("request_id=after-reload");
+
+    // Two may be connected: a third waits until one of them has gone.
+    let second = until("the second place", || {
+        let mut second = Client::connect(&subject.program.address);
+        (second.get(SNAPSHOT).status == 200).then_some(second)
+    });
+    let address = subject.program.address.clone();
+    let third =
+        bhav::rt::threads::spawn("third", move || Client::connect(&address).get(SNAPSHOT).status);
+    let third = third.unwrap();
+    for _ in 0..20 {
+        assert_eq!(subject.client.get(SNAPSHOT).status, 200);
+    }
+    assert!(!third.is_finished());
+    drop(second);
+    assert_eq!(third.join().unwrap(), 200);
+
+    subject.reload("BHAV_EDGE_THREADS=3\n");
+    let said = subject.logged("takes a restart");
+    assert!(said.contains("BHAV_EDGE_THREADS") && said.contains('3'), "{said}");
+    assert!(!subject.allows(page), "what is not set any more is not in force any more");
+}
+
+#[test]
+fn tokens_and_administrators_come_from_their_files_anew() {
+    let files = [("key", "simkeya"), ("token", "simtokena"), ("admin", "s3cr3t-admin")];
+    let mut subject = Subject::start(&files, "");
+    subject.until_market("the public provider", |market| market["source"] == "public");
+    subject.reload("BROKERA_API_KEY_FILE=@key\nBROKERA_ACCESS_TOKEN_FILE=@token\n");
+    subject.until_market("broker A", |market| market["source"] == "broker_a");
+    let before = subject.client.get("/brokera/status").json();
+    subject.reload(
+        "BROKERA_API_KEY_FILE=@key\nBROKERA_ACCESS_TOKEN_FILE=@token\n\
+         BROKERA_ADMIN_SECRET_FILE=@admin\n",
+    );
+    let activate = r#"{"request_token":"x"}"#;
+    subject
+        .client
+        .send_json("POST", "/brokera/activate", "", activate)
+        .expect_problem(403, "admin_secret_invalid");
+    assert_eq!(subject.client.get("/brokera/status").json(), before, "an unchanged token stays");
+    assert!(!subject.logged("").contains("s3cr3t"));
+}
+
+const HOLIDAY: &str = "[[holiday]]\ndate = \"2026-11-20\"\nname = \"Made up\"\n";
+
+#[test]
+fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
+    let mut subject = Subject::start(&[("calendar", "")], "BHAV_CALENDAR_FILE=@calendar\n");
+    subject.until_market("trading", |market| market["phase"] == "open");
+    subject.write("calendar", HOLIDAY);
+    subject.write("universe", "NSE:INFY\nNSE:TCS\n");
+    subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
+    subject.until_market("the holiday", |market| market["phase"] == "holiday");
+    subject.logged("another universe");
+
+    // Line 6 is no date; and with it goes all else that was new.
+    subject.write("calendar", &format!("{HOLIDAY}\n[[holiday]]\ndate = \"2026-13-45\"\n"));
+    subject.reload(
+        "BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n\
+         BHAV_ALLOWED_ORIGINS=https://dash.example\n",
+    );
+    let said = subject.logged("reload refused");
+    assert!(said.contains("calendar:6: "), "{said}");
+    // It is remembered until a good one.
+    let refused = subject.until_health("a refused reload", |health| health["reload"].is_object());
+    let at = refused["reload"]["refused_ist"].as_str().unwrap();
+    assert!(at.starts_with("2026-11-20T"), "{at}");
+    assert_eq!(subject.scrape().value("bhav_reload_refused"), 1.0);
+    assert_eq!(subject.market()["phase"], "holiday");
+    assert!(!subject.allows("https://dash.example"));
+
+    subject.reload("BHAV_CALENDAR_FILE=@nowhere\nBHAV_ALLOWED_ORIGINZ=x\nstray\n");
+    let said = subject.logged("line 3: is no NAME=value");
+    assert!(said.contains("reload refused"), "{said}");
+    subject.reload("BHAV_CALENDAR_FILE=@nowhere\nBHAV_ALLOWED_ORIGINZ=x\n");
+    let said = subject.logged("did you mean BHAV_ALLOWED_ORIGINS");
+    assert!(said.contains("bhav.env line 2") && said.contains("nowhere"), "{said}");
+    assert_eq!(subject.market()["phase"], "holiday");
+    subject.reload("");
+    subject.until_market("the built-in calendar", |market| market["phase"] == "open");
+    let health = subject.until_health("no word of it", |health| health.get("reload").is_none());
+    assert_eq!(health["market"]["calendar_until"].as_str().map(str::len), Some(10));
+    let scrape = subject.scrape();
+    assert_eq!(scrape.value("bhav_reload_refused"), 0.0);
+    let ends_s = scrape.value("bhav_market_calendar_end_timestamp_seconds");
+    // Midnight in India.
+    assert_eq!((ends_s + 19_800.0) % 86_400.0, 0.0, "{ends_s}");
+    subject.program.terminate();
+    assert_eq!(subject.program.exit().code(), Some(0));
+}
+
+#[test]
+fn signals_of_running_candles_come_and_go_with_their_switch() {
+    let universe = "BHAV_UNIVERSE_FILE=@universe\nBROKERA_API_KEY_FILE=@key\n\
+        BROKERA_ACCESS_TOKEN_FILE=@token\n";
+    let on = format!("{universe}BHAV_SIGNALS_PROVISIONAL=true\n");
+    let shares = "NSE:INFY\nNSE:TCS\nNSE:ITC\nNSE:SBIN\nNSE:LT\nNSE:WIPRO\n";
+    let files = [("universe", shares), ("key", "simkeya"), ("token", "simtokena")];
+    let mut subject = Subject::start(&files, &on);
+    let list = "/api/signals?provisional=true";
+    until("some of them", || {
+        let answer = subject.client.get(list);
+        (answer.status == 200 && answer.json()["count"].as_u64() > Some(0)).then_some(())
+    });
+    subject.reload_well(universe);
+    assert!(subject.logged("message=reloaded").contains("BHAV_SIGNALS_PROVISIONAL"));
+    until("none of them", || {
+        let answer = subject.client.get(list);
+        (answer.json()["count"].as_u64() == Some(0)).then_some(())
+    });
+    assert!(!subject.client.get("/api/signals").text().contains("provisional"));
+    subject.reload_well(&on);
+    until("some of them again", || {
+        (subject.client.get(list).json()["count"].as_u64() > Some(0)).then_some(())
+    });
+}

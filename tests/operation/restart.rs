@@ -1,0 +1,86 @@
+//! Stopping and starting again while both feeds are dead: what was known is served, marked stale.
+
+use super::process::{Program, demo, serve};
+use crate::support::service::{Client, PRICES, SNAPSHOT, Scene, TRADING, number, until};
+
+#[test]
+fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.await_instruments();
+    service.fresh_snapshot();
+    assert_eq!(service.prices("NSE:INFY,NSE:M%26M").quoted().len(), 2);
+    scene.refuse_all();
+    let last = service.snapshot_where("stale", |json| json["market"]["stale"] == true);
+    service.0.stop();
+
+    let service = scene.start();
+    // No waiting: the very first answer.
+    let first = service.get(SNAPSHOT);
+    assert_eq!(first.status, 200, "{}", first.text());
+    assert_eq!(first.json()["market"]["stale"], true);
+    assert_eq!(first.json()["market"]["simulated"], true);
+    assert_eq!(first.text(), last.text(), "the same prices, not merely some");
+    let quotes = service.prices("NSE:M%26M,NSE:INFY");
+    assert_eq!(quotes.quoted(), ["NSE:M&M", "NSE:INFY"]);
+    assert_eq!(quotes.text().matches("\"stale\":true").count(), 2, "{}", quotes.text());
+    assert_eq!(quotes.text().matches("\"simulated\":true").count(), 2, "{}", quotes.text());
+    // The day's instrument list survived as well: this needs no upstream.
+    assert_eq!(service.prices("NSE:NOSUCH").unavailable(), ["NSE:NOSUCH"]);
+    service.0.stop();
+}
+
+#[test]
+fn after_a_restart_a_feed_that_answers_makes_it_fresh() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    service.0.stop();
+    let service = scene.start();
+    assert_eq!(service.get(SNAPSHOT).status, 200);
+    service.fresh_snapshot();
+    service.0.stop();
+}
+
+#[test]
+fn a_damaged_second_level_does_not_keep_the_service_down() {
+    let scene = Scene::at(TRADING);
+    std::fs::write(scene.state.path().join("l2.sqlite"), b"no database at all".repeat(400))
+        .unwrap();
+    let service = scene.start();
+    service.fresh_snapshot();
+    service.0.stop();
+}
+
+/// The real program, killed without warning, then `serve` on what it left behind.
+#[test]
+fn after_a_kill_the_state_directory_serves() {
+    let scene = Scene::at(TRADING);
+    let mut first = demo(scene.state.path());
+    let mut client = Client::connect(&first.address);
+    let target = format!("{PRICES}NSE:INFY");
+    until("a quote", || (client.get(&target).status == 200).then_some(()));
+    let mut written = || {
+        let report = client.get("/api/health");
+        let text = report.text();
+        let at = text.find(r#""name":"cache""#)?;
+        Some(number(&text[at..], "completed"))
+    };
+    let before = until("a report", &mut written);
+    // One write may have been under way already; the next one carries the quote.
+    let enough = before + rust_decimal::Decimal::TWO;
+    until("its write to disk", || written().filter(|done| *done >= enough));
+    first.kill();
+
+    scene.refuse_all();
+    let state = scene.state.path().join("demo");
+    let second = Program::of(&mut serve(&scene, &state));
+    let mut client = Client::connect(&second.address);
+    let snapshot = client.get(SNAPSHOT);
+    assert_eq!(snapshot.status, 200, "{}", snapshot.text());
+    let json = snapshot.json();
+    assert!(json["market"]["stale"] == true && json["market"]["simulated"] == true);
+    let quotes = client.get(&target);
+    assert_eq!(quotes.quoted(), ["NSE:INFY"]);
+    assert!(quotes.text().contains("\"stale\":true"), "{}", quotes.text());
+}

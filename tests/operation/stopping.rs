@@ -1,0 +1,26 @@
+//! The end of the service while something is still under way.
+
+use crate::support::service::{Scene, TRADING, until};
+
+/// Draining begins while a request waits for a quote that will not come in time.
+#[test]
+fn a_request_that_waits_is_answered_before_the_end() {
+    let scene = Scene::at(TRADING);
+    scene.fault("*", r#"{"kind":"delay","delay_ms":600000}"#);
+    let mut config = scene.config();
+    config.http.drain_timeout_ms = 20_000;
+    config.cache.miss_wait_ms = 1_500;
+    config.upstream.read_timeout_ms = 1_000;
+    let service = scene.start_with(&config);
+    let address = service.0.address().to_owned();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            crate::support::service::Client::connect(&address)
+                .get("/api/portfolio/live-prices?symbols=NSE:INFY")
+        });
+        let misses = &service.0.server().shared().service.state().misses.clone();
+        until("the request to wait", || (misses.stats().waiters == 1).then_some(()));
+        assert_eq!(service.0.stop(), 0, "connections were cut off");
+        waiting.join().unwrap().expect_problem(503, "quotes_unavailable");
+    });
+}

@@ -1,0 +1,93 @@
+//! The session that a sync opens at broker A: ended once the sync is through, never waited for, and
+//! left alone where it may be the server's own.
+
+use std::sync::Arc;
+
+use bhav::brokers::broker_a::SessionCounts;
+use crossbeam_channel::unbounded;
+use parking_lot::Mutex;
+use sonic_rs::JsonValueTrait;
+
+use crate::support::service::{Scene, Service, TRADING, bearer, until};
+use crate::support::upstream::{Said, Upstream};
+
+const SYNC: &str = "/api/portfolio/sync";
+
+fn order(key: &str, code: &str) -> String {
+    format!(r#"{{"api_key":"{key}","api_secret":"simsecreta","request_token":"{code}"}}"#)
+}
+
+fn counts(service: &Service) -> SessionCounts {
+    service.0.server().shared().service.state().broker_a.session_counts()
+}
+
+#[test]
+fn a_session_ends_with_its_sync_and_the_servers_own_lives_on() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let user = bearer(&service.register("sessions@example.com", "a long enough secret"));
+    let sync = |key: &str, code: &str| service.post(SYNC, &user, &order(key, code)).status;
+    assert_eq!(sync("simkeya-1", &scene.request_token()), 200);
+    until("the end of the session", || (counts(&service).ended == 1).then_some(()));
+    // One that failed half-way has a session too; one whose code was refused has none.
+    scene.fault("broker_a.positions", r#"{"kind":"wrong_types","count":1}"#);
+    assert_eq!(sync("simkeya-2", &scene.request_token()), 502);
+    until("the end of the second", || (counts(&service).ended == 2).then_some(()));
+    assert_eq!(sync("simkeya-3", "no such code"), 401);
+    // The server's own app: of all sessions the shared token may be the same.
+    assert_eq!(sync("simkeya", &scene.request_token()), 200);
+    let expected = SessionCounts { ended: 2, failed: 0, left: 0, kept: 1 };
+    assert_eq!(counts(&service), expected);
+    assert_eq!(service.get("/brokera/status").json()["valid"], true);
+    let asked = scene.stats()["requests"]["broker_a.session"].as_u64();
+    assert_eq!(asked, Some(4 + 2), "four logins, two ends");
+    service.fresh_snapshot();
+    service.0.stop();
+}
+
+#[test]
+fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
+    let (asked, heard) = unbounded();
+    let (release, gate) = unbounded::<()>();
+    let ended = Arc::new(Mutex::new(0));
+    let ends = Arc::clone(&ended);
+    let upstream = Upstream::start(move |request| {
+        let path = request.target.split('?').next().unwrap();
+        Said::json(match (request.head.starts_with("DELETE"), path) {
+            (true, _) => {
+                asked.send(request.target.clone()).unwrap();
+                // Hangs until it is let go.
+                let _ = gate.recv();
+                *ends.lock() += 1;
+                r#"{"status":"success","data":true}"#
+            }
+            (_, "/session/token") => r#"{"status":"success","data":{"access_token":"token-7"}}"#,
+            (_, "/portfolio/holdings") => r#"{"status":"success","data":[]}"#,
+            _ => r#"{"status":"success","data":{"net":[],"day":[]}}"#,
+        })
+    });
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.broker_a.url = upstream.url();
+    config.broker_a.access_token = None;
+    let service = scene.start_with(&config);
+    let user = bearer(&service.register("waits@example.com", "a long enough secret"));
+    for number in 0..3 {
+        // The first end hangs all the while.
+        let answer = service.post(SYNC, &user, &order(&format!("key-{number}"), "code"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    assert_eq!(heard.recv().unwrap(), "/session/token?api_key=key-0&access_token=token-7");
+    let shown = service.client().send("GET", "/api/portfolio/holdings", &user).json();
+    assert!(shown["summary"]["synced_at"].is_str(), "stored before");
+    // Each is given a second, and no sync fails by it.
+    until("an end to be given up", || (counts(&service).failed >= 1).then_some(()));
+    let answer = service.post(SYNC, &user, &order("key-9", "code"));
+    assert_eq!(answer.status, 200, "the circuit is closed: {}", answer.text());
+    drop(release);
+    until("all to be settled", || {
+        let SessionCounts { ended, failed, left, kept } = counts(&service);
+        (ended + failed + left == 4 && kept == 0).then_some(())
+    });
+    service.0.stop();
+}

@@ -1,0 +1,15 @@
+//! Portfolios: syncs, money, the close, live prices, the journal and the export.
+
+mod broker_clients;
+mod broker_sessions;
+pub mod close;
+mod close_waiting;
+mod exports;
+mod journal;
+mod live_prices;
+mod money;
+mod money_rows;
+mod redirects;
+mod sync_limits;
+pub mod user;
+mod user_lock;

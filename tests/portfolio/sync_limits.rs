@@ -1,0 +1,167 @@
+//! How often a user may try to sync, and what becomes of a broker that wants to be left alone.
+
+use bhav::base::Clock;
+use bhav::sim::SimSettings;
+
+use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
+
+fn sync(service: &Service, auth: &str, broker: &str, key: &str) -> Answer {
+    let (route, code) = match broker {
+        "a" => ("sync", "request_token"),
+        _ => ("brokerb-sync", "api_session"),
+    };
+    let body = format!(r#"{{"api_key":"{key}","api_secret":"x","{code}":"y"}}"#);
+    service.post(&format!("/api/portfolio/{route}"), auth, &body)
+}
+
+#[test]
+fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.config();
+    config.broker_b.url = scene.config_without_tokens().broker_b.url;
+    config.upstream.sync_attempts_per_minute = 10;
+    let service = scene.start_with(&config);
+    let one = bearer(&service.register("one@example.com", "a long enough secret"));
+    let two = bearer(&service.register("two@example.com", "a long enough secret"));
+    let state = service.0.server().shared().service.state();
+    for number in 0..10 {
+        let broker = if number % 2 == 0 { "a" } else { "b" };
+        let answer = sync(&service, &one, broker, &format!("key{number}"));
+        assert_ne!(answer.status, 429, "{}", answer.text());
+    }
+    let calls = || state.broker_a.sync_counts().calls + state.broker_b.sync_counts().calls;
+    let before = calls();
+    for broker in ["a", "b"] {
+        let refused = sync(&service, &one, broker, "another");
+        refused.expect_problem(429, "too_many_attempts");
+        assert_eq!(refused.header("retry-after"), Some("6"));
+    }
+    assert_eq!((calls(), state.portfolio.attempts.refused()), (before, 2));
+    assert_eq!(sync(&service, &two, "a", "another").status, 401, "others have their own");
+    clock.advance_ms(6_000);
+    assert_eq!(sync(&service, &one, "a", "another").status, 401);
+    sync(&service, &one, "a", "another").expect_problem(429, "too_many_attempts");
+    service.0.stop();
+}
+
+#[test]
+fn a_key_that_is_refused_rests_and_all_rest_only_once_several_are() {
+    let scene = Scene::on(Clock::manual(TRADING.parse().unwrap()), SimSettings::default());
+    let service = scene.start();
+    let user = |number: u32| {
+        bearer(&service.register(&format!("u{number}@example.com"), "a long enough secret"))
+    };
+    let (one, two) = (user(1), user(2));
+    scene.fault("broker_a.session", r#"{"kind":"rate_limit","count":1}"#);
+    sync(&service, &one, "a", "key1").expect_problem(429, "broker_rate_limited");
+    let held = sync(&service, &two, "a", "key1");
+    held.expect_problem(429, "broker_rate_limited");
+    assert_eq!(held.header("retry-after"), Some("1"), "the key rests, whoever has it");
+    for number in 0..5 {
+        let other = sync(&service, &two, "a", &format!("other{number}"));
+        other.expect_problem(401, "broker_credentials_invalid");
+    }
+    let state = service.0.server().shared().service.state();
+    let counts = || state.broker_a.sync_counts();
+    assert_eq!((counts().calls, counts().held_back), (6, 1));
+    scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
+    for number in 3..6 {
+        let refused = sync(&service, &user(number), "a", &format!("key{number}"));
+        refused.expect_problem(429, "broker_rate_limited");
+    }
+    assert_eq!(counts().calls, 8, "the third of several is the last that is asked");
+    sync(&service, &user(9), "a", "key9").expect_problem(429, "broker_rate_limited");
+    assert_eq!(counts().calls, 8);
+    service.0.stop();
+}
+
+#[test]
+fn retry_after_is_the_time_that_the_service_holds() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let service = scene.start();
+    let user = bearer(&service.register("one@example.com", "a long enough secret"));
+    let state = service.0.server().shared().service.state();
+    let calls = || state.broker_a.sync_counts().calls;
+    let try_it = || {
+        let answer = sync(&service, &user, "a", "simkeya-1");
+        let wait_s = answer.header("retry-after").map(|text| text.parse::<i64>().unwrap());
+        (answer.status, wait_s)
+    };
+    scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
+    for (round, held_s) in [1, 2, 4, 8, 16].into_iter().enumerate() {
+        assert_eq!(try_it(), (429, Some(held_s)));
+        clock.advance_ms(held_s * 1_000 - 1);
+        assert_eq!(try_it(), (429, Some(1)));
+        assert_eq!(calls(), round as u64 + 1, "held to the end of what was told");
+        clock.advance_ms(1);
+    }
+    // A success, and the next refusal is the first again.
+    scene.control("DELETE", "faults", "");
+    let code = scene.request_token();
+    let body =
+        format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
+    let synced = service.post("/api/portfolio/sync", &user, &body);
+    assert_eq!(synced.status, 200, "{}", synced.text());
+    clock.advance_ms(2_000);
+    scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
+    assert_eq!(try_it(), (429, Some(1)));
+    service.0.stop();
+}
+
+/// A sync from `client`, behind a proxy that is believed.
+fn sync_from(service: &Service, auth: &str, client: &str, broker: &str, key: &str) -> Answer {
+    let headers = format!("{auth}X-Forwarded-For: {client}\r\n");
+    sync(service, &headers, broker, key)
+}
+
+#[test]
+fn one_stranger_with_ten_accounts_and_invented_keys_stops_nobodys_syncs() {
+    let clock = Clock::manual(TRADING.parse().unwrap());
+    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let mut config = scene.config();
+    config.broker_b.url = scene.config_without_tokens().broker_b.url;
+    config.upstream.sync_attempts_per_minute = 30;
+    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    let service = scene.start_with(&config);
+    let user = |name: &str| {
+        bearer(&service.register(&format!("{name}@example.com"), "a long enough secret"))
+    };
+    let victim = user("victim");
+    let strangers: Vec<String> = (0..10).map(|number| user(&format!("s{number}"))).collect();
+    let of_victim = |broker: &str| {
+        let key = if broker == "a" { "simkeya-1" } else { "sim+key=b&1-1" };
+        let (route, secret, code) = match broker {
+            "a" => ("sync", "simsecreta", ("request_token", scene.request_token())),
+            _ => ("brokerb-sync", "simsecretb", ("api_session", scene.api_session())),
+        };
+        let body =
+            format!(r#"{{"api_key":"{key}","api_secret":"{secret}","{}":"{}"}}"#, code.0, code.1);
+        let headers = format!("{victim}X-Forwarded-For: 192.0.2.1\r\n");
+        service.post(&format!("/api/portfolio/{route}"), &headers, &body)
+    };
+    let mut asked = 0;
+    for minute in 0..2 {
+        // As often as ten accounts may try within a minute.
+        for number in 0..300 {
+            for broker in ["a", "b"] {
+                let key = format!("invented {minute} {number}");
+                let stranger = &strangers[number % 10];
+                let answer = sync_from(&service, stranger, "198.51.100.7", broker, &key);
+                asked += usize::from(answer.status == 401);
+                assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
+            }
+            if number % 25 == 0 {
+                for broker in ["a", "b"] {
+                    let synced = of_victim(broker);
+                    assert_eq!(synced.status, 200, "{minute} {number} {}", synced.text());
+                }
+                clock.advance_ms(5_000);
+            }
+        }
+    }
+    // Twenty a minute at each broker; the rest was held back before it left.
+    assert!(asked <= 2 * 2 * 20 + 2 * 20, "{asked}");
+    service.0.stop();
+}

@@ -1,0 +1,126 @@
+//! Portfolio requests that meet: reads beside changes, changes at once, lanes that are full.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::{Sender, unbounded};
+use sonic_rs::JsonValueTrait;
+
+use super::user::{DATA, HOLDINGS, POSITIONS, User, rows};
+use crate::support::service::until;
+
+#[test]
+fn nothing_read_is_older_than_what_was_acknowledged() {
+    let user = User::new();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Keeps the answers hot, so that an old one could come back at any moment.
+        for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
+            let (user, over) = (&user, &over);
+            scope.spawn(move || {
+                let mut client = user.service.client();
+                while !over.load(Ordering::Relaxed) {
+                    assert_eq!(client.send("GET", target, &user.auth).status, 200);
+                }
+            });
+        }
+        for _ in 0..12 {
+            user.synced("b");
+            for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
+                assert_eq!(rows(&user.get(target).json(), "holdings").len(), 12);
+            }
+            let deleted = user.service.client().send("DELETE", DATA, &user.auth);
+            assert_eq!(deleted.status, 200);
+            for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
+                assert_eq!(rows(&user.get(target).json(), "holdings").len(), 0);
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn two_syncs_at_once_take_turns() {
+    let user = User::new();
+    user.scene.fault("broker_a.holdings", r#"{"kind":"delay","delay_ms":400,"count":1}"#);
+    // A user's second login ends the first one's session, so the other broker is the second.
+    let orders = [user.order("a"), user.order("b")];
+    std::thread::scope(|scope| {
+        for (route, body) in orders {
+            let user = &user;
+            scope.spawn(move || {
+                let answer = user.service.post(route, &user.auth, &body);
+                assert_eq!(answer.status, 200, "{}", answer.text());
+            });
+        }
+    });
+    assert_eq!(rows(&user.get(HOLDINGS).json(), "holdings").len(), 24);
+}
+
+/// Fills a lane, its threads and its queue, until what is returned is dropped.
+fn filled(lane: &bhav::rt::Lane, threads: u64) -> Sender<()> {
+    let (release, gate) = unbounded::<()>();
+    loop {
+        let gate = gate.clone();
+        // Before the job is refused: a thread that begins after it makes room again.
+        let busy = lane.stats().running == threads;
+        let job = lane.submit(60_000, move || {
+            // Ends when the sender is dropped.
+            let _ = gate.recv();
+        });
+        if job.is_err() && busy {
+            return release;
+        }
+    }
+}
+
+#[test]
+fn full_lanes_refuse_at_once_and_what_is_kept_is_served() {
+    let user = User::new();
+    user.synced("a");
+    assert_eq!(user.get(HOLDINGS).status, 200);
+    let state = user.service.0.server().shared().service.state();
+    let held = filled(&state.broker_b_lane, 8);
+    let answer = user.sync("b");
+    answer.expect_problem(503, "sync_busy");
+    assert!(answer.header("retry-after").is_some());
+    // The other broker's lane is its own.
+    user.synced("a");
+    drop(held);
+    assert_eq!(user.get(HOLDINGS).status, 200);
+    let held = filled(&state.portfolio.lane, 2);
+    user.get(POSITIONS).expect_problem(503, "portfolio_busy");
+    assert_eq!(user.get("/api/portfolio/export").status, 200, "on a lane of its own");
+    assert_eq!(user.get(HOLDINGS).status, 200);
+    drop(held);
+    let held = filled(&state.portfolio.export_lane, 1);
+    user.get("/api/portfolio/export").expect_problem(503, "portfolio_busy");
+    drop(held);
+    until("the lane to work again", || (user.get(POSITIONS).status == 200).then_some(()));
+    let answers = until("the counters in health", || {
+        let answers = user.service.health()["cache_answers"].clone();
+        answers["hits"].as_u64().filter(|hits| *hits > 0).map(|_| answers)
+    });
+    assert!(answers["bytes"].as_u64().unwrap() > 1_000 && answers["users"] == 1);
+}
+
+#[test]
+fn a_user_with_too_many_changes_under_way_is_refused() {
+    let user = User::new();
+    let state = user.service.0.server().shared().service.state();
+    let id = user.get("/api/portfolio/export").json()["user"]["id"].as_i64().unwrap();
+    let turn = state.portfolio.turns.take(id, 0).ok();
+    let refused = std::thread::scope(|scope| {
+        let deletions: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| user.service.client().send("DELETE", DATA, &user.auth).status))
+            .collect();
+        until("all but one to wait", || {
+            let turns = &state.portfolio.turns;
+            ((turns.waiting(), turns.refused()) == (3, 1)).then_some(())
+        });
+        user.sync("a").expect_problem(409, "sync_in_progress");
+        drop(turn);
+        deletions.into_iter().map(|sent| sent.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(refused.iter().filter(|status| **status == 200).count(), 3);
+    assert_eq!(refused.iter().filter(|status| **status == 409).count(), 1);
+}

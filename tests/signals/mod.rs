@@ -1,0 +1,8 @@
+//! Signals: the evening's list, the record, provisional candles, and the command that evaluates.
+
+mod candles;
+mod evaluate;
+mod evening;
+mod provisional;
+pub mod stage;
+mod weeks;

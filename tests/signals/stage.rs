@@ -1,0 +1,259 @@
+//! What the scenarios about signals share: a small universe, evenings one after another, and the
+//! candles as the simulator itself has them.
+
+use std::sync::Arc;
+
+use bhav::app::App;
+use bhav::base::candle::PRICE_E4;
+use bhav::base::{Candle, Clock, Symbol, ist};
+use bhav::config::Config;
+use bhav::market::MarketCalendar;
+use bhav::market::instruments::embedded_instruments;
+use bhav::signals::backtest::{History, Universe};
+use bhav::sim::SimSettings;
+use bhav::store::{FILE_NAME, LedgerEntry, SignalStore, SqliteStore};
+use jiff::civil::Date;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use crate::support::service::{Answer, Client, SNAPSHOT, Scene, Service, until};
+
+pub const FIVE: [&str; 5] = ["NSE:INFY", "NSE:TCS", "NSE:RELIANCE", "NSE:HDFCBANK", "NSE:M&M"];
+pub const NINE: [&str; 9] = [
+    "NSE:INFY",
+    "NSE:TCS",
+    "NSE:RELIANCE",
+    "NSE:HDFCBANK",
+    "NSE:M&M",
+    "NSE:ITC",
+    "NSE:SBIN",
+    "NSE:WIPRO",
+    "NSE:LT",
+];
+pub const SIGNALS: &str = "/api/signals";
+pub const RECORD: &str = "/api/signals/record";
+/// Sessions of a whole history.
+const SESSIONS: usize = 570;
+/// A look at a condition moves the clock by so much: more than the pace of calls for candles, and
+/// little enough that no call seems to take long.
+const STEP_MS: i64 = 400;
+/// One look in so many moves it by a longer rest.
+const LOOKS_PER_LEAP: u32 = 40;
+const LEAP_MS: i64 = 5 * 60_000;
+
+/// A simulated exchange on a clock that is moved by hand.
+pub struct Stage {
+    pub scene: Scene,
+    pub universe: Vec<&'static str>,
+}
+
+impl Stage {
+    /// In the evening of `date`.
+    pub fn on(date: &str) -> Self {
+        Self::with(date, &FIVE, SimSettings::default().seed)
+    }
+
+    pub fn with(date: &str, universe: &[&'static str], seed: u64) -> Self {
+        let clock = Clock::manual(evening(date.parse().unwrap()));
+        let settings = SimSettings { rate_limits: false, seed, ..SimSettings::default() };
+        Self { scene: Scene::on(clock, settings), universe: universe.to_vec() }
+    }
+
+    /// Moves the clock to the evening of `date` and logs in at broker A, as each day needs.
+    pub fn go_to(&self, date: Date) {
+        self.go_to_instant(evening(date));
+    }
+
+    /// The same, into its session.
+    pub fn go_into(&self, date: Date, (hour, minute): (i8, i8)) {
+        self.go_to_instant(ist::instant(date.at(hour, minute, 0, 0)));
+    }
+
+    fn go_to_instant(&self, at: jiff::Timestamp) {
+        let by_ms = at.as_millisecond() - self.scene.clock.now_ms();
+        assert!(by_ms > 0, "back to {at}");
+        self.scene.clock.advance_ms(by_ms);
+        let login = r#"{"access_token":"simtokena"}"#;
+        assert_eq!(self.scene.control("POST", "broker_a/token", login).status, 200);
+    }
+
+    pub fn config(&self) -> Config {
+        let path = self.scene.state.path().join("universe.txt");
+        std::fs::write(&path, self.universe.join("\n")).unwrap();
+        let mut config = self.scene.config();
+        config.market.universe_file = Some(path);
+        config
+    }
+
+    pub fn start(&self) -> Service {
+        Service(App::start(&self.config(), &self.scene.clock).unwrap())
+    }
+
+    /// With signals of running candles.
+    pub fn start_provisional(&self) -> Service {
+        let mut config = self.config();
+        config.market.signals_provisional = true;
+        self.scene.start_with(&config)
+    }
+
+    /// Until the signals of `date` are shown.
+    pub fn await_signals(&self, service: &Service, date: &str) -> Answer {
+        self.step_until("the signals of the date", || {
+            let answer = service.get(SIGNALS);
+            let there = answer.status == 200 && answer.json()["as_of"] == date;
+            there.then_some(answer)
+        })
+    }
+
+    /// The first report of health of which `holds` is true.
+    pub fn health_where(&self, what: &str, service: &Service, holds: impl Fn(&Value) -> bool) {
+        self.step_until(what, || holds(&service.health()).then_some(()));
+    }
+
+    /// Moves the clock along with each look.
+    pub fn step_until<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        self.step_before(i64::MAX, what, look)
+    }
+
+    /// The same, but leaps end at `end_ms`, however many looks it takes.
+    pub fn step_before<T>(
+        &self,
+        end_ms: i64,
+        what: &str,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> T {
+        let mut looks = 0;
+        until(what, || {
+            looks += 1;
+            let leaps = looks % LOOKS_PER_LEAP == 0 && self.scene.clock.now_ms() + LEAP_MS < end_ms;
+            self.scene.clock.advance_ms(if leaps { LEAP_MS } else { STEP_MS });
+            look()
+        })
+    }
+
+    /// A date from start to the end of the service.
+    pub fn publish(&self, date: &str) -> Vec<LedgerEntry> {
+        let service = self.start();
+        self.await_signals(&service, date);
+        service.0.stop();
+        self.ledger()
+    }
+
+    pub fn store(&self) -> SqliteStore {
+        let path = self.scene.state.path().join(FILE_NAME);
+        SqliteStore::open(&path, 1, &self.scene.clock).unwrap()
+    }
+
+    pub fn ledger(&self) -> Vec<LedgerEntry> {
+        self.store().ledger(0, 100_000).unwrap()
+    }
+
+    /// Calls for candles that broker A has seen.
+    pub fn calls(&self) -> i64 {
+        self.scene.stats()["requests"]["broker_a.historical"].as_i64().unwrap_or(0)
+    }
+
+    pub fn split(&self, new: i64, adjusted: bool) {
+        let body = format!(r#"{{"symbol":"NSE:INFY","new":{new},"old":1,"adjusted":{adjusted}}}"#);
+        assert_eq!(self.scene.control("POST", "split", &body).status, 200);
+    }
+
+    /// What the simulator says of `symbol` up to `to`.
+    pub fn candles(&self, symbol: &str, to: Date) -> Vec<Candle> {
+        let rows = embedded_instruments();
+        let row = rows.iter().find(|row| row.symbol.as_str() == symbol).unwrap();
+        let token = row.broker_a_token.unwrap();
+        let from = first_session(to);
+        let answer = Client::connect(&self.scene.sim.addr().to_string()).exchange(
+            &format!(
+                "GET /a/instruments/historical/{token}/day?from={from}&to={to} HTTP/1.1\r\n\
+                 Host: sim\r\nX-Kite-Version: 3\r\nAuthorization: token simkeya:simtokena\r\n\r\n"
+            ),
+            true,
+        );
+        let json = answer.json();
+        let candles = json["data"]["candles"].as_array().unwrap();
+        candles.iter().map(candle).collect()
+    }
+
+    /// Everything evaluated anew from what the simulator says.
+    pub fn evaluated(&self, to: Date) -> (Vec<History>, Universe) {
+        let history = |symbol: &&str| History {
+            symbol: (*symbol).to_owned(),
+            candles: self.candles(symbol, to),
+        };
+        let histories: Vec<History> = self.universe.iter().map(history).collect();
+        let universe = Universe::examine(&histories, |_| ());
+        (histories, universe)
+    }
+}
+
+fn evening(date: Date) -> jiff::Timestamp {
+    ist::instant(date.at(20, 0, 0, 0))
+}
+
+fn first_session(to: Date) -> Date {
+    let calendar = MarketCalendar::embedded();
+    (1..SESSIONS).fold(to, |date, _| calendar.previous_trading_date(date).unwrap())
+}
+
+fn candle(row: &Value) -> Candle {
+    let price = |at: usize| (row[at].as_f64().unwrap() * PRICE_E4 as f64).round() as i64;
+    Candle {
+        date: row[0].as_str().unwrap()[..10].parse().unwrap(),
+        open_e4: price(1),
+        high_e4: price(2),
+        low_e4: price(3),
+        close_e4: price(4),
+        volume: row[5].as_i64().unwrap(),
+    }
+}
+
+/// Symbol, pattern, direction, confidence, samples, hit rate and base rate of each row.
+pub fn rows(signals: &Value) -> Vec<String> {
+    let rows = signals.as_array().unwrap().iter();
+    let of = |row: &Value, name: &str| row[name].to_string();
+    rows.map(|row| {
+        let names = ["symbol", "pattern", "direction", "confidence", "samples", "hit_rate"];
+        let cells = names.iter().chain(&["base_rate"]).map(|name| of(row, name));
+        cells.collect::<Vec<_>>().join(" ")
+    })
+    .collect()
+}
+
+/// The same rows, from an evaluation of our own.
+pub fn expected_rows(universe: &Universe, date: Date) -> Vec<String> {
+    let at = universe.dates().binary_search(&date).unwrap();
+    let rounded = |share: f64| {
+        let four = (share * 10_000.0).round() / 10_000.0;
+        sonic_rs::to_string(&four).unwrap()
+    };
+    let signals = universe.signals_on(at).into_iter();
+    signals
+        .map(|signal| {
+            let weight = signal.weight;
+            format!(
+                "\"{}\" \"{}\" \"{}\" {} {} {} {}",
+                signal.symbol,
+                signal.key.name(),
+                signal.key.direction().as_str(),
+                rounded(weight.confidence),
+                weight.dates,
+                weight.hit_rate().map_or("null".into(), rounded),
+                rounded(weight.base_rate),
+            )
+        })
+        .collect()
+}
+
+/// The snapshot's signals.
+pub fn shown(service: &Service) -> Value {
+    service.get(SNAPSHOT).json()["signals"].clone()
+}
+
+pub fn symbol(name: &str) -> Symbol {
+    Symbol::parse(name).unwrap()
+}
+
+pub fn calendar() -> Arc<MarketCalendar> {
+    Arc::new(MarketCalendar::embedded())
+}

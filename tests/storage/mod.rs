@@ -1,0 +1,4 @@
+//! The store's files on a disk that misbehaves.
+
+mod files;
+mod store;
