@@ -16,18 +16,16 @@ use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
 use crate::cache::{L1, Misses, Probes, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
+use crate::http::PublishedJson;
 use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
+use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, SqliteStore, Store};
 use crate::warmers::{Mailbox, Publication, WarmerContext};
-use crate::{
-    http::PublishedJson,
-    market::{Index, IndexList, InstrumentList, MarketCalendar, Universe},
-};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.

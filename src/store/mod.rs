@@ -19,10 +19,9 @@ pub use backups::BackupRecord;
 pub use error::StoreError;
 pub use expected::{Expected, ExpectedPage, Revision, States};
 pub use records::{
-    AccountId, AuthState, Before, ClosePage, Counts, DayPoint, Deleted, Derived, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
-    PointSource, Portfolio, PriceOfClose, Repriced, Side, StoreHealth, SyncState, User,
-    UserSecrets, Valued,
+    AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
+    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
+    Replaced, Side, StoreHealth, SyncState, User, UserSecrets, Valued,
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,

@@ -3,21 +3,22 @@
 use jiff::civil::Date;
 
 use crate::base::{Broker, Candle, Symbol, Synced};
+use crate::portfolio::{DayPoint, Derived};
 use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
-    AccountId, AuthState, Before, ClosePage, DayPoint, Deleted, Derived, Erased, JournalCursor,
-    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
-    PriceOfClose, StoreHealth, User, UserSecrets, Valued,
+    AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
+    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
+    Replaced, StoreHealth, User, UserSecrets, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
     SignalOutcome,
 };
 
-/// Decides, inside a sync's transaction, what is written: it sees what stands there before and may
-/// mark the new rows. Runs on the writer; must be quick and pure.
-pub type Derive = Box<dyn FnOnce(&Before, &mut Synced) -> Derived + Send>;
+/// Decides, inside a sync's transaction, what is written, from what stands there and what the
+/// broker sent. Runs on the store's writer; must be quick and pure, since it may be asked again.
+pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
 /// Durable storage. Every method may fail with [`StoreError`].
 pub trait Store: Send + Sync {
@@ -66,7 +67,7 @@ pub trait Store: Send + Sync {
         synced: Synced,
         closes_of: Option<Date>,
         derive: Derive,
-    ) -> Result<Derived, StoreError>;
+    ) -> Result<Replaced, StoreError>;
     /// All of a user's holdings, positions and times of sync.
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
     /// Points from `since` on, oldest first.
