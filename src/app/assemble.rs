@@ -24,7 +24,7 @@ use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
-use crate::store::{self, SqliteStore, Store};
+use crate::store::{self, Database, Store};
 use crate::warmers::{Mailbox, Publication, WarmerContext};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
@@ -72,9 +72,7 @@ pub fn assemble(
     let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
-    let path = config.state_dir.join(store::FILE_NAME);
-    let store = SqliteStore::open_with(&path, &config.store, Some(Arc::clone(lock)), clock)?;
-    let store = Arc::new(store);
+    let store = store::open(&config.state_dir, &config.store, lock, clock)?;
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
@@ -90,7 +88,7 @@ fn parts(
     clock: &Clock,
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Database>,
     l2: Arc<dyn SecondLevel>,
     auth: &Arc<Auth>,
 ) -> Result<(WarmerContext, Mailbox), StartError> {

@@ -53,6 +53,33 @@ pub struct Erased {
     pub journal_entries: u64,
 }
 
+/// A user as an operator sees them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserSummary {
+    pub id: AccountId,
+    pub email: String,
+    pub created_ms: i64,
+    pub disabled_ms: Option<i64>,
+    /// The last sync with either broker.
+    pub synced_ms: Option<i64>,
+    /// Holdings, positions, points of the trend and journal entries.
+    pub rows: i64,
+    /// Text in the journal.
+    pub journal_bytes: i64,
+}
+
+/// What an operator does to a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserChange {
+    /// No login any more, and no token there is.
+    Disable {
+        now_ms: i64,
+    },
+    Enable,
+    /// With everything stored of theirs.
+    Delete,
+}
+
 /// What decides about a token beside its signature.
 #[derive(Clone, Debug, Default)]
 pub struct AuthState {
