@@ -1,5 +1,5 @@
-//! What a sync writes: the new rows marked and dated, the other broker's rows at the last close, and
-//! the day's point. Pure: of the same input it makes the same, so that a store may ask twice.
+//! What a sync writes: the new rows marked and dated, the other broker's rows at the last close,
+//! and the day's point. Pure: of the same input it makes the same, so that a store may ask twice.
 
 use std::collections::HashMap;
 

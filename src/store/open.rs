@@ -15,8 +15,8 @@ use crate::ops::state_lock::InstanceLock;
 /// Opens the database of a state directory, for writing where its lock is held.
 ///
 /// # Errors
-/// [`OpenError`] where it is no database of this program or of a newer version of it. A file that is
-/// damaged or cannot be had is no error: the store says so until it can.
+/// [`OpenError`] where it is no database of this program or of a newer version of it. A file that
+/// is damaged or cannot be had is no error: the store says so until it can.
 pub fn open(
     state_dir: &Path,
     settings: &StoreSettings,

@@ -217,7 +217,8 @@ pub struct Restored {
 /// under the name with `.before-restore-` and `stamp`. The caller holds the state directory's lock.
 ///
 /// # Errors
-/// [`MaintenanceError`]; then the database that stood there stands there still, or is under that name.
+/// [`MaintenanceError`]; then the database that stood there stands there still, or is under that
+/// name.
 pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, MaintenanceError> {
     let unfinished = beside(path, ".restoring");
     let report = copy_unfinished(backup, &unfinished, path)?;
