@@ -35,7 +35,7 @@ impl Scheduler {
         if self.snapshot.as_ref() == Some(&snapshot) {
             return None;
         }
-        let made = Made::of(&snapshot.to_json(), self.parts.clock.now_ms());
+        let made = Made::of(&snapshot.to_json());
         Some(Unshown { snapshot, made })
     }
 
