@@ -155,8 +155,8 @@ pub(super) enum Found {
 
 pub(super) fn found(method: Method, path: &[u8]) -> Found {
     let mut other = Found::Nothing;
-    for (number, route) in ROUTES.iter().enumerate() {
-        if let Some(path_id) = matched(route.path, path) {
+    for (number, (route, pattern)) in ROUTES.iter().zip(&PATTERNS).enumerate() {
+        if let Some(path_id) = pattern.matched(path) {
             let head = method == Method::Head && route.method == Method::Get;
             if route.method == method || head {
                 return Found::Route(number, path_id);
@@ -167,16 +167,46 @@ pub(super) fn found(method: Method, path: &[u8]) -> Found {
     if path == b"*" { Found::Path } else { other }
 }
 
-/// Whether `path` is one of `pattern`; gives the number that stands for `{id}`, if any.
-pub(super) fn matched(pattern: &str, path: &[u8]) -> Option<Option<i64>> {
-    let Some((before, after)) = pattern.split_once("{id}") else {
-        return (pattern.as_bytes() == path).then_some(None);
-    };
-    let digits = path.strip_prefix(before.as_bytes())?.strip_suffix(after.as_bytes())?;
-    // As we write ids: no sign, no leading zero.
-    let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
-    let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
-    Some(Some(id))
+/// A route's path, taken apart once.
+struct Pattern {
+    before: &'static [u8],
+    /// What follows `{id}`, where the path has one.
+    after: Option<&'static [u8]>,
+}
+
+/// Of each of [`ROUTES`].
+const PATTERNS: [Pattern; ROUTES.len()] = {
+    let mut patterns = [const { Pattern { before: b"", after: None } }; ROUTES.len()];
+    let mut number = 0;
+    while number < patterns.len() {
+        patterns[number] = Pattern::of(ROUTES[number].path.as_bytes());
+        number += 1;
+    }
+    patterns
+};
+
+impl Pattern {
+    const fn of(path: &'static [u8]) -> Self {
+        let mut at = 0;
+        while at < path.len() {
+            let (before, rest) = path.split_at(at);
+            if let [b'{', b'i', b'd', b'}', after @ ..] = rest {
+                return Self { before, after: Some(after) };
+            }
+            at += 1;
+        }
+        Self { before: path, after: None }
+    }
+
+    /// Whether `path` is one of this pattern; gives the number that stands for `{id}`, if any.
+    fn matched(&self, path: &[u8]) -> Option<Option<i64>> {
+        let Some(after) = self.after else { return (self.before == path).then_some(None) };
+        let digits = path.strip_prefix(self.before)?.strip_suffix(after)?;
+        // As we write ids: no sign, no leading zero.
+        let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
+        let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
+        Some(Some(id))
+    }
 }
 
 /// Refuses a change that is not meant as it would be made: of a part of something (RFC 9110 14.5),
@@ -201,7 +231,9 @@ pub(super) fn method_not_allowed(path: &[u8]) -> Problem {
 
 pub(super) fn allowed_methods(path: &[u8]) -> String {
     let mut allowed = Vec::new();
-    for route in ROUTES.iter().filter(|route| path == b"*" || matched(route.path, path).is_some()) {
+    let all = ROUTES.iter().zip(&PATTERNS);
+    let here = all.filter(|(_, pattern)| path == b"*" || pattern.matched(path).is_some());
+    for (route, _) in here {
         allowed.push(route.method.as_str());
         if route.method == Method::Get {
             allowed.push(Method::Head.as_str());
