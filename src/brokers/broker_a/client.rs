@@ -26,7 +26,7 @@ use crate::base::{Clock, Exchange, Quote, Source, Symbol, wipe};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
 use crate::brokers::call::fallback::RouteChoice;
 use crate::brokers::call::gate::Gate;
-use crate::brokers::call::limiter::Penalty;
+use crate::brokers::call::pace::Penalty;
 use crate::brokers::call::stats::{CallCounts, ClassReading};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
