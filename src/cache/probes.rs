@@ -6,8 +6,7 @@
 //! the scheduler call in; the lock is held for a walk over some tens of entries. Waiting is left to
 //! [`Misses`]; its lock is not taken under this one.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::misses::{Limits, MissStats, Misses, Taken, Wait};
-use crate::base::{Clock, Symbol};
+use crate::base::{BoundedMap, Clock, Symbol};
 
 /// Symbols being tried or waiting for it, and requests waiting for them, at once.
 pub const PROBES_MAX: usize = 64;
@@ -39,21 +38,18 @@ pub struct Probes(Arc<Shared>);
 struct Shared {
     clock: Clock,
     misses: Misses,
-    hasher: RandomState,
     desk: Mutex<Desk>,
     crowded_out: AtomicU64,
 }
 
-#[derive(Default)]
 struct Desk {
     /// Those that [`Misses`] holds, and for a moment some that it has settled; oldest first.
     entries: Vec<Entry>,
     /// When a client that has entries last had one tried, counted in tries.
     served: HashMap<Option<IpAddr>, u64>,
     tries: u64,
-    /// When each symbol was first asked for, by hash, and the order in which to forget.
-    asked_mono_ms: HashMap<u64, u64>,
-    order: VecDeque<u64>,
+    /// When each symbol was first asked for; of too many, the earliest are forgotten.
+    asked_mono_ms: BoundedMap<Symbol, u64>,
 }
 
 struct Entry {
@@ -71,8 +67,12 @@ impl Probes {
         Self(Arc::new(Shared {
             misses: Misses::new(limits, clock.clone(), kick),
             clock,
-            hasher: RandomState::new(),
-            desk: Mutex::default(),
+            desk: Mutex::new(Desk {
+                entries: Vec::new(),
+                served: HashMap::new(),
+                tries: 0,
+                asked_mono_ms: BoundedMap::evicting_in_batches(REMEMBERED_MAX),
+            }),
             crowded_out: AtomicU64::new(0),
         }))
     }
@@ -90,7 +90,7 @@ impl Probes {
             let in_flight = |symbol: &Symbol| held.get(symbol) == Some(&true);
             let mut admitted = symbols.to_vec();
             admitted.retain(|symbol| {
-                let again = desk.look(self.0.hasher.hash_one(symbol), now_mono_ms);
+                let again = desk.look(symbol, now_mono_ms);
                 desk.admit(symbol, client, again, in_flight, &mut crowded)
             });
             admitted
@@ -137,19 +137,14 @@ impl Probes {
 }
 
 impl Desk {
-    /// Whether the symbol of this hash was asked for before, at another look.
-    fn look(&mut self, hash: u64, now_mono_ms: u64) -> bool {
-        if let Some(first_ms) = self.asked_mono_ms.get(&hash) {
-            return now_mono_ms.saturating_sub(*first_ms) >= SECOND_LOOK_MS;
-        }
-        if self.order.len() >= REMEMBERED_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.asked_mono_ms.remove(&oldest);
-        }
-        self.asked_mono_ms.insert(hash, now_mono_ms);
-        self.order.push_back(hash);
-        false
+    /// Whether the symbol was asked for before, at another look.
+    fn look(&mut self, symbol: &Symbol, now_mono_ms: u64) -> bool {
+        let first_ms = self.asked_mono_ms.get_or_insert_with(
+            symbol.clone(),
+            |first_ms| Some(*first_ms),
+            || now_mono_ms,
+        );
+        now_mono_ms.saturating_sub(*first_ms) >= SECOND_LOOK_MS
     }
 
     fn share(&self, client: Option<IpAddr>) -> usize {
