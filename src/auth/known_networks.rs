@@ -70,7 +70,7 @@ impl KnownNetworks {
         let account = self.hasher.hash_one(account);
         let mut accounts = self.accounts.lock();
         let worth = |places: &Places| Some(places.latest_ms());
-        let places = &mut accounts.get_or_insert_with(account, worth, Places::default).places;
+        let places = &mut accounts.or_insert_with(account, worth, Places::default).places;
         let at = places.iter().position(|(known, _)| *known == place).unwrap_or(0);
         places[at..].rotate_left(1);
         places[NETWORKS_MAX - 1] = (place, now_ms);

@@ -34,7 +34,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
 
     /// The entry of `key`, made by `new` where there is none. If that takes room, entries go
     /// that have no `worth`, and if those are too few, the ones with the least.
-    pub fn get_or_insert_with<W: Ord>(
+    pub fn or_insert_with<W: Ord>(
         &mut self,
         key: K,
         worth: impl Fn(&V) -> Option<W>,
@@ -79,7 +79,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         self.entries.get(key)
     }
 
-    pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    pub fn value_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
@@ -153,7 +153,7 @@ mod tests {
     fn what_is_worth_nothing_goes_first_and_all_of_it() {
         let mut map = BoundedMap::new(4);
         (1..=4).for_each(|key| put(&mut map, key, key));
-        map.get_or_insert_with(9, |value| (*value > 3).then_some(*value), || 9);
+        map.or_insert_with(9, |value| (*value > 3).then_some(*value), || 9);
         assert_eq!((keys(&map), map.evicted()), (vec![4, 9], 3));
     }
 
@@ -171,12 +171,14 @@ mod tests {
                 put(&mut map, key, value);
                 prop_assert!(map.len() <= max);
                 prop_assert_eq!(map.get(&key), Some(&value));
-                let gone: Vec<u32> = before.keys().copied().filter(|key| map.get(key).is_none()).collect();
+                let is_gone = |key: &u32| map.get(key).is_none();
+                let gone: Vec<u32> = before.keys().copied().filter(is_gone).collect();
                 let full = before.len() == max && !before.contains_key(&key);
                 prop_assert_eq!(gone.len(), if full { map.batch } else { 0 });
                 let dearest = gone.iter().map(|key| before[key]).max();
                 let stayed = before.iter().filter(|(key, _)| map.get(key).is_some());
-                let cheapest = stayed.filter(|(known, _)| **known != key).map(|(_, value)| *value).min();
+                let others = stayed.filter(|(known, _)| **known != key);
+                let cheapest = others.map(|(_, value)| *value).min();
                 if let (Some(dearest), Some(cheapest)) = (dearest, cheapest) {
                     prop_assert!(dearest <= cheapest);
                 }

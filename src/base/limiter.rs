@@ -138,7 +138,7 @@ impl KeyedLimiter {
         // A full bucket is as good as none.
         let worth = |full_at_ms: &u64| (*full_at_ms > now_ms).then_some(*full_at_ms);
         for hash in hashes() {
-            let full_at_ms = buckets.full_at_ms.get_or_insert_with(hash, worth, || now_ms);
+            let full_at_ms = buckets.full_at_ms.or_insert_with(hash, worth, || now_ms);
             *full_at_ms = rate.taken(*full_at_ms, now_ms);
         }
         Ok(())
@@ -220,7 +220,10 @@ mod tests {
         #[test]
         fn each_key_has_a_bucket_of_its_own_and_all_or_none_is_taken(
             (_, _, rate) in rate(),
-            tries in prop::collection::vec((0u64..200, prop::collection::btree_set(0usize..4, 1..4)), 1..200),
+            tries in prop::collection::vec(
+                (0u64..200, prop::collection::btree_set(0usize..4, 1..4)),
+                1..200,
+            ),
         ) {
             let keyed = KeyedLimiter::new(Some(rate), 100);
             let alone: Vec<Limiter> = (0..4).map(|_| Limiter::new(rate)).collect();

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::Counter;
 use crate::base::limiter::{Limiter, Rate};
 
-/// Lines about clients' faults at once, and one each so often in the long run: enough to see who errs and
-/// how, and at some 300 bytes each no more than a rotated log can take.
+/// Lines about clients' faults at once, and the time between two in the long run: enough to see who
+/// errs and how, and at some 300 bytes each no more than a rotated log can take.
 const CLIENT_BURST: u64 = 200;
 const CLIENT_EACH_MS: u64 = 50;
 

@@ -124,7 +124,7 @@ fn after(now_ms: u64, length: Duration) -> u64 {
 
 /// The strikes of `whose`; of too many, the ones whose rest ends first are forgotten.
 fn strikes<K: Eq + Hash>(of: &mut BoundedMap<K, Strikes>, whose: K) -> &mut Strikes {
-    of.get_or_insert_with(whose, |strikes| Some(strikes.until_ms), Strikes::default)
+    of.or_insert_with(whose, |strikes| Some(strikes.until_ms), Strikes::default)
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl KeyedLimiter {
     pub(crate) fn wait(&self, key: Fingerprint, user: i64, calls: usize) -> Option<Duration> {
         let now_ms = self.clock.monotonic_ms();
         let mut keys = self.keys.lock();
-        let usage = keys.get_mut(&key)?;
+        let usage = keys.value_mut(&key)?;
         self.begin_day(usage);
         self.wait_of(usage, user, calls, now_ms)
     }
@@ -141,7 +141,7 @@ impl KeyedLimiter {
     /// What is left of `slots` was not used.
     pub(crate) fn give_back(&self, slots: Slots) {
         let mut keys = self.keys.lock();
-        let Some(usage) = keys.get_mut(&slots.key) else { return };
+        let Some(usage) = keys.value_mut(&slots.key) else { return };
         usage.window.give_back(slots.calls, slots.at_ms);
         usage.day_calls = usage.day_calls.saturating_sub(slots.calls);
     }
@@ -149,7 +149,7 @@ impl KeyedLimiter {
     /// `user` has synced with `key`, which only its owner can.
     pub(crate) fn owned_by(&self, key: Fingerprint, user: i64) {
         let mut keys = self.keys.lock();
-        let Some(usage) = keys.get_mut(&key) else { return };
+        let Some(usage) = keys.value_mut(&key) else { return };
         if usage.owners.last() != Some(&user) {
             usage.owners.retain(|owner| *owner != user);
             usage.owners.push(user);
@@ -185,7 +185,7 @@ impl KeyedLimiter {
         now_ms: u64,
     ) -> &'a mut Usage {
         let worth = |usage: &Usage| Some((!usage.owners.is_empty(), usage.used_ms));
-        let usage = keys.get_or_insert_with(key, worth, || Usage {
+        let usage = keys.or_insert_with(key, worth, || Usage {
             window: CallWindow::new(self.rates.calls_max, self.rates.window_ms),
             day: Date::ZERO,
             day_calls: 0,

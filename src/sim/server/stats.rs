@@ -53,7 +53,7 @@ impl Default for OfKey {
 impl Limits {
     /// Those of an API key, known or not.
     pub(crate) fn of(&mut self, api_key: &str) -> &mut OfKey {
-        self.keys.get_or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
+        self.keys.or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
     }
 }
 
