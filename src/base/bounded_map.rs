@@ -105,12 +105,9 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         self.entries.drain()
     }
 
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// Entries evicted for lack of room, since the start.

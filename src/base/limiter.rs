@@ -150,12 +150,9 @@ impl KeyedLimiter {
     }
 
     /// Keys that are remembered now.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.buckets.lock().full_at_ms.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
