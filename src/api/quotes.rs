@@ -17,7 +17,7 @@ use crate::base::Symbol;
 use crate::base::network::network;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::Hit;
-use crate::cache::misses::Wait;
+use crate::cache::pending::Wait;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::market::Origin;
@@ -140,7 +140,7 @@ fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
         wait_ms.saturating_sub(spent_ms)
     };
     let settled = listed.is_empty()
-        || match state.misses.join(&listed) {
+        || match state.pending.join_listed(&listed) {
             Ok(wait) => park(wait, left_ms()),
             Err(busy) => {
                 tracing::debug!(%busy, "request not kept waiting");
@@ -148,7 +148,7 @@ fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
             }
         };
     let tried = probed.is_empty()
-        || state.probes.join(client, &probed).is_some_and(|wait| park(wait, left_ms()));
+        || state.pending.join_unlisted(client, &probed).is_some_and(|wait| park(wait, left_ms()));
     !(settled && tried)
 }
 

@@ -14,7 +14,7 @@ use crate::api::portfolio::PortfolioState;
 use crate::auth::{Auth, Caller};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
-use crate::cache::{L1, Misses, Probes};
+use crate::cache::{L1, Pending};
 use crate::http::PublishedJson;
 use crate::http::{Prepared, Problem};
 use crate::limits::throttle::{Key, Throttle};
@@ -36,12 +36,8 @@ pub struct State {
     pub signals_record: Arc<PublishedJson>,
     pub signal_list: Arc<ArcSwapOption<SignalList>>,
     pub l1: Arc<L1>,
-    /// Requests that wait for listed symbols, and for well-formed ones that the embedded list
-    /// lacks.
-    pub misses: Misses,
-    pub probes: Probes,
-    /// Symbols that users hold, fetched in passing; nobody waits for them.
-    pub held: Misses,
+    /// Symbols that the first level lacks, and the requests that wait for them.
+    pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub broker_a: Arc<BrokerA>,

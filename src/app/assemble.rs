@@ -13,8 +13,7 @@ use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
-use crate::cache::misses::Limits;
-use crate::cache::{L1, Misses, Probes, Responses, SecondLevel, SqliteL2};
+use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::http::PublishedJson;
 use crate::limits::throttle::Throttle;
@@ -43,8 +42,6 @@ const PORTFOLIO_QUEUE_MAX: usize = 512;
 const EXPORT_QUEUE_MAX: usize = 32;
 /// Writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
-/// Held symbols to be fetched in passing at once: one of broker A's batches. The oldest make room.
-const HELD_MAX: usize = 500;
 /// Steps of the evening's revaluation: one at a time.
 const CLOSE_QUEUE_MAX: usize = 1;
 
@@ -101,7 +98,6 @@ fn parts(
     let public = public(config, clock, &indices)?;
     let l1 = L1::of(&config.cache, indices.all().map(|index| index.symbol.clone()));
     let mailbox = Mailbox::new();
-    let held_limits = Limits { waiters_max: PORTFOLIO_QUEUE_MAX, symbols_max: HELD_MAX };
     let parts = WarmerContext {
         clock: clock.clone(),
         calendar,
@@ -132,9 +128,7 @@ fn parts(
         auth: Arc::clone(auth),
         crypto_lane: Arc::clone(auth.lane()),
         store_lane: lane("store-probe", 1, 1)?,
-        misses: Misses::new(Limits::from(&config.cache), clock.clone(), mailbox.kick()),
-        probes: Probes::new(clock.clone(), mailbox.kick()),
-        held: Misses::new(held_limits, clock.clone(), mailbox.kick()),
+        pending: Pending::new(config.cache.waiters_max, clock, &mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
         pulse: Arc::default(),
@@ -184,9 +178,7 @@ fn state(config: &Config, parts: &WarmerContext, auth: Arc<Auth>) -> Result<Stat
         signals_record: Arc::clone(&parts.shelf.record),
         signal_list: Arc::clone(&parts.shelf.list),
         l1: Arc::clone(&parts.l1),
-        misses: parts.misses.clone(),
-        probes: parts.probes.clone(),
-        held: parts.held.clone(),
+        pending: parts.pending.clone(),
         instruments: Arc::clone(&parts.instruments),
         health: Arc::clone(&parts.health),
         broker_a: Arc::clone(&parts.broker_a),

@@ -5,23 +5,19 @@
 //! alone, and as hashes with a secret of this process: a restart forgets it, and nothing here says
 //! who was where.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
 use parking_lot::Mutex;
 
-use crate::base::Clock;
 use crate::base::network::network;
+use crate::base::{BoundedMap, Clock};
 
 /// Networks remembered for an account: home, work, the phone. Of more, the latest.
 const NETWORKS_MAX: usize = 3;
 
 /// Accounts remembered, about 8 MiB. Past it those that were not logged in to for longest go.
 const ACCOUNTS_MAX: usize = 100_000;
-
-/// Dropped at once when full, so that looking for them is rare.
-const DROPPED_SHARE: usize = 8;
 
 /// A network is forgotten this long after its last success: longer than a token lives by far, and
 /// somebody else may have the address by then.
@@ -31,8 +27,7 @@ const FORGOTTEN_MS: u64 = 30 * 24 * 3_600_000;
 pub struct KnownNetworks {
     clock: Clock,
     hasher: RandomState,
-    accounts_max: usize,
-    accounts: Mutex<HashMap<u64, Places>>,
+    accounts: Mutex<BoundedMap<u64, Places>>,
 }
 
 /// Hash and last success of each network, latest last.
@@ -53,7 +48,8 @@ impl KnownNetworks {
     }
 
     fn with_room(clock: Clock, accounts_max: usize) -> Self {
-        Self { clock, hasher: RandomState::new(), accounts_max, accounts: Mutex::default() }
+        let accounts = Mutex::new(BoundedMap::evicting_in_batches(accounts_max));
+        Self { clock, hasher: RandomState::new(), accounts }
     }
 
     /// Whether somebody at `client` has logged in to `account`, a normalised e-mail, lately.
@@ -73,10 +69,8 @@ impl KnownNetworks {
         let place = self.hasher.hash_one(network(client));
         let account = self.hasher.hash_one(account);
         let mut accounts = self.accounts.lock();
-        if accounts.len() >= self.accounts_max && !accounts.contains_key(&account) {
-            make_room(&mut accounts, self.accounts_max);
-        }
-        let places = &mut accounts.entry(account).or_default().places;
+        let worth = |places: &Places| Some(places.latest_ms());
+        let places = &mut accounts.or_insert_with(account, worth, Places::default).places;
         let at = places.iter().position(|(known, _)| *known == place).unwrap_or(0);
         places[at..].rotate_left(1);
         places[NETWORKS_MAX - 1] = (place, now_ms);
@@ -86,20 +80,6 @@ impl KnownNetworks {
     pub fn forget(&self, account: &str) {
         self.accounts.lock().remove(&self.hasher.hash_one(account));
     }
-}
-
-/// Drops the accounts that were not logged in to for longest.
-fn make_room(accounts: &mut HashMap<u64, Places>, accounts_max: usize) {
-    let drop = (accounts_max / DROPPED_SHARE).clamp(1, accounts.len().max(1));
-    let mut times: Vec<u64> = accounts.values().map(Places::latest_ms).collect();
-    let (_, bound, _) = times.select_nth_unstable(drop - 1);
-    let bound = *bound;
-    let mut left = drop;
-    accounts.retain(|_, places| {
-        let dropped = left > 0 && places.latest_ms() <= bound;
-        left -= usize::from(dropped);
-        !dropped
-    });
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
-//! Nouns of the product (symbol, quote, candle, holding, decimal) and seams for clock and chance.
+//! Nouns of the product (symbol, quote, candle, holding, decimal), seams for clock and chance, the
+//! rate limiter and the bounded map.
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
+pub mod bounded_map;
 pub mod broker;
+pub mod call_window;
 pub mod candle;
 pub mod clock;
 pub mod closing;
@@ -10,6 +13,7 @@ pub mod decimal;
 pub mod holding;
 pub mod ist;
 pub mod json;
+pub mod limiter;
 pub mod network;
 pub mod quote;
 pub mod rng;
@@ -17,7 +21,9 @@ pub mod security;
 pub mod symbol;
 pub mod wipe;
 
+pub use bounded_map::BoundedMap;
 pub use broker::Broker;
+pub use call_window::CallWindow;
 pub use candle::Candle;
 pub use clock::Clock;
 pub use closing::{ClosingPrice, MarketDay};

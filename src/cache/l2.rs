@@ -87,12 +87,6 @@ pub trait SecondLevel: Send + Sync {
     /// [`L2Error::Unavailable`], and [`L2Error::TooLarge`] for a key or a record.
     fn store(&self, kind: Kind, items: &[(String, Vec<u8>)], now_ms: i64) -> Result<(), L2Error>;
 
-    /// Removes what was stored before `before_ms`; says how many records.
-    ///
-    /// # Errors
-    /// [`L2Error::Unavailable`].
-    fn remove_older(&self, kind: Kind, before_ms: i64) -> Result<usize, L2Error>;
-
     /// Counters since the start. Does not block.
     fn stats(&self) -> L2Stats;
 }
@@ -134,10 +128,6 @@ impl SecondLevel for Absent {
         _now_ms: i64,
     ) -> Result<(), L2Error> {
         Ok(())
-    }
-
-    fn remove_older(&self, _kind: Kind, _before_ms: i64) -> Result<usize, L2Error> {
-        Ok(0)
     }
 
     fn stats(&self) -> L2Stats {

@@ -1,16 +1,14 @@
 //! Both cache levels, finished responses of users, and the requests that wait for a quote.
 //!
-//! [`l1`] holds quotes in memory and is read on the edge. [`misses`] lets requests wait for symbols
-//! that are not cached yet, [`probes`] for symbols that may not exist. [`l2`] survives a restart;
-//! lane threads and the start use it. [`responses`] holds users' finished responses until they
-//! change. Nothing here calls an upstream: the warmers bring what is cached.
+//! [`l1`] holds quotes in memory and is read on the edge. [`pending`] lets requests wait for
+//! symbols that are not cached yet. [`l2`] survives a restart; lane threads and the start use it.
+//! [`responses`] holds users' finished responses until they change. Nothing here calls an upstream:
+//! the warmers bring what is cached.
 
-mod board;
 mod freshness;
 pub mod l1;
 pub mod l2;
-pub mod misses;
-pub mod probes;
+pub mod pending;
 mod quote_json;
 pub mod responses;
 pub mod settings;
@@ -18,6 +16,5 @@ pub mod settings;
 pub use l1::{Freshness, Hit, Kept, L1, Limits, Peek, Vouched};
 pub use l2::sqlite::SqliteL2;
 pub use l2::{Kind, L2Error, SecondLevel};
-pub use misses::{Misses, Taken};
-pub use probes::Probes;
+pub use pending::Pending;
 pub use responses::{Responses, View};

@@ -66,6 +66,7 @@ impl Environment {
         Ok(self)
     }
 
+    #[cfg(test)]
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let own = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         Self { own, file: EnvFile::default() }

@@ -51,11 +51,6 @@ impl Setting {
     }
 }
 
-/// The setting with this variable.
-pub fn by_name(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.name == name)
-}
-
 /// The headings of help and template, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {

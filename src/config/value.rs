@@ -190,7 +190,7 @@ pub fn header_value(text: &str) -> Result<String, Refused> {
 
 /// A tracing filter.
 pub fn filter(text: &str) -> Result<String, Refused> {
-    match tracing_subscriber::EnvFilter::builder().parse(text) {
+    match crate::ops::log::parsed(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(why) => refused(
             format!("is no log filter ({why})"),

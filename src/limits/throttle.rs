@@ -1,27 +1,18 @@
 //! How often passwords may be tried: per account, known or not, and per client address; and what
 //! else users may try so many times a minute.
 //!
-//! Runs on the edge, before anything is hashed. One lock, held for a look-up. Each key has a bucket
-//! that refills steadily (GCRA): as many attempts at once as are allowed a minute, then one each
-//! time its share of the minute has passed. A library is not used because none can both drop keys
-//! by age at a bound and run on the product's clock.
+//! Runs on the edge, before anything is hashed. As many attempts at once as are allowed a minute,
+//! then one each time its share of the minute has passed.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use parking_lot::Mutex;
 
 use crate::base::Clock;
+use crate::base::limiter::{KeyedLimiter, Rate};
 use crate::base::network::network;
 use crate::ops::Counter;
 
-/// Keys remembered, about 3 MiB. Past it those that are nearest to a full bucket are dropped.
+/// Keys remembered, about 3 MiB.
 pub const KEYS_MAX: usize = 100_000;
-
-/// Dropped at once when full, so that looking for them is rare.
-const DROPPED_SHARE: usize = 8;
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -44,78 +35,35 @@ pub struct Throttled {
     pub retry_after_ms: u64,
 }
 
-/// The buckets.
+/// The attempts.
 pub struct Throttle {
     clock: Clock,
-    /// Attempts a minute; 0 where the limit is off.
-    per_minute: AtomicU32,
-    hasher: RandomState,
-    keys_max: usize,
-    /// When each bucket will be full again. Keyed by a hash with a secret of this process, so that
-    /// nobody can aim at another's bucket.
-    full_at_ms: Mutex<HashMap<u64, u64>>,
+    keys: KeyedLimiter,
     refused: Counter,
 }
 
 impl Throttle {
     /// `per_minute` attempts for each key; 0 is no limit.
     pub fn new(per_minute: u32, clock: Clock) -> Self {
-        Self::with_room(per_minute, clock, KEYS_MAX)
+        let keys = KeyedLimiter::new(rate(per_minute), KEYS_MAX);
+        Self { clock, keys, refused: Counter::new() }
     }
 
-    fn with_room(per_minute: u32, clock: Clock, keys_max: usize) -> Self {
-        Self {
-            clock,
-            per_minute: AtomicU32::new(per_minute),
-            hasher: RandomState::new(),
-            keys_max,
-            full_at_ms: Mutex::default(),
-            refused: Counter::new(),
-        }
-    }
-
-    /// Changes the rate. A bucket that is part empty stays as far from full as it was.
+    /// Changes the rate, also of keys that have made attempts.
     pub fn set_rate(&self, per_minute: u32) {
-        self.per_minute.store(per_minute, Ordering::Relaxed);
+        self.keys.set_rate(rate(per_minute));
     }
 
-    /// Between two attempts in the long run, and how far from full a bucket may be for one more;
-    /// none where the limit is off.
-    fn rate(&self) -> Option<(u64, u64)> {
-        let per_minute = u64::from(self.per_minute.load(Ordering::Relaxed));
-        if per_minute == 0 {
-            return None;
-        }
-        let interval_ms = MINUTE_MS.div_ceil(per_minute).max(1);
-        Some((interval_ms, interval_ms * (per_minute - 1)))
-    }
-
-    /// Takes one attempt from each key's bucket, or from none.
+    /// Takes one attempt of each key, or of none.
     ///
     /// # Errors
-    /// [`Throttled`] where one of them is empty.
-    pub fn admit(&self, keys: &[Key<'_>]) -> Result<(), Throttled> {
-        let Some((interval_ms, burst_ms)) = self.rate() else { return Ok(()) };
-        let now_ms = self.clock.monotonic_ms();
-        let hashes = || keys.iter().map(|key| self.hash(key));
-        let mut full_at_ms = self.full_at_ms.lock();
-        let full_at =
-            |map: &HashMap<u64, u64>, hash| map.get(&hash).copied().unwrap_or(0).max(now_ms);
-        let wait_ms = hashes()
-            .map(|hash| (full_at(&full_at_ms, hash) - now_ms).saturating_sub(burst_ms))
-            .max();
-        if let Some(retry_after_ms) = wait_ms.filter(|wait_ms| *wait_ms > 0) {
+    /// [`Throttled`] where one of them has none left.
+    pub fn admit<const N: usize>(&self, keys: &[Key<'_>; N]) -> Result<(), Throttled> {
+        let admitted = self.keys.admit(&keys.map(by_network), self.clock.monotonic_ms());
+        admitted.map_err(|early| {
             self.refused.increment();
-            return Err(Throttled { retry_after_ms });
-        }
-        for hash in hashes() {
-            let filled = full_at(&full_at_ms, hash) + interval_ms;
-            if full_at_ms.len() >= self.keys_max && !full_at_ms.contains_key(&hash) {
-                make_room(&mut full_at_ms, now_ms, self.keys_max);
-            }
-            full_at_ms.insert(hash, filled);
-        }
-        Ok(())
+            Throttled { retry_after_ms: early.retry_after_ms }
+        })
     }
 
     /// Attempts refused so far.
@@ -123,47 +71,24 @@ impl Throttle {
         self.refused.value()
     }
 
-    /// Fills the bucket: who knows the password was no guesser.
+    /// Gives all attempts back: who knows the password was no guesser.
     pub fn forgive(&self, key: Key<'_>) {
-        if self.rate().is_some() {
-            let hash = self.hash(&key);
-            self.full_at_ms.lock().remove(&hash);
-        }
-    }
-
-    fn hash(&self, key: &Key<'_>) -> u64 {
-        self.hasher.hash_one(match key {
-            Key::Address(Some(address)) => Key::Address(Some(network(*address))),
-            Key::Familiar(account, address) => Key::Familiar(account, network(*address)),
-            other => *other,
-        })
-    }
-
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.full_at_ms.lock().len()
+        self.keys.forgive(&by_network(key));
     }
 }
 
-/// Drops full buckets, which are as good as none; if that is too little, the fullest.
-fn make_room(full_at_ms: &mut HashMap<u64, u64>, now_ms: u64, keys_max: usize) {
-    full_at_ms.retain(|_, full| *full > now_ms);
-    let drop = (keys_max / DROPPED_SHARE).max(1);
-    if full_at_ms.len() + drop <= keys_max {
-        return;
+fn rate(per_minute: u32) -> Option<Rate> {
+    let attempts = u64::from(per_minute);
+    (attempts > 0).then(|| Rate::new(MINUTE_MS.div_ceil(attempts), attempts))
+}
+
+/// A client is its network.
+fn by_network(key: Key<'_>) -> Key<'_> {
+    match key {
+        Key::Address(address) => Key::Address(address.map(network)),
+        Key::Familiar(account, address) => Key::Familiar(account, network(address)),
+        other => other,
     }
-    let mut times: Vec<u64> = full_at_ms.values().copied().collect();
-    let (_, bound, _) = times.select_nth_unstable(drop.min(full_at_ms.len()) - 1);
-    let bound = *bound;
-    // Many may be equal, so a count says how many of those go.
-    let mut equal_left = drop.saturating_sub(times.iter().filter(|time| **time < bound).count());
-    full_at_ms.retain(|_, full| {
-        if *full == bound && equal_left > 0 {
-            equal_left -= 1;
-            return false;
-        }
-        *full >= bound
-    });
 }
 
 #[cfg(test)]
@@ -232,29 +157,6 @@ mod tests {
     fn zero_is_no_limit() {
         let throttle = Throttle::new(0, clock());
         assert!((0..1_000).all(|_| throttle.admit(&[Key::Account("a")]).is_ok()));
-        assert_eq!(throttle.len(), 0);
-    }
-
-    #[test]
-    fn memory_is_bounded_and_the_busiest_stay() {
-        let clock = clock();
-        let throttle = Throttle::new(10, clock.clone());
-        let guessed = [Key::Account("guessed")];
-        while throttle.admit(&guessed).is_ok() {}
-        for number in 0..KEYS_MAX * 2 {
-            let text = number.to_string();
-            assert!(throttle.admit(&[Key::Account(&text)]).is_ok());
-            assert!(throttle.len() <= KEYS_MAX);
-        }
-        assert!(throttle.len() >= KEYS_MAX / 2);
-        assert!(throttle.admit(&guessed).is_err(), "the one that was guessed at is not forgotten");
-        clock.advance_ms(60_000);
-        let small = Throttle::with_room(10, clock.clone(), 4);
-        for number in 0..4 {
-            assert!(small.admit(&[Key::Account(&number.to_string())]).is_ok());
-        }
-        clock.advance_ms(6_000);
-        assert!(small.admit(&[Key::Account("new")]).is_ok());
-        assert_eq!(small.len(), 1, "full buckets are as good as none");
+        assert_eq!(throttle.keys.len(), 0);
     }
 }

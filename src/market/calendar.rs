@@ -239,14 +239,6 @@ impl MarketCalendar {
         }
     }
 
-    /// The special session at `date`.
-    pub fn special_session(&self, date: Date) -> Option<&Session> {
-        match self.book.days.get(&date)? {
-            Entry::Session(session) => Some(session),
-            Entry::Holiday(_) | Entry::TradingDay => None,
-        }
-    }
-
     /// Special sessions from `from` on whose hours must still be checked.
     pub fn unconfirmed_sessions(&self, from: Date) -> impl Iterator<Item = (Date, &Session)> {
         self.book.days.range(from..).filter_map(|(date, entry)| match entry {

@@ -81,8 +81,9 @@ fn placeholder_hours_are_flagged() {
     let flagged: Vec<_> = calendar.unconfirmed_sessions(date("2023-01-01")).map(|s| s.0).collect();
     assert_eq!(flagged, [date("2024-05-18"), date("2026-11-08")]);
     assert!(calendar.is_trading_date(date("2026-11-08")));
-    assert!(calendar.special_session(date("2025-10-21")).unwrap().hours_confirmed);
-    assert_eq!(calendar.special_session(date("2025-10-20")), None);
+    let day = |text: &str| calendar.book.days.get(&date(text));
+    assert!(matches!(day("2025-10-21"), Some(Entry::Session(session)) if session.hours_confirmed));
+    assert!(!matches!(day("2025-10-20"), Some(Entry::Session(_))));
 }
 
 #[test]

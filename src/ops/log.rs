@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload;
 
 use super::Counter;
 use crate::base::{Clock, ist};
@@ -32,7 +34,7 @@ static SINK: OnceLock<Sink> = OnceLock::new();
 /// Changes its filter.
 static FILTER: OnceLock<ChangeFilter> = OnceLock::new();
 
-type ChangeFilter = Box<dyn Fn(EnvFilter) -> bool + Send + Sync>;
+type ChangeFilter = Box<dyn Fn(Targets) -> bool + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -77,7 +79,7 @@ enum Note {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("log filter: {0}")]
-    Filter(#[from] ParseError),
+    Filter(#[from] BadFilter),
     #[error("log thread: {0}")]
     Thread(#[from] io::Error),
     #[error("a log is already running")]
@@ -95,38 +97,51 @@ pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
     let time = (form == Form::Json || !stderr_is_the_journal()).then(|| InIst(clock.clone()));
     let sink = spawn_writer(io::stderr(), form, time.clone())?;
     SINK.set(sink.clone()).map_err(|_| StartError::Twice)?;
-    let (set, change): (_, ChangeFilter) = match form {
-        Form::Logfmt => {
-            let builder = tracing_logfmt::builder()
-                .with_timestamp(false)
-                .subscriber_builder()
-                .map_event_format(|line| Logfmt { line, time })
-                .with_env_filter(filter)
-                .with_writer(sink)
-                .with_filter_reloading();
-            let handle = builder.reload_handle();
-            let set = tracing::subscriber::set_global_default(builder.finish());
-            (set, Box::new(move |filter| handle.reload(filter).is_ok()))
-        }
-        Form::Json => {
-            let builder = tracing_subscriber::fmt()
-                .json()
-                .with_timer(InIst(clock))
-                .flatten_event(true)
-                .with_env_filter(filter)
-                .with_writer(sink)
-                .with_filter_reloading();
-            let handle = builder.reload_handle();
-            let set = tracing::subscriber::set_global_default(builder.finish());
-            (set, Box::new(move |filter| handle.reload(filter).is_ok()))
-        }
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = match form {
+        Form::Logfmt => tracing_logfmt::builder()
+            .with_timestamp(false)
+            .layer()
+            .map_event_format(|line| Logfmt { line, time })
+            .with_writer(sink)
+            .boxed(),
+        Form::Json => tracing_subscriber::fmt::layer()
+            .json()
+            .with_timer(InIst(clock))
+            .flatten_event(true)
+            .with_writer(sink)
+            .boxed(),
     };
-    set.map_err(|_| StartError::Twice)?;
+    let subscriber = tracing_subscriber::registry().with(filter).with(lines);
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| StartError::Twice)?;
+    let change: ChangeFilter = Box::new(move |filter| handle.reload(filter).is_ok());
     FILTER.set(change).map_err(|_| StartError::Twice)
 }
 
-fn parsed(filter: &str) -> Result<EnvFilter, ParseError> {
-    EnvFilter::builder().parse(filter)
+/// A filter that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadFilter {
+    #[error(transparent)]
+    Malformed(#[from] ParseError),
+    #[error("there are no spans")]
+    OfSpans,
+}
+
+/// A filter as operators write it: a level, or levels by module, separated by commas; only errors
+/// where there is none.
+///
+/// # Errors
+/// [`BadFilter`].
+pub fn parsed(filter: &str) -> Result<Targets, BadFilter> {
+    if filter.contains(['[', '{']) {
+        return Err(BadFilter::OfSpans);
+    }
+    let directives = filter.split(',').map(str::trim).filter(|directive| !directive.is_empty());
+    let listed: Vec<&str> = directives.collect();
+    if listed.is_empty() {
+        return Ok(Targets::new().with_default(LevelFilter::ERROR));
+    }
+    Ok(listed.join(",").parse()?)
 }
 
 /// Logs by another filter from now on. False if it cannot be used or no log runs.
@@ -345,12 +360,39 @@ impl Drop for Line<'_> {
 mod tests {
     use std::io::Read;
 
+    use tracing::Level;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(30);
 
     fn write_line(sink: &Sink, text: &str) {
         sink.make_writer().write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_filter_is_a_level_or_levels_by_module_and_nothing_of_spans() {
+        let shown = |filter: &str, target: &str| {
+            let filter = parsed(filter).unwrap();
+            let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
+            levels.into_iter().find(|level| filter.would_enable(target, level))
+        };
+        for (filter, http, store) in [
+            ("info", Some(Level::INFO), Some(Level::INFO)),
+            ("WARN", Some(Level::WARN), Some(Level::WARN)),
+            ("3", Some(Level::INFO), Some(Level::INFO)),
+            ("off", None, None),
+            ("", Some(Level::ERROR), Some(Level::ERROR)),
+            (" info , bhav::http=debug,", Some(Level::DEBUG), Some(Level::INFO)),
+            ("bhav::http=debug", Some(Level::DEBUG), None),
+            ("bhav::http", Some(Level::TRACE), None),
+        ] {
+            let seen = (shown(filter, "bhav::http::server"), shown(filter, "bhav::store"));
+            assert_eq!(seen, (http, store), "{filter:?}");
+        }
+        for bad in ["bhav=loud", "bhav=info=debug", "[request]=info", "bhav[{user}]=debug"] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -9,16 +9,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Counter;
+use crate::base::limiter::{Limiter, Rate};
 
-/// Lines about clients' faults at once, and a second in the long run: enough to see who errs and
-/// how, and at some 300 bytes each no more than a rotated log can take.
+/// Lines about clients' faults at once, and the time between two in the long run: enough to see who
+/// errs and how, and at some 300 bytes each no more than a rotated log can take.
 const CLIENT_BURST: u64 = 200;
-const CLIENT_PER_S: u64 = 20;
+const CLIENT_EACH_MS: u64 = 50;
 
 /// Lines about our own failures and unavailability; apart, so that no flood of the others hides
 /// them.
 const SERVER_BURST: u64 = 1_000;
-const SERVER_PER_S: u64 = 100;
+const SERVER_EACH_MS: u64 = 10;
 
 /// Between two summaries while a flood goes on.
 const TOLD_EVERY_MS: u64 = 10_000;
@@ -38,8 +39,8 @@ pub struct RefusalLines {
 impl Default for RefusalLines {
     fn default() -> Self {
         Self {
-            client: LinePace::new(CLIENT_BURST, CLIENT_PER_S),
-            server: LinePace::new(SERVER_BURST, SERVER_PER_S),
+            client: LinePace::new(Rate::new(CLIENT_EACH_MS, CLIENT_BURST)),
+            server: LinePace::new(Rate::new(SERVER_EACH_MS, SERVER_BURST)),
         }
     }
 }
@@ -76,13 +77,10 @@ struct Summary {
     codes: String,
 }
 
-/// A bucket that refills steadily (GCRA), and what did not get through it.
+/// A limit of lines, and what did not get through it.
 #[derive(Debug)]
 struct LinePace {
-    interval_us: u64,
-    burst_us: u64,
-    /// When the bucket will be full again.
-    full_at_us: AtomicU64,
+    limiter: Limiter,
     left_out: Counter,
     codes: [Left; CODES_MAX],
     others: AtomicU64,
@@ -100,12 +98,9 @@ struct Left {
 }
 
 impl LinePace {
-    fn new(burst: u64, per_s: u64) -> Self {
-        let interval_us = 1_000_000 / per_s;
+    fn new(rate: Rate) -> Self {
         Self {
-            interval_us,
-            burst_us: interval_us * (burst - 1),
-            full_at_us: AtomicU64::new(0),
+            limiter: Limiter::new(rate),
             left_out: Counter::new(),
             codes: Default::default(),
             others: AtomicU64::new(0),
@@ -116,17 +111,13 @@ impl LinePace {
     }
 
     fn admit(&self, code: &'static str, now_mono_ms: u64) -> bool {
-        let now_us = now_mono_ms.saturating_mul(1_000);
-        let taken = self.full_at_us.fetch_update(Relaxed, Relaxed, |full_at_us| {
-            let full_at_us = full_at_us.max(now_us);
-            (full_at_us - now_us <= self.burst_us).then_some(full_at_us + self.interval_us)
-        });
-        if taken.is_err() {
+        let admitted = self.limiter.admit(now_mono_ms).is_ok();
+        if !admitted {
             self.left_out.increment();
             let own = self.codes.iter().find(|left| *left.code.get_or_init(|| code) == code);
             own.map_or(&self.others, |left| &left.lines).fetch_add(1, Relaxed);
         }
-        taken.is_ok()
+        admitted
     }
 
     /// What is to be told now, if anything.
@@ -164,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_burst_then_a_pace_and_the_rest_is_told_by_code() {
-        let pace = LinePace::new(10, 2);
+        let pace = LinePace::new(Rate::new(500, 10));
         let admitted =
             |code, now_ms, tries| (0..tries).filter(|_| pace.admit(code, now_ms)).count();
         assert_eq!(pace.due(0), None);
@@ -201,7 +192,7 @@ mod tests {
 
     #[test]
     fn more_codes_than_are_told_apart_count_as_one() {
-        let pace = LinePace::new(1, 1);
+        let pace = LinePace::new(Rate::every_ms(1_000));
         pace.admit("first", 0);
         let names: Vec<&'static str> =
             (0..=CODES_MAX).map(|n| &*Box::leak(n.to_string().into_boxed_str())).collect();

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use super::blocks::{Blocks, Numbering, Place};
 use super::confidence::{Bar, Moves, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair};
-use super::list::put_together;
+use super::list::{OfCandle, put_together};
 use super::patterns::{Columns, Detector, Key};
 use super::silence::Silence;
 use crate::base::Candle;
@@ -69,6 +69,12 @@ pub struct Signal<'a> {
     pub symbol: &'a str,
     pub key: Key,
     pub weight: Weight,
+}
+
+impl OfCandle for Signal<'_> {
+    fn candle(&self) -> (&str, bool) {
+        (self.symbol, false)
+    }
 }
 
 impl Universe {
@@ -173,7 +179,7 @@ impl Universe {
             }
         }
         signals.sort_by(rank);
-        put_together(&mut signals, |one: &Signal<'_>, other| one.symbol == other.symbol);
+        put_together(&mut signals);
         signals
     }
 }

@@ -6,6 +6,7 @@
 //! are binary floats here: they are statistics, no prices.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -108,7 +109,7 @@ impl SignalList {
     /// Signals of finished candles, in their order but for those of one symbol, which are put
     /// together.
     pub fn complete(as_of: Date, mut signals: Vec<ListedSignal>) -> Self {
-        put_together(&mut signals, ListedSignal::is_of_candle);
+        put_together(&mut signals);
         Self { as_of, signals, look: None }
     }
 
@@ -119,7 +120,7 @@ impl SignalList {
         if !found.is_empty() {
             list.signals.extend(found);
             list.signals.sort_by(rank);
-            put_together(&mut list.signals, ListedSignal::is_of_candle);
+            put_together(&mut list.signals);
             list.look = Some(look);
         }
         list
@@ -200,7 +201,7 @@ impl ListedSignal {
 
     /// Both are of one candle: complete and provisional ones are of different dates.
     fn is_of_candle(&self, other: &Self) -> bool {
-        self.symbol == other.symbol && self.provisional == other.provisional
+        self.candle() == other.candle()
     }
 
     fn is_contradicted_by(&self, other: &Self) -> bool {
@@ -218,10 +219,24 @@ impl ListedSignal {
     }
 }
 
+/// A row of a list of signals.
+pub trait OfCandle {
+    /// The candle: its symbol, and whether it is unfinished.
+    fn candle(&self) -> (&str, bool);
+}
+
+impl OfCandle for ListedSignal {
+    fn candle(&self) -> (&str, bool) {
+        (self.symbol.as_str(), self.provisional)
+    }
+}
+
 /// Puts rows of one candle together, in the place of the first of them; else nothing moves.
-pub fn put_together<T>(rows: &mut Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
-    let place = |at: usize| (0..at).find(|before| is_same(&rows[*before], &rows[at])).unwrap_or(at);
-    let places: Vec<usize> = (0..rows.len()).map(place).collect();
+pub fn put_together<T: OfCandle>(rows: &mut Vec<T>) {
+    let mut first = HashMap::new();
+    let numbered = rows.iter().enumerate();
+    let places: Vec<usize> =
+        numbered.map(|(at, row)| *first.entry(row.candle()).or_insert(at)).collect();
     let mut placed: Vec<(usize, T)> = places.into_iter().zip(rows.drain(..)).collect();
     placed.sort_by_key(|(place, _)| *place);
     rows.extend(placed.into_iter().map(|(_, row)| row));

@@ -1,15 +1,13 @@
 //! Who is logged in at the simulated brokers: one-time login values, tokens and when they die.
 //! Plain values behind the world's locks, bounded by [`LOGINS_MAX`].
 
-use std::collections::HashMap;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 
 use super::exchange::noise;
 use super::settings::SimSettings;
-use crate::base::ist;
+use crate::base::{BoundedMap, ist};
 
 /// Login values and tokens kept per broker; the oldest goes first.
 const LOGINS_MAX: usize = 4_096;
@@ -26,14 +24,15 @@ pub(super) struct Login {
     pub(super) at: Timestamp,
 }
 
-/// Puts `value` in, dropping the oldest if full.
-fn keep(logins: &mut HashMap<String, Login>, token: String, login: Login) {
-    if logins.len() >= LOGINS_MAX {
-        let oldest =
-            logins.iter().min_by_key(|(_, login)| login.at).map(|(token, _)| token.clone());
-        oldest.map(|token| logins.remove(&token));
-    }
-    logins.insert(token, login);
+type Logins = BoundedMap<String, Login>;
+
+fn no_logins() -> Logins {
+    BoundedMap::new(LOGINS_MAX)
+}
+
+/// Puts `login` in, dropping the oldest if full.
+fn keep(logins: &mut Logins, token: String, login: Login) {
+    logins.insert(token, login, |login| Some(login.at));
 }
 
 /// The next instant strictly after `at` at which clocks in IST show `hour` o'clock.
@@ -58,20 +57,20 @@ fn opaque(seed: u64, what: &str, number: i64) -> String {
 pub(super) struct BrokerASessions {
     seed: u64,
     issued: i64,
-    request_tokens: HashMap<String, Login>,
-    access_tokens: HashMap<String, Login>,
+    request_tokens: Logins,
+    access_tokens: Logins,
 }
 
 impl BrokerASessions {
     pub(super) fn new(settings: &SimSettings, now: Timestamp) -> Self {
-        let mut access_tokens = HashMap::new();
+        let mut access_tokens = no_logins();
         if !settings.broker_a.access_token.is_empty() {
             let user_id = settings.broker_a.user_id.clone();
             let login = Login { user_id, api_key: settings.broker_a.api_key.clone(), at: now };
-            access_tokens.insert(settings.broker_a.access_token.clone(), login);
+            keep(&mut access_tokens, settings.broker_a.access_token.clone(), login);
         }
         let seed = settings.seed;
-        Self { seed, issued: 0, request_tokens: HashMap::new(), access_tokens }
+        Self { seed, issued: 0, request_tokens: no_logins(), access_tokens }
     }
 
     /// What the login page would put into the redirect.
@@ -118,7 +117,7 @@ impl BrokerASessions {
 
     /// Ends every token.
     pub(super) fn expire_all(&mut self) -> usize {
-        self.access_tokens.drain().count()
+        self.access_tokens.drain().len()
     }
 
     /// Whose token of this app it is. It dies at the first 06:00 IST after the login.
@@ -134,20 +133,20 @@ pub(super) struct BrokerBSessions {
     seed: u64,
     issued: i64,
     /// Login values and whose they are; the vendor's client uses one again on the same day.
-    api_sessions: HashMap<String, Login>,
-    session_tokens: HashMap<String, Login>,
+    api_sessions: Logins,
+    session_tokens: Logins,
 }
 
 impl BrokerBSessions {
     pub(super) fn new(settings: &SimSettings) -> Self {
-        let mut api_sessions = HashMap::new();
+        let mut api_sessions = no_logins();
         if !settings.broker_b.api_session.is_empty() {
             let user_id = settings.broker_b.user_id.clone();
             let login = Login { user_id, api_key: String::new(), at: Timestamp::UNIX_EPOCH };
-            api_sessions.insert(settings.broker_b.api_session.clone(), login);
+            keep(&mut api_sessions, settings.broker_b.api_session.clone(), login);
         }
         let seed = settings.seed;
-        Self { seed, issued: 0, api_sessions, session_tokens: HashMap::new() }
+        Self { seed, issued: 0, api_sessions, session_tokens: no_logins() }
     }
 
     /// What the login page would put into the redirect: eight digits.
@@ -179,8 +178,8 @@ impl BrokerBSessions {
 
     /// Ends every session token and login value.
     pub(super) fn expire_all(&mut self) -> usize {
-        self.api_sessions.clear();
-        self.session_tokens.drain().count()
+        drop(self.api_sessions.drain());
+        self.session_tokens.drain().len()
     }
 
     /// Whose session of this app it is. It ends at midnight IST, which comes within

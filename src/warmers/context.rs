@@ -12,8 +12,9 @@ use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::cache::pending::Kick;
 use crate::cache::settings::CacheSettings;
-use crate::cache::{L1, Misses, Probes, Responses, SecondLevel};
+use crate::cache::{L1, Pending, Responses, SecondLevel};
 use crate::health::heartbeat::Heartbeat;
 use crate::health::readings::Readings;
 use crate::http::Prepared;
@@ -61,9 +62,7 @@ pub struct WarmerContext {
     pub crypto_lane: Arc<Lane>,
     /// For the store's probe alone, which may hang with the disk.
     pub store_lane: Arc<Lane>,
-    pub misses: Misses,
-    pub probes: Probes,
-    pub held: Misses,
+    pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
     pub pulse: Arc<Heartbeat>,
@@ -94,7 +93,7 @@ impl WarmerContext {
     }
 }
 
-/// The way to reach the scheduler before it runs: misses need it to kick.
+/// The way to reach the scheduler before it runs: pending symbols need it to kick.
 pub struct Mailbox {
     pub(super) send: Sender<Event>,
     pub(super) receive: Receiver<Event>,
@@ -110,9 +109,9 @@ impl Mailbox {
 
     /// What a request calls on the edge when it starts to wait. Never blocks; while a kick waits to
     /// be heard another is not needed.
-    pub fn kick(&self) -> Box<dyn Fn() + Send + Sync> {
+    pub fn kick(&self) -> Kick {
         let (send, kicked) = (self.send.clone(), Arc::clone(&self.kicked));
-        Box::new(move || {
+        Arc::new(move || {
             if kicked.swap(true, Ordering::SeqCst) {
                 return;
             }

@@ -14,6 +14,7 @@ use super::signals::Counts as SignalCounts;
 use super::stats::Warmer;
 use crate::base::{Source, ist};
 use crate::cache::l2::L2Stats;
+use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
 use crate::health::readings::{FeedReadings, Readings, SnapshotReadings, WarmerReadings};
 use crate::http::Prepared;
@@ -251,7 +252,10 @@ fn report(scheduler: &Scheduler) -> Health {
             hits: l1.hits,
             misses: l1.misses,
             evictions: l1.evictions,
-            waiting: parts.misses.stats().waiters + parts.probes.stats().waiters,
+            waiting: [Class::Listed, Class::Unlisted]
+                .map(|class| parts.pending.stats(class).waiters)
+                .iter()
+                .sum(),
         },
         cache_answers: parts.answers.stats().into(),
         cache_l2: cache_l2(l2),

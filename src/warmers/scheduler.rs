@@ -203,9 +203,7 @@ impl Scheduler {
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
             self.second = now_ms / 1_000;
-            self.parts.misses.expire(UNWANTED_MS);
-            self.parts.probes.expire(UNWANTED_MS);
-            self.parts.held.expire(UNWANTED_MS);
+            self.parts.pending.expire(UNWANTED_MS);
             let (report, vitals) = health::build(self);
             self.parts.health.store(Some(Arc::new(report)));
             self.parts.vitals.store(Some(Arc::new(vitals)));
@@ -220,7 +218,7 @@ impl Scheduler {
         let in_turn = !self.close.asks_now(Source::BrokerA, now_mono_ms);
         // A call every second is broker A's to give; of the public provider's nobody who only holds
         // something takes one more.
-        let wanted = waits || self.parts.held.stats().symbols > 0;
+        let wanted = !self.parts.pending.is_empty();
         if in_turn && self.broker_a.is_due(now_mono_ms, pace, wanted) {
             poll::ask(&mut self.broker_a, &self.parts, now_mono_ms, &self.events);
         }
@@ -248,8 +246,7 @@ impl Scheduler {
         let answer_in_ms = if answering { 0 } else { self.askable_in_ms() };
         self.parts.answer_in_ms.store(answer_in_ms, Ordering::Relaxed);
         if !answering {
-            self.parts.misses.dismiss();
-            self.parts.probes.dismiss();
+            self.parts.pending.dismiss();
         }
     }
 
@@ -283,7 +280,7 @@ impl Scheduler {
 
     /// Whether symbols are pending, though those who asked may have left: they come back.
     fn somebody_waits(&self) -> bool {
-        self.parts.misses.stats().symbols + self.parts.probes.stats().symbols > 0
+        self.parts.pending.is_waited_for()
     }
 
     /// Whether some feed has answered in this run: until then all that is served was restored.

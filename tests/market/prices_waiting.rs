@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bhav::cache::probes::PER_CLIENT_MAX;
+use bhav::cache::pending::{Class, PER_CLIENT_MAX};
 use sonic_rs::JsonValueTrait;
 
 use crate::support::service::{Scene, TRADING, until};
@@ -104,8 +104,8 @@ fn invented_names_do_not_keep_a_real_one_from_its_quote() {
                 }
             });
         }
-        until("a full desk", || {
-            let stats = service.0.server().shared().service.state().probes.stats();
+        until("all places taken", || {
+            let stats = service.0.server().shared().service.state().pending.stats(Class::Unlisted);
             (stats.symbols >= PER_CLIENT_MAX && stats.refused > 50).then_some(())
         });
         let rounds = calls(&scene);

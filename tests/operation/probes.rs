@@ -1,5 +1,6 @@
 //! `/livez` and `/readyz` from the start to the end of a service.
 
+use bhav::cache::pending::Class;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::support::scrape::Scrape;
@@ -89,12 +90,12 @@ fn a_draining_service_is_alive_and_not_ready() {
     scene.fault("*", r#"{"kind":"delay","delay_ms":600000}"#);
     let address = service.0.address().to_owned();
     let admin = service.0.admin().unwrap().address().to_owned();
-    let misses = service.0.server().shared().service.state().misses.clone();
+    let pending = service.0.server().shared().service.state().pending.clone();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             Client::connect(&address).get("/api/portfolio/live-prices?symbols=NSE:SBIN")
         });
-        until("a request to wait", || (misses.stats().waiters == 1).then_some(()));
+        until("a request to wait", || (pending.stats(Class::Listed).waiters == 1).then_some(()));
         // From the same connection before and after: this listener ends last.
         let mut probe = Client::connect(&admin);
         assert_eq!(probe.get("/readyz").status, 200);

@@ -1,5 +1,7 @@
 //! The end of the service while something is still under way.
 
+use bhav::cache::pending::Class;
+
 use crate::support::service::{Scene, TRADING, until};
 
 /// Draining begins while a request waits for a quote that will not come in time.
@@ -18,8 +20,8 @@ fn a_request_that_waits_is_answered_before_the_end() {
             crate::support::service::Client::connect(&address)
                 .get("/api/portfolio/live-prices?symbols=NSE:INFY")
         });
-        let misses = &service.0.server().shared().service.state().misses.clone();
-        until("the request to wait", || (misses.stats().waiters == 1).then_some(()));
+        let pending = &service.0.server().shared().service.state().pending.clone();
+        until("the request to wait", || (pending.stats(Class::Listed).waiters == 1).then_some(()));
         assert_eq!(service.0.stop(), 0, "connections were cut off");
         waiting.join().unwrap().expect_problem(503, "quotes_unavailable");
     });

@@ -2,6 +2,7 @@
 //! sync by the person whose token the feed uses.
 
 use bhav::base::Symbol;
+use bhav::cache::pending::Class;
 use sonic_rs::JsonValueTrait;
 
 use super::user::{HOLDINGS, User, decimal, rows, written};
@@ -35,7 +36,10 @@ fn live_holdings_have_what_nobody_asked_prices_for_fetched() {
         rows(&json, "holdings").iter().all(|row| row["source"].is_str()).then_some(json)
     });
     assert_eq!(rows(&live, "holdings").len(), 12);
-    assert_eq!(user.service.0.server().shared().service.state().held.stats().symbols, 0);
+    assert_eq!(
+        user.service.0.server().shared().service.state().pending.stats(Class::Held).symbols,
+        0
+    );
 }
 
 #[test]
@@ -54,17 +58,17 @@ fn what_somebody_holds_takes_a_small_part_of_the_public_calls() {
     };
     let symbol = |number| Symbol::parse(&format!("NSE:HELD{number}")).unwrap();
     let symbols: Vec<_> = (0..40).map(symbol).collect();
-    let held = &service.0.server().shared().service.state().held;
+    let pending = &service.0.server().shared().service.state().pending;
     let before = calls();
-    drop(held.join(&symbols).unwrap());
+    pending.note_held(&symbols).unwrap();
     until("all of them tried", || {
-        let left = held.stats().symbols as u64;
+        let left = pending.stats(Class::Held).symbols as u64;
         // Five a call, and one call may have begun before they were counted.
         assert!(40 - left <= 5 * (calls() - before + 1), "{left} left");
         (left == 0).then_some(())
     });
     // Somebody who waits does not stand behind them.
-    drop(held.join(&(40..80).map(symbol).collect::<Vec<_>>()).unwrap());
+    pending.note_held(&(40..80).map(symbol).collect::<Vec<_>>()).unwrap();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
     service.0.stop();
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use bhav::config::secrets::SECRETS;
-use bhav::config::settings::by_name;
+use bhav::config::settings::SETTINGS;
 use clap::error::ErrorKind;
 
 use crate::support::source::root;
@@ -97,7 +97,9 @@ fn settings_that_are_named_exist() {
             };
             let known = match word {
                 word if word.starts_with("BHAV_") => {
-                    by_name(word).is_some() || others.contains(&word) || word == "BHAV_"
+                    SETTINGS.iter().any(|setting| setting.name == word)
+                        || others.contains(&word)
+                        || word == "BHAV_"
                 }
                 "BROKERA_" | "BROKERB_" | "JWT_" => true,
                 word if word.starts_with("BROKERA_") || word.starts_with("BROKERB_") => secret(),

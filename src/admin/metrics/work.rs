@@ -3,6 +3,7 @@
 
 use crate::admin::exposition::{Exposition, Kind, seconds};
 use crate::admin::listener::Watched;
+use crate::cache::pending::Class;
 use crate::health::Readings;
 use crate::rt::{COMMIT_SIZES, LaneStats, WAIT_BOUNDS_MS};
 
@@ -172,31 +173,27 @@ fn caches(text: &mut Exposition, watched: &Watched) {
         "Quotes that came and were not taken, because one of a later time is shown.",
         l1.refused,
     );
-    misses(text, watched);
+    waiting(text, watched);
 }
 
 /// Requests that wait for quotes which are not cached.
-fn misses(text: &mut Exposition, watched: &Watched) {
+fn waiting(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
-    let boards = [
-        ("listed", state.misses.stats()),
-        ("unlisted", state.probes.stats()),
-        ("held", state.held.stats()),
-    ];
+    let classes = Class::ALL.map(|class| (class.as_str(), state.pending.stats(class)));
     let help = "Requests that wait for quotes which are not cached.";
     let mut waiting = text.family(Kind::Gauge, "bhav_quote_waiting_requests", help);
-    for (symbols, stats) in &boards {
+    for (symbols, stats) in &classes {
         waiting.sample(&[("symbols", symbols)], stats.waiters);
     }
     let help = "Requests for quotes that were not cached and did not come.";
     let mut failed = text.family(Kind::Counter, "bhav_quote_waits_failed_total", help);
-    for (symbols, stats) in &boards {
+    for (symbols, stats) in &classes {
         failed.sample(&[("symbols", symbols), ("reason", "refused")], stats.refused);
         failed.sample(&[("symbols", symbols), ("reason", "timed_out")], stats.timed_out);
     }
     let help = "Symbols given up because nobody waited for them any longer, or for lack of room.";
     let mut expired = text.family(Kind::Counter, "bhav_quote_symbols_expired_total", help);
-    for (symbols, stats) in &boards {
+    for (symbols, stats) in &classes {
         expired.sample(&[("symbols", symbols)], stats.expired);
     }
 }

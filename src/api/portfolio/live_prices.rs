@@ -12,7 +12,7 @@ use jiff::civil::Date;
 
 use crate::api::state::State;
 use crate::base::{Clock, Holding, Quote, Symbol, ist};
-use crate::cache::{L1, Misses, Peek};
+use crate::cache::{L1, Peek, Pending};
 use crate::market::{InstrumentList, Origin};
 
 /// Symbols that one request may ask to be fetched or kept fresh: as many as one for prices, so that
@@ -28,7 +28,7 @@ pub(crate) struct Live {
 /// What revaluing works with, taken out of the state for a lane's job.
 pub(crate) struct Prices {
     l1: Arc<L1>,
-    held: Misses,
+    pending: Pending,
     instruments: Arc<InstrumentList>,
     clock: Clock,
 }
@@ -38,7 +38,7 @@ impl Prices {
     pub(crate) fn of(state: &State) -> Self {
         Self {
             l1: Arc::clone(&state.l1),
-            held: state.held.clone(),
+            pending: state.pending.clone(),
             instruments: state.instruments.load_full(),
             clock: state.clock.clone(),
         }
@@ -81,10 +81,8 @@ impl Prices {
         if self.instruments.origin() == Origin::BrokerA {
             missing.retain(|symbol| self.instruments.contains(symbol.as_str()));
         }
-        match self.held.join(&missing) {
-            // Given up at once: the symbols stay to be fetched.
-            Ok(wait) => drop(wait),
-            Err(busy) => tracing::debug!(%busy, "held symbols not noted"),
+        if let Err(busy) = self.pending.note_held(&missing) {
+            tracing::debug!(%busy, "held symbols not noted");
         }
     }
 }

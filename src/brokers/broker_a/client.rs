@@ -26,8 +26,8 @@ use crate::base::{Clock, Exchange, Quote, Source, Symbol, wipe};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
 use crate::brokers::call::fallback::RouteChoice;
 use crate::brokers::call::gate::Gate;
-use crate::brokers::call::limiter::Penalty;
-use crate::brokers::call::stats::{CallCounts, ClassReading};
+use crate::brokers::call::pace::Penalty;
+use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
 };
@@ -112,21 +112,6 @@ impl BrokerA {
     /// Puts another app's key and secret in the place of the present ones.
     pub fn set_keys(&self, keys: AppKeys) {
         self.keys.set(keys);
-    }
-
-    /// Counts of the quote calls.
-    pub fn quote_counts(&self) -> CallCounts {
-        self.quotes.counts()
-    }
-
-    /// Counts of the calls for candles.
-    pub fn candle_counts(&self) -> CallCounts {
-        self.candles.counts()
-    }
-
-    /// Counts of all other calls.
-    pub fn other_counts(&self) -> CallCounts {
-        self.other.counts()
     }
 
     /// Every class of calls, for metrics.

@@ -58,7 +58,7 @@ fn a_batch_of_the_official_sample() {
             assert_eq!(request.target, "/quote?i=NSE%3AINFY&i=NSE%3AM%26M");
             assert_eq!(request.header("authorization"), Some("token key:token"));
             assert_eq!(request.header("x-kite-version"), Some("3"));
-            let counts = bench.broker.quote_counts();
+            let counts = bench.broker.quotes.counts();
             assert_eq!((counts.calls, counts.ok, counts.quotes, counts.unknown), (1, 1, 1, 1));
         },
     );
@@ -287,7 +287,7 @@ fn the_instruments_file() {
         bench.clock.advance_ms(100);
         let error = bench.broker.instruments(Exchange::Bse).unwrap_err();
         assert!(matches!(error, FeedError::Upstream { status: 502, .. }), "{error}");
-        assert_eq!(bench.broker.other_counts().calls, 2);
+        assert_eq!(bench.broker.other.counts().calls, 2);
     });
 }
 
@@ -333,7 +333,7 @@ fn daily_candles_have_a_pace_of_their_own() {
         bench.clock.advance_ms(350);
         candles(&bench.broker).unwrap();
         assert_eq!(seen().len(), 3);
-        assert_eq!(bench.broker.candle_counts().calls, 2);
+        assert_eq!(bench.broker.candles.counts().calls, 2);
         bench.clock.advance_ms(350);
         bench.broker.daily_candles(408_065, jiff::civil::date(2000, 1, 1), to).unwrap_err();
         assert_eq!(seen().len(), 3, "too long a span is not asked for");

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use sonic_rs::LazyValue;
 
 use crate::base::{Broker, Cost, Holding, Position, PositionKind, json};
-use crate::brokers::call::limiter::RETRY_AFTER_MAX;
+use crate::brokers::call::pace::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::number::Number;
 use crate::brokers::{AccountTrouble, SyncError};

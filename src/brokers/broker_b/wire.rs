@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::base::{ist, json};
 use crate::brokers::SyncError;
-use crate::brokers::call::limiter::RETRY_AFTER_MAX;
+use crate::brokers::call::pace::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::number::{self, Number};
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::breaker::Breaker;
-use super::limiter::{Limiter, Penalty};
+use super::pace::{Pace, Penalty};
 use super::stats::{CallCounts, ClassReading, Counters};
 use crate::base::Clock;
 use crate::brokers::feed::Batch;
@@ -16,7 +16,7 @@ use crate::brokers::settings::UpstreamSettings;
 
 /// Limits, circuit and counters of one endpoint class.
 pub(crate) struct Gate {
-    limiter: Limiter,
+    pace: Pace,
     breaker: Breaker,
     counters: Counters,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Gate {
 enum Verdict {
     /// It answered, though not what was hoped for.
     Works,
-    /// It asks to be left alone, which is the limiter's affair.
+    /// It asks to be left alone, which is the pace's affair.
     Throttles,
     Fails,
 }
@@ -41,7 +41,7 @@ impl Gate {
         penalty: Penalty,
     ) -> Self {
         Self {
-            limiter: Limiter::new(clock.clone(), interval_ms, penalty),
+            pace: Pace::new(clock.clone(), interval_ms, penalty),
             breaker: Breaker::new(name, clock.clone(), upstream),
             counters: Counters::default(),
         }
@@ -52,7 +52,7 @@ impl Gate {
         if let Some(wait) = self.breaker.wait() {
             return Readiness::Open(wait);
         }
-        match self.limiter.wait() {
+        match self.pace.wait() {
             Duration::ZERO => Readiness::Ready,
             wait => Readiness::Paced(wait),
         }
@@ -71,18 +71,18 @@ impl Gate {
             return Err(self.hold(Readiness::Open(wait)));
         }
         // The slot first: a probe's place must not be taken by a call that the pace then stops.
-        self.limiter.take().map_err(|wait| self.hold(Readiness::Paced(wait)))?;
+        self.pace.take().map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         let pass = self.breaker.pass().map_err(|wait| self.hold(Readiness::Open(wait)))?;
         let mut result = ask();
-        self.limiter.ended();
+        self.pace.ended();
         self.counters.called(&result);
         match &mut result {
             Err(FeedError::RateLimited { retry_after, .. }) => {
-                *retry_after = self.limiter.refused(*retry_after);
+                *retry_after = self.pace.refused(*retry_after);
             }
             Err(error) if verdict(error) == Verdict::Fails => pass.failure(),
             Ok(_) | Err(_) => {
-                self.limiter.accepted();
+                self.pace.accepted();
                 pass.success();
             }
         }

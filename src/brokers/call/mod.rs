@@ -5,6 +5,6 @@
 pub mod breaker;
 pub(crate) mod fallback;
 pub(crate) mod gate;
-pub mod limiter;
+pub mod pace;
 pub mod stats;
 pub mod transport;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::config::Config;
 use ureq::http::{HeaderValue, Response};
 use ureq::unversioned::transport::DefaultConnector;
@@ -370,16 +371,9 @@ fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
 
 /// Appends `text` percent-encoded (RFC 3986 unreserved characters stay).
 pub fn push_encoded(url: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            url.push(byte as char);
-        } else {
-            url.push('%');
-            url.push(HEX[(byte >> 4) as usize] as char);
-            url.push(HEX[(byte & 15) as usize] as char);
-        }
-    }
+    const ENCODED: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    url.extend(utf8_percent_encode(text, ENCODED));
 }
 
 #[cfg(test)]

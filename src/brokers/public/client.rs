@@ -19,7 +19,7 @@ use super::wire::{self, RANGE, Said, Spark};
 use crate::base::{Clock, Quote, Source, Symbol};
 use crate::brokers::call::fallback::RouteChoice;
 use crate::brokers::call::gate::Gate;
-use crate::brokers::call::limiter::Penalty;
+use crate::brokers::call::pace::Penalty;
 use crate::brokers::call::stats::{CallCounts, ClassReading};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,

@@ -5,14 +5,13 @@
 //!
 //! Asked on upstream lanes; the lock is held for a look-up and never over I/O.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::key_limiter::Fingerprint;
-use crate::base::Clock;
+use crate::base::{BoundedMap, Clock};
 
 /// Longest rest of a key for others than the user whose call was refused, and of everybody. Longer
 /// ones are somebody's spent key more likely than a block of the address, and a block shows again
@@ -37,15 +36,13 @@ const REMEMBERED_MAX: usize = 4_096;
 /// One broker's rest.
 pub(crate) struct Cooldown {
     clock: Clock,
-    remembered_max: usize,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     everybody_until_ms: u64,
-    users: HashMap<i64, Strikes>,
-    keys: HashMap<Fingerprint, Strikes>,
+    users: BoundedMap<i64, Strikes>,
+    keys: BoundedMap<Fingerprint, Strikes>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -59,7 +56,12 @@ struct Strikes {
 
 impl Cooldown {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, remembered_max: REMEMBERED_MAX, state: Mutex::default() }
+        Self::remembering(clock, REMEMBERED_MAX)
+    }
+
+    fn remembering(clock: Clock, remembered_max: usize) -> Self {
+        let (users, keys) = (BoundedMap::new(remembered_max), BoundedMap::new(remembered_max));
+        Self { clock, state: Mutex::new(State { everybody_until_ms: 0, users, keys }) }
     }
 
     /// How long `user`, or the server itself, has to wait with `key`; `None` for not at all.
@@ -79,7 +81,7 @@ impl Cooldown {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
         let shared_until_ms = after(now_ms, length.min(SHARED_MAX));
-        let of_key = place(&mut state.keys, key, self.remembered_max);
+        let of_key = strikes(&mut state.keys, key);
         of_key.until_ms = of_key.until_ms.max(shared_until_ms);
         of_key.struck_ms = Some(now_ms);
         let lately = |struck_ms| now_ms.saturating_sub(struck_ms) < TOGETHER_MS;
@@ -91,7 +93,7 @@ impl Cooldown {
             state.everybody_until_ms = state.everybody_until_ms.max(shared_until_ms);
         }
         let Some(user) = user else { return };
-        let own = place(&mut state.users, user, self.remembered_max);
+        let own = strikes(&mut state.users, user);
         if now_ms.saturating_sub(own.until_ms) > FORGIVEN_MS {
             own.in_row = 0;
         }
@@ -104,7 +106,7 @@ impl Cooldown {
     pub(crate) fn spent(&self, key: Fingerprint, length: Duration) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
-        let of_key = place(&mut state.keys, key, self.remembered_max);
+        let of_key = strikes(&mut state.keys, key);
         of_key.until_ms = of_key.until_ms.max(after(now_ms, length.min(SHARED_MAX)));
     }
 
@@ -120,17 +122,9 @@ fn after(now_ms: u64, length: Duration) -> u64 {
     now_ms.saturating_add(length.as_millis() as u64)
 }
 
-/// The strikes of `whose`, in a place that was freed for them if there was none.
-fn place<K: Copy + Eq + Hash>(
-    places: &mut HashMap<K, Strikes>,
-    whose: K,
-    places_max: usize,
-) -> &mut Strikes {
-    if places.len() >= places_max && !places.contains_key(&whose) {
-        let first = places.iter().min_by_key(|(_, own)| own.until_ms).map(|(whose, _)| *whose);
-        first.and_then(|first| places.remove(&first));
-    }
-    places.entry(whose).or_default()
+/// The strikes of `whose`; of too many, the ones whose rest ends first are forgotten.
+fn strikes<K: Eq + Hash>(of: &mut BoundedMap<K, Strikes>, whose: K) -> &mut Strikes {
+    of.or_insert_with(whose, |strikes| Some(strikes.until_ms), Strikes::default)
 }
 
 #[cfg(test)]
@@ -146,7 +140,7 @@ mod tests {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
         let rates = Rates { calls_max: 1, window_ms: 1, day_calls_max: 1 };
         let keys = KeyedLimiter::new(clock.clone(), rates, 1);
-        let rest = Cooldown { remembered_max, ..Cooldown::new(clock.clone()) };
+        let rest = Cooldown::remembering(clock.clone(), remembered_max);
         (clock, rest, move |number| keys.fingerprint(number))
     }
 

@@ -9,15 +9,13 @@
 //! An API key is no secret: it stands in the address of the login page. So once somebody has synced
 //! with it, all others together may use half of its calls at most.
 
-use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use jiff::civil::Date;
 use parking_lot::Mutex;
 
-use crate::base::{Clock, ist};
+use crate::base::{BoundedMap, CallWindow, Clock, ist};
 
 /// Keys remembered at once, about a KiB each at most; beyond it the one unused for longest is
 /// forgotten, those without an owner first, so that nobody can lock others out by inventing keys.
@@ -63,15 +61,12 @@ impl Slots {
 pub(crate) struct KeyedLimiter {
     clock: Clock,
     rates: Rates,
-    keys_max: usize,
     seed: RandomState,
-    keys: Mutex<HashMap<Fingerprint, Usage>>,
-    forgotten: AtomicU64,
+    keys: Mutex<BoundedMap<Fingerprint, Usage>>,
 }
 
 struct Usage {
-    /// When the latest calls were taken, oldest first; never more than the limit.
-    calls_ms: VecDeque<u64>,
+    window: CallWindow,
     day: Date,
     day_calls: usize,
     /// Users who synced with it, latest last.
@@ -83,14 +78,7 @@ struct Usage {
 
 impl KeyedLimiter {
     pub(crate) fn new(clock: Clock, rates: Rates, keys_max: usize) -> Self {
-        Self {
-            clock,
-            rates,
-            keys_max: keys_max.max(1),
-            seed: RandomState::new(),
-            keys: Mutex::default(),
-            forgotten: AtomicU64::new(0),
-        }
+        Self { clock, rates, seed: RandomState::new(), keys: Mutex::new(BoundedMap::new(keys_max)) }
     }
 
     /// What stands for `key` in this process.
@@ -115,7 +103,7 @@ impl KeyedLimiter {
             return Err(wait);
         }
         usage.day_calls += calls;
-        usage.calls_ms.extend(std::iter::repeat_n(now_ms, calls));
+        usage.window.count(calls, now_ms);
         Ok(Slots { key, at_ms: now_ms, calls })
     }
 
@@ -123,8 +111,8 @@ impl KeyedLimiter {
     pub(crate) fn wait(&self, key: Fingerprint, user: i64, calls: usize) -> Option<Duration> {
         let now_ms = self.clock.monotonic_ms();
         let mut keys = self.keys.lock();
-        let usage = keys.get_mut(&key)?;
-        self.settle(usage, now_ms);
+        let usage = keys.value_mut(&key)?;
+        self.begin_day(usage);
         self.wait_of(usage, user, calls, now_ms)
     }
 
@@ -134,13 +122,10 @@ impl KeyedLimiter {
         let mut keys = self.keys.lock();
         let usage = self.usage(&mut keys, key, now_ms);
         usage.day_calls += 1;
-        if usage.calls_ms.len() >= self.rates.calls_max {
-            usage.calls_ms.pop_front();
-        }
-        usage.calls_ms.push_back(now_ms);
+        usage.window.count(1, now_ms);
     }
 
-    fn wait_of(&self, usage: &Usage, user: i64, calls: usize, now_ms: u64) -> Option<Duration> {
+    fn wait_of(&self, usage: &mut Usage, user: i64, calls: usize, now_ms: u64) -> Option<Duration> {
         if usage.blocked_until_ms > now_ms {
             return Some(Duration::from_millis(usage.blocked_until_ms - now_ms));
         }
@@ -149,29 +134,22 @@ impl KeyedLimiter {
         if usage.day_calls + calls > share(self.rates.day_calls_max) {
             return Some(ist::until_midnight(self.clock.now()));
         }
-        let over = (usage.calls_ms.len() + calls).saturating_sub(share(self.rates.calls_max));
-        if over == 0 {
-            return None;
-        }
-        let last = usage.calls_ms.get(over - 1).copied().unwrap_or(now_ms);
-        let wait_ms = (last + self.rates.window_ms).saturating_sub(now_ms);
-        Some(Duration::from_millis(wait_ms.max(1)))
+        let wait_ms = usage.window.wait_ms(calls, share(self.rates.calls_max), now_ms);
+        (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
     /// What is left of `slots` was not used.
     pub(crate) fn give_back(&self, slots: Slots) {
         let mut keys = self.keys.lock();
-        let Some(usage) = keys.get_mut(&slots.key) else { return };
-        let first = usage.calls_ms.partition_point(|at| *at < slots.at_ms);
-        let same = usage.calls_ms.partition_point(|at| *at <= slots.at_ms) - first;
-        usage.calls_ms.drain(first..first + same.min(slots.calls));
+        let Some(usage) = keys.value_mut(&slots.key) else { return };
+        usage.window.give_back(slots.calls, slots.at_ms);
         usage.day_calls = usage.day_calls.saturating_sub(slots.calls);
     }
 
     /// `user` has synced with `key`, which only its owner can.
     pub(crate) fn owned_by(&self, key: Fingerprint, user: i64) {
         let mut keys = self.keys.lock();
-        let Some(usage) = keys.get_mut(&key) else { return };
+        let Some(usage) = keys.value_mut(&key) else { return };
         if usage.owners.last() != Some(&user) {
             usage.owners.retain(|owner| *owner != user);
             usage.owners.push(user);
@@ -196,46 +174,35 @@ impl KeyedLimiter {
 
     /// Keys forgotten for lack of room, since the start.
     pub(crate) fn forgotten(&self) -> u64 {
-        self.forgotten.load(Relaxed)
+        self.keys.lock().evicted()
     }
 
     /// The usage of `key` as it is now, in a place that was freed for it if there was none.
     fn usage<'a>(
         &self,
-        keys: &'a mut HashMap<Fingerprint, Usage>,
+        keys: &'a mut BoundedMap<Fingerprint, Usage>,
         key: Fingerprint,
         now_ms: u64,
     ) -> &'a mut Usage {
-        if keys.len() >= self.keys_max && !keys.contains_key(&key) {
-            let worth = |usage: &Usage| (!usage.owners.is_empty(), usage.used_ms);
-            let least = keys.iter().min_by_key(|(_, usage)| worth(usage)).map(|(key, _)| *key);
-            if let Some(least) = least {
-                keys.remove(&least);
-                self.forgotten.fetch_add(1, Relaxed);
-            }
-        }
-        let usage = keys.entry(key).or_insert_with(|| Usage {
-            calls_ms: VecDeque::new(),
+        let worth = |usage: &Usage| Some((!usage.owners.is_empty(), usage.used_ms));
+        let usage = keys.or_insert_with(key, worth, || Usage {
+            window: CallWindow::new(self.rates.calls_max, self.rates.window_ms),
             day: Date::ZERO,
             day_calls: 0,
             owners: Vec::new(),
             blocked_until_ms: 0,
             used_ms: now_ms,
         });
-        self.settle(usage, now_ms);
+        self.begin_day(usage);
         usage.used_ms = now_ms;
         usage
     }
 
-    /// Forgets what is past.
-    fn settle(&self, usage: &mut Usage, now_ms: u64) {
+    /// Forgets what was called before today.
+    fn begin_day(&self, usage: &mut Usage) {
         let today = ist::zoned(self.clock.now()).date();
         if usage.day != today {
             (usage.day, usage.day_calls) = (today, 0);
-        }
-        // A call at the very edge of the window still counts.
-        while usage.calls_ms.front().is_some_and(|at| at + self.rates.window_ms <= now_ms) {
-            usage.calls_ms.pop_front();
         }
     }
 }
@@ -326,7 +293,6 @@ mod tests {
         for _ in 0..12 {
             limiter.count(key);
         }
-        assert_eq!(limiter.keys.lock()[&key].calls_ms.len(), 10, "never more than the limit");
         assert_eq!(limiter.wait(key, ANY, 1), Some(Duration::from_secs(1)));
         clock.advance_ms(400);
         assert_eq!(limiter.wait(key, ANY, 1), limiter.take(key, ANY, 1).err());

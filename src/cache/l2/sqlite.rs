@@ -28,7 +28,6 @@ const SCHEMA: &str = include_str!("../../../sql/l2/schema.sql");
 const LOAD: &str = include_str!("../../../sql/l2/load.sql");
 const LOAD_ALL: &str = include_str!("../../../sql/l2/load_all.sql");
 const STORE: &str = include_str!("../../../sql/l2/store.sql");
-const REMOVE_OLDER: &str = include_str!("../../../sql/l2/remove_older.sql");
 const TRIM: &str = include_str!("../../../sql/l2/trim.sql");
 const COUNT: &str = include_str!("../../../sql/l2/count.sql");
 
@@ -200,16 +199,6 @@ impl SecondLevel for SqliteL2 {
         Ok(())
     }
 
-    fn remove_older(&self, kind: Kind, before_ms: i64) -> Result<usize, L2Error> {
-        self.with(|connection| {
-            let removed = connection
-                .prepare_cached(REMOVE_OLDER)?
-                .execute(params![kind.as_str(), before_ms])?;
-            self.measure(connection);
-            Ok(removed)
-        })
-    }
-
     fn stats(&self) -> L2Stats {
         L2Stats {
             backend: "sqlite",
@@ -274,7 +263,7 @@ fn open_file(path: &Path) -> Result<Connection, Broken> {
         }
         other => return Err(Broken::Version(other)),
     }
-    for statement in [LOAD, LOAD_ALL, STORE, REMOVE_OLDER, TRIM, COUNT] {
+    for statement in [LOAD, LOAD_ALL, STORE, TRIM, COUNT] {
         connection.prepare_cached(statement)?;
     }
     Ok(connection)

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
+use crate::base::limiter::{Limiter, Rate};
+
 /// Output waiting for slow readers, all connections together: past it the slowest lose.
 pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -24,12 +26,13 @@ pub const PACE_BYTES: usize = 64 * 1024;
 const LOG_EVERY_MS: u64 = 10_000;
 
 /// Who holds unread output.
-#[derive(Default)]
 pub struct Backpressure {
     bytes: AtomicUsize,
     /// By the connection's number.
     holders: Mutex<HashMap<u32, Holder>>,
-    logged: Mutex<Logged>,
+    lines: Limiter,
+    /// Connections cut off since the last line.
+    unsaid: AtomicU64,
 }
 
 struct Holder {
@@ -44,12 +47,6 @@ struct State {
     is_cut: AtomicBool,
 }
 
-#[derive(Default)]
-struct Logged {
-    last_ms: Option<u64>,
-    unsaid: u64,
-}
-
 /// Why a client is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
@@ -57,6 +54,17 @@ pub enum Cut {
     Slow,
     /// All together held too much, and nobody had stood still for longer.
     Crowded,
+}
+
+impl Default for Backpressure {
+    fn default() -> Self {
+        Self {
+            bytes: AtomicUsize::new(0),
+            holders: Mutex::default(),
+            lines: Limiter::new(Rate::every_ms(LOG_EVERY_MS)),
+            unsaid: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Backpressure {
@@ -91,14 +99,11 @@ impl Backpressure {
 
     /// Logs that somebody was cut off, if nothing was said of that lately.
     pub fn note_cut(&self, why: Cut, unread_bytes: usize, now_ms: u64) {
-        let mut logged = self.logged.lock();
-        logged.unsaid += 1;
-        if logged.last_ms.is_some_and(|last_ms| now_ms < last_ms + LOG_EVERY_MS) {
+        self.unsaid.fetch_add(1, Ordering::Relaxed);
+        if self.lines.admit(now_ms).is_err() {
             return;
         }
-        let connections = std::mem::take(&mut logged.unsaid);
-        logged.last_ms = Some(now_ms);
-        drop(logged);
+        let connections = self.unsaid.swap(0, Ordering::Relaxed);
         let (held_bytes, max_bytes) = (self.bytes(), UNREAD_OUTPUT_TOTAL_BYTES_MAX);
         let why = match why {
             Cut::Slow => "the client reads too slowly",

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use jiff::Timestamp;
+use percent_encoding::percent_decode_str;
 
 /// A whole request.
 #[derive(Debug, Default)]
@@ -189,24 +190,8 @@ pub(crate) fn pairs(text: &str) -> Vec<(String, String)> {
 
 /// Percent-decoding; in a form or query a plus sign is a space. A broken escape stays as it is.
 pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escaped = (bytes[at] == b'%').then(|| bytes.get(at + 1..at + 3)).flatten();
-        let hex = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
-        let value = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (value, bytes[at]) {
-            (Some(value), _) => {
-                out.push(value);
-                at += 2;
-            }
-            (None, b'+') if plus_is_space => out.push(b' '),
-            (None, byte) => out.push(byte),
-        }
-        at += 1;
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    let spaced = if plus_is_space { text.replace('+', " ") } else { text.to_owned() };
+    percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

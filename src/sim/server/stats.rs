@@ -1,76 +1,51 @@
 //! Counters and rate limits of the simulator: what was asked, what was turned away. Plain values
 //! behind the world's locks.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 
-/// Calls within a sliding span of time.
-#[derive(Debug)]
-pub(crate) struct Window {
-    calls_max: usize,
-    span_ms: u64,
-    times_ms: VecDeque<u64>,
-}
+use crate::base::{BoundedMap, CallWindow};
 
-impl Window {
-    fn new(calls_max: usize, span_ms: u64) -> Self {
-        Self { calls_max, span_ms, times_ms: VecDeque::new() }
-    }
-
-    /// Counts a call at `now_ms`, unless that would be one too many.
-    pub(crate) fn admit(&mut self, now_ms: u64) -> bool {
-        while self
-            .times_ms
-            .front()
-            .is_some_and(|first| now_ms.saturating_sub(*first) >= self.span_ms)
-        {
-            self.times_ms.pop_front();
-        }
-        let admitted = self.times_ms.len() < self.calls_max;
-        if admitted {
-            self.times_ms.push_back(now_ms);
-        }
-        admitted
-    }
-}
-
-/// API keys whose calls are counted; of more, all are forgotten.
+/// API keys whose calls are counted; of more, some are forgotten.
 const KEYS_MAX: usize = 4_096;
 
 /// The documented limits: the brokers' of each API key, whoever uses it.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    keys: HashMap<String, OfKey>,
-    pub(crate) public: Window,
+    keys: BoundedMap<String, OfKey>,
+    pub(crate) public: CallWindow,
 }
 
 /// The limits of one API key.
 #[derive(Debug)]
 pub(crate) struct OfKey {
     /// Broker A's three quote calls together.
-    pub(crate) quotes: Window,
+    pub(crate) quotes: CallWindow,
     /// Broker A's candles.
-    pub(crate) candles: Window,
+    pub(crate) candles: CallWindow,
     /// Everything else of broker A.
-    pub(crate) broker_a: Window,
-    pub(crate) broker_b_minute: Window,
-    pub(crate) broker_b_day: Window,
+    pub(crate) broker_a: CallWindow,
+    pub(crate) broker_b_minute: CallWindow,
+    pub(crate) broker_b_day: CallWindow,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // No number is published; this is the figure that users report.
-        Self { keys: HashMap::new(), public: Window::new(360, 3_600_000) }
+        Self {
+            keys: BoundedMap::evicting_in_batches(KEYS_MAX),
+            public: CallWindow::new(360, 3_600_000),
+        }
     }
 }
 
 impl Default for OfKey {
     fn default() -> Self {
         Self {
-            quotes: Window::new(1, 1_000),
-            candles: Window::new(3, 1_000),
-            broker_a: Window::new(10, 1_000),
-            broker_b_minute: Window::new(100, 60_000),
-            broker_b_day: Window::new(5_000, 24 * 3_600_000),
+            quotes: CallWindow::new(1, 1_000),
+            candles: CallWindow::new(3, 1_000),
+            broker_a: CallWindow::new(10, 1_000),
+            broker_b_minute: CallWindow::new(100, 60_000),
+            broker_b_day: CallWindow::new(5_000, 24 * 3_600_000),
         }
     }
 }
@@ -78,15 +53,12 @@ impl Default for OfKey {
 impl Limits {
     /// Those of an API key, known or not.
     pub(crate) fn of(&mut self, api_key: &str) -> &mut OfKey {
-        if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(api_key) {
-            self.keys.clear();
-        }
-        self.keys.entry(api_key.to_owned()).or_default()
+        self.keys.or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
     }
 }
 
 /// What was asked since the start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stats {
     /// By route.
     pub(crate) requests: BTreeMap<&'static str, i64>,
@@ -94,7 +66,18 @@ pub(crate) struct Stats {
     pub(crate) rejected: BTreeMap<&'static str, i64>,
     /// Most quote calls of broker A that ever came within one second, answered or not.
     pub(crate) quote_calls_in_1s_max: i64,
-    quote_times_ms: VecDeque<u64>,
+    quotes: CallWindow,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            requests: BTreeMap::new(),
+            rejected: BTreeMap::new(),
+            quote_calls_in_1s_max: 0,
+            quotes: CallWindow::new(usize::MAX, 1_000),
+        }
+    }
 }
 
 impl Stats {
@@ -104,15 +87,8 @@ impl Stats {
         if !is_quote {
             return;
         }
-        while self
-            .quote_times_ms
-            .front()
-            .is_some_and(|first| now_ms.saturating_sub(*first) >= 1_000)
-        {
-            self.quote_times_ms.pop_front();
-        }
-        self.quote_times_ms.push_back(now_ms);
-        let within = self.quote_times_ms.len() as i64;
+        self.quotes.count(1, now_ms);
+        let within = self.quotes.calls(now_ms) as i64;
         self.quote_calls_in_1s_max = self.quote_calls_in_1s_max.max(within);
     }
 
@@ -125,13 +101,6 @@ impl Stats {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_window_slides() {
-        let mut window = Window::new(2, 1_000);
-        let admitted = [0, 999, 999, 1_000, 1_500, 1_999, 2_000].map(|at| window.admit(at));
-        assert_eq!(admitted, [true, true, false, true, false, true, true]);
-    }
 
     #[test]
     fn each_key_has_limits_of_its_own() {

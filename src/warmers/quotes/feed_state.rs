@@ -8,7 +8,8 @@ use super::feed_time::FeedTime;
 use super::policy::Pace;
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, CallTimes, MarketFeed, Readiness};
-use crate::cache::{Freshness, Taken, Vouched};
+use crate::cache::pending::Taken;
+use crate::cache::{Freshness, Vouched};
 use crate::market::{IndexList, MarketCalendar};
 use crate::rt::Lane;
 
@@ -29,7 +30,7 @@ pub struct FeedState {
     in_flight_since_mono_ms: Option<u64>,
     /// What requests wait for and the call under way carries; the scheduler can take it back from a
     /// call that hangs.
-    pub taken: Vec<Taken>,
+    pub taken: Option<Taken>,
     pub took_back: bool,
     /// Monotonic times, `None` before the first: of the last call that went out, and of the last
     /// one that was answered as it should be.
@@ -88,7 +89,7 @@ impl FeedState {
             feed,
             lane,
             in_flight_since_mono_ms: None,
-            taken: Vec::new(),
+            taken: None,
             took_back: false,
             asked_mono_ms: None,
             succeeded_mono_ms: None,

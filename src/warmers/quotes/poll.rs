@@ -13,7 +13,8 @@ use crossbeam_channel::Sender;
 use super::feed_state::{Ended, FeedState, Judge};
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, FeedError};
-use crate::cache::{Kept, Taken, Vouched};
+use crate::cache::pending::{Room, Taken};
+use crate::cache::{Kept, Vouched};
 use crate::market::Index;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::event::Event;
@@ -23,8 +24,8 @@ use crate::warmers::scheduler::Scheduler;
 
 /// Unlisted symbols tried in one call, chosen fairly among clients: a small share of either feed's
 /// budget.
-const PROBES_BROKER_A: usize = 20;
-const PROBES_PUBLIC: usize = 2;
+const UNLISTED_BROKER_A: usize = 20;
+const UNLISTED_PUBLIC: usize = 2;
 
 /// Symbols of users' holdings in one call, of what is left after everybody who waits: whoever holds
 /// five hundred shares takes at most a quarter of the public provider's calls.
@@ -95,28 +96,23 @@ fn compose(slot: &mut FeedState, parts: &WarmerContext, now_mono_ms: u64) -> Vec
         .max(sectors.len().min(max / SECTORS_PART))
         .min(max - symbols.len());
     let room = max - symbols.len() - share;
-    let (probes_max, held_max) = match source {
-        Source::BrokerA => (PROBES_BROKER_A, HELD_BROKER_A),
-        Source::Public => (PROBES_PUBLIC, HELD_PUBLIC),
+    let (unlisted, held) = match source {
+        Source::BrokerA => (UNLISTED_BROKER_A, HELD_BROKER_A),
+        Source::Public => (UNLISTED_PUBLIC, HELD_PUBLIC),
     };
-    let probes = parts.probes.take_pending(probes_max.min(room));
-    let room = room - probes.symbols().len();
-    let misses = parts.misses.take_pending(room);
-    let held = parts.held.take_pending(held_max.min(room - misses.symbols().len()));
+    let taken = parts.pending.take(Room { symbols: room, unlisted, held });
     // As many as are already in the call may come again, so ask for that many more.
     let wanted = parts.l1.wanted(now_mono_ms, max * 2);
-    for taken in [&probes, &misses, &held] {
-        push_new(&mut symbols, taken.symbols(), max);
-    }
+    push_new(&mut symbols, taken.symbols(), max);
     let with_share = symbols.len() + share;
     push_new(&mut symbols, &sectors, with_share);
     push_new(&mut symbols, &wanted, max);
     push_new(&mut symbols, &sectors, max);
-    slot.taken = vec![probes, misses, held];
+    slot.taken = Some(taken);
     symbols
 }
 
-fn push_new(symbols: &mut Vec<Symbol>, more: &[Symbol], max: usize) {
+fn push_new<'a>(symbols: &mut Vec<Symbol>, more: impl IntoIterator<Item = &'a Symbol>, max: usize) {
     let mut held: HashSet<Symbol> = symbols.iter().cloned().collect();
     for symbol in more {
         if symbols.len() >= max {
@@ -163,7 +159,7 @@ impl Scheduler {
         &mut self,
         source: Source,
         mut batch: Batch,
-        taken: Vec<Taken>,
+        taken: Option<Taken>,
         now_mono_ms: u64,
     ) -> Ended {
         let now = self.parts.clock.now();
@@ -197,9 +193,7 @@ impl Scheduler {
             tracing::debug!(source = source.as_str(), symbols = ?batch.implausible, "not believed");
         }
         if took_back || doubt.is_some() {
-            self.parts.misses.settle(&brought);
-            self.parts.probes.settle(&brought);
-            self.parts.held.settle(&brought);
+            self.parts.pending.settle(&brought);
         }
         match doubt {
             None => {

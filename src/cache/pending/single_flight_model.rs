@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::tests::{misses, numbered};
-use super::{Taken, Wait};
+use super::tests::{numbered, wide};
+use super::{Flight, Wait};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -58,14 +58,14 @@ impl Model {
 proptest! {
     #[test]
     fn it_behaves_as_the_model(steps in prop::collection::vec(step(), 1..60)) {
-        let misses = misses();
+        let shared = wide();
         let mut model = Model::default();
         let mut waits: Vec<Wait> = Vec::new();
-        let mut flights: Vec<Taken> = Vec::new();
+        let mut flights: Vec<Flight> = Vec::new();
         for step in steps {
             match step {
                 Step::Join(names) => {
-                    waits.push(misses.join(&numbered(names.iter().copied())).unwrap());
+                    waits.push(shared.join(&numbered(names.iter().copied())).unwrap());
                     for symbol in &names {
                         if !model.holds(*symbol) {
                             model.pending.push(*symbol);
@@ -78,7 +78,7 @@ proptest! {
                     model.waits.remove(at);
                 }
                 Step::Take(max) => {
-                    let taken = misses.take_pending(max);
+                    let taken = shared.take_pending(max);
                     let count = max.min(model.pending.len());
                     let expected: Vec<usize> = model.pending.drain(..count).collect();
                     prop_assert_eq!(taken.symbols(), numbered(expected.iter().copied()));
@@ -86,7 +86,7 @@ proptest! {
                     model.flights.push(expected);
                 }
                 Step::SettleBatch(at) if at < flights.len() => {
-                    flights.remove(at).settle();
+                    drop(flights.remove(at));
                     let done = model.flights.remove(at);
                     model.settle(&done);
                 }
@@ -96,26 +96,26 @@ proptest! {
                     model.pending.splice(0..0, back);
                 }
                 Step::Settle(names) => {
-                    misses.settle(&numbered(names.iter().copied()));
+                    shared.settle(&numbered(names.iter().copied()));
                     model.settle(&names);
                 }
                 Step::SettleAll => {
-                    misses.settle(&numbered(0..8));
+                    shared.settle(&numbered(0..8));
                     model.settle(&[0, 1, 2, 3, 4, 5, 6, 7]);
                 }
                 Step::GiveUp(_) | Step::SettleBatch(_) | Step::PutBack(_) => {}
             }
             let held = (0..8).filter(|symbol| model.holds(*symbol)).count();
             let waiting = model.waits.iter().filter(|wait| !wait.is_empty()).count();
-            prop_assert_eq!(misses.stats().symbols, held);
-            prop_assert_eq!(misses.stats().waiters, waiting);
+            prop_assert_eq!(shared.stats().symbols, held);
+            prop_assert_eq!(shared.stats().waiters, waiting);
             for (wait, left) in waits.iter().zip(&model.waits) {
                 prop_assert_eq!(wait.is_settled(), left.is_empty());
             }
         }
         drop(flights);
-        misses.take_pending(usize::MAX).settle();
+        drop(shared.take_pending(usize::MAX));
         prop_assert!(waits.iter().all(Wait::is_settled));
-        prop_assert_eq!(misses.stats().symbols, 0);
+        prop_assert_eq!(shared.stats().symbols, 0);
     }
 }

@@ -4,21 +4,21 @@
 //! Each client network has a few places, a request adds a few names, and networks are served in
 //! turn; a symbol that is asked for again goes before names that are asked for once. Requests and
 //! the scheduler call in; the lock is held for a walk over some tens of entries. Waiting is left to
-//! [`Misses`]; its lock is not taken under this one.
+//! [`SingleFlight`]; its lock is not taken under this one.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::misses::{Limits, MissStats, Misses, Taken, Wait};
-use crate::base::{Clock, Symbol};
+use super::board::Limits;
+use super::single_flight::{Flight, Kick, PendingStats, SingleFlight, Wait};
+use crate::base::{BoundedMap, Clock, Symbol};
 
 /// Symbols being tried or waiting for it, and requests waiting for them, at once.
-pub const PROBES_MAX: usize = 64;
+pub const UNLISTED_MAX: usize = 64;
 
 /// Of one client network. Two are tried in a public batch: more would only age.
 pub const PER_CLIENT_MAX: usize = 8;
@@ -32,28 +32,25 @@ const REMEMBERED_MAX: usize = 4_096;
 /// Two requests so far apart are two looks and not one page that asks twice.
 const SECOND_LOOK_MS: u64 = 500;
 
-/// A cheap handle on the desk where it is decided.
+/// A cheap handle.
 #[derive(Clone)]
-pub struct Probes(Arc<Shared>);
+pub struct Unlisted(Arc<Shared>);
 
 struct Shared {
     clock: Clock,
-    misses: Misses,
-    hasher: RandomState,
-    desk: Mutex<Desk>,
+    flights: SingleFlight,
+    places: Mutex<Places>,
     crowded_out: AtomicU64,
 }
 
-#[derive(Default)]
-struct Desk {
-    /// Those that [`Misses`] holds, and for a moment some that it has settled; oldest first.
+struct Places {
+    /// Those that [`SingleFlight`] holds, and for a moment some that it has settled; oldest first.
     entries: Vec<Entry>,
     /// When a client that has entries last had one tried, counted in tries.
     served: HashMap<Option<IpAddr>, u64>,
     tries: u64,
-    /// When each symbol was first asked for, by hash, and the order in which to forget.
-    asked_mono_ms: HashMap<u64, u64>,
-    order: VecDeque<u64>,
+    /// When each symbol was first asked for; of too many, the earliest are forgotten.
+    asked_mono_ms: BoundedMap<Symbol, u64>,
 }
 
 struct Entry {
@@ -63,16 +60,19 @@ struct Entry {
     again: bool,
 }
 
-impl Probes {
-    /// `kick` as for [`Misses::new`].
-    pub fn new(clock: Clock, kick: Box<dyn Fn() + Send + Sync>) -> Self {
-        // Twice, for those in flight that the desk has let go already.
-        let limits = Limits { waiters_max: PROBES_MAX, symbols_max: 2 * PROBES_MAX };
+impl Unlisted {
+    pub fn new(clock: Clock, kick: Kick) -> Self {
+        // Twice, for those in flight whose place is given away already.
+        let limits = Limits { waiters_max: UNLISTED_MAX, symbols_max: 2 * UNLISTED_MAX };
         Self(Arc::new(Shared {
-            misses: Misses::new(limits, clock.clone(), kick),
+            flights: SingleFlight::new(limits, clock.clone(), kick),
             clock,
-            hasher: RandomState::new(),
-            desk: Mutex::default(),
+            places: Mutex::new(Places {
+                entries: Vec::new(),
+                served: HashMap::new(),
+                tries: 0,
+                asked_mono_ms: BoundedMap::evicting_in_batches(REMEMBERED_MAX),
+            }),
             crowded_out: AtomicU64::new(0),
         }))
     }
@@ -82,74 +82,59 @@ impl Probes {
     pub fn join(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
         let now_mono_ms = self.0.clock.monotonic_ms();
         let symbols = &symbols[..symbols.len().min(PER_REQUEST_MAX)];
-        let held = self.0.misses.held();
+        let held = self.0.flights.held();
         let mut crowded = Vec::new();
         let admitted: Vec<Symbol> = {
-            let mut desk = self.0.desk.lock();
-            desk.entries.retain(|entry| held.contains_key(&entry.symbol));
+            let mut places = self.0.places.lock();
+            places.entries.retain(|entry| held.contains_key(&entry.symbol));
             let in_flight = |symbol: &Symbol| held.get(symbol) == Some(&true);
             let mut admitted = symbols.to_vec();
             admitted.retain(|symbol| {
-                let again = desk.look(self.0.hasher.hash_one(symbol), now_mono_ms);
-                desk.admit(symbol, client, again, in_flight, &mut crowded)
+                let again = places.look(symbol, now_mono_ms);
+                places.admit(symbol, client, again, in_flight, &mut crowded)
             });
             admitted
         };
         self.0.crowded_out.fetch_add(crowded.len() as u64, Ordering::Relaxed);
         // Who waited for these is answered without them.
-        self.0.misses.settle(&crowded);
-        self.0.misses.note(&admitted);
+        self.0.flights.settle(&crowded);
+        self.0.flights.note(&admitted);
         if admitted.is_empty() {
             return None;
         }
-        self.0.misses.join(&admitted).ok()
+        self.0.flights.join(&admitted).ok()
     }
 
     /// Takes at most `max` symbols for one upstream call, one of each client in turn, those asked
     /// for again first.
-    pub fn take_pending(&self, max: usize) -> Taken {
-        let held = self.0.misses.held();
-        let chosen = self.0.desk.lock().choose(max, |symbol| held.get(symbol) == Some(&false));
-        self.0.misses.take_these(&chosen)
+    pub fn take_pending(&self, max: usize) -> Flight {
+        let held = self.0.flights.held();
+        let chosen = self.0.places.lock().choose(max, |symbol| held.get(symbol) == Some(&false));
+        self.0.flights.take_these(&chosen)
     }
 
-    /// As [`Misses::settle`].
-    pub fn settle(&self, symbols: &[Symbol]) {
-        self.0.misses.settle(symbols);
-    }
-
-    /// As [`Misses::dismiss`].
-    pub fn dismiss(&self) {
-        self.0.misses.dismiss();
-    }
-
-    /// As [`Misses::expire`].
-    pub fn expire(&self, ttl_ms: u64) {
-        self.0.misses.expire(ttl_ms);
+    /// What settles, dismisses and expires them.
+    pub(super) fn flights(&self) -> &SingleFlight {
+        &self.0.flights
     }
 
     /// Sizes now and counters since the start; `refused` has what was crowded out too.
-    pub fn stats(&self) -> MissStats {
-        let mut stats = self.0.misses.stats();
+    pub fn stats(&self) -> PendingStats {
+        let mut stats = self.0.flights.stats();
         stats.refused += self.0.crowded_out.load(Ordering::Relaxed);
         stats
     }
 }
 
-impl Desk {
-    /// Whether the symbol of this hash was asked for before, at another look.
-    fn look(&mut self, hash: u64, now_mono_ms: u64) -> bool {
-        if let Some(first_ms) = self.asked_mono_ms.get(&hash) {
-            return now_mono_ms.saturating_sub(*first_ms) >= SECOND_LOOK_MS;
-        }
-        if self.order.len() >= REMEMBERED_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.asked_mono_ms.remove(&oldest);
-        }
-        self.asked_mono_ms.insert(hash, now_mono_ms);
-        self.order.push_back(hash);
-        false
+impl Places {
+    /// Whether the symbol was asked for before, at another look.
+    fn look(&mut self, symbol: &Symbol, now_mono_ms: u64) -> bool {
+        let first_ms = self.asked_mono_ms.or_insert_with(
+            symbol.clone(),
+            |first_ms| Some(*first_ms),
+            || now_mono_ms,
+        );
+        now_mono_ms.saturating_sub(*first_ms) >= SECOND_LOOK_MS
     }
 
     fn share(&self, client: Option<IpAddr>) -> usize {
@@ -177,7 +162,7 @@ impl Desk {
         }
         let fullest = if own_share >= PER_CLIENT_MAX {
             Some(client)
-        } else if self.entries.len() >= PROBES_MAX {
+        } else if self.entries.len() >= UNLISTED_MAX {
             let shares = self.entries.iter().map(|entry| (self.share(entry.client), entry.client));
             let (share, fullest) = shares.max_by_key(|(share, _)| *share).unwrap_or_default();
             // One more of ours must not push out one of somebody who has as few.
@@ -227,5 +212,5 @@ impl Desk {
 }
 
 #[cfg(test)]
-#[path = "probes_tests.rs"]
+#[path = "unlisted_tests.rs"]
 mod tests;

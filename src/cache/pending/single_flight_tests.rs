@@ -27,138 +27,138 @@ fn clock() -> Clock {
     Clock::manual("2026-11-20T05:00:00Z".parse().unwrap())
 }
 
-fn bounded(waiters_max: usize, symbols_max: usize) -> Misses {
-    Misses::new(Limits { waiters_max, symbols_max }, clock(), Box::new(|| {}))
+fn bounded(waiters_max: usize, symbols_max: usize) -> SingleFlight {
+    SingleFlight::new(Limits { waiters_max, symbols_max }, clock(), Arc::new(|| {}))
 }
 
-pub(super) fn misses() -> Misses {
-    Misses::new(Limits::from(&CacheSettings::default()), clock(), Box::new(|| {}))
+pub(super) fn wide() -> SingleFlight {
+    bounded(10_000, 2_000)
 }
 
 #[test]
 fn overlapping_requests_share_one_fetch() {
-    let misses = misses();
-    let first = misses.join(&symbols(&["A", "B"])).unwrap();
-    let second = misses.join(&symbols(&["B", "C", "C"])).unwrap();
-    let batch = misses.take_pending(10);
+    let flights = wide();
+    let first = flights.join(&symbols(&["A", "B"])).unwrap();
+    let second = flights.join(&symbols(&["B", "C", "C"])).unwrap();
+    let batch = flights.take_pending(10);
     assert_eq!(batch.symbols(), symbols(&["A", "B", "C"]));
-    let third = misses.join(&symbols(&["C"])).unwrap();
-    assert!(misses.take_pending(10).symbols().is_empty(), "all are in flight");
-    misses.settle(&symbols(&["A", "B"]));
+    let third = flights.join(&symbols(&["C"])).unwrap();
+    assert!(flights.take_pending(10).symbols().is_empty(), "all are in flight");
+    flights.settle(&symbols(&["A", "B"]));
     assert!(first.until(LONG_MS));
     assert!(!second.is_settled());
-    batch.settle();
+    drop(batch);
     assert!(second.until(LONG_MS) && third.until(LONG_MS));
-    assert_eq!(misses.stats(), MissStats::default());
+    assert_eq!(flights.stats(), PendingStats::default());
 }
 
 #[test]
 fn the_scheduler_is_told_only_of_new_symbols() {
     let kicks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&kicks);
-    let kick = Box::new(move || {
+    let kick = Arc::new(move || {
         counted.fetch_add(1, Ordering::Relaxed);
     });
     let limits = Limits { waiters_max: 10, symbols_max: 10 };
-    let misses = Misses::new(limits, clock(), kick);
+    let flights = SingleFlight::new(limits, clock(), kick);
     let mut waits = Vec::new();
     for names in [["A", "B"], ["B", "A"], ["B", "C"]] {
-        waits.push(misses.join(&symbols(&names)).unwrap());
+        waits.push(flights.join(&symbols(&names)).unwrap());
     }
     assert_eq!(kicks.load(Ordering::Relaxed), 2);
-    assert!(misses.join(&[]).unwrap().until(LONG_MS), "nothing to wait for");
+    assert!(flights.join(&[]).unwrap().until(LONG_MS), "nothing to wait for");
 }
 
 #[test]
 fn both_bounds_refuse_and_register_nothing() {
-    let misses = bounded(2, 3);
-    let held = misses.join(&symbols(&["A", "B"])).unwrap();
-    assert_eq!(misses.join(&symbols(&["A", "C", "D"])).err(), Some(Busy::Symbols));
-    let other = misses.join(&symbols(&["A"])).unwrap();
-    assert_eq!(misses.join(&symbols(&["A"])).err(), Some(Busy::Waiters));
-    let stats = misses.stats();
+    let flights = bounded(2, 3);
+    let held = flights.join(&symbols(&["A", "B"])).unwrap();
+    assert_eq!(flights.join(&symbols(&["A", "C", "D"])).err(), Some(Busy::Symbols));
+    let other = flights.join(&symbols(&["A"])).unwrap();
+    assert_eq!(flights.join(&symbols(&["A"])).err(), Some(Busy::Waiters));
+    let stats = flights.stats();
     assert_eq!((stats.waiters, stats.symbols, stats.refused), (2, 2, 2));
     drop((held, other));
-    assert_eq!(misses.stats().waiters, 0);
+    assert_eq!(flights.stats().waiters, 0);
 }
 
 #[test]
 fn a_full_board_drops_what_nobody_waits_for() {
-    let misses = bounded(10, 3);
-    drop(misses.join(&symbols(&["A", "B"])).unwrap());
-    let waiting = misses.join(&symbols(&["C"])).unwrap();
-    let fresh = misses.join(&symbols(&["B", "D"])).unwrap();
-    assert_eq!(misses.take_pending(10).symbols(), symbols(&["B", "C", "D"]));
+    let flights = bounded(10, 3);
+    drop(flights.join(&symbols(&["A", "B"])).unwrap());
+    let waiting = flights.join(&symbols(&["C"])).unwrap();
+    let fresh = flights.join(&symbols(&["B", "D"])).unwrap();
+    assert_eq!(flights.take_pending(10).symbols(), symbols(&["B", "C", "D"]));
     assert!(waiting.is_settled() && fresh.is_settled(), "dropping a batch settles it");
-    assert_eq!(misses.stats().expired, 1);
+    assert_eq!(flights.stats().expired, 1);
 }
 
 #[test]
 fn a_request_that_gives_up_leaves_its_symbols_to_be_fetched() {
-    let misses = misses();
-    assert!(!misses.join(&symbols(&["A"])).unwrap().until(1));
-    let stats = misses.stats();
+    let flights = wide();
+    assert!(!flights.join(&symbols(&["A"])).unwrap().until(1));
+    let stats = flights.stats();
     assert_eq!((stats.waiters, stats.symbols, stats.timed_out), (0, 1, 1));
-    assert_eq!(misses.take_pending(10).symbols(), symbols(&["A"]));
+    assert_eq!(flights.take_pending(10).symbols(), symbols(&["A"]));
 }
 
 #[test]
 fn unwanted_symbols_expire() {
-    let misses = misses();
-    drop(misses.join(&symbols(&["A"])).unwrap());
-    let waiting = misses.join(&symbols(&["B"])).unwrap();
-    misses.0.clock.advance_ms(999);
-    misses.expire(1_000);
-    assert_eq!(misses.stats().symbols, 2);
-    misses.0.clock.advance_ms(1);
-    misses.expire(1_000);
-    assert_eq!(misses.take_pending(10).symbols(), symbols(&["B"]));
+    let flights = wide();
+    drop(flights.join(&symbols(&["A"])).unwrap());
+    let waiting = flights.join(&symbols(&["B"])).unwrap();
+    flights.0.clock.advance_ms(999);
+    flights.expire(1_000);
+    assert_eq!(flights.stats().symbols, 2);
+    flights.0.clock.advance_ms(1);
+    flights.expire(1_000);
+    assert_eq!(flights.take_pending(10).symbols(), symbols(&["B"]));
     assert!(waiting.is_settled());
-    assert_eq!(misses.stats().expired, 1);
+    assert_eq!(flights.stats().expired, 1);
 }
 
 #[test]
 fn a_batch_put_back_goes_first_to_the_next_feed() {
-    let misses = misses();
-    let first = misses.join(&symbols(&["A", "B", "C"])).unwrap();
-    let batch = misses.take_pending(2);
-    misses.settle(&symbols(&["A"]));
+    let flights = wide();
+    let first = flights.join(&symbols(&["A", "B", "C"])).unwrap();
+    let batch = flights.take_pending(2);
+    flights.settle(&symbols(&["A"]));
     batch.put_back();
-    let batch = misses.take_pending(10);
+    let batch = flights.take_pending(10);
     assert_eq!(batch.symbols(), symbols(&["B", "C"]));
-    batch.settle();
+    drop(batch);
     assert!(first.until(LONG_MS));
 }
 
 #[test]
 fn a_late_batch_does_not_settle_what_was_asked_for_anew() {
-    let misses = misses();
-    let first = misses.join(&symbols(&["A"])).unwrap();
-    let late = misses.take_pending(10);
-    misses.settle(&symbols(&["A"]));
-    let second = misses.join(&symbols(&["A"])).unwrap();
+    let flights = wide();
+    let first = flights.join(&symbols(&["A"])).unwrap();
+    let late = flights.take_pending(10);
+    flights.settle(&symbols(&["A"]));
+    let second = flights.join(&symbols(&["A"])).unwrap();
     drop(late);
     assert!(first.is_settled() && !second.is_settled());
-    misses.settle(&symbols(&["A"]));
+    flights.settle(&symbols(&["A"]));
     assert!(second.until(LONG_MS));
 }
 
 #[test]
 fn a_request_that_is_sent_away_leaves_its_symbols_pending() {
-    let misses = misses();
-    let waiting = misses.join(&symbols(&["A", "B"])).unwrap();
-    misses.dismiss();
+    let flights = wide();
+    let waiting = flights.join(&symbols(&["A", "B"])).unwrap();
+    flights.dismiss();
     assert!(!waiting.until(LONG_MS), "nothing was settled");
-    assert_eq!((misses.stats().waiters, misses.stats().symbols), (0, 2));
-    let batch = misses.take_pending(10);
+    assert_eq!((flights.stats().waiters, flights.stats().symbols), (0, 2));
+    let batch = flights.take_pending(10);
     assert_eq!(batch.symbols(), symbols(&["A", "B"]));
 }
 
 #[test]
 fn a_panic_on_the_lane_lets_everybody_go() {
-    let misses = misses();
-    let waiting = misses.join(&symbols(&["A"])).unwrap();
-    let batch = misses.take_pending(10);
+    let flights = wide();
+    let waiting = flights.join(&symbols(&["A"])).unwrap();
+    let batch = flights.take_pending(10);
     let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         assert!(batch.symbols().is_empty(), "the upstream answered nonsense");
     }));
@@ -168,30 +168,30 @@ fn a_panic_on_the_lane_lets_everybody_go() {
 
 #[test]
 fn the_sweep_wakes_a_request_whose_timer_was_lost() {
-    let misses = misses();
+    let flights = wide();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| misses.join(&symbols(&["A"])).unwrap().until(LONG_MS));
+        let waiting = scope.spawn(|| flights.join(&symbols(&["A"])).unwrap().until(LONG_MS));
         let has_parked = || {
-            let board = misses.0.board.lock();
+            let board = flights.0.board.lock();
             let deadline = |waiter: &Arc<Waiter>| waiter.deadline_mono_ms.load(Ordering::Relaxed);
             board.waiters.values().any(|waiter| deadline(waiter) == LONG_MS)
         };
         while !has_parked() {
             std::thread::yield_now();
         }
-        misses.0.clock.advance_ms(LONG_MS as i64 + OVERDUE_MS as i64 + 1);
-        misses.expire(LONG_MS * 2);
+        flights.0.clock.advance_ms(LONG_MS as i64 + OVERDUE_MS as i64 + 1);
+        flights.expire(LONG_MS * 2);
         assert!(!waiting.join().unwrap(), "not settled");
     });
-    assert_eq!(misses.stats().timed_out, 1);
+    assert_eq!(flights.stats().timed_out, 1);
 }
 
 /// Serves batches until told to stop, checking that no symbol is ever in two of them.
-fn serve_until(misses: &Misses, stop: &AtomicBool) -> usize {
+fn serve_until(flights: &SingleFlight, stop: &AtomicBool) -> usize {
     let mut fetched = 0;
     let mut rounds = 0usize;
     while !stop.load(Ordering::Acquire) {
-        let batch = misses.take_pending(37);
+        let batch = flights.take_pending(37);
         let own: BTreeSet<&Symbol> = batch.symbols().iter().collect();
         assert_eq!(own.len(), batch.symbols().len());
         fetched += batch.symbols().len();
@@ -200,7 +200,7 @@ fn serve_until(misses: &Misses, stop: &AtomicBool) -> usize {
         if rounds.is_multiple_of(3) {
             batch.put_back();
         } else {
-            batch.settle();
+            drop(batch);
         }
         std::thread::yield_now();
     }
@@ -209,17 +209,18 @@ fn serve_until(misses: &Misses, stop: &AtomicBool) -> usize {
 
 #[test]
 fn threads_that_overlap_are_all_served() {
-    let misses = misses();
+    let flights = wide();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let servers: Vec<_> = (0..2).map(|_| scope.spawn(|| serve_until(&misses, &stop))).collect();
+        let servers: Vec<_> =
+            (0..2).map(|_| scope.spawn(|| serve_until(&flights, &stop))).collect();
         let clients: Vec<_> = (0..8)
             .map(|client| {
-                let misses = &misses;
+                let flights = &flights;
                 scope.spawn(move || {
                     for round in 0..100 {
                         let wanted = numbered((0..20).map(|i| (client * 7 + round + i) % 60));
-                        assert!(misses.join(&wanted).unwrap().until(LONG_MS), "round {round}");
+                        assert!(flights.join(&wanted).unwrap().until(LONG_MS), "round {round}");
                     }
                 })
             })
@@ -232,27 +233,27 @@ fn threads_that_overlap_are_all_served() {
             assert!(server.join().unwrap() > 0);
         }
     });
-    let stats = misses.stats();
+    let stats = flights.stats();
     assert_eq!((stats.waiters, stats.symbols, stats.timed_out), (0, 0, 0));
 }
 
 #[test]
 fn coroutines_that_overlap_are_served_or_time_out() {
     const CLIENTS: usize = 200;
-    let misses = misses();
+    let flights = wide();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let server = scope.spawn(|| serve_until(&misses, &stop));
+        let server = scope.spawn(|| serve_until(&flights, &stop));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
-                let misses = misses.clone();
+                let flights = flights.clone();
                 go!(move || {
                     let mut served = 0;
                     for round in 0..20 {
                         let wanted = numbered((0..50).map(|i| (client * 11 + round * 3 + i) % 400));
                         // Every fifth is impatient, so that time-outs race with settling.
                         let timeout_ms = if round % 5 == 4 { 1 } else { LONG_MS };
-                        let settled = misses.join(&wanted).unwrap().until(timeout_ms);
+                        let settled = flights.join(&wanted).unwrap().until(timeout_ms);
                         assert!(settled || timeout_ms == 1);
                         served += usize::from(settled);
                     }
@@ -265,20 +266,20 @@ fn coroutines_that_overlap_are_served_or_time_out() {
         stop.store(true, Ordering::Release);
         assert!(server.join().unwrap() > 0);
     });
-    assert_eq!(misses.stats().waiters, 0);
+    assert_eq!(flights.stats().waiters, 0);
 }
 
 #[test]
 fn a_thousand_requests_cost_one_fetch_a_symbol() {
     const CLIENTS: usize = 1_000;
-    let misses = misses();
+    let flights = wide();
     let joined = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let (misses, joined) = (misses.clone(), Arc::clone(&joined));
+            let (flights, joined) = (flights.clone(), Arc::clone(&joined));
             go!(move || {
                 let wanted = numbered((0..50).map(|i| (client * 8 + i) % 400));
-                let wait = misses.join(&wanted).unwrap();
+                let wait = flights.join(&wanted).unwrap();
                 joined.fetch_add(1, Ordering::Release);
                 wait.until(LONG_MS)
             })
@@ -287,30 +288,30 @@ fn a_thousand_requests_cost_one_fetch_a_symbol() {
     while joined.load(Ordering::Acquire) < CLIENTS {
         std::thread::yield_now();
     }
-    let batch = misses.take_pending(500);
+    let batch = flights.take_pending(500);
     assert_eq!(batch.symbols().len(), 400);
-    assert!(misses.take_pending(500).symbols().is_empty());
-    batch.settle();
+    assert!(flights.take_pending(500).symbols().is_empty());
+    drop(batch);
     for client in clients {
         assert!(client.join().unwrap());
     }
-    assert_eq!(misses.stats(), MissStats::default());
+    assert_eq!(flights.stats(), PendingStats::default());
 }
 
 #[test]
 fn two_schedulers_never_hold_the_same_symbol() {
-    let misses = misses();
-    let wait = misses.join(&numbered(0..1_000)).unwrap();
+    let flights = wide();
+    let wait = flights.join(&numbered(0..1_000)).unwrap();
     let start = Barrier::new(2);
-    let taken: Vec<Taken> = std::thread::scope(|scope| {
+    let taken: Vec<Flight> = std::thread::scope(|scope| {
         let take = || {
             start.wait();
-            (0..10).map(|_| misses.take_pending(50)).collect::<Vec<_>>()
+            (0..10).map(|_| flights.take_pending(50)).collect::<Vec<_>>()
         };
         let threads = [scope.spawn(take), scope.spawn(take)];
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    let distinct: BTreeSet<&Symbol> = taken.iter().flat_map(Taken::symbols).collect();
+    let distinct: BTreeSet<&Symbol> = taken.iter().flat_map(Flight::symbols).collect();
     assert_eq!(distinct.len(), 1_000);
     drop(taken);
     assert!(wait.is_settled());

@@ -6,9 +6,9 @@ const MINUTE_MS: u64 = 60_000;
 /// In each public batch.
 const TRIED: usize = 2;
 
-fn setting() -> (Clock, Probes) {
+fn setting() -> (Clock, Unlisted) {
     let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-    (clock.clone(), Probes::new(clock, Box::new(|| {})))
+    (clock.clone(), Unlisted::new(clock, Arc::new(|| {})))
 }
 
 fn symbol(name: &str) -> Symbol {
@@ -35,33 +35,34 @@ fn rounds_until_tried(
     asker: Option<IpAddr>,
     attackers: &[Option<IpAddr>],
 ) -> usize {
-    let (clock, probes) = setting();
+    let (clock, unlisted) = setting();
     let mut inventor = Inventor(0);
-    let mut flood = |clock: &Clock, probes: &Probes| {
+    let mut flood = |clock: &Clock, unlisted: &Unlisted| {
         for attacker in attackers {
-            drop(probes.join(*attacker, &inventor.names(50)));
+            drop(unlisted.join(*attacker, &inventor.names(50)));
         }
         clock.advance_ms(200);
     };
     for _ in 0..25 {
-        flood(&clock, &probes);
+        flood(&clock, &unlisted);
     }
     for round in 1..1_000 {
         for _ in 0..15 {
-            drop(probes.join(asker, std::slice::from_ref(wanted)));
+            drop(unlisted.join(asker, std::slice::from_ref(wanted)));
             for _ in 0..5 {
-                flood(&clock, &probes);
+                flood(&clock, &unlisted);
             }
-            probes.expire(MINUTE_MS);
+            unlisted.flights().expire(MINUTE_MS);
         }
-        let taken = probes.take_pending(TRIED);
+        let taken = unlisted.take_pending(TRIED);
         assert_eq!(taken.symbols().len(), TRIED, "no round is wasted");
         if taken.symbols().contains(wanted) {
             return round;
         }
-        let desk = probes.0.desk.lock();
-        assert!(desk.entries.len() <= PROBES_MAX && desk.order.len() <= REMEMBERED_MAX);
-        assert_eq!(desk.order.len(), desk.asked_mono_ms.len());
+        let places = unlisted.0.places.lock();
+        assert!(
+            places.entries.len() <= UNLISTED_MAX && places.asked_mono_ms.len() <= REMEMBERED_MAX
+        );
     }
     panic!("never tried");
 }
@@ -77,72 +78,72 @@ fn one_who_asks_again_is_served_at_the_next_round_beside_a_flood() {
 
 #[test]
 fn networks_take_turns_and_those_that_repeat_names_too() {
-    let (clock, probes) = setting();
+    let (clock, unlisted) = setting();
     let mut inventor = Inventor(0);
     let repeated = inventor.names(PER_CLIENT_MAX);
     for _ in 0..3 {
         for names in repeated.chunks(PER_REQUEST_MAX) {
-            drop(probes.join(client(2), names));
+            drop(unlisted.join(client(2), names));
         }
         clock.advance_ms(SECOND_LOOK_MS as i64);
     }
     let honest = [symbol("H1"), symbol("H2")];
-    drop(probes.join(client(1), &honest));
+    drop(unlisted.join(client(1), &honest));
     clock.advance_ms(SECOND_LOOK_MS as i64);
-    drop(probes.join(client(1), &honest));
+    drop(unlisted.join(client(1), &honest));
     let mut tried = Vec::new();
     for _ in 0..3 {
-        let taken = probes.take_pending(TRIED);
+        let taken = unlisted.take_pending(TRIED);
         tried.extend(taken.symbols().to_vec());
-        taken.settle();
+        drop(taken);
     }
     assert!(tried[..4].contains(&honest[0]) && tried[..4].contains(&honest[1]), "{tried:?}");
 }
 
 #[test]
 fn a_request_and_a_network_have_so_many_places_and_no_more() {
-    let (clock, probes) = setting();
+    let (clock, unlisted) = setting();
     let mut inventor = Inventor(0);
-    drop(probes.join(client(1), &inventor.names(50)));
-    assert_eq!(probes.stats().symbols, PER_REQUEST_MAX);
+    drop(unlisted.join(client(1), &inventor.names(50)));
+    assert_eq!(unlisted.stats().symbols, PER_REQUEST_MAX);
     for _ in 0..10 {
-        drop(probes.join(client(1), &inventor.names(50)));
+        drop(unlisted.join(client(1), &inventor.names(50)));
     }
-    assert_eq!(probes.stats().symbols, PER_CLIENT_MAX);
-    assert_eq!(probes.stats().refused as usize, 11 * PER_REQUEST_MAX - PER_CLIENT_MAX);
+    assert_eq!(unlisted.stats().symbols, PER_CLIENT_MAX);
+    assert_eq!(unlisted.stats().refused as usize, 11 * PER_REQUEST_MAX - PER_CLIENT_MAX);
     for number in 2..100 {
-        drop(probes.join(client(number), &inventor.names(50)));
-        assert!(probes.stats().symbols <= PROBES_MAX);
+        drop(unlisted.join(client(number), &inventor.names(50)));
+        assert!(unlisted.stats().symbols <= UNLISTED_MAX);
     }
-    assert_eq!(probes.stats().symbols, PROBES_MAX);
+    assert_eq!(unlisted.stats().symbols, UNLISTED_MAX);
     // A batch in flight is not crowded out, and what it leaves makes room.
-    let taken = probes.take_pending(PROBES_MAX);
-    assert_eq!(taken.symbols().len(), PROBES_MAX);
-    assert!(probes.join(client(200), &inventor.names(1)).is_none());
-    taken.settle();
-    assert!(probes.join(client(200), &inventor.names(1)).is_some());
+    let taken = unlisted.take_pending(UNLISTED_MAX);
+    assert_eq!(taken.symbols().len(), UNLISTED_MAX);
+    assert!(unlisted.join(client(200), &inventor.names(1)).is_none());
+    drop(taken);
+    assert!(unlisted.join(client(200), &inventor.names(1)).is_some());
     clock.advance_ms(MINUTE_MS as i64);
-    probes.expire(MINUTE_MS);
-    assert_eq!(probes.stats().symbols, 0);
+    unlisted.flights().expire(MINUTE_MS);
+    assert_eq!(unlisted.stats().symbols, 0);
 }
 
 #[test]
 fn who_waits_is_woken_when_crowded_out_or_settled_and_put_back_is_tried_again() {
-    let (_, probes) = setting();
+    let (_, unlisted) = setting();
     let mut inventor = Inventor(0);
-    let waits = probes.join(client(1), &inventor.names(1)).unwrap();
+    let waits = unlisted.join(client(1), &inventor.names(1)).unwrap();
     for _ in 0..2 {
-        drop(probes.join(client(1), &inventor.names(5)));
+        drop(unlisted.join(client(1), &inventor.names(5)));
     }
     assert!(waits.is_settled(), "crowded out by its own network");
     let wanted = [symbol("HONEST")];
-    let waits = probes.join(client(2), &wanted).unwrap();
-    let taken = probes.take_pending(TRIED);
+    let waits = unlisted.join(client(2), &wanted).unwrap();
+    let taken = unlisted.take_pending(TRIED);
     assert!(taken.symbols().contains(&wanted[0]));
     taken.put_back();
     assert!(!waits.is_settled());
-    let taken = probes.take_pending(PROBES_MAX);
+    let taken = unlisted.take_pending(UNLISTED_MAX);
     assert!(taken.symbols().contains(&wanted[0]));
-    taken.settle();
+    drop(taken);
     assert!(waits.is_settled());
 }

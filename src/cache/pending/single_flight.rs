@@ -1,8 +1,8 @@
-//! Where requests meet that miss: each symbol is fetched once, for however many of them.
+//! Each symbol is fetched once, for however many requests lack it.
 //!
 //! A request joins with the symbols it lacks and parks its coroutine; the feed scheduler, woken
-//! through the `kick` given at construction, takes what is pending as one batch, and settling the
-//! batch wakes every request that has nothing left to wait for. Requests run on the edge, the
+//! through the `kick` given at construction, takes what is pending as one flight, and settling the
+//! flight wakes every request that has nothing left to wait for. Requests run on the edge, the
 //! scheduler on a lane thread. The lock is held for short walks over memory; nobody is woken,
 //! parked or dropped under it.
 
@@ -12,26 +12,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::board::{Board, Slot, Waiter};
-pub use super::board::{Busy, Limits};
-use super::settings::CacheSettings;
+use super::board::{Board, Busy, Limits, Slot, Waiter};
 use crate::base::{Clock, Symbol};
 use crate::rt::coroutines::Parker;
-
-/// Symbols pending or in flight at once: four of broker A's batches, more than any request will
-/// wait for at one batch a second.
-pub const SYMBOLS_MAX: usize = 2_000;
 
 /// Symbols settled before the lock is let go for a moment. Each may have hundreds of requests to
 /// count down, and the edge must not wait for all of a batch.
 const SETTLE_CHUNK: usize = 32;
 
-/// How far past its deadline a parked request is before [`Misses::expire`] wakes it.
+/// How far past its deadline a parked request is before [`SingleFlight::expire`] wakes it.
 const OVERDUE_MS: u64 = 100;
+
+/// Tells the feed scheduler that something is pending. Called on the edge, outside the lock; must
+/// return at once (a `try_send` into a bounded channel).
+pub type Kick = Arc<dyn Fn() + Send + Sync>;
 
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MissStats {
+pub struct PendingStats {
     /// Requests waiting now.
     pub waiters: usize,
     /// Symbols pending or in flight now.
@@ -44,30 +42,23 @@ pub struct MissStats {
     pub expired: u64,
 }
 
-/// A cheap handle on the meeting point.
+/// A cheap handle.
 #[derive(Clone)]
-pub struct Misses(Arc<Shared>);
+pub struct SingleFlight(Arc<Shared>);
 
 struct Shared {
     limits: Limits,
     clock: Clock,
-    kick: Box<dyn Fn() + Send + Sync>,
+    kick: Kick,
     board: Mutex<Board>,
     refused: AtomicU64,
     timed_out: AtomicU64,
     expired: AtomicU64,
 }
 
-impl From<&CacheSettings> for Limits {
-    fn from(settings: &CacheSettings) -> Self {
-        Self { waiters_max: settings.waiters_max, symbols_max: SYMBOLS_MAX }
-    }
-}
-
-impl Misses {
-    /// `kick` tells the feed scheduler that something is pending. It is called on the edge, outside
-    /// the lock, and must return at once (a `try_send` into a bounded channel).
-    pub fn new(limits: Limits, clock: Clock, kick: Box<dyn Fn() + Send + Sync>) -> Self {
+impl SingleFlight {
+    /// `kick` tells the feed scheduler that something is pending.
+    pub fn new(limits: Limits, clock: Clock, kick: Kick) -> Self {
         Self(Arc::new(Shared {
             limits,
             clock,
@@ -95,7 +86,7 @@ impl Misses {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
         })?;
         // Made before the kick, so that a panic in it takes the request out.
-        let wait = Wait { misses: self.clone(), waiter: joined.waiter, slots: joined.slots };
+        let wait = Wait { of: self.clone(), waiter: joined.waiter, slots: joined.slots };
         if joined.fresh {
             (self.0.kick)();
         }
@@ -104,7 +95,7 @@ impl Misses {
 
     /// Takes at most `max` pending symbols for one upstream call, oldest first. They are in flight,
     /// and are not taken again, until they are settled or put back.
-    pub fn take_pending(&self, max: usize) -> Taken {
+    pub fn take_pending(&self, max: usize) -> Flight {
         let mut board = self.0.board.lock();
         let batch = board.number();
         let mut symbols = Vec::new();
@@ -118,7 +109,7 @@ impl Misses {
                 symbols.push(symbol);
             }
         }
-        Taken { misses: self.clone(), batch, symbols }
+        Flight { of: self.clone(), batch, symbols }
     }
 
     /// What is pending or in flight now; true stands for in flight.
@@ -137,7 +128,7 @@ impl Misses {
     }
 
     /// Takes those of `symbols` that are pending for one upstream call.
-    pub(super) fn take_these(&self, symbols: &[Symbol]) -> Taken {
+    pub(super) fn take_these(&self, symbols: &[Symbol]) -> Flight {
         let mut board = self.0.board.lock();
         let batch = board.number();
         let mut taken = symbols.to_vec();
@@ -145,7 +136,7 @@ impl Misses {
             let slot = board.slots.get_mut(symbol).filter(|slot| slot.batch.is_none());
             slot.map(|slot| slot.batch = Some(batch)).is_some()
         });
-        Taken { misses: self.clone(), batch, symbols: taken }
+        Flight { of: self.clone(), batch, symbols: taken }
     }
 
     /// Says that nothing more is to come for these symbols, whether pending or in flight: their
@@ -186,12 +177,12 @@ impl Misses {
     }
 
     /// Sizes now and counters since the start.
-    pub fn stats(&self) -> MissStats {
+    pub fn stats(&self) -> PendingStats {
         let (waiters, symbols) = {
             let board = self.0.board.lock();
             (board.waiters.len(), board.slots.len())
         };
-        MissStats {
+        PendingStats {
             waiters,
             symbols,
             refused: self.0.refused.load(Ordering::Relaxed),
@@ -225,7 +216,7 @@ impl Misses {
 /// A request's place among those that wait.
 #[must_use = "a request waits only in `until`"]
 pub struct Wait {
-    misses: Misses,
+    of: SingleFlight,
     waiter: Arc<Waiter>,
     slots: Vec<(Symbol, u64)>,
 }
@@ -242,12 +233,12 @@ impl Wait {
         if self.is_settled() {
             return true;
         }
-        let deadline_mono_ms = self.misses.0.clock.monotonic_ms().saturating_add(timeout_ms);
+        let deadline_mono_ms = self.of.0.clock.monotonic_ms().saturating_add(timeout_ms);
         self.waiter.deadline_mono_ms.store(deadline_mono_ms, Ordering::Relaxed);
         self.waiter.parker.park(timeout_ms);
         let settled = self.is_settled();
         if !settled {
-            self.misses.0.timed_out.fetch_add(1, Ordering::Relaxed);
+            self.of.0.timed_out.fetch_add(1, Ordering::Relaxed);
         }
         settled
     }
@@ -259,7 +250,7 @@ impl Drop for Wait {
             return; // taken out when it was settled
         }
         let mut given_up = Vec::new();
-        let mut board = self.misses.0.board.lock();
+        let mut board = self.of.0.board.lock();
         self.waiter.gone.store(true, Ordering::Relaxed);
         board.waiters.remove(&self.waiter.number);
         for (symbol, ticket) in &self.slots {
@@ -280,27 +271,25 @@ impl Drop for Wait {
     }
 }
 
-/// Symbols in flight with one upstream call. Dropped without being settled or put back (a panic, a
-/// lost job) it settles them, so that nobody waits for an answer that cannot come.
+/// Symbols of one class in flight with one upstream call. Dropped without being put back (the
+/// answer is there, or a panic, or a lost job) it settles them, so that nobody waits for an answer
+/// that cannot come.
 #[must_use = "dropping it settles the symbols"]
-pub struct Taken {
-    misses: Misses,
+pub struct Flight {
+    of: SingleFlight,
     batch: u64,
     symbols: Vec<Symbol>,
 }
 
-impl Taken {
+impl Flight {
     /// What to ask for.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// The answer is in L1, or there is none: wakes those who waited.
-    pub fn settle(self) {}
-
     /// Makes what is not settled yet pending again, before all others, for the next feed to take.
     pub fn put_back(mut self) {
-        let mut board = self.misses.0.board.lock();
+        let mut board = self.of.0.board.lock();
         for symbol in std::mem::take(&mut self.symbols).into_iter().rev() {
             if let Some(slot) = board.slots.get_mut(&symbol)
                 && slot.batch == Some(self.batch)
@@ -314,17 +303,17 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for Flight {
     fn drop(&mut self) {
         let batch = self.batch;
-        self.misses.settle_where(&self.symbols, |slot| slot.batch == Some(batch));
+        self.of.settle_where(&self.symbols, |slot| slot.batch == Some(batch));
     }
 }
 
 #[cfg(test)]
-#[path = "misses_tests.rs"]
+#[path = "single_flight_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "misses_model.rs"]
+#[path = "single_flight_model.rs"]
 mod model;

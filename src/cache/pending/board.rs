@@ -1,5 +1,5 @@
-//! The state behind [`Misses`](super::misses::Misses): which symbols somebody lacks, who waits for
-//! them, in which order they are taken.
+//! The state behind [`SingleFlight`](super::single_flight::SingleFlight): which symbols somebody
+//! lacks, who waits for them, in which order they are taken.
 //!
 //! Plain data, only touched under its lock, by the edge and by lane threads alike. Never wakes or
 //! drops a waiter: a dropped parker may yield, which no coroutine may do under a lock. What is to
@@ -14,7 +14,7 @@ use foldhash::quality::RandomState;
 use crate::base::Symbol;
 use crate::rt::coroutines::Parker;
 
-/// Bounds of the meeting point.
+/// Bounds of one class.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Requests that may wait at once (`waiters_max` of the cache settings).

@@ -1,1 +1,0 @@
-DELETE FROM record WHERE kind = ?1 AND stored_ms < ?2

@@ -1,0 +1,205 @@
+//! Symbols that somebody lacks, until a call of a feed brings them.
+//!
+//! A request joins and parks; the feed scheduler takes what is pending into its next call, and what
+//! that brings wakes whoever waited. Each symbol is fetched once, for however many wait. The
+//! classes have bounds of their own, so that invented names keep nobody from what exists.
+
+mod board;
+mod single_flight;
+mod unlisted;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use self::board::Limits;
+use self::single_flight::{Flight, SingleFlight};
+use self::unlisted::Unlisted;
+use crate::base::{Clock, Symbol};
+
+pub use self::board::Busy;
+pub use self::single_flight::{Kick, PendingStats, Wait};
+pub use self::unlisted::PER_CLIENT_MAX;
+
+/// Listed symbols pending or in flight at once: four of broker A's batches, more than any request
+/// will wait for at one batch a second.
+const LISTED_MAX: usize = 2_000;
+
+/// Held symbols at once: one of broker A's batches. The oldest make room.
+const HELD_MAX: usize = 500;
+
+/// Why a symbol is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A request waits for it, and the instrument list has it.
+    Listed,
+    /// A request waits for it, and it may not exist: only a few are tried, shared out fairly.
+    Unlisted,
+    /// A user holds it. Fetched in passing; nobody waits.
+    Held,
+}
+
+impl Class {
+    pub const ALL: [Self; 3] = [Self::Listed, Self::Unlisted, Self::Held];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Listed => "listed",
+            Self::Unlisted => "unlisted",
+            Self::Held => "held",
+        }
+    }
+}
+
+/// What one call of a feed has room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Of all classes together: unlisted symbols first, then listed ones, then held ones.
+    pub symbols: usize,
+    pub unlisted: usize,
+    pub held: usize,
+}
+
+/// A cheap handle.
+#[derive(Clone)]
+pub struct Pending {
+    listed: SingleFlight,
+    unlisted: Unlisted,
+    held: SingleFlight,
+}
+
+impl Pending {
+    /// At most `waiters_max` requests wait for listed symbols.
+    pub fn new(waiters_max: usize, clock: &Clock, kick: &Kick) -> Self {
+        let class = |symbols_max| {
+            let limits = Limits { waiters_max, symbols_max };
+            SingleFlight::new(limits, clock.clone(), Arc::clone(kick))
+        };
+        let unlisted = Unlisted::new(clock.clone(), Arc::clone(kick));
+        Self { listed: class(LISTED_MAX), unlisted, held: class(HELD_MAX) }
+    }
+
+    /// Registers the listed symbols that a request lacks. Dropping the [`Wait`] takes the request
+    /// out again, the symbols stay pending.
+    ///
+    /// # Errors
+    /// [`Busy`] where a bound is reached; nothing is registered then.
+    pub fn join_listed(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
+        self.listed.join(symbols)
+    }
+
+    /// Registers the unlisted symbols that a request of `client`, a network, lacks, as far as there
+    /// are places for them; `None` where the request need not or may not wait. What finds no place
+    /// is registered at a later look.
+    pub fn join_unlisted(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
+        self.unlisted.join(client, symbols)
+    }
+
+    /// Registers held symbols, for which nobody waits.
+    ///
+    /// # Errors
+    /// [`Busy`] where more are wanted than fit.
+    pub fn note_held(&self, symbols: &[Symbol]) -> Result<(), Busy> {
+        self.held.join(symbols).map(drop)
+    }
+
+    /// Takes what goes into one call of a feed. It is in flight, and is not taken again, until it
+    /// is settled or put back.
+    pub fn take(&self, room: Room) -> Taken {
+        let unlisted = self.unlisted.take_pending(room.unlisted.min(room.symbols));
+        let left = room.symbols - unlisted.symbols().len();
+        let listed = self.listed.take_pending(left);
+        let held = self.held.take_pending(room.held.min(left - listed.symbols().len()));
+        Taken([unlisted, listed, held])
+    }
+
+    /// Says that nothing more is to come for these symbols, whether pending or in flight: their
+    /// quotes (or negative entries) are in L1, or could not be had.
+    pub fn settle(&self, symbols: &[Symbol]) {
+        self.classes().for_each(|class| class.settle(symbols));
+    }
+
+    /// Sends every request that waits away, since no feed can answer it in time. The symbols stay
+    /// pending: those who asked come back, and the next call may have brought them by then.
+    pub fn dismiss(&self) {
+        self.classes().for_each(SingleFlight::dismiss);
+    }
+
+    /// To be called every second or so: drops pending symbols that nobody waits for and nobody
+    /// asked for within `ttl_ms`, and wakes requests whose own timer was lost.
+    pub fn expire(&self, ttl_ms: u64) {
+        self.classes().for_each(|class| class.expire(ttl_ms));
+    }
+
+    /// Whether a request waits for a symbol, or did: those who left come back.
+    pub fn is_waited_for(&self) -> bool {
+        self.stats(Class::Listed).symbols + self.stats(Class::Unlisted).symbols > 0
+    }
+
+    /// Whether no symbol is pending or in flight, of any class.
+    pub fn is_empty(&self) -> bool {
+        Class::ALL.iter().all(|class| self.stats(*class).symbols == 0)
+    }
+
+    /// Sizes now and counters since the start.
+    pub fn stats(&self, class: Class) -> PendingStats {
+        match class {
+            Class::Listed => self.listed.stats(),
+            Class::Unlisted => self.unlisted.stats(),
+            Class::Held => self.held.stats(),
+        }
+    }
+
+    fn classes(&self) -> impl Iterator<Item = &SingleFlight> {
+        [&self.listed, self.unlisted.flights(), &self.held].into_iter()
+    }
+}
+
+/// Symbols in flight with one call. Dropping it settles them: the answer is in L1, or there is
+/// none, and nobody waits for one that cannot come (a panic, a lost job).
+#[must_use = "dropping it settles the symbols"]
+pub struct Taken([Flight; 3]);
+
+impl Taken {
+    /// What to ask for.
+    pub fn symbols(&self) -> impl Iterator<Item = &Symbol> {
+        self.0.iter().flat_map(Flight::symbols)
+    }
+
+    /// Makes what is not settled yet pending again, before all others, for the next feed to take.
+    pub fn put_back(self) {
+        self.0.into_iter().for_each(Flight::put_back);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols(names: &[&str]) -> Vec<Symbol> {
+        names.iter().filter_map(|name| Symbol::parse(&format!("NSE:{name}"))).collect()
+    }
+
+    #[test]
+    fn a_call_takes_unlisted_then_listed_then_held_symbols_as_far_as_there_is_room() {
+        let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
+        let kick: Kick = Arc::new(|| {});
+        let pending = Pending::new(10, &clock, &kick);
+        pending.note_held(&symbols(&["H1", "H2", "H3"])).unwrap();
+        assert!(!pending.is_waited_for() && !pending.is_empty());
+        let listed = pending.join_listed(&symbols(&["L1", "L2"])).unwrap();
+        let unlisted = pending.join_unlisted(None, &symbols(&["U1", "U2"])).unwrap();
+        assert!(pending.is_waited_for());
+        let named = |taken: &Taken| taken.symbols().cloned().collect::<Vec<_>>();
+        let first = pending.take(Room { symbols: 4, unlisted: 1, held: 9 });
+        assert_eq!(named(&first), symbols(&["U1", "L1", "L2", "H1"]));
+        let second = pending.take(Room { symbols: 9, unlisted: 9, held: 1 });
+        assert_eq!(named(&second), symbols(&["U2", "H2"]));
+        first.put_back();
+        let third = pending.take(Room { symbols: 2, unlisted: 0, held: 9 });
+        assert_eq!(named(&third), symbols(&["L1", "L2"]));
+        drop((second, third));
+        assert!(listed.is_settled() && !unlisted.is_settled());
+        pending.settle(&symbols(&["U1", "H1", "H3"]));
+        assert!(unlisted.is_settled() && pending.is_empty());
+    }
+}
