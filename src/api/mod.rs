@@ -20,6 +20,7 @@ mod openapi;
 mod portfolio;
 mod query;
 mod quotes;
+mod report;
 mod router;
 mod routes;
 mod signals;
