@@ -25,7 +25,7 @@ pub fn results_file() -> PathBuf {
 /// A build fails or the folders cannot be made.
 pub fn prepare(bhav: Option<PathBuf>, without_bhav: bool) -> Result<Programs, Error> {
     let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
-    build(&["--locked", "--workspace"], &manifest)?;
+    build(&["--release", "--locked", "--workspace"], &manifest)?;
     let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
     let folder = own.parent().ok_or(Error::Unexpected("the own program has no folder"))?.to_owned();
     let bhav = match (without_bhav, bhav) {
@@ -59,17 +59,17 @@ pub fn prepare_bhav(bhav: Option<PathBuf>) -> Result<Programs, Error> {
 fn build_seed(folder: &Path) -> Result<(), Error> {
     let manifest = Path::new(LOADTEST_FOLDER).join("seed").join("Cargo.toml");
     let target = folder.parent().ok_or(Error::Unexpected("the programs' folder has no parent"))?;
-    build(&["--target-dir", &target.to_string_lossy()], &manifest)
+    build(&["--release", "--target-dir", &target.to_string_lossy()], &manifest)
 }
 
 fn build_bhav() -> Result<PathBuf, Error> {
     let root = Path::new(LOADTEST_FOLDER)
         .parent()
         .ok_or(Error::Unexpected("this workspace has no parent folder"))?;
-    build(&["--locked", "--bin", "bhav"], &root.join("Cargo.toml"))?;
+    build(&["--profile", "dist", "--locked", "--bin", "bhav"], &root.join("Cargo.toml"))?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release").join("bhav"))
+    Ok(target.join("dist").join("bhav"))
 }
 
 fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
@@ -83,7 +83,7 @@ fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
         }
     }
     let status = command
-        .args(["build", "--release"])
+        .arg("build")
         .args(what)
         .arg("--manifest-path")
         .arg(manifest)

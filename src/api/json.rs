@@ -101,18 +101,6 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Members that are written already, separated by commas; none where the text is empty.
-    pub fn members(&mut self, written: &str) -> &mut Self {
-        if !written.is_empty() {
-            if !self.empty {
-                self.out.push(b',');
-            }
-            self.empty = false;
-            self.out.extend_from_slice(written.as_bytes());
-        }
-        self
-    }
-
     pub fn close(self) {
         self.out.push(b'}');
     }

@@ -15,16 +15,14 @@ use crate::auth::{Auth, Caller};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Misses, Probes};
+use crate::http::PublishedJson;
 use crate::http::{Prepared, Problem};
 use crate::limits::throttle::{Key, Throttle};
+use crate::market::{InstrumentList, MarketCalendar};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
 use crate::store::Store;
-use crate::{
-    http::PublishedJson,
-    market::{InstrumentList, MarketCalendar},
-};
 
 /// What handlers work with: cheap handles, built by the composition root.
 pub struct State {

@@ -16,18 +16,16 @@ use crate::cache::l2::Absent;
 use crate::cache::misses::Limits;
 use crate::cache::{L1, Misses, Probes, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
+use crate::http::PublishedJson;
 use crate::limits::throttle::Throttle;
 use crate::market::instruments::{Kind, embedded_instruments};
+use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
-use crate::store::{self, SqliteStore, Store};
+use crate::store::{self, Database, Store};
 use crate::warmers::{Mailbox, Publication, WarmerContext};
-use crate::{
-    http::PublishedJson,
-    market::{Index, IndexList, InstrumentList, MarketCalendar, Universe},
-};
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
@@ -74,9 +72,7 @@ pub fn assemble(
     let calendar = Arc::new(MarketCalendar::load(config.market.calendar_file.as_deref())?);
     let indices = Arc::new(IndexList::load(config.market.indices_file.as_deref())?);
     warn_of_calendar(&calendar, clock);
-    let path = config.state_dir.join(store::FILE_NAME);
-    let store = SqliteStore::open_with(&path, &config.store, Some(Arc::clone(lock)), clock)?;
-    let store = Arc::new(store);
+    let store = store::open(&config.state_dir, &config.store, lock, clock)?;
     let accounts: Arc<dyn Store> = store.clone();
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
@@ -92,7 +88,7 @@ fn parts(
     clock: &Clock,
     calendar: Arc<MarketCalendar>,
     indices: Arc<IndexList>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Database>,
     l2: Arc<dyn SecondLevel>,
     auth: &Arc<Auth>,
 ) -> Result<(WarmerContext, Mailbox), StartError> {

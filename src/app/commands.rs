@@ -11,16 +11,14 @@ use jiff::civil::{Date, Weekday, time};
 use super::main_loop;
 use super::reload::Reloader;
 use super::start::App;
+use crate::admin::settings::AdminListen;
 use crate::base::{Clock, ist};
 use crate::config::load::Reread;
+use crate::config::{Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, core_dumps, notify};
 use crate::rt::unix_signals::{Hangup, Signals};
 use crate::sim;
-use crate::{
-    admin::settings::AdminListen,
-    config::{Config, SimSettings},
-};
 
 /// Serves the real feeds until SIGTERM or SIGINT.
 pub fn serve(config: &Config, reread: &Reread<'_>) -> ExitCode {

@@ -12,21 +12,20 @@ use super::handover::{Handover, Left};
 use super::main_loop::Facts;
 use super::watchdog::Watchdog;
 use crate::admin::Admin;
+use crate::admin::settings::AdminListen;
 use crate::api::{Api, State};
 use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
 use crate::brokers::call::transport::BadUrl;
+use crate::config::Config;
+use crate::health::Heartbeat;
 use crate::http::{ListenError, Listener, Server};
 use crate::market::DataError;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
 use crate::store::OpenError;
-use crate::{admin::settings::AdminListen, config::Config};
-use crate::{
-    health::Heartbeat,
-    warmers::{Reloads, Warmers},
-};
+use crate::warmers::{Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;

@@ -17,12 +17,13 @@ use crate::cli::signals::evaluation;
 use crate::cli::status;
 use crate::cli::token;
 use crate::cli::users;
+use crate::config::Config;
 use crate::config::check::{Fault, effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::load::{Environment, Flags, Loaded, Reread, load};
 use crate::config::template::template;
+use crate::ops::log_settings::LogFormat;
 use crate::ops::{Exit, address_space, exit, log, panic, version};
-use crate::{config::Config, ops::log_settings::LogFormat};
 
 /// Longest wait for the last log lines at the end.
 pub(super) const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);

@@ -15,8 +15,8 @@ use super::operator::{
 use crate::base::{Clock, ist};
 use crate::ops::state_lock::{self, StateLock};
 use crate::ops::{Exit, exit};
-use crate::store::sqlite::maintenance::{self, FileReport, UpkeepError};
-use crate::store::{self, FILE_NAME, backups};
+use crate::store::maintenance::{self, FileReport};
+use crate::store::{self, FILE_NAME, MaintenanceError, backups};
 
 /// The signing key, in the state directory.
 const KEY_FILE: &str = "jwt.key";
@@ -264,17 +264,17 @@ pub fn migrate(matches: &ArgMatches) -> ExitCode {
 }
 
 /// A file that is not ours or newer is for the operator to decide, wherever it stands.
-fn exit_of(error: &UpkeepError, otherwise: Exit) -> Exit {
+fn exit_of(error: &MaintenanceError, otherwise: Exit) -> Exit {
     match error {
-        UpkeepError::Newer { .. } | UpkeepError::Foreign(_) => Exit::Usage,
-        UpkeepError::Damaged { .. } => Exit::Data,
-        UpkeepError::Exists(_) | UpkeepError::Older { .. } => Exit::Usage,
-        UpkeepError::NoSpace(_) => Exit::StateDir,
-        UpkeepError::Copy { .. }
-        | UpkeepError::Database { .. }
-        | UpkeepError::File { .. }
-        | UpkeepError::Sqlite(_)
-        | UpkeepError::Store(_) => otherwise,
+        MaintenanceError::Newer { .. } | MaintenanceError::Foreign(_) => Exit::Usage,
+        MaintenanceError::Damaged { .. } => Exit::Data,
+        MaintenanceError::Exists(_) | MaintenanceError::Older { .. } => Exit::Usage,
+        MaintenanceError::NoSpace(_) => Exit::StateDir,
+        MaintenanceError::Copy { .. }
+        | MaintenanceError::Database { .. }
+        | MaintenanceError::File { .. }
+        | MaintenanceError::Sqlite(_)
+        | MaintenanceError::Store(_) => otherwise,
     }
 }
 

@@ -19,8 +19,7 @@ use crate::config::env_file;
 use crate::config::load::{Environment, Flags, Loaded, Origin, load};
 use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
-use crate::store::FILE_NAME;
-use crate::store::sqlite::maintenance::UpkeepError;
+use crate::store::{FILE_NAME, MaintenanceError};
 
 /// Where the package keeps the unit's settings and its state.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";
@@ -172,9 +171,9 @@ pub fn say(text: &str) {
 pub const STOP: &str = "systemctl stop bhav.socket bhav.service";
 
 /// A failure with the service's database, told so that the next step shows.
-pub fn in_words(error: &UpkeepError) -> String {
+pub fn in_words(error: &MaintenanceError) -> String {
     let cure = match error {
-        UpkeepError::File { path, source }
+        MaintenanceError::File { path, source }
             if source.kind() == io::ErrorKind::NotFound && path.ends_with(FILE_NAME) =>
         {
             let demo = path.with_file_name("demo");
@@ -187,12 +186,12 @@ pub fn in_words(error: &UpkeepError) -> String {
                 "there is no {path}; say with --state-dir which service is meant{of_the_demo}"
             );
         }
-        UpkeepError::Foreign(_) => {
+        MaintenanceError::Foreign(_) => {
             "say with --state-dir which service is meant; if it is this one, the file's beginning \
              is damaged: bhav restore BACKUP"
                 .to_owned()
         }
-        UpkeepError::Newer { path, known, .. } => {
+        MaintenanceError::Newer { path, known, .. } => {
             let mut cure = "run the newer program again".to_owned();
             let copy = format!("{}.before-v{}", path.display(), known + 1);
             if Path::new(&copy).exists() {
@@ -203,26 +202,26 @@ pub fn in_words(error: &UpkeepError) -> String {
             }
             cure
         }
-        UpkeepError::Damaged { .. } => {
+        MaintenanceError::Damaged { .. } => {
             format!("{STOP}; bhav restore BACKUP (the newest good one); start; check the disk")
         }
-        UpkeepError::NoSpace(_) => "free some, or name another place".to_owned(),
+        MaintenanceError::NoSpace(_) => "free some, or name another place".to_owned(),
         _ => return error.to_string(),
     };
     format!("{error}; {cure}")
 }
 
 /// The same with a backup that was to be put back.
-pub fn in_words_of_backup(error: &UpkeepError) -> String {
+pub fn in_words_of_backup(error: &MaintenanceError) -> String {
     match error {
-        UpkeepError::Foreign(path) => {
+        MaintenanceError::Foreign(path) => {
             format!("{} is not a backup of bhav: name another file", path.display())
         }
-        UpkeepError::Newer { .. } => {
+        MaintenanceError::Newer { .. } => {
             format!("{error}: install the newer program that made it, or name an older backup")
         }
-        UpkeepError::Damaged { .. } => format!("{error}; name an older backup"),
-        UpkeepError::NoSpace(_) => format!("{error}; free some. Nothing was changed"),
+        MaintenanceError::Damaged { .. } => format!("{error}; name an older backup"),
+        MaintenanceError::NoSpace(_) => format!("{error}; free some. Nothing was changed"),
         error => error.to_string(),
     }
 }

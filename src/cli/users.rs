@@ -22,9 +22,9 @@ use crate::base::{Clock, ist};
 use crate::config::Config;
 use crate::ops::{Exit, core_dumps, exit, state_lock};
 use crate::rt::coroutines::Parker;
-use crate::store::sqlite::maintenance::UpkeepError;
-use crate::store::sqlite::users::{Change, People, Person};
-use crate::store::{AccountId, FILE_NAME, NewUser};
+use crate::store::{
+    self, AccountId, MaintenanceError, NewUser, UserChange, UserDirectory, UserSummary,
+};
 
 /// Users read at a time.
 const PAGE: usize = 500;
@@ -98,25 +98,25 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let opened = People::open(&config.state_dir.join(FILE_NAME));
-    let done = opened.and_then(|people| match name {
-        "list" => list(&people),
-        "add" => add(people, matches, &config),
-        "passwd" => passwd(people, matches, &config),
-        name => change(people, name, matches, &config),
+    let opened = store::open_users(&config.state_dir);
+    let done = opened.and_then(|mut people| match name {
+        "list" => list(&*people),
+        "add" => add(&mut *people, matches, &config),
+        "passwd" => passwd(&mut *people, matches, &config),
+        name => change(&mut *people, name, matches, &config),
     });
     done.unwrap_or_else(|error| {
         let exit = match &error {
-            UpkeepError::Foreign(_) | UpkeepError::Newer { .. } | UpkeepError::Older { .. } => {
-                Exit::Usage
-            }
+            MaintenanceError::Foreign(_)
+            | MaintenanceError::Newer { .. }
+            | MaintenanceError::Older { .. } => Exit::Usage,
             _ => Exit::StateDir,
         };
         refuse(&in_words(&error), exit)
     })
 }
 
-fn list(people: &People) -> Result<ExitCode, UpkeepError> {
+fn list(people: &dyn UserDirectory) -> Result<ExitCode, MaintenanceError> {
     let mut text = format!(
         "{:>8}  {:<17}  {:<17}  {:>8}  {:>11}  {:<8}  e-mail\n",
         "id", "created (IST)", "last sync", "rows", "journal KiB", "state"
@@ -136,7 +136,7 @@ fn list(people: &People) -> Result<ExitCode, UpkeepError> {
     }
 }
 
-fn line(text: &mut String, person: &Person) {
+fn line(text: &mut String, person: &UserSummary) {
     let state = if person.disabled_ms.is_some() { "disabled" } else { "open" };
     let synced = person.synced_ms.map_or_else(|| "never".to_owned(), minute);
     let _ = writeln!(
@@ -156,7 +156,11 @@ fn minute(ms: i64) -> String {
     ist::zoned(at).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-fn add(mut people: People, matches: &ArgMatches, config: &Config) -> Result<ExitCode, UpkeepError> {
+fn add(
+    people: &mut dyn UserDirectory,
+    matches: &ArgMatches,
+    config: &Config,
+) -> Result<ExitCode, MaintenanceError> {
     let given = matches.get_one::<String>("email").map_or("", String::as_str);
     let Some(email) = normalised(given) else {
         return Ok(refuse("this is not an e-mail address", Exit::Usage));
@@ -191,11 +195,11 @@ fn add(mut people: People, matches: &ArgMatches, config: &Config) -> Result<Exit
 }
 
 fn passwd(
-    mut people: People,
+    people: &mut dyn UserDirectory,
     matches: &ArgMatches,
     config: &Config,
-) -> Result<ExitCode, UpkeepError> {
-    let Some(person) = meant(&people, matches)? else { return Ok(nobody()) };
+) -> Result<ExitCode, MaintenanceError> {
+    let Some(person) = meant(&*people, matches)? else { return Ok(nobody()) };
     let hash = match new_hash(matches, config) {
         Ok(hash) => hash,
         Err(code) => return Ok(code),
@@ -206,7 +210,7 @@ fn passwd(
         None => "",
     };
     let code = print(&format!("{} has a new password{closed}\n", called(&person)));
-    await_notice(&people, number, config, code, "older tokens")
+    await_notice(&*people, number, config, code, "older tokens")
 }
 
 /// The hash of the password that is asked for or read from a file.
@@ -251,7 +255,10 @@ fn usable(password: &str) -> Result<(), String> {
 }
 
 /// Whose account the command line names.
-fn meant(people: &People, matches: &ArgMatches) -> Result<Option<Person>, UpkeepError> {
+fn meant(
+    people: &dyn UserDirectory,
+    matches: &ArgMatches,
+) -> Result<Option<UserSummary>, MaintenanceError> {
     let given = matches.get_one::<String>("user").map_or("", String::as_str);
     people.find(&normalised(given).unwrap_or_else(|| given.to_owned()))
 }
@@ -260,7 +267,7 @@ fn nobody() -> ExitCode {
     refuse("there is no such user; bhav user list shows all", Exit::Usage)
 }
 
-fn called(person: &Person) -> String {
+fn called(person: &UserSummary) -> String {
     format!("user {} ({})", person.id.0, plain(&person.email))
 }
 
@@ -269,23 +276,23 @@ fn clock(config: &Config) -> Clock {
 }
 
 fn change(
-    mut people: People,
+    people: &mut dyn UserDirectory,
     name: &str,
     matches: &ArgMatches,
     config: &Config,
-) -> Result<ExitCode, UpkeepError> {
-    let Some(person) = meant(&people, matches)? else { return Ok(nobody()) };
+) -> Result<ExitCode, MaintenanceError> {
+    let Some(person) = meant(&*people, matches)? else { return Ok(nobody()) };
     let who = called(&person);
     let now_ms = clock(config).now_ms();
     let (change, done) = match name {
-        "disable" => (Change::Disable { now_ms }, "is disabled"),
-        "enable" => (Change::Enable, "is enabled"),
+        "disable" => (UserChange::Disable { now_ms }, "is disabled"),
+        "enable" => (UserChange::Enable, "is enabled"),
         _ => {
             if !matches.get_flag("yes") && !confirmed(&who) {
                 let why = "nothing was changed; --yes does it without asking";
                 return Ok(refuse(why, Exit::Usage));
             }
-            (Change::Delete, "is erased with everything stored for them")
+            (UserChange::Delete, "is erased with everything stored for them")
         }
     };
     let Some(number) = people.change(person.id, change)? else {
@@ -294,20 +301,20 @@ fn change(
     let code = print(&format!("{who} {done}\n"));
     match change {
         // Nothing that a service would have to refuse.
-        Change::Enable => Ok(code),
-        _ => await_notice(&people, number, config, code, "tokens"),
+        UserChange::Enable => Ok(code),
+        _ => await_notice(&*people, number, config, code, "tokens"),
     }
 }
 
 /// Waits until a running service refuses what the change with this number ended; `code` is that of
 /// the change itself.
 fn await_notice(
-    people: &People,
+    people: &dyn UserDirectory,
     number: i64,
     config: &Config,
     code: ExitCode,
     what: &str,
-) -> Result<ExitCode, UpkeepError> {
+) -> Result<ExitCode, MaintenanceError> {
     if state_lock::in_use(&config.state_dir) != Some(true) {
         return Ok(code);
     }

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::{
-    admin::settings::AdminListen, auth::settings::Registration, ops::log_settings::LogFormat,
-};
+use crate::admin::settings::AdminListen;
+use crate::auth::settings::Registration;
+use crate::ops::log_settings::LogFormat;
 
 /// Why a text is no value of its setting, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]

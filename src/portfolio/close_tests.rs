@@ -6,7 +6,7 @@ use super::*;
 use crate::base::{Cost, MarketDay};
 use crate::portfolio::overflow::Overflow;
 use crate::portfolio::testing::{any_holding, holding};
-use crate::portfolio::{Point, point, summary, valued};
+use crate::portfolio::{DayPoint, PointSource, point, summary, valued};
 
 const CLOSE: &str = "2026-11-20T15:35:00+05:30";
 const DAY_MS: i64 = 86_400_000;
@@ -53,11 +53,13 @@ fn repriced(rows: &[Holding]) -> Vec<Holding> {
     rows
 }
 
-fn at_close(rows: &[Holding]) -> Result<Point, Overflow> {
+fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
     let rows = repriced(rows);
     let day =
         MarketDay { today: date(), session: date(), day: Some(date()), last_close: Some(close()) };
-    point(&day, &rows, |row| row.symbol().and_then(|symbol| closes(&symbol)).is_some())
+    point(&day, PointSource::Close, &rows, |row| {
+        row.symbol().and_then(|symbol| closes(&symbol)).is_some()
+    })
 }
 
 #[test]
@@ -113,12 +115,13 @@ fn the_close_wins_and_what_has_none_is_carried() {
         held("NOPRICE", "1", Some("1"), None),
     ]);
     let known = decimal("4500.15") + decimal("1500") + decimal("75") + decimal("7");
-    let expected = Point {
+    let expected = DayPoint {
         date: date(),
         total_invested: decimal("4200") + decimal("1450.05") + decimal("50") + decimal("3"),
         total_current_value: known + decimal("1500.05"),
         total_pnl: decimal("379.10"),
-        value_without_cost: decimal("1500.05"),
+        value_without_cost: Some(decimal("1500.05")),
+        source: PointSource::Close,
         left_out: 2,
         carried: 3,
         suspect: false,
@@ -166,7 +169,7 @@ proptest! {
         prop_assert_eq!(sum.total_current_value, point.total_current_value);
         prop_assert_eq!(sum.total_invested, point.total_invested);
         prop_assert_eq!(sum.total_pnl, point.total_pnl);
-        prop_assert_eq!(sum.value_without_cost, point.value_without_cost);
+        prop_assert_eq!(Some(sum.value_without_cost), point.value_without_cost);
         prop_assert_eq!(sum.left_out, point.left_out);
         let close_ms = close().as_millisecond();
         let old = rows.iter().filter(|row| row.last_price.is_some());
@@ -187,7 +190,7 @@ proptest! {
             whole.total_current_value
         );
         prop_assert_eq!(left.total_pnl + right.total_pnl, whole.total_pnl);
-        let apart = whole.total_current_value - whole.value_without_cost;
+        let apart = whole.total_current_value - whole.value_without_cost.unwrap();
         prop_assert_eq!(apart - whole.total_invested, whole.total_pnl);
         prop_assert_eq!(left.left_out + right.left_out, whole.left_out);
         prop_assert_eq!(left.carried + right.carried, whole.carried);

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::overflow::Overflow;
-use crate::base::{Cost, Holding, MarketDay, Synced, decimal, ist};
+use crate::base::{Cost, Holding, Synced, decimal, ist};
 
 /// Largest quantity of one row: above every company's number of shares.
 const QUANTITY_MAX: Decimal = Decimal::from_parts(0xd4a5_1000, 0xe8, 0, false, 0); // 1e12
@@ -68,22 +68,6 @@ pub struct Summary {
     /// Times of the oldest and the newest price, Unix milliseconds.
     pub priced_from_ms: Option<i64>,
     pub priced_to_ms: Option<i64>,
-}
-
-/// A day's point of the trend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
-    pub date: Date,
-    pub total_invested: Decimal,
-    pub total_current_value: Decimal,
-    pub total_pnl: Decimal,
-    pub value_without_cost: Decimal,
-    /// Holdings left out of cost and profit.
-    pub left_out: u32,
-    /// Holdings valued at a price older than the date's.
-    pub carried: u32,
-    /// A split or bonus is suspected on this date, or a broker calls an average unreliable.
-    pub suspect: bool,
 }
 
 /// Refuses rows whose amounts no portfolio has; sums over rows that passed always fit.
@@ -201,40 +185,6 @@ pub fn summary<'a>(
     }
     sum.total_pnl_pct = share(sum.total_pnl, sum.total_invested)?;
     Ok(sum)
-}
-
-/// The point of `day` for holdings of both brokers. `has_close` says which of them stand at their
-/// closing price of the last close, though that may be a trade of long before.
-///
-/// # Errors
-/// [`Overflow`].
-pub fn point<'a>(
-    day: &MarketDay,
-    holdings: impl IntoIterator<Item = &'a Holding>,
-    has_close: impl Fn(&Holding) -> bool,
-) -> Result<Point, Overflow> {
-    let rows = valued(holdings)?;
-    let is_old = |holding: &Holding| {
-        let before_close = |close: Timestamp| holding.as_of_ms < close.as_millisecond();
-        price_date(holding).is_none_or(|date| date < day.session)
-            || (day.last_close.is_some_and(before_close) && !has_close(holding))
-    };
-    let (mut carried, mut suspect) = (0, false);
-    for Valued { holding, valuation } in &rows {
-        carried += u32::from(valuation.current_value.is_some() && is_old(holding));
-        suspect |= holding.discrepancy || holding.mark.is_some_and(|mark| mark.bends(day.today));
-    }
-    let sum = summary(&rows, None)?;
-    Ok(Point {
-        date: day.today,
-        total_invested: sum.total_invested,
-        total_current_value: sum.total_current_value,
-        total_pnl: sum.total_pnl,
-        value_without_cost: sum.value_without_cost,
-        left_out: sum.left_out,
-        carried,
-        suspect,
-    })
 }
 
 /// The IST date of the holding's price.

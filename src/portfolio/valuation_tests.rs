@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::decimal::rounded;
-use crate::base::{ActionSign, Mark};
+use crate::base::{ActionSign, Mark, MarketDay};
 use crate::portfolio::testing::{any_holding, holding};
-use crate::portfolio::{Merged, merged};
+use crate::portfolio::{Merged, PointSource, merged, point};
 
 fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()
@@ -156,7 +156,7 @@ fn a_point_says_what_it_stands_on() {
     let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign });
     older.mark = mark("2026-11-19", ActionSign::InverseRatios);
     let none = |_: &Holding| false;
-    let calm = point(&open, [&today, &older], none).unwrap();
+    let calm = point(&open, PointSource::Sync, [&today, &older], none).unwrap();
     assert_eq!((calm.carried, calm.left_out, calm.suspect), (1, 0, false));
     assert_eq!(calm.total_invested, decimal("4000"));
     for (on, sign, expected) in [
@@ -166,16 +166,17 @@ fn a_point_says_what_it_stands_on() {
         ("2026-11-20", ActionSign::SharesArrived, false),
     ] {
         today.mark = mark(on, sign);
-        let point = point(&open, [&today], none).unwrap();
+        let point = point(&open, PointSource::Sync, [&today], none).unwrap();
         assert_eq!(point.suspect, expected, "{on} {sign:?}");
     }
     older.discrepancy = true;
-    assert!(point(&open, [&older], none).unwrap().suspect);
+    assert!(point(&open, PointSource::Sync, [&older], none).unwrap().suspect);
     // On the Saturday after, a price of Friday's session is old unless it is Friday's close.
     let close = at("2026-11-20T15:35:00+05:30");
     let saturday = MarketDay { today: date.tomorrow().unwrap(), last_close: Some(close), ..open };
-    let carried =
-        |row: &Holding, has_close| point(&saturday, [row], |_| has_close).unwrap().carried == 1;
+    let carried = |row: &Holding, has_close| {
+        point(&saturday, PointSource::Sync, [row], |_| has_close).unwrap().carried == 1
+    };
     assert!(carried(&today, false) && !carried(&today, true));
     assert!(carried(&older, false) && carried(&older, true), "a close of the day before");
     today.as_of_ms = close.as_millisecond();
@@ -183,7 +184,7 @@ fn a_point_says_what_it_stands_on() {
     // On Monday before the open everything is.
     let monday: Date = "2026-11-23".parse().unwrap();
     let early = MarketDay { today: monday, session: monday, ..saturday };
-    assert_eq!(point(&early, [&today], |_| true).unwrap().carried, 1);
+    assert_eq!(point(&early, PointSource::Sync, [&today], |_| true).unwrap().carried, 1);
 }
 
 proptest! {

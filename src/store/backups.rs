@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::small_file;
-use super::sqlite::maintenance::UpkeepError;
+use super::sqlite::maintenance::MaintenanceError;
 
 /// Its name in the state directory.
 pub const FILE_NAME: &str = "last-backup.json";
@@ -42,8 +42,8 @@ pub fn read(state_dir: &Path) -> io::Result<Option<BackupRecord>> {
 /// Notes an attempt that ended at `tried_ms`, well or not.
 ///
 /// # Errors
-/// [`UpkeepError`].
-pub fn note(state_dir: &Path, tried_ms: i64, good: bool) -> Result<(), UpkeepError> {
+/// [`MaintenanceError`].
+pub fn note(state_dir: &Path, tried_ms: i64, good: bool) -> Result<(), MaintenanceError> {
     // One that cannot be read is of no use to anybody.
     let before = read(state_dir).ok().flatten().and_then(|record| record.succeeded_ms);
     let record =

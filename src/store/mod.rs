@@ -8,6 +8,7 @@
 pub mod backups;
 mod error;
 mod expected;
+mod open;
 pub(crate) mod records;
 pub mod settings;
 pub(crate) mod signal_records;
@@ -18,17 +19,18 @@ mod traits;
 pub use backups::BackupRecord;
 pub use error::StoreError;
 pub use expected::{Expected, ExpectedPage, Revision, States};
+pub use open::{open, open_users};
 pub use records::{
-    AccountId, AuthState, Before, ClosePage, Counts, DayPoint, Deleted, Derived, Erased,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
-    PointSource, Portfolio, PriceOfClose, Repriced, Side, StoreHealth, SyncState, User,
-    UserSecrets, Valued,
+    AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
+    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
+    Replaced, Side, StoreHealth, SyncState, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
     PublishedSignal, SignalOutcome, SplitSuspicion,
 };
 pub use sqlite::file::OpenError;
+pub use sqlite::maintenance::{self, MaintenanceError};
 pub use sqlite::store::{FILE_NAME, SqliteStore};
 pub use sqlite::unfinished::remove_unfinished;
-pub use traits::{Derive, SignalStore, Store};
+pub use traits::{Database, Derive, SignalStore, Store, UserDirectory};

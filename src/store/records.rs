@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
+use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol, Synced};
+use crate::portfolio::{DayPoint, Derived, Repriced};
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
@@ -50,6 +51,33 @@ pub struct Erased {
     pub user: bool,
     pub portfolio: Deleted,
     pub journal_entries: u64,
+}
+
+/// A user as an operator sees them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserSummary {
+    pub id: AccountId,
+    pub email: String,
+    pub created_ms: i64,
+    pub disabled_ms: Option<i64>,
+    /// The last sync with either broker.
+    pub synced_ms: Option<i64>,
+    /// Holdings, positions, points of the trend and journal entries.
+    pub rows: i64,
+    /// Text in the journal.
+    pub journal_bytes: i64,
+}
+
+/// What an operator does to a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserChange {
+    /// No login any more, and no token there is.
+    Disable {
+        now_ms: i64,
+    },
+    Enable,
+    /// With everything stored of theirs.
+    Delete,
 }
 
 /// What decides about a token beside its signature.
@@ -102,73 +130,15 @@ pub struct Before {
     pub closes: HashMap<Symbol, ClosingPrice>,
 }
 
-/// Rows that got other prices or marks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Repriced {
-    /// All rows of the brokers in it, in their stored order.
-    pub holdings: Vec<Holding>,
-    /// Which of them changed, in order.
-    pub changed: Vec<usize>,
-}
-
-/// What a sync writes beside the rows, and tells.
+/// What a sync has replaced.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Derived {
-    pub point: DayPoint,
-    /// Rows of the other broker.
-    pub repriced: Repriced,
-    pub counts: Counts,
-    /// What changed, as the API tells it: JSON text of the caller's making, not stored.
-    pub report: String,
-}
-
-/// Rows written by a sync: holdings, and positions that are open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub holdings: usize,
-    pub net_positions: usize,
-    pub day_positions: usize,
-}
-
-/// What made a point of the trend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PointSource {
-    Sync,
-    Close,
-}
-
-impl PointSource {
-    /// `sync` or `close`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::Close => "close",
-        }
-    }
-
-    /// The source of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Sync, Self::Close].into_iter().find(|source| source.as_str() == word)
-    }
-}
-
-/// One point of the trend: an IST date.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DayPoint {
-    pub date: Date,
-    pub total_invested: Decimal,
-    pub total_current_value: Decimal,
-    pub total_pnl: Decimal,
-    /// The part of the value without cost and profit; `None` in points of an older schema, whose
-    /// value leaves it out.
-    pub value_without_cost: Option<Decimal>,
-    pub source: PointSource,
-    /// Holdings left out of cost and profit: without cost or without any price.
-    pub left_out: u32,
-    /// Holdings valued at a price older than this date's.
-    pub carried: u32,
-    /// A split, bonus or unreliable average is suspected since the point before.
-    pub suspect: bool,
+pub struct Replaced {
+    /// Of both brokers, as it was before.
+    pub before: Portfolio,
+    /// What the broker sent.
+    pub synced: Synced,
+    /// What was written.
+    pub derived: Derived,
 }
 
 /// A user's portfolio at a close. It is written only if the portfolio that it was made of still

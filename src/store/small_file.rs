@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::sqlite::file::beside;
-use super::sqlite::maintenance::{UpkeepError, owned_like_its_directory};
+use super::sqlite::maintenance::{MaintenanceError, owned_like_its_directory};
 use super::sqlite::unfinished::make_private;
 
 /// Two values; whoever wrote more is not us.
@@ -29,13 +29,13 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 /// Puts `bytes` in its place. A power cut may bring the old file back, whole.
 ///
 /// # Errors
-/// [`UpkeepError`]; then what stood there stands there still.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), UpkeepError> {
+/// [`MaintenanceError`]; then what stood there stands there still.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MaintenanceError> {
     let unfinished = beside(path, ".unfinished");
     let written = make_private(&unfinished)
-        .and_then(|()| write(&unfinished, bytes).map_err(UpkeepError::file(path)))
+        .and_then(|()| write(&unfinished, bytes).map_err(MaintenanceError::file(path)))
         .and_then(|()| owned_like_its_directory(&unfinished))
-        .and_then(|()| fs::rename(&unfinished, path).map_err(UpkeepError::file(path)));
+        .and_then(|()| fs::rename(&unfinished, path).map_err(MaintenanceError::file(path)));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }

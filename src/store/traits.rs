@@ -3,21 +3,23 @@
 use jiff::civil::Date;
 
 use crate::base::{Broker, Candle, Symbol, Synced};
+use crate::portfolio::{DayPoint, Derived};
 use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
-    AccountId, AuthState, Before, ClosePage, DayPoint, Deleted, Derived, Erased, JournalCursor,
-    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
-    PriceOfClose, StoreHealth, User, UserSecrets, Valued,
+    AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
+    JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
+    Replaced, StoreHealth, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
     SignalOutcome,
 };
+use crate::store::sqlite::maintenance::MaintenanceError;
 
-/// Decides, inside a sync's transaction, what is written: it sees what stands there before and may
-/// mark the new rows. Runs on the writer; must be quick and pure.
-pub type Derive = Box<dyn FnOnce(&Before, &mut Synced) -> Derived + Send>;
+/// Decides, inside a sync's transaction, what is written, from what stands there and what the
+/// broker sent. Runs on the store's writer; must be quick and pure, since it may be asked again.
+pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
 /// Durable storage. Every method may fail with [`StoreError`].
 pub trait Store: Send + Sync {
@@ -66,7 +68,7 @@ pub trait Store: Send + Sync {
         synced: Synced,
         closes_of: Option<Date>,
         derive: Derive,
-    ) -> Result<Derived, StoreError>;
+    ) -> Result<Replaced, StoreError>;
     /// All of a user's holdings, positions and times of sync.
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
     /// Points from `since` on, oldest first.
@@ -220,4 +222,57 @@ pub trait SignalStore: Send + Sync {
         &self,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<(), StoreError>;
+}
+
+/// Everything that one database holds, as one value for who puts the service together.
+pub trait Database: Store + SignalStore {}
+
+impl<T: Store + SignalStore> Database for T {}
+
+/// Users in the hands of the operator, beside a running service or without one. Called on a
+/// command's main thread; blocks. Each change is counted in the transaction that makes it, so that
+/// the service takes it up. Never gives away a password's hash.
+pub trait UserDirectory {
+    /// The next users after `after`, in order of id.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError>;
+
+    /// The user of an id or a normalised e-mail.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError>;
+
+    /// Adds a user; `None` where the e-mail, already normalised, is known. A running service needs
+    /// no word of it: it reads who logs in.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`]; then nothing was changed.
+    fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError>;
+
+    /// Replaces the password, whatever it was, and refuses every older token. Gives the number of
+    /// the change, or `None` where there is no such user. A disabled user stays disabled, and has
+    /// no token that would be good.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`]; then nothing was changed.
+    fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError>;
+
+    /// Makes the change and gives its number, or `None` where there was nothing to change.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`]; then nothing was changed.
+    fn change(
+        &mut self,
+        id: AccountId,
+        change: UserChange,
+    ) -> Result<Option<i64>, MaintenanceError>;
+
+    /// Whether the running service has taken up the change with this number.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    fn noticed(&self, number: i64) -> Result<bool, MaintenanceError>;
 }

@@ -12,10 +12,8 @@ use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Sym
 use crate::brokers::{Batch, FeedError};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
-use crate::store::{
-    AccountId, Counts as Rows, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced,
-    SqliteStore,
-};
+use crate::portfolio::{Counts as Rows, DayPoint, Derived, PointSource, Repriced};
+use crate::store::{AccountId, FILE_NAME, NewUser, SqliteStore};
 use crate::warmers::event::Round;
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
@@ -63,7 +61,7 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
         let email = format!("user{number}@example.com");
         let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };
         let id = store.create_user(new).unwrap().id;
-        let holdings = tickers.iter().map(|ticker| holding(ticker)).collect();
+        let holdings: Vec<Holding> = tickers.iter().map(|ticker| holding(ticker)).collect();
         let point = DayPoint {
             date: "2026-11-19".parse().unwrap(),
             total_invested: Decimal::ZERO,
@@ -76,9 +74,9 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
             suspect: false,
         };
         let (repriced, counts) = (Repriced::default(), Rows::default());
-        let derived = Derived { point, repriced, counts, report: String::new() };
+        let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, counts };
         let synced = Synced { holdings, ..Synced::default() };
-        let derive = Box::new(|_: &_, _: &mut _| derived);
+        let derive = Box::new(move |_: &_, _: &_| derived.clone());
         store.replace_portfolio(id, Broker::A, 1, synced, None, derive).unwrap();
         id
     };

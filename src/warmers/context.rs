@@ -10,11 +10,15 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use super::settings::CloseSettings;
 use crate::auth::Auth;
 use crate::base::{Clock, Source};
+use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::cache::settings::CacheSettings;
 use crate::cache::{L1, Misses, Probes, Responses, SecondLevel};
 use crate::health::heartbeat::Heartbeat;
 use crate::health::readings::Readings;
 use crate::http::Prepared;
+use crate::http::PublishedJson;
+use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::rt::Lane;
 use crate::store::{SignalStore, Store};
 use crate::warmers::event::EVENTS_MAX;
@@ -22,11 +26,6 @@ use crate::warmers::event::Event;
 use crate::warmers::event::Kicked;
 use crate::warmers::reloads::Reloads;
 use crate::warmers::signals::Publication;
-use crate::{brokers::settings::UpstreamSettings, cache::settings::CacheSettings};
-use crate::{
-    http::PublishedJson,
-    market::{IndexList, InstrumentList, MarketCalendar, Universe},
-};
 
 /// What the scheduler works with; all of it shared with others.
 pub struct WarmerContext {

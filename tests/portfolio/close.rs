@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
+use bhav::portfolio::{Counts, DayPoint, Derived, PointSource, Repriced};
 use bhav::sim::SimSettings;
-use bhav::store::{
-    AccountId, Counts, DayPoint, Derived, FILE_NAME, NewUser, PointSource, Repriced, SqliteStore,
-    Store,
-};
+use bhav::store::{AccountId, FILE_NAME, NewUser, SqliteStore, Store};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
@@ -91,12 +89,12 @@ fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
     let date = ist::zoned(jiff::Timestamp::from_millisecond(at_ms).unwrap()).date();
     let derived = Derived {
         point: point(date, PointSource::Sync),
+        holdings: holdings.clone(),
         repriced: Repriced::default(),
         counts: Counts::default(),
-        report: String::new(),
     };
     let synced = Synced { holdings, ..Synced::default() };
-    let derive = Box::new(move |_: &_, _: &mut _| derived);
+    let derive = Box::new(move |_: &_, _: &_| derived.clone());
     store.replace_portfolio(id, Broker::A, at_ms, synced, None, derive).unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! The evening's revaluation while some prices do not come: who is valued when, what is carried.
 
-use bhav::store::{AccountId, DayPoint};
+use bhav::portfolio::DayPoint;
+use bhav::store::AccountId;
 use sonic_rs::JsonValueTrait;
 
 use super::close::{

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
+use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, ist};
+use bhav::portfolio;
 use bhav::store::settings::StoreSettings;
 use bhav::store::{
-    Counts, DayPoint, Derived, FILE_NAME, NewUser, OpenError, PointSource, Repriced, SqliteStore,
-    Store, StoreError,
+    Before, Derive, FILE_NAME, NewUser, OpenError, SqliteStore, Store, StoreError,
 };
 use clap::Parser;
 use jiff::Timestamp;
@@ -111,6 +111,8 @@ fn write_users(
     next: &AtomicUsize,
 ) -> Result<(), SeedError> {
     let synced_ms = args.synced.as_millisecond();
+    let date = ist::zoned(args.synced).date();
+    let day = MarketDay { today: date, session: date, day: Some(date), last_close: None };
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number > args.users {
@@ -130,8 +132,9 @@ fn write_users(
                 holding(broker, symbol, symbols[symbol], synced_ms)
             });
             let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
-            let date = ist::zoned(args.synced).date();
-            let derive = Box::new(move |_: &_, synced: &mut Synced| derived(synced, date));
+            let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
+                portfolio::derive(broker, &day, &portfolio.holdings, closes, synced)
+            });
             store.replace_portfolio(user.id, broker, synced_ms, synced, None, derive)?;
         }
     }
@@ -163,25 +166,4 @@ fn holding(
         unresolved: false,
         mark: None,
     }
-}
-
-/// A point such as a sync writes.
-fn derived(synced: &Synced, date: jiff::civil::Date) -> Derived {
-    let sum = |price: fn(&Holding) -> Option<Decimal>| -> Decimal {
-        synced.holdings.iter().filter_map(|row| Some(price(row)? * row.quantity())).sum()
-    };
-    let (invested, value) = (sum(|row| row.average_price()), sum(|row| row.last_price));
-    let point = DayPoint {
-        date,
-        total_invested: invested,
-        total_current_value: value,
-        total_pnl: value - invested,
-        value_without_cost: Some(Decimal::ZERO),
-        source: PointSource::Sync,
-        left_out: 0,
-        carried: 0,
-        suspect: false,
-    };
-    let counts = Counts { holdings: synced.holdings.len(), ..Counts::default() };
-    Derived { point, repriced: Repriced::default(), counts, report: String::new() }
 }

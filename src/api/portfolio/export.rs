@@ -17,7 +17,8 @@ use crate::base::{Cost, Holding, Position};
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
 use crate::http::{OwnedBody, Problem, Response, Verdict};
-use crate::store::{AccountId, DayPoint, JournalEntry, Store, StoreError};
+use crate::portfolio::DayPoint;
+use crate::store::{AccountId, JournalEntry, Store, StoreError};
 
 /// Entries read at once, where they are short; the store bounds their bytes.
 const PAGE: usize = 500;

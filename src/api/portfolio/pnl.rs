@@ -14,8 +14,9 @@ use crate::api::state::State;
 use crate::base::MarketDay;
 use crate::cache::View;
 use crate::http::{Problem, Response};
+use crate::portfolio::DayPoint;
 use crate::portfolio::{summary, valued};
-use crate::store::{AccountId, DayPoint, Store};
+use crate::store::{AccountId, Store};
 
 const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;

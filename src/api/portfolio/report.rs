@@ -1,92 +1,29 @@
-//! What a sync tells: what changed, what stayed unresolved, what looks like a split, and how our
-//! profit compares with the broker's own. Pure; runs on the store's writer, inside the transaction.
+//! The report of a sync: what changed, what stayed unresolved, what looks like a split, and how our
+//! profit compares with the broker's own. Pure; made on the edge once the sync is stored.
 
-use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::api::json::{Object, write_exact, write_list, write_object, write_text};
-use crate::base::{Broker, Holding, MarketDay, Position, PositionKind, Symbol, Synced, ist};
-use crate::portfolio::{self, Diff, Point};
-use crate::store::{Before, Counts, DayPoint, Derived, PointSource, Repriced};
+use crate::base::{Broker, Holding, Position, PositionKind};
+use crate::portfolio::{self, Counts, Diff};
+use crate::store::Replaced;
 
 /// Rows named of each kind; all are counted.
 const LISTED_MAX: usize = 100;
 /// Rounding of a broker's own figure, per row.
 const ROUNDING: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
-/// Marks the new rows, puts both brokers' rows at the last close while it stands, values the whole
-/// portfolio of the date, and tells what changed.
-pub fn derive(broker: Broker, day: &MarketDay, before: &Before, synced: &mut Synced) -> Derived {
-    let Before { portfolio, closes } = before;
-    let (stood, others): (Vec<&Holding>, Vec<&Holding>) =
-        portfolio.holdings.iter().partition(|row| row.broker == broker);
-    portfolio::mark(&stood, &mut synced.holdings, day.today);
-    let mut repriced =
-        Repriced { holdings: others.into_iter().cloned().collect(), changed: Vec::new() };
-    let close_of = |symbol: &Symbol| closes.get(symbol).copied();
-    if let Some(close) = day.last_close {
-        let date = ist::zoned(close).date();
-        portfolio::date_back(&mut synced.holdings, close, day.session);
-        portfolio::reprice(&mut synced.holdings, date, close_of);
-        repriced.changed = portfolio::reprice(&mut repriced.holdings, date, close_of);
-    }
-    let rows = repriced.holdings.iter().chain(&synced.holdings);
-    let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
-    let point = portfolio::point(day, rows.clone(), has_close).unwrap_or_else(|overflow| {
-        // What a sync brings was checked, so only a damaged row of the other broker can do this.
-        tracing::error!(%overflow, "a portfolio could not be valued");
-        unvalued(day.today, rows.count())
-    });
-    let counts = Counts {
-        holdings: synced.holdings.len(),
-        net_positions: open(&synced.positions, PositionKind::Net),
-        day_positions: open(&synced.positions, PositionKind::Day),
-    };
-    let mut report = Vec::new();
-    write_object(&mut report, |object| {
-        let positions = portfolio.positions.iter().filter(|row| row.broker == broker);
-        let positions: Vec<&Position> = positions.collect();
-        let diff = portfolio::diff(&stood, &synced.holdings);
-        object.object("changes", |object| changes(object, &diff, &positions, &counts));
-        unresolved(object, synced);
-        suspected(object, &synced.holdings);
-        object.object("reconciliation", |object| reconciliation(object, &synced.holdings));
-    });
-    let report = String::from_utf8(report).unwrap_or_default();
-    Derived { point: day_point(&point), repriced, counts, report }
-}
-
-/// Open positions of one list.
-fn open<'a>(positions: impl IntoIterator<Item = &'a Position>, kind: PositionKind) -> usize {
-    let open = |row: &&Position| row.kind == kind && !row.quantity.is_zero();
-    positions.into_iter().filter(open).count()
-}
-
-fn day_point(point: &Point) -> DayPoint {
-    DayPoint {
-        date: point.date,
-        total_invested: point.total_invested,
-        total_current_value: point.total_current_value,
-        total_pnl: point.total_pnl,
-        value_without_cost: Some(point.value_without_cost),
-        source: PointSource::Sync,
-        left_out: point.left_out,
-        carried: point.carried,
-        suspect: point.suspect,
-    }
-}
-
-fn unvalued(date: Date, holdings: usize) -> Point {
-    Point {
-        date,
-        total_invested: Decimal::ZERO,
-        total_current_value: Decimal::ZERO,
-        total_pnl: Decimal::ZERO,
-        value_without_cost: Decimal::ZERO,
-        left_out: u32::try_from(holdings).unwrap_or(u32::MAX),
-        carried: 0,
-        suspect: true,
-    }
+/// Tells what `broker`'s sync changed, as members of the reply.
+pub fn report(object: &mut Object<'_>, broker: Broker, replaced: &Replaced) {
+    let Replaced { before, synced, derived } = replaced;
+    let stood: Vec<&Holding> = before.holdings.iter().filter(|row| row.broker == broker).collect();
+    let positions: Vec<&Position> =
+        before.positions.iter().filter(|row| row.broker == broker).collect();
+    let diff = portfolio::diff(&stood, &derived.holdings);
+    object.object("changes", |object| changes(object, &diff, &positions, &derived.counts));
+    unresolved(object, &derived.holdings, &synced.positions);
+    suspected(object, &derived.holdings);
+    object.object("reconciliation", |object| reconciliation(object, &derived.holdings));
 }
 
 fn changes(object: &mut Object<'_>, diff: &Diff<'_>, stood: &[&Position], counts: &Counts) {
@@ -113,7 +50,7 @@ fn changes(object: &mut Object<'_>, diff: &Diff<'_>, stood: &[&Position], counts
             }
         });
     });
-    let of = |kind| open(stood.iter().copied(), kind);
+    let of = |kind| portfolio::open_positions(stood.iter().copied(), kind);
     object.object("positions", |object| {
         let now =
             [(PositionKind::Day, counts.day_positions), (PositionKind::Net, counts.net_positions)];
@@ -133,9 +70,9 @@ fn named<'o, 'a>(object: &'o mut Object<'a>, row: &Holding) -> &'o mut Object<'a
 }
 
 /// The codes that no list knows, each once.
-fn unresolved(object: &mut Object<'_>, synced: &Synced) {
-    let holdings = synced.holdings.iter().filter(|row| row.unresolved);
-    let positions = synced.positions.iter().filter(|row| row.unresolved);
+fn unresolved(object: &mut Object<'_>, holdings: &[Holding], positions: &[Position]) {
+    let holdings = holdings.iter().filter(|row| row.unresolved);
+    let positions = positions.iter().filter(|row| row.unresolved);
     let mut codes: Vec<&str> = holdings
         .map(|row| row.tradingsymbol.as_str())
         .chain(positions.map(|row| row.tradingsymbol.as_str()))
@@ -202,11 +139,6 @@ fn sums(holdings: &[Holding]) -> Option<Sums> {
         sums.rows += 1;
     }
     Some(sums)
-}
-
-/// The members of a report, to be put among others: without its braces.
-pub fn members(report: &str) -> &str {
-    report.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or_default()
 }
 
 /// A warning of the reply.

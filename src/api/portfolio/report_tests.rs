@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 
 use super::*;
-use crate::base::{ActionSign, ClosingPrice, Cost, Holding, Mark};
+use crate::api::json::write_object;
+use crate::base::{ActionSign, ClosingPrice, Cost, Mark, MarketDay, Symbol, Synced};
+use crate::portfolio::{Derived, Repriced};
 use crate::store::Portfolio;
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
@@ -37,20 +39,29 @@ fn friday() -> MarketDay {
     MarketDay { today: date, session: date, day: Some(date), last_close: None }
 }
 
-fn told(before: Vec<Holding>, after: Vec<Holding>) -> (Derived, Synced) {
-    told_on(&friday(), HashMap::new(), before, after)
+/// What a sync of broker A wrote, and its report.
+struct Told {
+    derived: Derived,
+    report: String,
+}
+
+fn told(before: Vec<Holding>, after: Vec<Holding>) -> Told {
+    told_on(&friday(), &HashMap::new(), before, after)
 }
 
 fn told_on(
     day: &MarketDay,
-    closes: HashMap<Symbol, ClosingPrice>,
+    closes: &HashMap<Symbol, ClosingPrice>,
     before: Vec<Holding>,
     after: Vec<Holding>,
-) -> (Derived, Synced) {
-    let portfolio = Portfolio { holdings: before, ..Portfolio::default() };
-    let mut synced = Synced { holdings: after, ..Synced::default() };
-    let derived = derive(Broker::A, day, &Before { portfolio, closes }, &mut synced);
-    (derived, synced)
+) -> Told {
+    let synced = Synced { holdings: after, ..Synced::default() };
+    let derived = portfolio::derive(Broker::A, day, &before, closes, &synced);
+    let before = Portfolio { holdings: before, ..Portfolio::default() };
+    let replaced = Replaced { before, synced, derived };
+    let mut text = Vec::new();
+    write_object(&mut text, |object| report(object, Broker::A, &replaced));
+    Told { derived: replaced.derived, report: String::from_utf8(text).unwrap() }
 }
 
 /// Broker B's row was priced on Thursday; broker A's share has no closing price kept.
@@ -69,7 +80,7 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
         as_of_ms: at_ms - 60_000,
     };
     let closes = HashMap::from([(Symbol::parse("NSE:ITC").unwrap(), close)]);
-    let (derived, synced) = told_on(&evening, closes, vec![other.clone()], vec![own.clone()]);
+    let Told { derived, .. } = told_on(&evening, &closes, vec![other.clone()], vec![own.clone()]);
     assert_eq!(derived.point.total_current_value, "5700".parse().unwrap());
     assert_eq!(derived.point.carried, 0);
     let expected = Holding {
@@ -79,9 +90,9 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
         ..other.clone()
     };
     assert_eq!(derived.repriced, Repriced { holdings: vec![expected], changed: vec![0] });
-    assert_eq!(synced.holdings[0].as_of_ms, at_ms, "the price is no newer than the close");
+    assert_eq!(derived.holdings[0].as_of_ms, at_ms, "the price is no newer than the close");
     // Without the closing price the other row stays what it is, and is counted.
-    let (derived, _) = told_on(&evening, HashMap::new(), vec![other.clone()], vec![own]);
+    let Told { derived, .. } = told_on(&evening, &HashMap::new(), vec![other.clone()], vec![own]);
     assert_eq!(derived.point.total_current_value, "5600".parse().unwrap());
     assert_eq!(derived.point.carried, 1);
     assert_eq!(derived.repriced, Repriced { holdings: vec![other], changed: vec![] });
@@ -96,9 +107,9 @@ fn a_report_names_what_changed() {
     let mut strange = holding("XYZABC", 2, 0, "", "10");
     strange.unresolved = true;
     let after = vec![holding("INFY", 12, 3, "1410.5", "1500"), strange];
-    let (derived, _) = told(before, after);
+    let Told { derived, report } = told(before, after);
     assert_eq!(
-        derived.report,
+        report,
         "{\"changes\":{\"added_count\":1,\"added\":[{\"exchange\":\"NSE\",\
          \"tradingsymbol\":\"XYZABC\",\"isin\":\"INXYZABC\",\"quantity\":2}],\
          \"removed_count\":1,\"removed\":[{\"exchange\":\"NSE\",\"tradingsymbol\":\"TCS\",\
@@ -123,20 +134,20 @@ fn lists_are_bounded_and_counts_are_not() {
         let row = |number: usize| holding(&format!("S{number}"), 1, 0, "1", "1");
         (0..count).map(row).collect::<Vec<_>>()
     };
-    let (derived, _) = told(Vec::new(), many(LISTED_MAX + 50));
-    assert!(derived.report.contains("\"added_count\":150"));
-    assert_eq!(derived.report.matches("\"quantity\":1}").count(), LISTED_MAX);
+    let Told { report, .. } = told(Vec::new(), many(LISTED_MAX + 50));
+    assert!(report.contains("\"added_count\":150"));
+    assert_eq!(report.matches("\"quantity\":1}").count(), LISTED_MAX);
 }
 
 #[test]
 fn a_split_is_marked_in_the_row_the_report_and_the_point() {
-    let (derived, synced) = told(
+    let Told { derived, report } = told(
         vec![holding("INFY", 10, 0, "1500", "2000")],
         vec![holding("INFY", 50, 0, "300", "404")],
     );
     let mark = Mark { on: friday().today, sign: ActionSign::InverseRatios };
-    assert!(synced.holdings[0].mark == Some(mark) && derived.point.suspect);
-    assert!(derived.report.contains("\"reason\":\"inverse_ratios\""), "{}", derived.report);
+    assert!(derived.holdings[0].mark == Some(mark) && derived.point.suspect);
+    assert!(report.contains("\"reason\":\"inverse_ratios\""), "{}", report);
 }
 
 #[test]
@@ -144,9 +155,9 @@ fn our_profit_stands_beside_the_brokers() {
     let reason = |settled, t1, theirs: &str| {
         let mut row = holding("INFY", settled, t1, "100", "110.005");
         row.broker_pnl = theirs.parse().ok();
-        let (derived, _) = told(Vec::new(), vec![row]);
-        let at = derived.report.find("\"reconciliation\"").unwrap();
-        derived.report[at..].to_owned()
+        let Told { report, .. } = told(Vec::new(), vec![row]);
+        let at = report.find("\"reconciliation\"").unwrap();
+        report[at..].to_owned()
     };
     assert!(reason(10, 0, "100.05").contains("\"difference\":0,\"reason\":null"));
     assert!(reason(1, 0, "10").contains("\"reason\":\"rounding\""));
@@ -160,13 +171,7 @@ fn a_portfolio_that_cannot_be_valued_is_a_point_that_says_so() {
     damaged.broker = Broker::B;
     damaged.settled_quantity = Decimal::MAX;
     damaged.last_price = Some(Decimal::MAX);
-    let (derived, _) = told(vec![damaged], vec![holding("INFY", 1, 0, "1", "1")]);
+    let Told { derived, .. } = told(vec![damaged], vec![holding("INFY", 1, 0, "1", "1")]);
     assert_eq!((derived.point.left_out, derived.point.suspect), (2, true));
     assert_eq!(derived.point.total_invested, Decimal::ZERO);
-}
-
-#[test]
-fn members_go_among_others() {
-    assert_eq!(members("{\"a\":1,\"b\":{}}"), "\"a\":1,\"b\":{}");
-    assert_eq!(members("{}"), "");
 }

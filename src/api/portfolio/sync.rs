@@ -19,9 +19,9 @@ use crate::brokers::{Credentials, SyncError};
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::limits::throttle::Key;
-use crate::portfolio::check;
+use crate::portfolio::{self, check};
 use crate::rt::LaneError;
-use crate::store::{Derive, Derived};
+use crate::store::{Before, Derive};
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
@@ -64,15 +64,16 @@ fn sync(
     let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
     let day = state.market_day(now);
     let closes_of = day.last_close.map(|close| ist::zoned(close).date());
-    let derive: Derive =
-        Box::new(move |before, synced| report::derive(broker, &day, before, synced));
+    let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
+        portfolio::derive(broker, &day, &portfolio.holdings, closes, synced)
+    });
     let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, closes_of, derive);
     // Whatever became of it: a write that was given up may have happened.
     desk.answers.invalidate(id.0);
-    let derived = stored?;
+    let replaced = stored?;
     let warnings = if own_key { &[SHARED_TOKEN][..] } else { &[] };
     write_object(reply.body(), |object| {
-        let Derived { counts, report, .. } = &derived;
+        let counts = &replaced.derived.counts;
         object.count("holdings_count", counts.holdings);
         let positions = match broker {
             Broker::A => "net_positions_count",
@@ -80,7 +81,7 @@ fn sync(
         };
         object.count(positions, counts.net_positions);
         object.text("broker", broker.as_str()).text("synced_at", &iso(synced_ms));
-        object.members(report::members(report));
+        report::report(object, broker, &replaced);
         report::warnings(object, warnings);
         object.mark("simulated", simulated);
     });

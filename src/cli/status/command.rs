@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde::de::DeserializeOwned;
 
+use crate::admin::settings::AdminListen;
 use crate::base::Clock;
 use crate::cli::client::{Answer, Target};
 use crate::cli::diagnoses::{self, Severity, Trouble};
@@ -14,9 +15,9 @@ use crate::cli::operator::{plain, print, refuse, service, with_running_service};
 use crate::cli::status::facts::{Facts, Said};
 use crate::cli::status::health::Health;
 use crate::cli::status::screen::{Colours, screen};
+use crate::config::Config;
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
-use crate::{admin::settings::AdminListen, config::Config};
 
 /// The routes asked are answered from memory.
 pub(super) const TIMEOUT: Duration = Duration::from_millis(3_000);

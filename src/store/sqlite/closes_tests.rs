@@ -104,8 +104,8 @@ fn rows_points_and_later_points_are_written_where_nothing_came_between() {
     sync(&store, users[0], Broker::B, 10, &["INFY"]);
     let later = [DAY.tomorrow().unwrap(), DAY.tomorrow().unwrap().tomorrow().unwrap()];
     for date in later {
-        let derive: Derive = Box::new(move |_, _| {
-            derived(DayPoint { suspect: false, ..point(date, "1", PointSource::Sync) })
+        let derive: Derive = Box::new(move |_, synced| {
+            derived(DayPoint { suspect: false, ..point(date, "1", PointSource::Sync) }, synced)
         });
         let rows = vec![holding(Broker::A, "TCS", "10.50"), holding(Broker::A, "INFY", "10.50")];
         let synced = Synced { holdings: rows, ..Synced::default() };
@@ -140,14 +140,14 @@ fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s() {
     let kept = [("NSE:INFY", "1.20"), ("NSE:WIPRO", "2.20"), ("NSE:OTHER", "3.20")]
         .map(|(name, price)| (symbol(name), close(price, 5)));
     store.keep_closes(DAY, &kept).unwrap();
-    let derive: Derive = Box::new(move |before, _| {
+    let derive: Derive = Box::new(move |before, synced| {
         let closes: Vec<_> = kept[..2].iter().map(|(name, _)| before.closes.get(name)).collect();
         assert_eq!(closes, [Some(&close("1.20", 5)), Some(&close("2.20", 5))]);
         assert_eq!(before.closes.len(), 2, "what the user has and brings");
         let mut holdings = before.portfolio.holdings.clone();
         (holdings[1].last_price, holdings[1].mark) = (Some(dec("1.20")), MARK);
         let repriced = Repriced { holdings, changed: vec![1] };
-        Derived { repriced, ..derived(point(DAY, "9", PointSource::Sync)) }
+        Derived { repriced, ..derived(point(DAY, "9", PointSource::Sync), synced) }
     });
     let synced = Synced { holdings: vec![holding(Broker::A, "WIPRO", "1")], ..Synced::default() };
     store.replace_portfolio(id, Broker::A, 2, synced, Some(DAY), derive).unwrap();

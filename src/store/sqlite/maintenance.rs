@@ -30,7 +30,7 @@ pub struct FileReport {
 /// Why a file cannot be used, copied or put back. Each names the file; the cure depends on what the
 /// file is to the command, which knows.
 #[derive(Debug, thiserror::Error)]
-pub enum UpkeepError {
+pub enum MaintenanceError {
     #[error("{0} is not a database of this program")]
     Foreign(PathBuf),
     #[error("{path} has schema version {found} and this program knows {known}")]
@@ -56,7 +56,7 @@ pub enum UpkeepError {
     Store(#[from] StoreError),
 }
 
-impl From<Failure> for UpkeepError {
+impl From<Failure> for MaintenanceError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused(error) => error.into(),
@@ -65,7 +65,7 @@ impl From<Failure> for UpkeepError {
     }
 }
 
-impl UpkeepError {
+impl MaintenanceError {
     /// What the system says of the file at `path`.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
@@ -111,8 +111,8 @@ impl UpkeepError {
 /// Looks at a file and changes nothing in it.
 ///
 /// # Errors
-/// [`UpkeepError`]: not there, not ours, or newer than this program.
-pub fn inspect(path: &Path) -> Result<FileReport, UpkeepError> {
+/// [`MaintenanceError`]: not there, not ours, or newer than this program.
+pub fn inspect(path: &Path) -> Result<FileReport, MaintenanceError> {
     let is_empty = fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0);
     if is_empty && !file::is_emptied(path) {
         return Ok(report_of(0));
@@ -124,18 +124,18 @@ pub fn inspect(path: &Path) -> Result<FileReport, UpkeepError> {
 /// As [`inspect`], and reads every page and row reference.
 ///
 /// # Errors
-/// [`UpkeepError`].
-pub fn verify(path: &Path) -> Result<FileReport, UpkeepError> {
+/// [`MaintenanceError`].
+pub fn verify(path: &Path) -> Result<FileReport, MaintenanceError> {
     let connection = open(path)?;
     let report = report(&connection, path)?;
-    let damaged = |found: String| UpkeepError::Damaged { path: path.to_owned(), found };
+    let damaged = |found: String| MaintenanceError::Damaged { path: path.to_owned(), found };
     let whole: String = connection
         .pragma_query_value(None, "integrity_check", |row| row.get(0))
-        .map_err(UpkeepError::database(path))?;
+        .map_err(MaintenanceError::database(path))?;
     if whole != "ok" {
         return Err(damaged(one_line(&whole)));
     }
-    match dangling(&connection).map_err(UpkeepError::database(path))? {
+    match dangling(&connection).map_err(MaintenanceError::database(path))? {
         Some(table) => Err(damaged(format!("a row of {table} belongs to nobody"))),
         None => Ok(report),
     }
@@ -158,8 +158,8 @@ fn one_line(found: &str) -> String {
 /// Copies the database of `from`, in use or not, to the new file `to`: checked, private, on disk.
 ///
 /// # Errors
-/// [`UpkeepError`]; then there is no file `to`.
-pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
+/// [`MaintenanceError`]; then there is no file `to`.
+pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, MaintenanceError> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
     let report = copy_unfinished(from, &unfinished, to)?;
@@ -169,14 +169,18 @@ pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
 
 /// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it;
 /// then there is no file `unfinished`, unless another command is at work on it.
-fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport, UpkeepError> {
+fn copy_unfinished(
+    from: &Path,
+    unfinished: &Path,
+    to: &Path,
+) -> Result<FileReport, MaintenanceError> {
     let connection = open(from)?;
     if report(&connection, from)?.version == 0 {
-        return Err(UpkeepError::Foreign(from.to_owned()));
+        return Err(MaintenanceError::Foreign(from.to_owned()));
     }
     let claim = claim(unfinished).map_err(|error| error.said_of(unfinished, to))?;
     fill(connection, from, unfinished, to)
-        .and_then(|report| claim.sync_all().map(|()| report).map_err(UpkeepError::file(to)))
+        .and_then(|report| claim.sync_all().map(|()| report).map_err(MaintenanceError::file(to)))
         .inspect_err(|_| remove_quietly(unfinished))
 }
 
@@ -185,14 +189,14 @@ fn fill(
     from: &Path,
     unfinished: &Path,
     to: &Path,
-) -> Result<FileReport, UpkeepError> {
+) -> Result<FileReport, MaintenanceError> {
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(|source| {
         match source.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => UpkeepError::NoSpace(to.to_owned()),
+            Some(ErrorCode::DiskFull) => MaintenanceError::NoSpace(to.to_owned()),
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                UpkeepError::database(from)(source)
+                MaintenanceError::database(from)(source)
             }
-            _ => UpkeepError::Copy { from: from.to_owned(), to: to.to_owned(), source },
+            _ => MaintenanceError::Copy { from: from.to_owned(), to: to.to_owned(), source },
         }
     })?;
     drop(connection);
@@ -213,30 +217,31 @@ pub struct Restored {
 /// under the name with `.before-restore-` and `stamp`. The caller holds the state directory's lock.
 ///
 /// # Errors
-/// [`UpkeepError`]; then the database that stood there stands there still, or is under that name.
-pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, UpkeepError> {
+/// [`MaintenanceError`]; then the database that stood there stands there still, or is under that
+/// name.
+pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, MaintenanceError> {
     let unfinished = beside(path, ".restoring");
     let report = copy_unfinished(backup, &unfinished, path)?;
     owned_like_its_directory(&unfinished).inspect_err(|_| remove_quietly(&unfinished))?;
     let kept = beside(path, &format!(".before-restore-{stamp}"));
     let kept = set_aside(path, &kept)?;
-    fs::rename(&unfinished, path).map_err(UpkeepError::file(path))?;
+    fs::rename(&unfinished, path).map_err(MaintenanceError::file(path))?;
     sync_parent(path)?;
     Ok(Restored { report, kept })
 }
 
 /// The service's own, also where root puts it back.
-pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), UpkeepError> {
-    let directory = fs::metadata(parent(path)).map_err(UpkeepError::file(path))?;
-    let own = fs::metadata(path).map_err(UpkeepError::file(path))?;
+pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), MaintenanceError> {
+    let directory = fs::metadata(parent(path)).map_err(MaintenanceError::file(path))?;
+    let own = fs::metadata(path).map_err(MaintenanceError::file(path))?;
     if own.uid() == directory.uid() {
         return Ok(());
     }
-    chown(path, Some(directory.uid()), Some(directory.gid())).map_err(UpkeepError::file(path))
+    chown(path, Some(directory.uid()), Some(directory.gid())).map_err(MaintenanceError::file(path))
 }
 
 /// Moves the database and the log that belongs to it, so that what stands there opens as it was.
-fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, UpkeepError> {
+fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, MaintenanceError> {
     refuse_existing(kept)?;
     let there = path.exists();
     if there {
@@ -244,14 +249,14 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, UpkeepError> {
         if !file::is_emptied(path) {
             let _ = fold_log(path);
         }
-        fs::rename(path, kept).map_err(UpkeepError::file(path))?;
+        fs::rename(path, kept).map_err(MaintenanceError::file(path))?;
     }
     for suffix in ["-wal", "-shm"] {
         let (log, target) = (beside(path, suffix), beside(kept, suffix));
         match fs::rename(&log, target) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(UpkeepError::file(&log)(error)),
+            Err(error) => return Err(MaintenanceError::file(&log)(error)),
         }
     }
     sync_parent(path)?;
@@ -264,39 +269,39 @@ fn fold_log(path: &Path) -> rusqlite::Result<()> {
 }
 
 /// Reads; where the log has to be read too, SQLite makes its shared memory beside it.
-fn open(path: &Path) -> Result<Connection, UpkeepError> {
+fn open(path: &Path) -> Result<Connection, MaintenanceError> {
     // SQLite would only say that it cannot.
     let about = File::open(path).and_then(|file| file.metadata());
-    let about = about.map_err(UpkeepError::file(path))?;
+    let about = about.map_err(MaintenanceError::file(path))?;
     if !about.is_file() {
-        return Err(UpkeepError::file(path)(io::Error::other("it is not a file")));
+        return Err(MaintenanceError::file(path)(io::Error::other("it is not a file")));
     }
     // SQLite would open it as a new database, and take its log away.
     if file::is_emptied(path) {
         return Err(emptied(path));
     }
     if about.len() == 0 {
-        return Err(UpkeepError::Foreign(path.to_owned()));
+        return Err(MaintenanceError::Foreign(path.to_owned()));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
-        Connection::open_with_flags(path, flags).map_err(UpkeepError::database(path))?;
-    connection.busy_timeout(file::BUSY_TIMEOUT).map_err(UpkeepError::database(path))?;
+        Connection::open_with_flags(path, flags).map_err(MaintenanceError::database(path))?;
+    connection.busy_timeout(file::BUSY_TIMEOUT).map_err(MaintenanceError::database(path))?;
     Ok(connection)
 }
 
-fn report(connection: &Connection, path: &Path) -> Result<FileReport, UpkeepError> {
+fn report(connection: &Connection, path: &Path) -> Result<FileReport, MaintenanceError> {
     let version = file::version(connection, path).map_err(|error| match error {
         OpenError::Newer { found, known, .. } => {
-            UpkeepError::Newer { path: path.to_owned(), found, known }
+            MaintenanceError::Newer { path: path.to_owned(), found, known }
         }
-        OpenError::Sqlite(source) => UpkeepError::database(path)(source),
-        OpenError::System(source) => UpkeepError::file(path)(source),
+        OpenError::Sqlite(source) => MaintenanceError::database(path)(source),
+        OpenError::System(source) => MaintenanceError::file(path)(source),
         OpenError::Emptied { .. } => emptied(path),
-        OpenError::Store(error) => UpkeepError::Store(error),
+        OpenError::Store(error) => MaintenanceError::Store(error),
         // A file that has been read was not too new for an old SQLite.
         OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
-            UpkeepError::Foreign(path.to_owned())
+            MaintenanceError::Foreign(path.to_owned())
         }
     })?;
     match version {
@@ -314,34 +319,34 @@ fn report_of(version: i64) -> FileReport {
     }
 }
 
-fn emptied(path: &Path) -> UpkeepError {
+fn emptied(path: &Path) -> MaintenanceError {
     let found = "it holds nothing, where a database stood".to_owned();
-    UpkeepError::Damaged { path: path.to_owned(), found }
+    MaintenanceError::Damaged { path: path.to_owned(), found }
 }
 
 /// Gives the finished file its name, unless somebody else took it meanwhile.
-fn publish(unfinished: &Path, to: &Path) -> Result<(), UpkeepError> {
+fn publish(unfinished: &Path, to: &Path) -> Result<(), MaintenanceError> {
     match fs::hard_link(unfinished, to) {
-        Ok(()) => fs::remove_file(unfinished).map_err(UpkeepError::file(unfinished))?,
+        Ok(()) => fs::remove_file(unfinished).map_err(MaintenanceError::file(unfinished))?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(UpkeepError::Exists(to.to_owned()));
+            return Err(MaintenanceError::Exists(to.to_owned()));
         }
         // A file system without links.
-        Err(_) => fs::rename(unfinished, to).map_err(UpkeepError::file(to))?,
+        Err(_) => fs::rename(unfinished, to).map_err(MaintenanceError::file(to))?,
     }
     sync_parent(to)
 }
 
-fn refuse_existing(path: &Path) -> Result<(), UpkeepError> {
+fn refuse_existing(path: &Path) -> Result<(), MaintenanceError> {
     match fs::symlink_metadata(path) {
-        Ok(_) => Err(UpkeepError::Exists(path.to_owned())),
+        Ok(_) => Err(MaintenanceError::Exists(path.to_owned())),
         Err(_) => Ok(()),
     }
 }
 
-fn sync_parent(path: &Path) -> Result<(), UpkeepError> {
+fn sync_parent(path: &Path) -> Result<(), MaintenanceError> {
     let parent = parent(path);
-    File::open(parent).and_then(|file| file.sync_all()).map_err(UpkeepError::file(parent))
+    File::open(parent).and_then(|file| file.sync_all()).map_err(MaintenanceError::file(parent))
 }
 
 fn parent(path: &Path) -> &Path {

@@ -178,15 +178,16 @@ impl Model {
         };
         let expected = self.portfolio();
         let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
-        let told = derived(made.clone());
-        let answer = told.clone();
+        let told = derived(made.clone(), &synced);
+        let (answer, stood) = (told.clone(), expected.clone());
         let derive: Derive = Box::new(move |before, _| {
-            assert_eq!(before.portfolio, expected);
-            answer
+            assert_eq!(before.portfolio, stood);
+            answer.clone()
         });
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
+        let sent = synced.clone();
         let done = store.replace_portfolio(id, broker, now_ms, synced, None, derive);
-        assert_eq!(done, Ok(told));
+        assert_eq!(done, Ok(Replaced { before: expected, synced: sent, derived: told }));
         self.portfolio.insert(broker, rows);
         self.points.insert(made.date, made);
     }

@@ -17,11 +17,9 @@ use super::eod;
 use crate::base::{
     ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
 };
+use crate::portfolio::{DayPoint, PointSource, Repriced};
 use crate::store::traits::Derive;
-use crate::store::{
-    AccountId, Before, DayPoint, Deleted, Derived, PointSource, Portfolio, Repriced, StoreError,
-    SyncState,
-};
+use crate::store::{AccountId, Before, Deleted, Portfolio, Replaced, StoreError, SyncState};
 
 /// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
 /// the rest is room.
@@ -48,10 +46,10 @@ pub(crate) fn replace(
     id: AccountId,
     broker: Broker,
     synced_ms: i64,
-    mut synced: Synced,
+    synced: Synced,
     closes_of: Option<Date>,
-    derive: Derive,
-) -> Result<Derived, Failure> {
+    derive: &Derive,
+) -> Result<Replaced, Failure> {
     for (what, count) in
         [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
     {
@@ -67,11 +65,11 @@ pub(crate) fn replace(
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes };
-    let derived = derive(&before, &mut synced);
+    let derived = derive(&before, &synced);
     let whose = params![id.0, broker.as_str()];
     run(connection, DROP_HOLDINGS, whose)?;
     run(connection, DROP_POSITIONS, whose)?;
-    for (ordinal, holding) in (0i64..).zip(&synced.holdings) {
+    for (ordinal, holding) in (0i64..).zip(&derived.holdings) {
         add_holding(connection, id, broker, ordinal, holding)?;
     }
     for (ordinal, position) in (0i64..).zip(&synced.positions) {
@@ -80,7 +78,7 @@ pub(crate) fn replace(
     reprice(connection, id, &derived.repriced)?;
     run(connection, KEEP_SYNC, params![id.0, broker.as_str(), synced_ms, synced.simulated])?;
     keep_point(connection, id, &derived.point)?;
-    Ok(derived)
+    Ok(Replaced { before: before.portfolio, synced, derived })
 }
 
 /// Everything synced for a user.

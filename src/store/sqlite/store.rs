@@ -18,14 +18,15 @@ use super::writer::SqliteLedger;
 use super::{accounts, eod, journal, portfolios};
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::ops::state_lock::InstanceLock;
+use crate::portfolio::DayPoint;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 use crate::store::settings::StoreSettings;
 use crate::store::traits::Derive;
 use crate::store::traits::Store;
 use crate::store::{
-    AccountId, AuthState, ClosePage, DayPoint, Deleted, Derived, Erased, Expected, ExpectedPage,
-    JournalCursor, JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges,
-    Portfolio, PriceOfClose, StoreError, StoreHealth, User, UserSecrets, Valued,
+    AccountId, AuthState, ClosePage, Deleted, Erased, Expected, ExpectedPage, JournalCursor,
+    JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
+    PriceOfClose, Replaced, StoreError, StoreHealth, User, UserSecrets, Valued,
 };
 
 /// The file's name in the state directory.
@@ -245,9 +246,9 @@ impl Store for SqliteStore {
         synced: Synced,
         closes_of: Option<Date>,
         derive: Derive,
-    ) -> Result<Derived, StoreError> {
+    ) -> Result<Replaced, StoreError> {
         self.write(WRITE_DEADLINE_MS, move |file| {
-            portfolios::replace(file, id, broker, synced_ms, synced, closes_of, derive)
+            portfolios::replace(file, id, broker, synced_ms, synced, closes_of, &derive)
         })
     }
 

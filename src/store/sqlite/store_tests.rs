@@ -8,8 +8,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::base::{ActionSign, Cost, Holding, Mark, Position, PositionKind};
+use crate::portfolio::{Counts, Derived, PointSource, Repriced};
 use crate::store::sqlite::care::PROBE_WRITE;
-use crate::store::{Before, Counts, PointSource, Repriced, Side, SyncState, sqlite::columns};
+use crate::store::sqlite::columns;
+use crate::store::{Side, SyncState};
 
 fn clock() -> Clock {
     Clock::system()
@@ -91,9 +93,10 @@ fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
     }
 }
 
-fn derived(point: DayPoint) -> Derived {
+/// Writes the rows as they came.
+fn derived(point: DayPoint, synced: &Synced) -> Derived {
     let (counts, repriced) = (Counts::default(), Repriced::default());
-    Derived { point, repriced, counts, report: "{}".to_owned() }
+    Derived { point, holdings: synced.holdings.clone(), repriced, counts }
 }
 
 const DAY: Date = date(2026, 11, 20);
@@ -108,8 +111,8 @@ fn sync(store: &SqliteStore, id: AccountId, broker: Broker, at_ms: i64, tickers:
         ],
         simulated: true,
     };
-    let derive =
-        Box::new(|_: &Before, _: &mut Synced| derived(point(DAY, "120.5", PointSource::Sync)));
+    let derive: Derive =
+        Box::new(|_, synced| derived(point(DAY, "120.5", PointSource::Sync), synced));
     store.replace_portfolio(id, broker, at_ms, synced, None, derive).unwrap();
 }
 
@@ -214,7 +217,7 @@ fn every_kind_of_cost_is_kept_to_the_digit() {
     let row = |cost| Holding { cost, mark: MARK, ..holding(Broker::B, "TCS", "40") };
     let holdings: Vec<Holding> = costs.into_iter().map(row).collect();
     let synced = Synced { holdings: holdings.clone(), ..Synced::default() };
-    let derive: Derive = Box::new(|_, _| derived(point(DAY, "1", PointSource::Sync)));
+    let derive: Derive = Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
     store.replace_portfolio(id, Broker::B, 1, synced, None, derive).unwrap();
     drop(store);
     let store = SqliteStore::open(&path, 1, &clock()).unwrap();
@@ -271,7 +274,8 @@ fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
 fn bounds_are_kept() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
-    let derive = || -> Derive { Box::new(|_, _| derived(point(DAY, "1", PointSource::Sync))) };
+    let derive =
+        || -> Derive { Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced)) };
     let rows = vec![holding(Broker::A, "INFY", "1"); portfolios::ROWS_MAX + 1];
     let synced = Synced { holdings: rows, ..Synced::default() };
     let limit = portfolios::ROWS_MAX;
@@ -314,12 +318,17 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes() {
     sync(&store, id, Broker::B, 1, &["INFY"]);
     let derive: Derive = Box::new(|before, synced| {
         assert_eq!(before.portfolio.holdings.len(), 1);
-        synced.holdings[0].mark = MARK;
-        derived(point(DAY, "99", PointSource::Sync))
+        let mut derived = derived(point(DAY, "99", PointSource::Sync), synced);
+        derived.holdings[0].mark = MARK;
+        derived
     });
     let synced = Synced { holdings: vec![holding(Broker::A, "TCS", "3")], ..Synced::default() };
-    let told = store.replace_portfolio(id, Broker::A, 2, synced, None, derive).unwrap();
-    assert_eq!(told, derived(point(DAY, "99", PointSource::Sync)));
+    let stood = store.portfolio(id).unwrap();
+    let sent = synced.clone();
+    let replaced = store.replace_portfolio(id, Broker::A, 2, synced, None, derive).unwrap();
+    assert_eq!((replaced.before, replaced.synced), (stood, sent));
+    assert_eq!(replaced.derived.point, point(DAY, "99", PointSource::Sync));
+    assert_eq!(replaced.derived.holdings[0].mark, MARK);
     let found = store.portfolio(id).unwrap();
     assert_eq!((found.holdings[0].mark, found.holdings.len()), (MARK, 2));
     assert_eq!(store.points(id, DAY).unwrap()[0].total_current_value, dec("99"));

@@ -10,54 +10,28 @@ use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 
 use super::columns::{all, first};
 use super::condition::Failure;
-use super::maintenance::{UpkeepError, inspect};
+use super::maintenance::{MaintenanceError, inspect};
 use super::{accounts, file, log};
-use crate::store::{AccountId, NewUser, User};
+use crate::store::traits::UserDirectory;
+use crate::store::{AccountId, NewUser, User, UserChange, UserSummary};
 
 const PEOPLE: &str = include_str!("../../../sql/store/people.sql");
 
-/// A user as an operator sees them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
-    pub id: AccountId,
-    pub email: String,
-    pub created_ms: i64,
-    pub disabled_ms: Option<i64>,
-    /// The last sync with either broker.
-    pub synced_ms: Option<i64>,
-    /// Holdings, positions, points of the trend and journal entries.
-    pub rows: i64,
-    /// Text in the journal.
-    pub journal_bytes: i64,
-}
-
-/// What an operator does to a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// No login any more, and no token there is.
-    Disable {
-        now_ms: i64,
-    },
-    Enable,
-    /// With everything stored of theirs.
-    Delete,
-}
-
 /// The database, opened beside the service.
-pub struct People(Connection);
+pub struct SqliteUsers(Connection);
 
-impl People {
+impl SqliteUsers {
     /// Opens a database that has this program's schema; an older one is the service's to migrate.
     ///
     /// # Errors
-    /// [`UpkeepError`].
-    pub fn open(path: &Path) -> Result<Self, UpkeepError> {
+    /// [`MaintenanceError`].
+    pub fn open(path: &Path) -> Result<Self, MaintenanceError> {
         let report = inspect(path)?;
         if report.version != report.known {
-            return Err(UpkeepError::Older { path: path.to_owned(), found: report.version });
+            return Err(MaintenanceError::Older { path: path.to_owned(), found: report.version });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        Self::opened(path, flags).map_err(UpkeepError::database(path))
+        Self::opened(path, flags).map_err(MaintenanceError::database(path))
     }
 
     fn opened(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
@@ -68,20 +42,14 @@ impl People {
         connection.pragma_update(None, "secure_delete", true)?;
         Ok(Self(connection))
     }
+}
 
-    /// The next users after `after`, in order of id.
-    ///
-    /// # Errors
-    /// [`UpkeepError`].
-    pub fn page(&self, after: AccountId, limit: usize) -> Result<Vec<Person>, UpkeepError> {
+impl UserDirectory for SqliteUsers {
+    fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError> {
         Ok(all(&self.0, PEOPLE, (after.0, limit as i64), person)?)
     }
 
-    /// The user of an id or a normalised e-mail.
-    ///
-    /// # Errors
-    /// [`UpkeepError`].
-    pub fn find(&self, id_or_email: &str) -> Result<Option<Person>, UpkeepError> {
+    fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
         let id = match id_or_email.parse() {
             Ok(id) => Some(id),
             Err(_) => accounts::by_email(&self.0, id_or_email)?.map(|found| found.user.id.0),
@@ -91,12 +59,7 @@ impl People {
         Ok(next.filter(|person| person.id.0 == id))
     }
 
-    /// Adds a user; `None` where the e-mail, already normalised, is known. A running service needs
-    /// no word of it: it reads who logs in.
-    ///
-    /// # Errors
-    /// [`UpkeepError`]; then nothing was changed.
-    pub fn add(&mut self, user: NewUser) -> Result<Option<User>, UpkeepError> {
+    fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if accounts::by_email(&transaction, &user.email)?.is_some() {
             return Ok(None);
@@ -106,13 +69,7 @@ impl People {
         Ok(Some(user))
     }
 
-    /// Replaces the password, whatever it was, and refuses every older token. Gives the number of
-    /// the change, or `None` where there is no such user. A disabled user stays disabled, and has
-    /// no token that would be good.
-    ///
-    /// # Errors
-    /// [`UpkeepError`]; then nothing was changed.
-    pub fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, UpkeepError> {
+    fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let Some(before) = accounts::by_id(&transaction, id)? else { return Ok(None) };
         let changed = match before.disabled {
@@ -127,16 +84,16 @@ impl People {
         Ok(Some(number))
     }
 
-    /// Makes the change and gives its number, or `None` where there was nothing to change.
-    ///
-    /// # Errors
-    /// [`UpkeepError`]; then nothing was changed.
-    pub fn change(&mut self, id: AccountId, change: Change) -> Result<Option<i64>, UpkeepError> {
+    fn change(
+        &mut self,
+        id: AccountId,
+        change: UserChange,
+    ) -> Result<Option<i64>, MaintenanceError> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let changed = match change {
-            Change::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
-            Change::Enable => accounts::enable(&transaction, id)?,
-            Change::Delete => accounts::erase(&transaction, id)?.user,
+            UserChange::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
+            UserChange::Enable => accounts::enable(&transaction, id)?,
+            UserChange::Delete => accounts::erase(&transaction, id)?.user,
         };
         if !changed {
             return Ok(None);
@@ -144,23 +101,19 @@ impl People {
         let number = accounts::count_outside_change(&transaction)?;
         transaction.commit()?;
         // Where a reader keeps it from that, the service does it once it has noticed.
-        if change == Change::Delete && !log::empty(&self.0, file::BUSY_TIMEOUT)? {
+        if change == UserChange::Delete && !log::empty(&self.0, file::BUSY_TIMEOUT)? {
             tracing::debug!("the database's log is read at the moment");
         }
         Ok(Some(number))
     }
 
-    /// Whether the running service has taken up the change with this number.
-    ///
-    /// # Errors
-    /// [`UpkeepError`].
-    pub fn noticed(&self, number: i64) -> Result<bool, UpkeepError> {
+    fn noticed(&self, number: i64) -> Result<bool, MaintenanceError> {
         Ok(accounts::outside_changes(&self.0)?.noticed >= number)
     }
 }
 
-fn person(row: &Row<'_>) -> Result<Person, Failure> {
-    Ok(Person {
+fn person(row: &Row<'_>) -> Result<UserSummary, Failure> {
+    Ok(UserSummary {
         id: AccountId(row.get(0)?),
         email: row.get(1)?,
         created_ms: row.get(2)?,

@@ -7,11 +7,11 @@ use crate::base::Clock;
 use crate::store::traits::Store;
 use crate::store::{FILE_NAME, NewUser, SqliteStore};
 
-fn fresh() -> (TempDir, SqliteStore, People) {
+fn fresh() -> (TempDir, SqliteStore, SqliteUsers) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     let store = SqliteStore::open(&path, 1, &Clock::system()).unwrap();
-    let people = People::open(&path).unwrap();
+    let people = SqliteUsers::open(&path).unwrap();
     (dir, store, people)
 }
 
@@ -41,10 +41,10 @@ fn users_come_by_pages_in_order_and_are_found_by_either_name() {
 fn a_disabled_user_changes_no_password_and_each_change_is_counted() {
     let (_dir, store, mut people) = fresh();
     let id = user(&store, "a@x");
-    assert_eq!(people.change(AccountId(7), Change::Disable { now_ms: 9 }).unwrap(), None);
-    assert_eq!(people.change(id, Change::Enable).unwrap(), None);
-    assert_eq!(people.change(id, Change::Disable { now_ms: 9 }).unwrap(), Some(1));
-    assert_eq!(people.change(id, Change::Disable { now_ms: 9 }).unwrap(), None);
+    assert_eq!(people.change(AccountId(7), UserChange::Disable { now_ms: 9 }).unwrap(), None);
+    assert_eq!(people.change(id, UserChange::Enable).unwrap(), None);
+    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(1));
+    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), None);
     let secrets = store.user_by_id(id).unwrap().unwrap();
     assert!(secrets.disabled && secrets.token_epoch > 0);
     // It would give a token of a new epoch.
@@ -57,20 +57,20 @@ fn a_disabled_user_changes_no_password_and_each_change_is_counted() {
     store.notice_outside_changes(1).unwrap();
     assert!(people.noticed(1).unwrap());
 
-    assert_eq!(people.change(id, Change::Enable).unwrap(), Some(2));
+    assert_eq!(people.change(id, UserChange::Enable).unwrap(), Some(2));
     let changed = store.change_password(id, "hash", "new").unwrap();
     assert!(changed > Some(secrets.token_epoch), "{changed:?}");
-    assert_eq!(people.change(id, Change::Delete).unwrap(), Some(3));
+    assert_eq!(people.change(id, UserChange::Delete).unwrap(), Some(3));
     assert!(store.user_by_id(id).unwrap().is_none());
     let state = store.auth_state().unwrap();
     assert_eq!((state.users, state.last_user), (vec![], id));
-    assert_eq!(people.change(id, Change::Delete).unwrap(), None);
+    assert_eq!(people.change(id, UserChange::Delete).unwrap(), None);
 }
 
 #[test]
 fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change() {
     let (_dir, store, mut people) = fresh();
-    let add = |people: &mut People, email: &str| {
+    let add = |people: &mut SqliteUsers, email: &str| {
         let (email, password_hash) = (email.to_owned(), "hash".to_owned());
         people.add(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
     };
@@ -85,7 +85,7 @@ fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change() {
     assert_eq!(now(), ("new".to_owned(), false));
     let epochs = store.auth_state().unwrap().epochs;
     assert!(matches!(epochs[..], [(of, epoch)] if of == id && epoch >> 32 == 1), "{epochs:?}");
-    assert_eq!(people.change(id, Change::Disable { now_ms: 9 }).unwrap(), Some(2));
+    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(2));
     assert_eq!(people.set_password(id, "newer").unwrap(), Some(3));
     assert_eq!(now(), ("newer".to_owned(), true));
     assert_eq!(people.set_password(AccountId(7), "new").unwrap(), None);

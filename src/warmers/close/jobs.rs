@@ -10,10 +10,9 @@ use jiff::civil::Date;
 use super::due::Due;
 use crate::base::{ClosingPrice, Holding, Symbol};
 use crate::cache::Responses;
-use crate::portfolio::{Overflow, Point, point, reprice};
-use crate::store::{
-    AccountId, DayPoint, PointSource, Portfolio, Repriced, Store, StoreError, Valued,
-};
+use crate::portfolio::{DayPoint, PointSource, Repriced};
+use crate::portfolio::{Overflow, point, reprice};
+use crate::store::{AccountId, Portfolio, Store, StoreError, Valued};
 
 /// Symbols read from the store at a time.
 const SYMBOLS_PAGE: usize = 1_000;
@@ -159,20 +158,6 @@ fn at_close(
     let close_of = |symbol: &Symbol| order.closes.get(symbol).copied();
     let changed = reprice(&mut holdings, order.due.date, close_of);
     let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
-    let point = point(&order.due.market_day(), &holdings, has_close)?;
-    Ok((day_point(&point), Repriced { holdings, changed }))
-}
-
-fn day_point(point: &Point) -> DayPoint {
-    DayPoint {
-        date: point.date,
-        total_invested: point.total_invested,
-        total_current_value: point.total_current_value,
-        total_pnl: point.total_pnl,
-        value_without_cost: Some(point.value_without_cost),
-        source: PointSource::Close,
-        left_out: point.left_out,
-        carried: point.carried,
-        suspect: point.suspect,
-    }
+    let point = point(&order.due.market_day(), PointSource::Close, &holdings, has_close)?;
+    Ok((point, Repriced { holdings, changed }))
 }

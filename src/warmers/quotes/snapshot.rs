@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use crate::base::{Quote, Symbol, ist};
 use crate::cache::{Peek, Vouched};
-use crate::{
-    http::Made,
-    market::{Age, Index, Priced, Prices, Snapshot, SnapshotInputs},
-};
+use crate::http::Made;
+use crate::market::{Age, Index, Priced, Prices, Snapshot, SnapshotInputs};
 
 /// A snapshot that nobody is shown yet.
 pub struct Unshown {

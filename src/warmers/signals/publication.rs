@@ -6,9 +6,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use jiff::civil::Date;
 
+use crate::http::PublishedJson;
+use crate::market::ShownSignals;
 use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
 use crate::store::{PublishedSignal, SignalStore, StoreError};
-use crate::{http::PublishedJson, market::ShownSignals};
 
 /// Where finished documents go.
 #[derive(Clone)]

@@ -1,0 +1,86 @@
+//! A point of the trend: what a portfolio was worth on one date. Pure.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use super::overflow::Overflow;
+use super::valuation::{Valued, price_date, summary, valued};
+use crate::base::{Holding, MarketDay};
+
+/// What made a point of the trend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointSource {
+    Sync,
+    Close,
+}
+
+impl PointSource {
+    /// `sync` or `close`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Close => "close",
+        }
+    }
+
+    /// The source of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Sync, Self::Close].into_iter().find(|source| source.as_str() == word)
+    }
+}
+
+/// One point of the trend: an IST date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DayPoint {
+    pub date: Date,
+    pub total_invested: Decimal,
+    pub total_current_value: Decimal,
+    pub total_pnl: Decimal,
+    /// The part of the value without cost and profit; `None` in points of an older schema, whose
+    /// value leaves it out.
+    pub value_without_cost: Option<Decimal>,
+    pub source: PointSource,
+    /// Holdings left out of cost and profit: without cost or without any price.
+    pub left_out: u32,
+    /// Holdings valued at a price older than this date's.
+    pub carried: u32,
+    /// A split, bonus or unreliable average is suspected since the point before.
+    pub suspect: bool,
+}
+
+/// The point of `day` for holdings of both brokers. `has_close` says which of them stand at their
+/// closing price of the last close, though that may be a trade of long before.
+///
+/// # Errors
+/// [`Overflow`].
+pub fn point<'a>(
+    day: &MarketDay,
+    source: PointSource,
+    holdings: impl IntoIterator<Item = &'a Holding>,
+    has_close: impl Fn(&Holding) -> bool,
+) -> Result<DayPoint, Overflow> {
+    let rows = valued(holdings)?;
+    let is_old = |holding: &Holding| {
+        let before_close = |close: Timestamp| holding.as_of_ms < close.as_millisecond();
+        price_date(holding).is_none_or(|date| date < day.session)
+            || (day.last_close.is_some_and(before_close) && !has_close(holding))
+    };
+    let (mut carried, mut suspect) = (0, false);
+    for Valued { holding, valuation } in &rows {
+        carried += u32::from(valuation.current_value.is_some() && is_old(holding));
+        suspect |= holding.discrepancy || holding.mark.is_some_and(|mark| mark.bends(day.today));
+    }
+    let sum = summary(&rows, None)?;
+    Ok(DayPoint {
+        date: day.today,
+        total_invested: sum.total_invested,
+        total_current_value: sum.total_current_value,
+        total_pnl: sum.total_pnl,
+        value_without_cost: Some(sum.value_without_cost),
+        source,
+        left_out: sum.left_out,
+        carried,
+        suspect,
+    })
+}
