@@ -15,7 +15,6 @@ mod cors;
 pub(crate) mod errors;
 mod health;
 mod journal;
-mod json;
 mod openapi;
 mod portfolio;
 mod query;

@@ -6,9 +6,16 @@
 
 pub mod account;
 pub mod broker_status;
+pub mod export;
 pub mod health;
+pub mod holdings;
+pub mod journal;
 pub mod json;
+pub mod pnl;
+pub mod portfolio_deleted;
+pub mod positions;
 #[cfg(test)]
 mod schemas;
+pub mod sync;
 pub mod values;
 mod words;

@@ -9,6 +9,7 @@ use super::health::WarmerState;
 use super::values::{Day, Delay, Exact, Instant, Mark, Money, Percent, Quantity, Share, Simulated};
 use crate::base::{Broker, PositionKind, Source, Symbol};
 use crate::market::Phase;
+use crate::portfolio::PointSource;
 use crate::signals::Direction;
 
 /// Schemas with a name of their own, to which members refer.
@@ -142,5 +143,6 @@ inline! {
         "description":
             "Present, and true, if the value comes from the simulator; absent otherwise.",
     };
+    PointSource, "PointSource", {"type": "string", "enum": ["sync", "close"]};
     PositionKind, "PositionKind", {"type": "string", "enum": ["day", "net"]};
 }

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::base::{Broker, PositionKind, Source, Symbol};
 use crate::market::Phase;
+use crate::portfolio::PointSource;
 use crate::signals::Direction;
 
 macro_rules! written_as_str {
@@ -16,4 +17,4 @@ macro_rules! written_as_str {
     )*};
 }
 
-written_as_str!(Broker, Direction, Phase, PositionKind, Source, Symbol);
+written_as_str!(Broker, Direction, Phase, PointSource, PositionKind, Source, Symbol);

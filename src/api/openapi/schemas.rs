@@ -1,12 +1,20 @@
 //! The schemas of the views, in the form that makers of clients take.
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::http::ProblemDocument;
 use crate::views::account::{AccountErased, LoggedIn, Message};
 use crate::views::broker_status::{BrokerAStatus, BrokerBStatus};
+use crate::views::export::Export;
 use crate::views::health::Health;
+use crate::views::holdings::Holdings;
+use crate::views::journal::JournalPage;
+use crate::views::pnl::Pnl;
+use crate::views::portfolio_deleted::PortfolioDeleted;
+use crate::views::positions::Positions;
+use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB};
 
 /// Members of one struct within another that keep a schema of their own: which, and of whom.
 const PARTS: [(&str, &str); 5] = [
@@ -20,6 +28,10 @@ const PARTS: [(&str, &str); 5] = [
 /// Members of a schema in the order of the file.
 const ORDER: [&str; 6] =
     ["type", "description", "allOf", "required", "properties", "additionalProperties"];
+
+/// What both syncs tell: the reply without counts of its own.
+#[derive(JsonSchema)]
+struct SyncReport {}
 
 /// By name, and with them whatever they refer to.
 pub(super) fn of_views() -> Map<String, Value> {
@@ -37,6 +49,16 @@ pub(super) fn of_views() -> Map<String, Value> {
         BrokerAStatus,
         BrokerBStatus,
         Health,
+        Holdings<'_>,
+        Positions<'_>,
+        Pnl,
+        PortfolioDeleted,
+        JournalPage<'_>,
+        Export<'_>,
+        RowName<'_>,
+        sync::SyncReport<'_, SyncReport>,
+        sync::SyncReport<'_, SyncedBrokerA>,
+        sync::SyncReport<'_, SyncedBrokerB>,
     );
     let mut schemas = generator.take_definitions(true);
     schemas.values_mut().for_each(plain);
@@ -122,6 +144,10 @@ fn share(whole: &mut Value, part: &str, of_part: &Value) {
         rest.insert("properties".into(), properties.into());
     }
     members.shift_remove("type");
+    // A struct without a comment has that of its part.
+    if members.get("description") == of_part.get("description") {
+        members.shift_remove("description");
+    }
     let reference = format!("#/components/schemas/{part}");
     members.insert("allOf".into(), json!([{"$ref": reference}, rest]));
 }
