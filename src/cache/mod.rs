@@ -11,7 +11,6 @@ pub mod l1;
 pub mod l2;
 pub mod misses;
 pub mod probes;
-mod quote_json;
 pub mod responses;
 pub mod settings;
 

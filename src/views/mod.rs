@@ -14,8 +14,12 @@ pub mod json;
 pub mod pnl;
 pub mod portfolio_deleted;
 pub mod positions;
+pub mod quotes;
 #[cfg(test)]
 mod schemas;
+pub mod signal_record;
+pub mod signals;
+pub mod snapshot;
 pub mod sync;
 pub mod values;
 mod words;

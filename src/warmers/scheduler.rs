@@ -23,6 +23,7 @@ use crate::cache::l2::codec;
 use crate::health::heartbeat::Serving;
 use crate::http::message::date::imf_fixdate;
 use crate::market::{MarketStatus, Snapshot};
+use crate::views::signals::ShownSignals;
 use jiff::Timestamp;
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
@@ -64,6 +65,8 @@ pub struct Scheduler {
     pub rests: [Option<Timestamp>; Source::ALL.len()],
     /// What is published now, and until when it stands if nothing comes.
     pub snapshot: Option<Snapshot>,
+    /// The signals beside it.
+    pub shown_signals: ShownSignals,
     pub stands_until_mono_ms: u64,
     pub persist_failure: Option<String>,
     started_mono_ms: u64,
@@ -99,6 +102,7 @@ impl Scheduler {
             status,
             phase_since_mono_ms: now_mono_ms,
             snapshot: None,
+            shown_signals: ShownSignals::none(),
             stands_until_mono_ms: u64::MAX,
             persist_failure: None,
             started_mono_ms: now_mono_ms,

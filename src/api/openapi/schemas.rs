@@ -14,6 +14,10 @@ use crate::views::journal::JournalPage;
 use crate::views::pnl::Pnl;
 use crate::views::portfolio_deleted::PortfolioDeleted;
 use crate::views::positions::Positions;
+use crate::views::quotes::Quotes;
+use crate::views::signal_record::SignalRecord;
+use crate::views::signals::SignalList;
+use crate::views::snapshot::Snapshot;
 use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB};
 
 /// Members of one struct within another that keep a schema of their own: which, and of whom.
@@ -49,6 +53,10 @@ pub(super) fn of_views() -> Map<String, Value> {
         BrokerAStatus,
         BrokerBStatus,
         Health,
+        Snapshot<'_>,
+        Quotes<'_>,
+        SignalList<'_>,
+        SignalRecord,
         Holdings<'_>,
         Positions<'_>,
         Pnl,

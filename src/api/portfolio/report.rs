@@ -26,7 +26,8 @@ pub fn report<Counts>(
 ) -> SyncReport<'_, Counts> {
     let Replaced { before, synced: rows, derived } = replaced;
     let stood: Vec<&Holding> = before.holdings.iter().filter(|row| row.broker == broker).collect();
-    let positions = before.positions.iter().filter(|row| row.broker == broker);
+    let positions: Vec<&Position> =
+        before.positions.iter().filter(|row| row.broker == broker).collect();
     let codes = unresolved(&derived.holdings, &rows.positions);
     let suspicions = portfolio::suspicions(&derived.holdings);
     let SyncedNow { at, warnings, simulated } = synced;
@@ -35,7 +36,7 @@ pub fn report<Counts>(
         counts,
         broker,
         synced_at: at,
-        changes: changes(&stood, positions, derived),
+        changes: changes(&stood, &positions, derived),
         unresolved_count: codes.len(),
         unresolved: codes.into_iter().take(LISTED_MAX).collect(),
         suspected_corporate_actions: suspicions.iter().take(LISTED_MAX).map(suspected).collect(),
@@ -54,7 +55,7 @@ pub struct SyncedNow {
 
 fn changes<'a>(
     stood: &[&'a Holding],
-    positions: impl Iterator<Item = &'a Position> + Clone,
+    positions: &[&'a Position],
     derived: &'a Derived,
 ) -> SyncChanges<'a> {
     let diff = portfolio::diff(stood, &derived.holdings);
@@ -64,7 +65,7 @@ fn changes<'a>(
             .map(|row| CountedHolding { row: named(row), quantity: Quantity(row.quantity()) })
             .collect()
     };
-    let of = |kind, now| [portfolio::open_positions(positions.clone(), kind), now];
+    let of = |kind, now| [portfolio::open_positions(positions.iter().copied(), kind), now];
     SyncChanges {
         added_count: diff.added.len(),
         added: counted(&diff.added),

@@ -31,8 +31,9 @@ const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: SyncWarning = SyncWarning {
     code: "shared_token_may_have_ended",
-    detail: "The API key is the server's own. If the login was the server's account too, its shared \
-     broker A token has ended and live prices come from elsewhere until it is set again.",
+    detail: "The API key is the server's own. If the login was the server's account too, its \
+             shared broker A token has ended and live prices come from elsewhere until it is \
+             set again.",
 };
 
 /// `POST /api/portfolio/sync`.
