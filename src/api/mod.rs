@@ -12,7 +12,7 @@ pub(crate) mod broker_status;
 mod call;
 mod conditional;
 mod cors;
-pub(crate) mod errors;
+mod errors;
 mod health;
 mod journal;
 mod openapi;

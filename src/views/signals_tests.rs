@@ -101,7 +101,7 @@ fn the_top_says_nothing_below_a_coin_and_of_no_symbol_two_things() {
     let order: Vec<&str> = complete.signals.iter().map(|s| s.pattern.as_str()).collect();
     assert_eq!(order, ["a", "c", "b", "e", "d", "f"], "rows of one symbol stand together");
     let shown = |list: &SignalList| -> Vec<String> {
-        let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&top_json(&list)).unwrap();
+        let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&top_json(list)).unwrap();
         top.iter().map(|row| row["pattern"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(shown(&complete), ["b", "d"]);

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use crate::api::call::Call;
-use crate::api::portfolio::errors;
-use crate::api::portfolio::export_limit;
+use crate::api::errors::{self, Unmade};
 use crate::api::query::{invalid, one};
 use crate::api::state::State;
 use crate::base::Broker;
 use crate::cache::{Responses, View};
 use crate::http::{Problem, Response};
-use crate::portfolio::{Overflow, Summary};
+use crate::portfolio::Summary;
 use crate::rt::{Lane, LaneError};
-use crate::store::{AccountId, Portfolio, Store, StoreError};
+use crate::store::{AccountId, Portfolio, Store};
 use crate::views::holdings::{SyncTimes, Totals};
 use crate::views::values::{Day, Instant, Money, Percent};
 
@@ -24,45 +23,6 @@ pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 
 /// Longest wait for an answer to be made: the store's own deadline and some work.
 pub(super) const MAKE_DEADLINE_MS: u64 = 4_000;
-
-/// Why an answer could not be made.
-pub(super) enum Unmade {
-    Store(StoreError),
-    Overflow(Overflow),
-    /// Enough long exports are under way.
-    Crowded,
-    /// Longer than a document may be.
-    TooLong,
-}
-
-impl From<export_limit::Crowded> for Unmade {
-    fn from(export_limit::Crowded: export_limit::Crowded) -> Self {
-        Self::Crowded
-    }
-}
-
-impl From<StoreError> for Unmade {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<Overflow> for Unmade {
-    fn from(error: Overflow) -> Self {
-        Self::Overflow(error)
-    }
-}
-
-impl From<Unmade> for Problem {
-    fn from(unmade: Unmade) -> Self {
-        match unmade {
-            Unmade::Store(error) => error.into(),
-            Unmade::Overflow(error) => Problem::internal().because(error),
-            Unmade::Crowded => errors::export_busy(),
-            Unmade::TooLong => errors::export_too_long(),
-        }
-    }
-}
 
 /// Answers with `view`, kept or made by `make` from the store.
 pub(super) fn answer(

@@ -1,7 +1,7 @@
 //! `DELETE /api/portfolio/data`: everything synced is gone for good; the journal stays.
 
-use super::errors::in_progress;
 use crate::api::call::Call;
+use crate::api::errors::in_progress;
 use crate::api::report::reply_with;
 use crate::api::state::State;
 use crate::http::{Problem, Response};

@@ -6,11 +6,10 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::answer::Unmade;
 use super::answer::on;
-use super::errors;
 use super::export_limit::ExportPermit;
 use crate::api::call::Call;
+use crate::api::errors::{self, Unmade};
 use crate::api::journal::entry_view;
 use crate::api::state::State;
 use crate::base::{Cost, Holding, Position};

@@ -4,7 +4,6 @@ use jiff::civil::Date;
 
 use super::answer::MAKE_DEADLINE_MS;
 use super::answer::Syncs;
-use super::answer::Unmade;
 use super::answer::answer;
 use super::answer::on_lane;
 use super::answer::parameter;
@@ -12,6 +11,7 @@ use super::answer::switch;
 use super::answer::totals;
 use super::live_prices::{Live, Prices};
 use crate::api::call::Call;
+use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;

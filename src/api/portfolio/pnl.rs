@@ -4,11 +4,11 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 
 use super::answer::Syncs;
-use super::answer::Unmade;
 use super::answer::answer;
 use super::answer::parameter;
 use super::answer::totals;
 use crate::api::call::Call;
+use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::MarketDay;
 use crate::cache::View;

@@ -3,11 +3,11 @@
 use rust_decimal::Decimal;
 
 use super::answer::Syncs;
-use super::answer::Unmade;
 use super::answer::answer;
 use super::answer::parameter;
 use super::answer::switch;
 use crate::api::call::Call;
+use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Position, PositionKind};
 use crate::cache::View;

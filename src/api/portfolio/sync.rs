@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
 use super::report::{self, SyncedNow};
 use crate::api::body::Fields;
 use crate::api::call::Call;
+use crate::api::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
 use crate::api::report::reply_with;
 use crate::api::state::State;
 use crate::base::{Broker, Synced, ist};
