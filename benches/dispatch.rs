@@ -43,7 +43,7 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
         assert_eq!(state.l1.insert(quote, vouched, clock.monotonic_ms()), Kept::Taken);
     }
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
-    state.snapshot.publish(body.into_bytes(), clock.now_ms());
+    state.snapshot.publish(body.into_bytes());
     state
 }
 

@@ -129,7 +129,7 @@ fn signals(c: &mut Criterion) {
             // Another second, so that nothing is taken for unchanged.
             second += 1;
             body.extend_from_slice(format!(" {second}").as_bytes());
-            slot.publish(body, second * 1_000);
+            slot.publish(body);
             views::ShownSignals::of(&list)
         });
     });

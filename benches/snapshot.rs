@@ -48,7 +48,7 @@ type Case<'a> = (&'static str, Option<&'a [u8]>, Option<&'a [u8]>, u16);
 
 fn select(c: &mut Criterion) {
     let slot = PublishedJson::new();
-    slot.publish(json(), now().as_millisecond());
+    slot.publish(json());
     let published = slot.load();
     let published = published.as_ref().unwrap();
     let etag = published.select(Some(b"br"), Preconditions::NONE).unwrap();
@@ -107,16 +107,10 @@ fn make(c: &mut Criterion) {
         b.iter(|| {
             second += 1;
             let changed = [&body[..], format!(" {second}").as_bytes()].concat();
-            slot.publish(changed, second * 1_000);
+            slot.publish(changed);
         });
     });
     assert_eq!(slot.changes(), second as u64);
-    group.bench_function("refresh the date", |b| {
-        b.iter(|| {
-            second += 1;
-            slot.refresh_date(second * 1_000);
-        });
-    });
     group.finish();
 }
 

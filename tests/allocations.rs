@@ -93,7 +93,7 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
     let lock = Arc::new(InstanceLock::of(&config.state_dir));
     let state = assemble(&config, &lock, clock).unwrap().state;
     let json = format!(r#"{{"index1_price":24321.88,"sectors":[{}0]}}"#, "1,".repeat(900));
-    state.snapshot.publish(json.into_bytes(), clock.now_ms());
+    state.snapshot.publish(json.into_bytes());
     for symbol in symbols() {
         let quote = Quote {
             symbol,

@@ -15,7 +15,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     if report.status() == 200 && given.judge(None)? == Verdict::NotModified {
         reply.send(304, "", &[("Cache-Control", "no-store")]);
     } else {
-        reply.prepared(report);
+        reply.send_document(report);
     }
     Ok(())
 }

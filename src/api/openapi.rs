@@ -23,7 +23,7 @@ use crate::http::{CachePolicy, Problem, Response, Variants};
 const JSON: &[u8] = include_bytes!("openapi.json");
 
 /// A new version may say something else, so each use asks whether it still stands.
-const MANNER: CachePolicy = CachePolicy {
+const POLICY: CachePolicy = CachePolicy {
     cache_control: "public, no-cache",
     vary: "Accept-Encoding",
     compressed_from_bytes: 0,
@@ -36,7 +36,7 @@ impl Document {
     /// Compresses, which takes some milliseconds: work of the start, not of the edge.
     pub fn new() -> Self {
         // Kept for the life of the process, so without a date.
-        Self(Variants::new(JSON, &MANNER, None))
+        Self(Variants::new(JSON, &POLICY))
     }
 }
 
@@ -50,6 +50,6 @@ impl Default for Document {
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let request = &call.request;
     let document = &state.document.0;
-    reply.kept(document.select(request.accept_encoding(), request.preconditions())?);
+    reply.send_document(document.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }

@@ -64,7 +64,7 @@ fn prepared(
     let request = &call.request;
     let published = slot.load();
     let published = published.as_deref().ok_or_else(not_ready)?;
-    reply.prepared(published.select(request.accept_encoding(), request.preconditions())?);
+    reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }
 

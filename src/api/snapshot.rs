@@ -12,6 +12,6 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
         let detail = "No index data has arrived yet.";
         return Err(Problem::unavailable("snapshot_not_ready", detail, 1));
     };
-    reply.prepared(published.select(request.accept_encoding(), request.preconditions())?);
+    reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }

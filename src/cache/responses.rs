@@ -29,7 +29,7 @@ const USER_BYTES: usize = 256;
 const LIFE_MS: u64 = 60_000;
 
 /// The client may keep it, and asks each time whether it still stands.
-const MANNER: CachePolicy = CachePolicy {
+const POLICY: CachePolicy = CachePolicy {
     cache_control: "private, no-cache",
     vary: "Accept-Encoding, Authorization, Cookie",
     // Less fits one packet anyway.
@@ -129,10 +129,10 @@ impl Responses {
     }
 
     /// Makes an answer of a JSON body, to be sent with
-    /// [`Response::kept`](crate::http::Response::kept):
+    /// [`Response::send_document`](crate::http::Response::send_document):
     /// an OS thread's work.
     pub fn make(json: &[u8]) -> Arc<Variants> {
-        Arc::new(Variants::new(json, &MANNER, None))
+        Arc::new(Variants::new(json, &POLICY))
     }
 
     /// Changes how much is held. Less is reached as answers are kept, shard by shard.

@@ -32,13 +32,11 @@ const DISCLAIMER: &str = "Informational only, not investment advice. The operato
      registered as an investment adviser or research analyst.";
 
 /// The whole response for the present state, and the same as numbers.
-pub fn build(scheduler: &Scheduler, date: &[u8; 29]) -> (Prepared, Readings) {
+pub fn build(scheduler: &Scheduler) -> (Prepared, Readings) {
     let report = report(scheduler);
     let vitals = vitals(scheduler, &report);
     let http_status = if report.status == "down" { 503 } else { 200 };
-    let date = std::str::from_utf8(date).unwrap_or_default();
-    let mut headers =
-        vec![("Content-Type", "application/json"), ("Cache-Control", "no-store"), ("Date", date)];
+    let mut headers = vec![("Content-Type", "application/json"), ("Cache-Control", "no-store")];
     if http_status == 503 {
         headers.push(("Retry-After", "1"));
     }

@@ -21,7 +21,6 @@ use crate::base::{Clock, Source};
 use crate::brokers::MarketFeed;
 use crate::cache::l2::codec;
 use crate::health::heartbeat::Serving;
-use crate::http::message::date::imf_fixdate;
 use crate::market::{MarketStatus, Snapshot};
 use crate::views::signals::ShownSignals;
 use jiff::Timestamp;
@@ -208,14 +207,10 @@ impl Scheduler {
         let now_ms = self.parts.clock.now_ms();
         if now_ms / 1_000 != self.second {
             self.second = now_ms / 1_000;
-            let WarmerContext { snapshot, shelf, .. } = &self.parts;
-            for slot in [snapshot, &shelf.signals, &shelf.record] {
-                slot.refresh_date(now_ms);
-            }
             self.parts.misses.expire(UNWANTED_MS);
             self.parts.probes.expire(UNWANTED_MS);
             self.parts.held.expire(UNWANTED_MS);
-            let (report, vitals) = health::build(self, &imf_fixdate(now_ms));
+            let (report, vitals) = health::build(self);
             self.parts.health.store(Some(Arc::new(report)));
             self.parts.vitals.store(Some(Arc::new(vitals)));
         }

@@ -145,12 +145,7 @@ impl SignalsWarmer {
 
     /// Reads what the store has, so that the last list is served from the start. Blocks.
     pub fn restore(&mut self, parts: &WarmerContext) {
-        let loaded = steps::load(
-            &*parts.signal_store,
-            &parts.shelf,
-            &self.expected(parts),
-            parts.clock.now_ms(),
-        );
+        let loaded = steps::load(&*parts.signal_store, &parts.shelf, &self.expected(parts));
         self.ended(Some(loaded), parts.clock.monotonic_ms());
     }
 
@@ -191,7 +186,7 @@ impl SignalsWarmer {
         let (shelf, now_ms) = (parts.shelf.clone(), parts.clock.now_ms());
         if !self.loaded {
             let expected = self.expected(parts);
-            self.submit(parts, events, move |store| steps::load(store, &shelf, &expected, now_ms));
+            self.submit(parts, events, move |store| steps::load(store, &shelf, &expected));
         } else if let Some(arrived) = self.arrived.pop_front() {
             let calendar = Arc::clone(&parts.calendar);
             self.submit(parts, events, move |store| steps::take_in(store, &calendar, arrived));

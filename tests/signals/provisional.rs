@@ -104,7 +104,11 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     let stage = in_session_of(2, MIDDAY);
     let complete = stage.ledger().len();
     let service = stage.start_provisional();
-    let list = await_look(&stage, &service, "");
+    let mut list = await_look(&stage, &service, "");
+    // A rotation may be cut off where the clock leaps; then a later one completes it.
+    while !has_likely(&list) {
+        list = await_look(&stage, &service, &looked_at(&list));
+    }
     assert_eq!(list["as_of"], ON_THURSDAY);
     assert_eq!(list["provisional_as_of"], ON_FRIDAY);
     assert!(looked_at(&list).starts_with("2026-11-20T11:") && looked_at(&list).ends_with("+05:30"));
@@ -166,6 +170,17 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
             && json["signals"]["provisional_at"].is_str()
     });
     service.0.stop();
+}
+
+/// Whether a provisional signal is likelier right than wrong, and of a symbol with no signal of the
+/// other direction.
+fn has_likely(list: &Value) -> bool {
+    let rows: Vec<&Value> = list["signals"].as_array().unwrap().iter().collect();
+    let agrees = |row: &Value, other: &Value| {
+        other["symbol"] != row["symbol"] || other["direction"] == row["direction"]
+    };
+    let is_likely = |row: &Value| is_marked(row) && row["confidence"].as_f64() >= Some(0.5);
+    rows.iter().any(|row| is_likely(row) && rows.iter().all(|other| agrees(row, other)))
 }
 
 /// Symbol and pattern of what is found in today's candles, which stay the same while prices rest.

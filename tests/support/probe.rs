@@ -86,17 +86,17 @@ impl Serve for Probe {
             }
             b"/mute" => {}
             b"/twice" => {
-                reply.prepared(&self.prepared);
-                reply.prepared(&self.prepared);
+                reply.send_document(&self.prepared);
+                reply.send_document(&self.prepared);
             }
             b"/unchanged" => {
                 reply.body().extend_from_slice(b"a body that must not be sent");
                 reply.send(304, "text/plain", &[]);
             }
             b"/prepared" if request.header("if-none-match") == Some(b"\"one\"") => {
-                reply.prepared(&self.unchanged);
+                reply.send_document(&self.unchanged);
             }
-            b"/prepared" => reply.prepared(&self.prepared),
+            b"/prepared" => reply.send_document(&self.prepared),
             b"/problem" => {
                 reply.problem(&Problem::new(404, "not_found", "No \"such\" thing.\n"));
             }

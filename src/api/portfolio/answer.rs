@@ -50,7 +50,7 @@ pub(super) fn answer(
         }
     };
     let request = &call.request;
-    reply.kept(answer.select(request.accept_encoding(), request.preconditions())?);
+    reply.send_document(answer.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }
 

@@ -104,7 +104,7 @@ pub enum Next {
     Close { rude: bool },
 }
 
-/// What a turn works on beside the buffers buffers.
+/// What a turn works on beside the buffers.
 pub struct Exchange<'a, S> {
     pub shared: &'a Shared<S>,
     pub settings: &'a HttpSettings,
@@ -132,7 +132,9 @@ impl<S: Serve> Exchange<'_, S> {
                 Step::End(turn) => break turn,
             }
         };
-        buffers.input.copy_within(at..buffers.input_bytes, 0);
+        if at < buffers.input_bytes {
+            buffers.input.copy_within(at..buffers.input_bytes, 0);
+        }
         buffers.input_bytes -= at;
         // What is left has not been looked at: it may be a request with its body.
         buffers.holds_body |= buffers.input_bytes > 0;
@@ -268,7 +270,7 @@ impl<S: Serve> Exchange<'_, S> {
             out,
             body: made,
             owned,
-            date: self.shared.slots.date(),
+            date_line: self.shared.slots.date_line(),
             own_request_id: request.own_request_id(),
             head_only: head.method == Method::Head,
             connection: match (head.close, head.http_1_0) {
@@ -313,7 +315,7 @@ impl<S: Serve> Exchange<'_, S> {
             out: &mut buffers.out,
             body: &mut buffers.body,
             owned: &mut buffers.owned,
-            date: self.shared.slots.date(),
+            date_line: self.shared.slots.date_line(),
             own_request_id: about.own_request_id.as_deref(),
             head_only: about.head_only,
             connection: ConnectionLine::Close,

@@ -3,7 +3,8 @@
 //! Publishers on OS threads build these; the edge copies them out. No allocation, formatting or
 //! compression happens when one is sent.
 
-/// Status line, headers and body as the client gets them.
+/// Status line, headers and body as the client gets them, but for `Date`, which is put in when they
+/// are sent.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     status: u16,
@@ -58,6 +59,11 @@ impl Prepared {
     /// Headers with the closing empty line.
     pub fn headers(&self) -> &[u8] {
         &self.bytes[self.status_line_bytes..self.head_bytes]
+    }
+
+    /// What follows the status line.
+    pub fn headers_and_body(&self) -> &[u8] {
+        &self.bytes[self.status_line_bytes..]
     }
 
     /// The body.

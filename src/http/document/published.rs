@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
-use crate::http::message::date::imf_fixdate;
 use crate::http::{CachePolicy, Variants};
 
 /// Whoever may see it may keep it, and asks each time whether it still stands.
-const MANNER: CachePolicy = CachePolicy {
+const POLICY: CachePolicy = CachePolicy {
     cache_control: "public, no-cache",
     vary: "Accept-Encoding",
     // Asked for again and again: each byte counts.
@@ -23,25 +22,21 @@ const MANNER: CachePolicy = CachePolicy {
 
 /// Responses that nobody is shown yet.
 #[derive(Debug)]
-pub struct Made {
-    variants: Variants,
-    dated: [u8; 29],
-}
+pub struct Made(Variants);
 
 impl Made {
     /// Serialised and compressed: what takes time of a publication.
-    pub fn of(json: &[u8], now_ms: i64) -> Self {
-        let dated = imf_fixdate(now_ms);
-        Self { variants: Variants::new(json, &MANNER, Some(date_text(&dated))), dated }
+    pub fn of(json: &[u8]) -> Self {
+        Self(Variants::new(json, &POLICY))
     }
 }
 
-/// The slot that publishers write and the edge reads.
+/// The slot that publishers write and the edge reads. It changes only with the content.
 #[derive(Debug, Default)]
 pub struct PublishedJson {
     current: ArcSwapOption<Variants>,
-    /// The `Date` of what is current. Orders publishers among themselves; readers never take it.
-    publishing: Mutex<[u8; 29]>,
+    /// Orders publishers among themselves; readers never take it.
+    publishing: Mutex<()>,
     changes: AtomicU64,
 }
 
@@ -54,40 +49,22 @@ impl PublishedJson {
     /// Publishes `json`. What has not changed keeps its tags and is not compressed again. Blocks
     /// for a few milliseconds at most: an OS thread's work, not the edge's.
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
-    pub fn publish(&self, json: Vec<u8>, now_ms: i64) {
-        let mut dated = self.publishing.lock();
-        if self.current.load().as_ref().is_some_and(|current| current.json() == json) {
-            return self.redate(&mut dated, now_ms);
+    pub fn publish(&self, json: Vec<u8>) {
+        let _turn = self.publishing.lock();
+        if self.current.load().as_ref().is_none_or(|current| current.json() != json) {
+            self.put(Made::of(&json));
         }
-        self.put(&mut dated, Made::of(&json, now_ms));
     }
 
     /// Publishes what was made before. Takes no longer than to store a pointer.
     pub fn show(&self, made: Made) {
-        self.put(&mut self.publishing.lock(), made);
+        let _turn = self.publishing.lock();
+        self.put(made);
     }
 
-    fn put(&self, dated: &mut [u8; 29], made: Made) {
-        *dated = made.dated;
-        self.current.store(Some(Arc::new(made.variants)));
+    fn put(&self, Made(variants): Made) {
+        self.current.store(Some(Arc::new(variants)));
         self.changes.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Puts the current second into the `Date` of every response; called each second. Cheap within
-    /// the same second and before the first publication.
-    pub fn refresh_date(&self, now_ms: i64) {
-        self.redate(&mut self.publishing.lock(), now_ms);
-    }
-
-    fn redate(&self, dated: &mut [u8; 29], now_ms: i64) {
-        let date = imf_fixdate(now_ms);
-        let current = self.current.load();
-        if let Some(current) = current.as_ref()
-            && *dated != date
-        {
-            *dated = date;
-            self.current.store(Some(Arc::new(current.redated(&MANNER, date_text(&date)))));
-        }
     }
 
     /// What is published now; `None` before the first time. The guard must not be held over a point
@@ -102,10 +79,6 @@ impl PublishedJson {
     }
 }
 
-fn date_text(date: &[u8; 29]) -> &str {
-    std::str::from_utf8(date).expect("an HTTP date is ASCII")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,12 +86,11 @@ mod tests {
     use crate::http::document::negotiate::Coding;
     use crate::http::{Preconditions, Prepared};
 
-    const NOW_MS: i64 = 784_111_777_000;
     const BODY: &[u8] = br#"{"index1_price":24321.88,"signals":[],"sectors":[]}"#;
 
     fn published(json: &[u8]) -> PublishedJson {
         let slot = PublishedJson::new();
-        slot.publish(json.to_vec(), NOW_MS);
+        slot.publish(json.to_vec());
         slot
     }
 
@@ -129,7 +101,6 @@ mod tests {
     #[test]
     fn nothing_is_published_before_the_first_data() {
         let slot = PublishedJson::new();
-        slot.refresh_date(NOW_MS);
         assert!(slot.load().is_none());
     }
 
@@ -144,7 +115,7 @@ mod tests {
         assert_eq!(
             headers(prepared),
             format!(
-                "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: {etag}\r\n\
+                "ETag: {etag}\r\n\
                  Cache-Control: public, no-cache\r\nVary: Accept-Encoding\r\n\
                  Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
                 BODY.len()
@@ -154,33 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn the_date_moves_and_nothing_else() {
-        let slot = published(BODY);
-        let before = slot.load_full();
-        slot.refresh_date(NOW_MS + 999);
-        assert!(Arc::ptr_eq(&before, &slot.load_full()), "the same second was rebuilt");
-        slot.refresh_date(NOW_MS + 1_000);
-        let after = slot.load_full();
-        for accept in [&b"br"[..], b"gzip", b"identity"] {
-            for tags in [Preconditions::NONE, Preconditions::if_none_match(b"*")] {
-                let of = |published: &Arc<Variants>| {
-                    let answer = published.select(Some(accept), tags).unwrap();
-                    (headers(answer), answer.body().to_vec())
-                };
-                let ((old, old_body), (new, new_body)) = (of(&before), of(&after));
-                assert_eq!((old.replace("08:49:37", "08:49:38"), old_body), (new, new_body));
-            }
-        }
-    }
-
-    #[test]
     fn tags_change_with_the_content_only() {
         let slot = published(BODY);
         let first = slot.load_full();
-        slot.publish(BODY.to_vec(), NOW_MS + 5_000);
+        slot.publish(BODY.to_vec());
         let same = slot.load_full();
-        assert!(headers(same.select(None, Preconditions::NONE).unwrap()).contains("08:49:42"));
-        slot.publish(b"{}".to_vec(), NOW_MS + 6_000);
+        assert!(Arc::ptr_eq(&first, &same), "what has not changed stays");
+        slot.publish(b"{}".to_vec());
         let changed = slot.load_full();
         for coding in [Coding::Br, Coding::Gzip, Coding::Identity] {
             assert_eq!(first.etag(coding), same.etag(coding));

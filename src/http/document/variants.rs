@@ -29,19 +29,12 @@ struct Variant {
 }
 
 impl Variant {
-    fn new(
-        manner: &CachePolicy,
-        date: Option<&str>,
-        etag: String,
-        encoding: Option<&str>,
-        body: &[u8],
-    ) -> Self {
-        let mut headers = Vec::with_capacity(6);
-        headers.extend(date.map(|date| ("Date", date)));
+    fn new(policy: &CachePolicy, etag: String, encoding: Option<&str>, body: &[u8]) -> Self {
+        let mut headers = Vec::with_capacity(5);
         headers.extend([
             ("ETag", etag.as_str()),
-            ("Cache-Control", manner.cache_control),
-            ("Vary", manner.vary),
+            ("Cache-Control", policy.cache_control),
+            ("Vary", policy.vary),
         ]);
         let not_modified = Prepared::new(304, &headers, b"");
         headers.push(("Content-Type", JSON));
@@ -50,17 +43,13 @@ impl Variant {
         Self { full, not_modified, etag }
     }
 
-    fn redated(&self, manner: &CachePolicy, date: &str, encoding: Option<&str>) -> Self {
-        Self::new(manner, Some(date), self.etag.clone(), encoding, self.full.body())
-    }
-
     fn bytes(&self) -> usize {
         self.etag.len() + self.full.bytes().len() + self.not_modified.bytes().len()
     }
 }
 
-/// One state of a document as complete responses. Made without a `Date` it is sent with
-/// [`Response::kept`](crate::http::Response::kept), which adds one.
+/// One state of a document as complete responses, sent with
+/// [`Response::send_document`](crate::http::Response::send_document).
 #[derive(Debug)]
 pub struct Variants {
     identity: Variant,
@@ -71,28 +60,16 @@ pub struct Variants {
 impl Variants {
     /// Makes the responses of a JSON body. Takes about a millisecond for 30 KiB: an OS thread's
     /// work.
-    pub fn new(json: &[u8], manner: &CachePolicy, date: Option<&str>) -> Self {
+    pub fn new(json: &[u8], policy: &CachePolicy) -> Self {
         let tag = content_tag(json);
         let variant = |suffix: &str, encoding, body: &[u8]| {
-            Variant::new(manner, date, format!("\"{tag}{suffix}\""), encoding, body)
+            Variant::new(policy, format!("\"{tag}{suffix}\""), encoding, body)
         };
-        let compressed = (json.len() >= manner.compressed_from_bytes).then(|| {
+        let compressed = (json.len() >= policy.compressed_from_bytes).then(|| {
             let br = variant("-br", Some("br"), &brotli(json));
             [br, variant("-gz", Some("gzip"), &gzip(json))]
         });
         Self { identity: variant("", None, json), compressed }
-    }
-
-    /// The same bodies and tags at another `date`, not compressed again.
-    pub fn redated(&self, manner: &CachePolicy, date: &str) -> Self {
-        let redated = |variant: &Variant, encoding| variant.redated(manner, date, encoding);
-        Self {
-            identity: redated(&self.identity, None),
-            compressed: self
-                .compressed
-                .as_ref()
-                .map(|[br, gzip]| [redated(br, Some("br")), redated(gzip, Some("gzip"))]),
-        }
     }
 
     /// The answer to a GET or (without its body) HEAD: the variant that the client prefers, or 304

@@ -1,6 +1,9 @@
 //! The `Date` header's form of an instant.
 //!
-//! Pure arithmetic on a caller's milliseconds; any thread. Must never read a clock.
+//! Pure arithmetic on a caller's milliseconds, and a cell for the present second; any thread. Never
+//! reads a clock.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WEEKDAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
 const MONTHS: [&[u8; 3]; 12] = [
@@ -26,6 +29,67 @@ pub fn imf_fixdate(unix_ms: i64) -> [u8; 29] {
     two_digits(&mut out, 20, second / 60 % 60);
     two_digits(&mut out, 23, second % 60);
     out
+}
+
+/// A whole `Date` line, with its end.
+pub type DateLine = [u8; 37];
+
+/// The line of an instant; see [`imf_fixdate`].
+pub fn date_line(unix_ms: i64) -> DateLine {
+    let mut line = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
+    line[6..35].copy_from_slice(&imf_fixdate(unix_ms));
+    line
+}
+
+/// The line of the present second, written by one thread and read by all. A reader takes no lock
+/// and keeps no address: it copies the words and looks whether they were changed meanwhile.
+#[derive(Debug)]
+pub struct DateCell {
+    /// Odd while the words are being written.
+    version: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+const WORDS: usize = size_of::<DateLine>().div_ceil(8);
+
+impl DateCell {
+    /// Holds the line of an instant.
+    pub fn new(unix_ms: i64) -> Self {
+        let cell = Self { version: AtomicU64::new(0), words: Default::default() };
+        cell.set(unix_ms);
+        cell
+    }
+
+    /// Puts in the line of another instant. One thread at a time.
+    pub fn set(&self, unix_ms: i64) {
+        let mut bytes = [0; WORDS * 8];
+        bytes[..size_of::<DateLine>()].copy_from_slice(&date_line(unix_ms));
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version + 1, Ordering::Relaxed);
+        // What follows is not seen before the odd version.
+        fence(Ordering::Release);
+        for (word, bytes) in self.words.iter().zip(bytes.as_chunks().0) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        self.version.store(version + 2, Ordering::Release);
+    }
+
+    /// The line.
+    pub fn line(&self) -> DateLine {
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            let mut bytes = [0; WORDS * 8];
+            for (word, bytes) in self.words.iter().zip(bytes.as_chunks_mut().0) {
+                *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            }
+            // What was read is not younger than the version that is read next.
+            fence(Ordering::Acquire);
+            if version.is_multiple_of(2) && version == self.version.load(Ordering::Relaxed) {
+                return *bytes.first_chunk().expect("the words hold a line");
+            }
+            std::hint::spin_loop();
+        }
+    }
 }
 
 fn two_digits(out: &mut [u8; 29], at: usize, value: i64) {
@@ -70,6 +134,27 @@ mod tests {
         ] {
             assert_eq!(written(unix_ms), expected);
         }
+    }
+
+    #[test]
+    fn readers_see_whole_lines() {
+        let cell = DateCell::new(0);
+        // Lines that differ in every word.
+        let instants = [0, 1_795_132_800_000, UNIX_MS_MAX];
+        let lines = instants.map(date_line);
+        assert_eq!(cell.line(), lines[0]);
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        assert!(lines.contains(&cell.line()));
+                    }
+                });
+            }
+            (0..100_000).for_each(|turn| cell.set(instants[turn % 3]));
+            stop.store(true, Ordering::Relaxed);
+        });
     }
 
     proptest! {

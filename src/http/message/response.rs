@@ -1,11 +1,12 @@
 //! How a handler answers: it appends one complete response to the connection's output buffer.
 //!
-//! Runs on the edge. Sending a [`Prepared`] response is a copy; anything else formats its head
+//! Runs on the edge. Sending a [`Prepared`] document is a copy; anything else formats its head
 //! here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::date::DateLine;
 use super::problem::Problem;
 use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
 use crate::http::document::prepared::{Prepared, reason};
@@ -39,7 +40,7 @@ pub struct Response<'a> {
     pub(crate) body: &'a mut Vec<u8>,
     /// A body that follows `out` without being copied into it.
     pub(crate) owned: &'a mut Option<OwnedBody>,
-    pub(crate) date: [u8; 29],
+    pub(crate) date_line: DateLine,
     pub(crate) own_request_id: Option<&'a [u8]>,
     /// The request was HEAD: the head goes out as for GET, the body does not.
     pub(crate) head_only: bool,
@@ -55,35 +56,17 @@ pub struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// Sends a response made ahead of time. No allocation, no formatting.
-    pub fn prepared(&mut self, prepared: &Prepared) {
-        self.open(prepared.status());
-        let extra_lines = self.extra_lines.as_deref().unwrap_or_default();
-        let lines = [extra_lines, self.connection.bytes()];
-        if self.head_only || lines.iter().any(|line| !line.is_empty()) {
-            self.out.extend_from_slice(prepared.status_line());
-            lines.iter().for_each(|line| self.out.extend_from_slice(line));
-            self.out.extend_from_slice(prepared.headers());
-            if !self.head_only {
-                self.out.extend_from_slice(prepared.body());
-            }
-        } else {
-            self.out.extend_from_slice(prepared.bytes());
-        }
-    }
-
-    /// Sends a response made some time ago, which has no `Date` of its own. No allocation.
-    pub fn kept(&mut self, prepared: &Prepared) {
-        self.open(prepared.status());
-        self.out.extend_from_slice(prepared.status_line());
+    /// Sends a document made ahead of time, at the present `Date`. No allocation, no formatting.
+    pub fn send_document(&mut self, document: &Prepared) {
+        self.open(document.status());
+        self.out.extend_from_slice(document.status_line());
         self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
-        let date = self.date;
-        self.line("Date", &date);
-        self.out.extend_from_slice(prepared.headers());
-        if !self.head_only {
-            self.out.extend_from_slice(prepared.body());
-        }
+        self.out.extend_from_slice(&self.date_line);
+        self.out.extend_from_slice(match self.head_only {
+            true => document.headers(),
+            false => document.headers_and_body(),
+        });
     }
 
     /// The buffer for a body made now; empty, with the capacity of earlier answers. Send it with
@@ -177,8 +160,7 @@ impl<'a> Response<'a> {
         self.out.extend_from_slice(b"\r\n");
         self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
-        let date = self.date;
-        self.line("Date", &date);
+        self.out.extend_from_slice(&self.date_line);
     }
 
     fn describe(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {

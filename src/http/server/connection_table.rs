@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
 use crate::base::Clock;
-use crate::http::message::date::imf_fixdate;
+use crate::http::message::date::{DateCell, DateLine};
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
 
@@ -47,7 +46,7 @@ pub struct ConnectionTable {
     cap: AtomicUsize,
     clock: Clock,
     now_ms: AtomicU64,
-    date: ArcSwap<[u8; 29]>,
+    date: DateCell,
     /// Requests of connections that have ended.
     requests_ended: AtomicU64,
     /// The accept loop, while it waits for a slot.
@@ -76,7 +75,7 @@ impl ConnectionTable {
             open: AtomicUsize::new(0),
             cap: AtomicUsize::new(connections_max),
             now_ms: AtomicU64::new(clock.monotonic_ms()),
-            date: ArcSwap::from_pointee(imf_fixdate(clock.now_ms())),
+            date: DateCell::new(clock.now_ms()),
             clock: clock.clone(),
             requests_ended: AtomicU64::new(0),
             waiting: Mutex::new(None),
@@ -99,11 +98,9 @@ impl ConnectionTable {
         self.clock.monotonic_ns()
     }
 
-    /// The current `Date` value. Never inlined: the load takes a thread-local's address, which must
-    /// not be kept over a wait in the caller.
-    #[inline(never)]
-    pub fn date(&self) -> [u8; 29] {
-        **self.date.load()
+    /// The `Date` line of the present second.
+    pub fn date_line(&self) -> DateLine {
+        self.date.line()
     }
 
     /// Open connections.
@@ -207,7 +204,7 @@ impl ConnectionTable {
             let wall_ms = self.clock.now_ms();
             if wall_ms / 1000 != second {
                 second = wall_ms / 1000;
-                self.date.store(Arc::new(imf_fixdate(wall_ms)));
+                self.date.set(wall_ms);
             }
             ticks += 1;
             if ticks.is_multiple_of(SWEEP_TICKS) {

@@ -40,7 +40,7 @@ impl Scheduler {
             return None;
         }
         let json = views::Snapshot::of(&snapshot, &signals).to_json();
-        let made = Made::of(&json, self.parts.clock.now_ms());
+        let made = Made::of(&json);
         Some(Unshown { snapshot, signals, made })
     }
 

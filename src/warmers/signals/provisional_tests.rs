@@ -144,7 +144,7 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     assert!(store.publish_signals(before, 1, 1, Vec::new()).unwrap());
     let shelf =
         Publication { signals: Arc::default(), record: Arc::default(), list: Arc::default() };
-    show(&store, &shelf, &Reliability::default(), 1).unwrap();
+    show(&store, &shelf, &Reliability::default()).unwrap();
     let weight = Weight {
         confidence: 0.5,
         dates: 0,

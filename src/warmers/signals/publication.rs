@@ -51,13 +51,12 @@ pub fn show(
     store: &dyn SignalStore,
     shelf: &Publication,
     record: &Reliability,
-    now_ms: i64,
 ) -> Result<Shown, StoreError> {
     let as_of = store.signal_dates()?.map(|(_, last)| last);
-    shelf.record.publish(json::to_vec(&SignalRecord::of(record, as_of)), now_ms);
+    shelf.record.publish(json::to_vec(&SignalRecord::of(record, as_of)));
     let Some(as_of) = as_of else { return Ok(Shown::nothing()) };
     let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
-    Ok(shelf.put(SignalList::complete(as_of, signals), None, now_ms))
+    Ok(shelf.put(SignalList::complete(as_of, signals), None))
 }
 
 impl Publication {
@@ -67,10 +66,10 @@ impl Publication {
     }
 
     /// Shows `list`, the provisional ones of which stand for `until_mono_ms`.
-    pub fn put(&self, list: SignalList, until_mono_ms: Option<u64>, now_ms: i64) -> Shown {
+    pub fn put(&self, list: SignalList, until_mono_ms: Option<u64>) -> Shown {
         let mut body = Vec::new();
         views::SignalList::of(&list, |_| true).write(&mut body);
-        self.signals.publish(body, now_ms);
+        self.signals.publish(body);
         let provisional = list.signals.iter().filter(|signal| signal.provisional).count();
         let shown = Shown {
             top: ShownSignals::of(&list),

@@ -69,11 +69,10 @@ pub fn load(
     store: &dyn SignalStore,
     shelf: &Publication,
     expected: &Expected,
-    now_ms: i64,
 ) -> Result<Done, StoreError> {
     let histories = store.candle_histories()?;
     let record = walk(store, &Closes::new(), expected)?;
-    Ok(Done::Loaded(histories, show(store, shelf, &record, now_ms)?))
+    Ok(Done::Loaded(histories, show(store, shelf, &record)?))
 }
 
 /// Judges what arrived and stores what can be believed.
@@ -196,7 +195,7 @@ pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Done, St
     let candles: Closes<'_> =
         histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
     let record = walk(store, &candles, &order.expected)?;
-    Ok(Done::Rebuilt(show(store, &order.shelf, &record, order.now_ms)?))
+    Ok(Done::Rebuilt(show(store, &order.shelf, &record)?))
 }
 
 /// What of a weight goes on record.

@@ -89,20 +89,20 @@ pub struct Refused {
 
 /// Finds the patterns of running candles, puts them on record and then among the others.
 pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Done {
-    let LookOrder { look, until_mono_ms, now_ms, shelf, .. } = order;
+    let LookOrder { look, until_mono_ms, shelf, .. } = order;
     let Some(complete) = shelf.complete() else { return Done::Found(Shown::nothing()) };
     let (listed, found) = found(order).into_iter().unzip();
     if let Err(error) = put_on_record(store, order, found) {
-        let shown = shelf.put(complete, None, *now_ms);
+        let shown = shelf.put(complete, None);
         return Done::Refused(Refused { shown, error });
     }
     let list = complete.with_provisional(*look, listed);
-    Done::Found(shelf.put(list, Some(*until_mono_ms), *now_ms))
+    Done::Found(shelf.put(list, Some(*until_mono_ms)))
 }
 
 /// Shows finished candles' signals alone again; needs no store.
-pub fn withdraw(shelf: &Publication, now_ms: i64) -> Done {
-    let shown = shelf.complete().map(|complete| shelf.put(complete, None, now_ms));
+pub fn withdraw(shelf: &Publication) -> Done {
+    let shown = shelf.complete().map(|complete| shelf.put(complete, None));
     Done::Withdrawn(shown.unwrap_or_else(Shown::nothing))
 }
 
@@ -117,7 +117,7 @@ fn put_on_record(
     }
     let record = walk(store, &Closes::new(), expected)?;
     let as_of = store.signal_dates()?.map(|(_, last)| last);
-    shelf.record.publish(json::to_vec(&SignalRecord::of(&record, as_of)), *now_ms);
+    shelf.record.publish(json::to_vec(&SignalRecord::of(&record, as_of)));
     Ok(())
 }
 

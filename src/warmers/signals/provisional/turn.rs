@@ -123,8 +123,8 @@ impl SignalsWarmer {
         if can_look && self.look_order(parts, now_mono_ms).is_some_and(|o| !o.said.is_empty()) {
             return false;
         }
-        let (shelf, now_ms) = (parts.shelf.clone(), parts.clock.now_ms());
-        self.submit(parts, events, move |_| Ok(jobs::withdraw(&shelf, now_ms)));
+        let shelf = parts.shelf.clone();
+        self.submit(parts, events, move |_| Ok(jobs::withdraw(&shelf)));
         true
     }
 
