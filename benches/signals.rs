@@ -14,6 +14,7 @@ use bhav::signals::confidence::{PRIOR_DATES, WINDOW_DATES};
 use bhav::signals::patterns::{Columns, Detector};
 use bhav::signals::{ListedSignal, SignalList};
 use bhav::store::{NewHistory, SignalStore, SqliteStore};
+use bhav::views::signals as views;
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::civil::Date;
 
@@ -124,12 +125,12 @@ fn signals(c: &mut Criterion) {
             let signals = signals.iter().map(listed).collect();
             let list = SignalList::complete(universe.dates()[last], signals);
             let mut body = Vec::new();
-            list.write_json(&mut body, |_| true);
+            views::SignalList::of(&list, |_| true).write(&mut body);
             // Another second, so that nothing is taken for unchanged.
             second += 1;
             body.extend_from_slice(format!(" {second}").as_bytes());
             slot.publish(body);
-            list.top_json()
+            views::ShownSignals::of(&list)
         });
     });
     assert_eq!(slot.changes(), second as u64);

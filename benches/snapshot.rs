@@ -7,6 +7,7 @@ use std::hint::black_box;
 use bhav::base::{Quote, Source, decimal, ist};
 use bhav::http::{Preconditions, PublishedJson};
 use bhav::market::{IndexList, MarketCalendar, Priced, Prices, Snapshot, SnapshotInputs};
+use bhav::views;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 
@@ -35,7 +36,11 @@ fn json() -> Vec<u8> {
     let prices = prices(&indices);
     let status = MarketCalendar::embedded().status(now());
     let inputs = SnapshotInputs { indices: &indices, prices: &prices, status: &status };
-    Snapshot::build(&inputs).unwrap().to_json()
+    written(&Snapshot::build(&inputs).unwrap())
+}
+
+fn written(snapshot: &Snapshot) -> Vec<u8> {
+    views::snapshot::Snapshot::of(snapshot, &views::signals::ShownSignals::none()).to_json()
 }
 
 /// Name, `Accept-Encoding`, `If-None-Match`, status of the answer.
@@ -91,7 +96,7 @@ fn make(c: &mut Criterion) {
         b.iter(|| {
             let status = calendar.status(black_box(now()));
             let inputs = SnapshotInputs { indices: &indices, prices: &prices, status: &status };
-            let made = Snapshot::build(&inputs).unwrap().to_json();
+            let made = written(&Snapshot::build(&inputs).unwrap());
             assert_eq!(made.len(), body.len());
             made
         });

@@ -19,4 +19,5 @@ pub mod rt;
 pub mod signals;
 pub mod sim;
 pub mod store;
+pub mod views;
 pub mod warmers;

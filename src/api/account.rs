@@ -1,54 +1,20 @@
-//! The account's routes: register, log in and out, change the password, go away.
+//! The account's routes: register, log in, log out, change the password, delete the account.
 //!
 //! Runs on the edge; parks for hashes and the store. Passwords go from the request's buffer into
 //! wiped memory and from there to the hashing lane.
 
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
 
 use super::body::Fields;
 use super::call::Call;
+use super::report::reply_with;
 use super::state::State;
 use crate::auth::{
     AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session,
     TOKEN_LIFE_S, normalised,
 };
-use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
-
-#[derive(Serialize)]
-struct LoggedIn<'a> {
-    access_token: &'a str,
-    token_type: &'static str,
-    expires_in: i64,
-    user: Person<'a>,
-}
-
-#[derive(Serialize)]
-struct Person<'a> {
-    id: i64,
-    email: &'a str,
-    name: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Done {
-    message: &'static str,
-}
-
-#[derive(Serialize)]
-struct Gone {
-    message: &'static str,
-    deleted: Deleted,
-}
-
-#[derive(Serialize)]
-struct Deleted {
-    holdings: u64,
-    positions: u64,
-    pnl_snapshots: u64,
-    journal_entries: u64,
-}
+use crate::views::account::{AccountErased, ErasedRows, LoggedIn, Message, User};
 
 /// `POST /api/auth/register`.
 pub fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -85,7 +51,7 @@ pub fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
 /// `POST /api/auth/logout`.
 pub fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     state.auth.logout(call.caller())?;
-    send(200, &Done { message: "Logged out; this token is refused from now on." }, reply);
+    reply_with(200, &Message { message: "Logged out; this token is refused from now on." }, reply);
     Ok(())
 }
 
@@ -111,14 +77,14 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
     let erased = state.auth.erase(call.caller(), password, client)?;
     // Nobody can ask for them any more; they are not to stay all the same.
     state.portfolio.answers.invalidate(call.caller().id.0);
-    let deleted = Deleted {
+    let deleted = ErasedRows {
         holdings: erased.portfolio.holdings,
         positions: erased.portfolio.positions,
         pnl_snapshots: erased.portfolio.pnl_snapshots,
         journal_entries: erased.journal_entries,
     };
     let message = "The account and everything stored for it are erased.";
-    send(200, &Gone { message, deleted }, reply);
+    reply_with(200, &AccountErased { message, deleted }, reply);
     Ok(())
 }
 
@@ -155,17 +121,11 @@ fn name(fields: &mut Fields<'_>) -> Option<String> {
 
 fn logged_in(status: u16, session: &Session, reply: &mut Response<'_>) {
     let user = &session.user;
-    let body = LoggedIn {
+    let view = LoggedIn {
         access_token: &session.token,
         token_type: "Bearer",
         expires_in: TOKEN_LIFE_S,
-        user: Person { id: user.id.0, email: &user.email, name: user.name.as_deref() },
+        user: User { id: user.id.0, email: &user.email, name: user.name.as_deref() },
     };
-    send(status, &body, reply);
-}
-
-fn send(status: u16, body: &impl Serialize, reply: &mut Response<'_>) {
-    // Text and numbers always serialise; a Vec takes them.
-    let _ = sonic_rs::to_writer(reply.body(), body);
-    reply.send(status, JSON, &[("Cache-Control", "no-store")]);
+    reply_with(status, &view, reply);
 }

@@ -6,7 +6,6 @@
 //! the new token with its next call: both read the same slot.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use secrecy::{ExposeSecret, SecretString};
@@ -16,11 +15,13 @@ use subtle::ConstantTimeEq;
 use super::body::Fields;
 use super::broker_status::{send_broker_a, send_broker_b};
 use super::call::Call;
-use super::portfolio::{account_trouble, redirected};
+use super::errors::{
+    activation_busy, activation_timed_out, broker_not_configured, of_activation, of_feed,
+};
 use super::state::State;
-use crate::base::{Broker, Clock};
+use crate::base::Clock;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::{FeedError, Readiness, SyncError};
+use crate::brokers::{FeedError, Readiness};
 use crate::http::{Problem, Request, Response};
 use crate::limits::throttle::{Key, Throttle};
 use crate::rt::coroutines::Parker;
@@ -40,9 +41,6 @@ const QUEUE_MS: u64 = 2_000;
 /// Longest wait for the service's own pace towards the broker, a tenth of a second a call: another
 /// call may just have gone out. Within [`QUEUE_MS`].
 const PACE_WAIT_MS_MAX: u64 = 1_000;
-
-/// When to try again after a full lane or an answer that did not come.
-const RETRY_AFTER_S: u64 = 1;
 
 /// The administrator's secret of each broker, where there is one.
 pub struct AdminSecrets {
@@ -109,13 +107,10 @@ impl Administration {
         lane: &Lane,
         exchange: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let ticket = lane.submit(self.deadline_ms, exchange).map_err(|_| {
-            let detail = "Too many calls to the broker are under way.";
-            Problem::unavailable("upstream_busy", detail, RETRY_AFTER_S)
-        })?;
+        let ticket = lane.submit(self.deadline_ms, exchange).map_err(|_| activation_busy())?;
         match ticket.wait() {
             Ok(result) => result,
-            Err(LaneError::Late) => Err(timed_out()),
+            Err(LaneError::Late) => Err(activation_timed_out()),
             Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
                 Err(Problem::internal().because(error))
             }
@@ -146,11 +141,11 @@ pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     let code = fields.secret("api_session", CODE_CHARS_MAX);
     fields.done()?;
     if !state.broker_b.configured() {
-        return Err(not_configured());
+        return Err(broker_not_configured());
     }
     let broker = Arc::clone(&state.broker_b);
     let status = administration.run(&state.broker_b_lane, move || {
-        broker.activate(code.expose_secret()).map_err(of_sync)
+        broker.activate(code.expose_secret()).map_err(of_activation)
     })?;
     send_broker_b(&status, reply);
     Ok(())
@@ -184,93 +179,10 @@ fn local_only() -> Problem {
     Problem::new(403, "admin_local_only", detail)
 }
 
-/// A conflict with the server's state: asking again does not help, the settings have to change.
-fn not_configured() -> Problem {
-    let detail = "The server's settings have no API key and secret for this broker.";
-    Problem::new(409, "broker_not_configured", detail)
-}
-
-fn code_refused() -> Problem {
-    let detail = "The broker does not accept the code: wrong, used or expired.";
-    Problem::new(401, "broker_session_invalid", detail).with("WWW-Authenticate", "Bearer")
-}
-
-fn rate_limited(wait: Duration) -> Problem {
-    let s = whole_seconds(wait);
-    let detail = format!(
-        "The broker takes only so many calls, and this service keeps to that: the code was not \
-         judged. Try again in {s} s."
-    );
-    after(Problem::new(429, "broker_rate_limited", detail), Some(wait))
-}
-
-fn unavailable(wait: Option<Duration>) -> Problem {
-    after(Problem::new(502, "broker_unavailable", "The broker cannot be reached."), wait)
-}
-
-fn timed_out() -> Problem {
-    Problem::new(504, "broker_timeout", "The broker did not answer in time.")
-}
-
-fn nonsense() -> Problem {
-    Problem::new(502, "broker_answer_invalid", "The broker's answer is not understood.")
-}
-
-fn not_permitted() -> Problem {
-    let detail = "The broker does not accept the server's API key, or not from here; the log has \
-                  the reason.";
-    Problem::new(409, "broker_key_refused", detail)
-}
-
-fn after(problem: Problem, wait: Option<Duration>) -> Problem {
-    match wait {
-        Some(wait) => problem.with("Retry-After", whole_seconds(wait).to_string()),
-        None => problem,
-    }
-}
-
-fn whole_seconds(wait: Duration) -> u128 {
-    wait.as_millis().div_ceil(1_000).max(1)
-}
-
-/// Broker A's failure; neither it nor [`of_sync`]'s repeats what was sent.
-fn of_feed(error: FeedError) -> Problem {
-    let problem = match &error {
-        FeedError::Refused { .. } | FeedError::TokenDead { .. } => code_refused(),
-        FeedError::NotReady(Readiness::Off) => not_configured(),
-        FeedError::NotReady(Readiness::Paced(wait)) => rate_limited(*wait),
-        FeedError::NotReady(Readiness::Open(wait)) => unavailable(Some(*wait)),
-        FeedError::RateLimited { retry_after, .. } => rate_limited(*retry_after),
-        FeedError::NoPermission { .. } => not_permitted(),
-        FeedError::AccountTrouble { trouble, .. } => account_trouble(Broker::A.name(), *trouble),
-        FeedError::TimedOut { .. } => timed_out(),
-        FeedError::Malformed { .. } => nonsense(),
-        FeedError::Redirected { .. } => redirected(Broker::A.name()),
-        FeedError::NotReady(Readiness::Ready | Readiness::NoToken | Readiness::NoPermission)
-        | FeedError::Unreachable { .. }
-        | FeedError::Upstream { .. } => unavailable(None),
-    };
-    problem.because(error)
-}
-
-fn of_sync(error: SyncError) -> Problem {
-    let problem = match &error {
-        SyncError::CodeRefused(_) => code_refused(),
-        SyncError::KeyRefused(_) | SyncError::NotPermitted(_) | SyncError::AddressRefused(_) => {
-            not_permitted()
-        }
-        SyncError::AccountTrouble(trouble) => account_trouble(Broker::B.name(), *trouble),
-        SyncError::RateLimited(wait) | SyncError::KeySpent(wait) => rate_limited(*wait),
-        SyncError::TimedOut => timed_out(),
-        SyncError::Unavailable { retry_after, .. } => unavailable(*retry_after),
-        SyncError::Malformed(_) => nonsense(),
-        SyncError::Redirected => redirected(Broker::B.name()),
-    };
-    problem.because(error)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn paced(ms: u64) -> FeedError {
@@ -301,19 +213,5 @@ mod tests {
             .is_err()
         );
         assert_eq!(calls, 5);
-    }
-
-    #[test]
-    fn who_is_to_wait_is_told_whose_pace_it_is_and_how_long() {
-        let problem = of_feed(paced(29_500));
-        assert_eq!((problem.status, problem.code), (429, "broker_rate_limited"));
-        assert!(problem.detail.contains("this service keeps to that"), "{}", problem.detail);
-        assert!(problem.detail.ends_with("Try again in 30 s."), "{}", problem.detail);
-        assert!(
-            problem
-                .headers
-                .iter()
-                .any(|(name, value)| (*name, value.as_ref()) == ("Retry-After", "30"))
-        );
     }
 }

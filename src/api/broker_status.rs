@@ -4,26 +4,17 @@
 use serde::Serialize;
 
 use super::call::Call;
+use super::report::reply_with;
 use super::state::State;
-use crate::base::ist;
 use crate::brokers::session::token::TokenStatus;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
+use crate::views::broker_status::{BrokerAStatus, BrokerBStatus};
+use crate::views::json;
+use crate::views::values::Instant;
 
 const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
-
-#[derive(Serialize)]
-struct Status {
-    initialized: bool,
-    valid: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    set_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
-}
 
 /// Computed from the token's own state, so that a refusal or the 06:00 rule shows at once.
 pub fn broker_a_status(
@@ -31,8 +22,7 @@ pub fn broker_a_status(
     call: &Call<'_>,
     reply: &mut Response<'_>,
 ) -> Result<(), Problem> {
-    let status = state.broker_a_token.status(state.clock.now());
-    show(&status, Some(status.token_type), call, reply)
+    show(&of_broker_a(&state.broker_a_token.status(state.clock.now())), call, reply)
 }
 
 /// The same of broker B's session, which has no type.
@@ -41,43 +31,40 @@ pub fn broker_b_status(
     call: &Call<'_>,
     reply: &mut Response<'_>,
 ) -> Result<(), Problem> {
-    show(&state.broker_b.status(), None, call, reply)
+    show(&of_broker_b(&state.broker_b.status()), call, reply)
 }
 
 pub(crate) fn send_broker_a(status: &TokenStatus, reply: &mut Response<'_>) {
-    send(status, Some(status.token_type), reply);
+    reply_with(200, &of_broker_a(status), reply);
 }
 
 pub(crate) fn send_broker_b(status: &TokenStatus, reply: &mut Response<'_>) {
-    send(status, None, reply);
+    reply_with(200, &of_broker_b(status), reply);
 }
 
-fn show(
-    status: &TokenStatus,
-    token_type: Option<&'static str>,
-    call: &Call<'_>,
-    reply: &mut Response<'_>,
-) -> Result<(), Problem> {
-    write(status, token_type, reply.body());
+fn show(status: &impl Serialize, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    json::write(reply.body(), status);
     let etag = etag(reply.written());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     reply.send(verdict.status(), JSON, &[("ETag", &etag), NO_STORE]);
     Ok(())
 }
 
-fn send(status: &TokenStatus, token_type: Option<&'static str>, reply: &mut Response<'_>) {
-    write(status, token_type, reply.body());
-    reply.send(200, JSON, &[NO_STORE]);
-}
-
-fn write(status: &TokenStatus, token_type: Option<&'static str>, out: &mut Vec<u8>) {
-    let answer = Status {
+fn of_broker_a(status: &TokenStatus) -> BrokerAStatus {
+    BrokerAStatus {
         initialized: status.initialized,
         valid: status.valid,
-        token_type,
-        set_at: status.set_at.map(ist::iso),
-        expires_at: status.expires_at.map(ist::iso),
-    };
-    // Text and booleans always serialise; a Vec takes them.
-    let _ = sonic_rs::to_writer(out, &answer);
+        token_type: status.token_type,
+        set_at: status.set_at.map(Instant),
+        expires_at: status.expires_at.map(Instant),
+    }
+}
+
+fn of_broker_b(status: &TokenStatus) -> BrokerBStatus {
+    BrokerBStatus {
+        initialized: status.initialized,
+        valid: status.valid,
+        set_at: status.set_at.map(Instant),
+        expires_at: status.expires_at.map(Instant),
+    }
 }

@@ -5,17 +5,21 @@
 
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
-use rust_decimal::Decimal;
 
 use super::body::{Amount, Fields};
 use super::call::Call;
 use super::conditional::{etag, expected};
 use super::query::{invalid, one};
+use super::report::reply_with;
 use super::state::State;
 use crate::base::ist;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::store::{ExpectedPage, JournalCursor, JournalEntry, JournalFields, Side};
+use crate::views::account::Message;
+use crate::views::journal::{JournalEntry as EntryView, JournalPage};
+use crate::views::json;
+use crate::views::values::{Day, Exact, Instant};
 
 mod cursor;
 
@@ -52,20 +56,11 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     let page = state.store.entries(id, after, limit)?;
     let etag = etag(&page.revision());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    let out = reply.body();
-    out.extend_from_slice(b"{\"entries\":[");
-    for (at, entry) in page.entries.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write_entry(out, entry);
-    }
-    out.extend_from_slice(b"],\"next_cursor\":");
-    match page.next() {
-        Some(position) => write_json(out, &cursor::seal(id, position)),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.push(b'}');
+    let view = JournalPage {
+        entries: page.entries.iter().map(entry_view).collect(),
+        next_cursor: page.next().map(|position| cursor::seal(id, position)),
+    };
+    json::write(reply.body(), &view);
     let [cache_control, vary] = KEPT;
     reply.send(verdict.status(), JSON, &[("ETag", &etag), cache_control, vary]);
     Ok(())
@@ -96,7 +91,7 @@ pub fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(
     state.admit_write(call.caller())?;
     let user = call.caller().id;
     let entry = state.store.add_entry(user, fields, now.as_millisecond(), page)?;
-    write_entry(reply.body(), &entry);
+    json::write(reply.body(), &entry_view(&entry));
     let location = format!("/api/journal/{}", entry.id);
     let etag = etag(&entry.revision());
     reply.send(201, JSON, &[("Location", &location), ("ETag", &etag), NO_STORE]);
@@ -109,7 +104,7 @@ pub fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     let entry = found.ok_or_else(entry_not_found)?;
     let etag = etag(&entry.revision());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    write_entry(reply.body(), &entry);
+    json::write(reply.body(), &entry_view(&entry));
     let [cache_control, vary] = KEPT;
     reply.send(verdict.status(), JSON, &[("ETag", &etag), cache_control, vary]);
     Ok(())
@@ -124,8 +119,8 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resu
     let (now_ms, expected) = (now.as_millisecond(), expected(&call.request));
     state.admit_write(call.caller())?;
     let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
-    write_entry(reply.body(), &replaced.ok_or_else(entry_not_found)?);
-    reply.send(200, JSON, &[NO_STORE]);
+    let entry = replaced.ok_or_else(entry_not_found)?;
+    reply_with(200, &entry_view(&entry), reply);
     Ok(())
 }
 
@@ -136,8 +131,7 @@ pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resul
     if !state.store.delete_entry(user, entry, expected(&call.request))? {
         return Err(entry_not_found());
     }
-    reply.body().extend_from_slice(b"{\"message\":\"The journal entry has been deleted.\"}");
-    reply.send(200, JSON, &[NO_STORE]);
+    reply_with(200, &Message { message: "The journal entry has been deleted." }, reply);
     Ok(())
 }
 
@@ -214,47 +208,23 @@ fn is_symbol(text: &str) -> bool {
     text.split(' ').all(|word| !word.is_empty() && word.chars().all(of_symbol))
 }
 
-fn write_entry(out: &mut Vec<u8>, entry: &JournalEntry) {
+/// An entry as its reader sees it: what a user wrote down is not rounded.
+pub(super) fn entry_view(entry: &JournalEntry) -> EntryView<'_> {
     let fields = &entry.fields;
-    out.extend_from_slice(b"{\"id\":");
-    out.extend_from_slice(itoa::Buffer::new().format(entry.id).as_bytes());
-    member(out, "traded_on", &fields.traded_on.to_string());
-    member(out, "symbol", &fields.symbol);
-    member(out, "side", fields.side.as_str());
-    number(out, "quantity", Some(fields.quantity));
-    number(out, "price", Some(fields.price));
-    number(out, "fees", fields.fees);
-    member(out, "strategy", &fields.strategy);
-    member(out, "notes", &fields.notes);
-    member(out, "tags", &fields.tags);
-    for (name, at_ms) in [("created_at", entry.created_ms), ("updated_at", entry.updated_ms)] {
-        let at = Timestamp::from_millisecond(at_ms).unwrap_or_default();
-        member(out, name, &ist::iso(at));
+    EntryView {
+        id: entry.id,
+        traded_on: Day(fields.traded_on),
+        symbol: &fields.symbol,
+        side: fields.side.as_str(),
+        quantity: Exact(fields.quantity),
+        price: Exact(fields.price),
+        fees: fields.fees.map(Exact),
+        strategy: fields.strategy.as_deref(),
+        notes: fields.notes.as_deref(),
+        tags: &fields.tags,
+        created_at: Instant::of_ms(entry.created_ms),
+        updated_at: Instant::of_ms(entry.updated_ms),
     }
-    out.push(b'}');
-}
-
-fn member<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-    write_json(out, value);
-}
-
-/// All its digits: what a user wrote down is not rounded.
-fn number(out: &mut Vec<u8>, name: &str, value: Option<Decimal>) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-    match value {
-        Some(value) => out.extend_from_slice(value.normalize().to_string().as_bytes()),
-        None => out.extend_from_slice(b"null"),
-    }
-}
-
-fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    // Text always serialises; a Vec takes it.
-    let _ = sonic_rs::to_writer(out, value);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Entries as clients send them.
 
-use super::{Fields, JournalFields, read, write_entry};
+use super::{Fields, JournalFields, entry_view, json, read};
 use crate::http::Problem;
 use crate::http::message::request::with_request;
 use crate::store::{JournalEntry, Side};
@@ -23,7 +23,8 @@ fn a_whole_entry_is_read_and_written_exactly() {
     let fields = read_body(WHOLE).unwrap();
     assert_eq!(fields.side, Side::Buy);
     let mut out = Vec::new();
-    write_entry(&mut out, &JournalEntry { id: 7, fields, created_ms: 0, updated_ms: 1_000 });
+    let entry = JournalEntry { id: 7, fields, created_ms: 0, updated_ms: 1_000 };
+    json::write(&mut out, &entry_view(&entry));
     assert_eq!(
         String::from_utf8(out).unwrap(),
         r#"{"id":7,"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":15,"#

@@ -1,8 +1,19 @@
 //! `GET /api/openapi.json`: the description of the whole surface, as `openapi.json` beside this
-//! file has it.
+//! file has it. A test makes that file of the routes and the views (`openapi/description.rs`).
 //!
 //! Made once at the start, in every coding; the edge picks one and copies it out. Tests hold it
 //! against the routes and against real answers.
+
+#[cfg(test)]
+mod description;
+#[cfg(test)]
+mod layout;
+#[cfg(test)]
+mod operations;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod schemas;
 
 use super::call::Call;
 use super::state::State;

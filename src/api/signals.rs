@@ -10,6 +10,7 @@ use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::signals::{Direction, ListedSignal};
+use crate::views::signals::SignalList;
 
 /// The first list comes when every symbol's candles have.
 const RETRY_AFTER_S: u64 = 30;
@@ -43,7 +44,7 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     };
     let list = state.signal_list.load();
     let list = list.as_deref().ok_or_else(not_ready)?;
-    list.write_json(reply.body(), |signal| filter.keeps(signal));
+    SignalList::of(list, |signal| filter.keeps(signal)).write(reply.body());
     let etag = etag(reply.written());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     reply.send(verdict.status(), JSON, &[("ETag", &etag), CACHE_CONTROL]);

@@ -25,12 +25,13 @@ pub fn percent_change(last: Decimal, previous_close: Decimal) -> Option<Decimal>
 /// Appends `value`, rounded, as a JSON number in its shortest form (`1412.95`, `1075`, `-0.5`).
 pub fn write_json(out: &mut Vec<u8>, value: Decimal) {
     use std::io::Write;
-    let mut short = rounded(value).normalize();
-    if short.is_zero() {
-        short = Decimal::ZERO; // no "-0"
-    }
     // Writing to a Vec cannot fail.
-    let _ = write!(out, "{short}");
+    let _ = write!(out, "{}", shortest(rounded(value)));
+}
+
+/// The same number in the form with the fewest digits; zero has no sign.
+pub fn shortest(value: Decimal) -> Decimal {
+    if value.is_zero() { Decimal::ZERO } else { value.normalize() }
 }
 
 /// Parses a JSON number's text, plain or with an exponent.

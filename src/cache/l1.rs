@@ -21,9 +21,9 @@ use parking_lot::Mutex;
 pub use self::entry::Peek;
 use self::entry::{Entry, Known, State, second};
 pub use super::freshness::{Freshness, Limits, Vouched};
-use super::quote_json;
 use super::settings::CacheSettings;
 use crate::base::{Quote, Source, Symbol};
+use crate::views::quotes;
 
 /// The quotes and the symbols known not to exist, at most `entries_max` together.
 pub struct L1 {
@@ -77,7 +77,7 @@ impl Hit<'_> {
         match self {
             Self::Known { json, stale, .. } => {
                 out.extend_from_slice(json);
-                out.extend_from_slice(quote_json::closing(*stale));
+                out.extend_from_slice(quotes::closing(*stale));
                 true
             }
             Self::Unknown => false,
@@ -230,7 +230,7 @@ impl L1 {
             None => self.make_room(&mut writer, &guard, &quote.symbol, now_mono_ms),
         }
         let symbol = quote.symbol.clone();
-        let json = quote_json::open_object(&quote);
+        let json = quotes::open_object(&quote);
         let Vouched { mono_ms, calls } = vouched;
         let known = Known { quote, json, vouched_mono_ms: mono_ms.into(), calls };
         let entry = Entry { state: State::Known(known), asked_s: AtomicU32::new(asked_s) };

@@ -9,7 +9,6 @@ mod freshness;
 pub mod l1;
 pub mod l2;
 pub mod pending;
-mod quote_json;
 pub mod responses;
 pub mod settings;
 

@@ -22,6 +22,8 @@ pub use document::published::{Made, PublishedJson};
 pub use document::variants::{CachePolicy, Variants};
 pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
 pub use message::problem::Problem;
+#[cfg(test)]
+pub(crate) use message::problem::ProblemDocument;
 pub use message::request::{Method, Peer, Request};
 pub use message::response::Response;
 pub use serve::Serve;

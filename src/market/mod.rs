@@ -19,5 +19,5 @@ pub use indices::{Index, IndexList};
 pub use instruments::{InstrumentList, InstrumentsError, Origin};
 pub use market_day::LastClose;
 pub use phase::{MarketStatus, Phase, SessionKind};
-pub use snapshot::{Age, Priced, Prices, ShownSignals, Snapshot, SnapshotInputs};
+pub use snapshot::{Age, Priced, Prices, Snapshot, SnapshotInputs};
 pub use universe::Universe;

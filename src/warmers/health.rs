@@ -5,14 +5,12 @@ mod duties;
 mod prices;
 mod states;
 
-use serde::Serialize;
-
 use super::close::Counts;
 use super::context::WarmerContext;
 use super::scheduler::Scheduler;
 use super::signals::Counts as SignalCounts;
 use super::stats::Warmer;
-use crate::base::{Source, ist};
+use crate::base::Source;
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
@@ -20,148 +18,15 @@ use crate::health::readings::{FeedReadings, Readings, SnapshotReadings, WarmerRe
 use crate::http::Prepared;
 use crate::ops::version;
 use crate::rt::{Lane, LaneStats};
-use duties::{
-    AdminListenerReport, BackupReport, ClockReport, LogReport, ReloadReport, admin_listener,
-    backup, calendar_ends, clock, log_report, reload,
+use crate::views::health::{
+    Feed, Health, HealthCacheAnswers, HealthCacheL1, HealthCacheL2, HealthClose, HealthFeeds,
+    HealthSignals, HealthStore, HealthWarmers, LaneReport, WarmerState,
 };
-use prices::{Feed, Feeds, Market, feed, market};
+use crate::views::json;
+use crate::views::values::{Day, Instant};
+use duties::{admin_listener, backup, calendar_ends, clock, log_report, reload};
+use prices::{feed, market};
 use states::{index_state, instruments_state, quotes_state};
-
-#[derive(Serialize)]
-struct Health {
-    status: &'static str,
-    version: &'static str,
-    uptime_s: u64,
-    database: &'static str,
-    signing_key: &'static str,
-    store: StoreReport,
-    cache_l1: CacheL1,
-    cache_answers: CacheAnswers,
-    cache_l2: CacheL2,
-    warmers: Warmers,
-    feeds: Feeds,
-    market: Market,
-    close: Close,
-    signals: Signals,
-    lanes: Vec<LaneReport>,
-    log: LogReport,
-    clock: ClockReport,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backup: Option<BackupReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reload: Option<ReloadReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    admin_listener: Option<AdminListenerReport>,
-    disclaimer: &'static str,
-}
-
-#[derive(Serialize)]
-struct StoreReport {
-    writes: u64,
-    commits: u64,
-    refused: u64,
-}
-
-#[derive(Serialize)]
-struct CacheL1 {
-    size: usize,
-    hits: u64,
-    misses: u64,
-    evictions: u64,
-    waiting: usize,
-}
-
-/// Users' finished answers.
-#[derive(Serialize)]
-struct CacheAnswers {
-    users: usize,
-    bytes: usize,
-    hits: u64,
-    misses: u64,
-    evictions: u64,
-    refused: u64,
-}
-
-impl From<ResponsesStats> for CacheAnswers {
-    fn from(stats: ResponsesStats) -> Self {
-        let ResponsesStats { users, bytes, hits, misses, evictions, refused } = stats;
-        Self { users, bytes, hits, misses, evictions, refused }
-    }
-}
-
-#[derive(Serialize)]
-struct CacheL2 {
-    backend: &'static str,
-    hits: u64,
-    misses: u64,
-    errors: u64,
-}
-
-#[derive(Serialize, Clone, Copy)]
-struct Warmers {
-    index: &'static str,
-    quotes: &'static str,
-    instruments: &'static str,
-    persist: &'static str,
-    close: &'static str,
-    signals: &'static str,
-}
-
-impl Warmers {
-    fn state(&self, warmer: Warmer) -> &'static str {
-        match warmer {
-            Warmer::Index => self.index,
-            Warmer::Quotes => self.quotes,
-            Warmer::Instruments => self.instruments,
-            Warmer::Persist => self.persist,
-            Warmer::Close => self.close,
-            Warmer::Signals => self.signals,
-        }
-    }
-}
-
-/// The last revaluation at the close that this process took part in.
-#[derive(Serialize)]
-struct Close {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    date: Option<String>,
-    priced: usize,
-    missing: usize,
-    suspended: usize,
-    cut_off: bool,
-    pages: u64,
-    points: u64,
-    carried: u64,
-}
-
-/// The list that is shown, and how the universe's symbols do.
-#[derive(Serialize)]
-struct Signals {
-    as_of: Option<String>,
-    symbols: usize,
-    /// Candles are suspect and being fetched anew.
-    silenced: usize,
-    /// No candle of the date that is due can be had.
-    failed: usize,
-    signals: usize,
-    /// Those of running candles, and when these were last looked at; only where that is wanted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provisional: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provisional_at: Option<String>,
-}
-
-#[derive(Serialize)]
-struct LaneReport {
-    name: &'static str,
-    depth: usize,
-    running: u64,
-    completed: u64,
-    refused: u64,
-    expired: u64,
-    panicked: u64,
-    wait_ms_max: u64,
-}
 
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
@@ -176,9 +41,7 @@ pub fn build(scheduler: &Scheduler) -> (Prepared, Readings) {
     if http_status == 503 {
         headers.push(("Retry-After", "1"));
     }
-    // Numbers and text always serialise.
-    let body = sonic_rs::to_vec(&report).unwrap_or_default();
-    (Prepared::new(http_status, &headers, &body), vitals)
+    (Prepared::new(http_status, &headers, &json::to_vec(&report)), vitals)
 }
 
 fn vitals(scheduler: &Scheduler, report: &Health) -> Readings {
@@ -186,7 +49,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Readings {
         source,
         state: feed.state,
         age_ms: feed.age_ms,
-        delay_s: feed.delay_s,
+        delay_s: feed.delay_s.map(|delay| delay.0),
         rounds: feed.rounds,
         failures: feed.failures,
     };
@@ -208,7 +71,7 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Readings {
         ],
         warmers: Warmer::ALL.map(|warmer| WarmerReadings {
             name: warmer.as_str(),
-            state: report.warmers.state(warmer),
+            state: state_of(&report.warmers, warmer).0,
             runs: scheduler.tally.of(warmer),
         }),
     }
@@ -246,8 +109,8 @@ fn report(scheduler: &Scheduler) -> Health {
         uptime_s: scheduler.uptime_ms() / 1_000,
         database: store.state,
         signing_key: parts.auth.key_state().as_str(),
-        store: StoreReport { writes: store.writes, commits: store.commits, refused: store.refused },
-        cache_l1: CacheL1 {
+        store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
+        cache_l1: HealthCacheL1 {
             size: l1.size,
             hits: l1.hits,
             misses: l1.misses,
@@ -257,18 +120,18 @@ fn report(scheduler: &Scheduler) -> Health {
                 .iter()
                 .sum(),
         },
-        cache_answers: parts.answers.stats().into(),
+        cache_answers: cache_answers(parts.answers.stats()),
         cache_l2: cache_l2(l2),
-        warmers: Warmers {
-            index,
-            quotes: quotes_state(scheduler, now_mono_ms),
-            instruments: instruments_state(scheduler),
-            persist,
-            close: close_state,
-            signals: signals_state,
+        warmers: HealthWarmers {
+            index: WarmerState(index),
+            quotes: WarmerState(quotes_state(scheduler, now_mono_ms)),
+            instruments: WarmerState(instruments_state(scheduler)),
+            persist: WarmerState(persist),
+            close: WarmerState(close_state),
+            signals: WarmerState(signals_state),
         },
         market: market(scheduler),
-        feeds: Feeds { broker_a, public },
+        feeds: HealthFeeds { broker_a, public },
         close: close(scheduler.close.counts),
         signals: signals(scheduler.signals.counts()),
         lanes: lanes(parts),
@@ -281,28 +144,44 @@ fn report(scheduler: &Scheduler) -> Health {
     }
 }
 
-fn cache_l2(stats: L2Stats) -> CacheL2 {
+fn state_of(warmers: &HealthWarmers, warmer: Warmer) -> WarmerState {
+    match warmer {
+        Warmer::Index => warmers.index,
+        Warmer::Quotes => warmers.quotes,
+        Warmer::Instruments => warmers.instruments,
+        Warmer::Persist => warmers.persist,
+        Warmer::Close => warmers.close,
+        Warmer::Signals => warmers.signals,
+    }
+}
+
+fn cache_answers(stats: ResponsesStats) -> HealthCacheAnswers {
+    let ResponsesStats { users, bytes, hits, misses, evictions, refused } = stats;
+    HealthCacheAnswers { users, bytes, hits, misses, evictions, refused }
+}
+
+fn cache_l2(stats: L2Stats) -> HealthCacheL2 {
     let L2Stats { backend, hits, misses, errors, .. } = stats;
-    CacheL2 { backend, hits, misses, errors }
+    HealthCacheL2 { backend, hits, misses, errors }
 }
 
-fn close(counts: Counts) -> Close {
+fn close(counts: Counts) -> HealthClose {
     let Counts { date, priced, missing, suspended, cut_off, pages, points, carried } = counts;
-    let date = date.map(|date| date.to_string());
-    Close { date, priced, missing, suspended, cut_off, pages, points, carried }
+    let date = date.map(Day);
+    HealthClose { date, priced, missing, suspended, cut_off, pages, points, carried }
 }
 
-fn signals(counts: SignalCounts) -> Signals {
+fn signals(counts: SignalCounts) -> HealthSignals {
     let SignalCounts { as_of, symbols, silenced, failed, signals, provisional } = counts;
     let looked_at = provisional.and_then(|provisional| provisional.at);
-    Signals {
-        as_of: as_of.map(|date| date.to_string()),
+    HealthSignals {
+        as_of: as_of.map(Day),
         symbols,
         silenced,
         failed,
         signals,
         provisional: provisional.map(|provisional| provisional.signals),
-        provisional_at: looked_at.map(ist::iso),
+        provisional_at: looked_at.map(Instant),
     }
 }
 

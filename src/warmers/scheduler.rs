@@ -22,6 +22,7 @@ use crate::brokers::MarketFeed;
 use crate::cache::l2::codec;
 use crate::health::heartbeat::Serving;
 use crate::market::{MarketStatus, Snapshot};
+use crate::views::signals::ShownSignals;
 use jiff::Timestamp;
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
@@ -63,6 +64,8 @@ pub struct Scheduler {
     pub rests: [Option<Timestamp>; Source::ALL.len()],
     /// What is published now, and until when it stands if nothing comes.
     pub snapshot: Option<Snapshot>,
+    /// The signals beside it.
+    pub shown_signals: ShownSignals,
     pub stands_until_mono_ms: u64,
     pub persist_failure: Option<String>,
     started_mono_ms: u64,
@@ -98,6 +101,7 @@ impl Scheduler {
             status,
             phase_since_mono_ms: now_mono_ms,
             snapshot: None,
+            shown_signals: ShownSignals::none(),
             stands_until_mono_ms: u64::MAX,
             persist_failure: None,
             started_mono_ms: now_mono_ms,

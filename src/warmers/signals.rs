@@ -27,9 +27,10 @@ use super::event::Event;
 use super::event::JobReport;
 use crate::base::{Source, Symbol};
 use crate::brokers::broker_a::Tokens;
+use crate::market::Universe;
 use crate::market::instruments::embedded_instruments;
-use crate::market::{ShownSignals, Universe};
 use crate::store::{CandleHistory, SignalStore, StoreError};
+use crate::views::signals::ShownSignals;
 
 pub use fetch::Fetched;
 use fetch::{Call, counted};
@@ -205,7 +206,7 @@ impl SignalsWarmer {
 
     /// The date that is due, if it is not published and nothing more is to be expected of it.
     fn date_to_publish(&self) -> Option<Date> {
-        let date = self.target.filter(|date| self.shown.as_of < Some(*date))?;
+        let date = self.target.filter(|date| self.shown.top.as_of < Some(*date))?;
         let settled = self.tracked.iter().all(|tracked| tracked.is_settled(date));
         let there = counted(&self.tracked, |tracked| tracked.has(date));
         let enough = there * 100 >= self.tracked.len() * SHARE_MIN_PERCENT;
@@ -322,13 +323,13 @@ impl SignalsWarmer {
 
     /// What the snapshot shows of them.
     pub fn shown_signals(&self) -> ShownSignals {
-        ShownSignals { top: Arc::clone(&self.shown.top), as_of: self.shown.as_of }
+        self.shown.top.clone()
     }
 
     /// For health.
     pub fn counts(&self) -> Counts {
         Counts {
-            as_of: self.shown.as_of,
+            as_of: self.shown.top.as_of,
             symbols: self.tracked.len(),
             silenced: counted(&self.tracked, TrackedSymbol::is_silenced),
             failed: counted(&self.tracked, |tracked| tracked.given_up),
@@ -348,12 +349,12 @@ impl SignalsWarmer {
         if self.failure.is_some() {
             return "failing";
         }
-        if self.shown.as_of >= Some(date) {
+        if self.shown.top.as_of >= Some(date) {
             return "ok";
         }
         let feeds_fail = [&self.broker_a, &self.public].iter().any(|call| call.failure.is_some());
         let late = now_mono_ms.saturating_sub(self.began_mono_ms) >= LATE_MS;
-        match (feeds_fail, self.shown.as_of) {
+        match (feeds_fail, self.shown.top.as_of) {
             (true, _) if late => "failing",
             (_, Some(_)) if late => "stale",
             (true, None) => "failing",

@@ -59,7 +59,7 @@ fn a_date_is_published_when_nothing_more_is_to_come_and_half_of_it_is_there() {
     warmer.tracked[2].in_flight = true;
     assert_eq!(warmer.date_to_publish(), None, "one may still come");
     warmer.tracked[2].in_flight = false;
-    warmer.shown.as_of = Some(DATE);
+    warmer.shown.top.as_of = Some(DATE);
     assert_eq!(warmer.date_to_publish(), None, "once");
 }
 
@@ -70,7 +70,8 @@ fn a_store_that_fails_is_told_and_read_again() {
     warmer.loaded = true;
     warmer.ended(Some(Err(StoreError::Busy)), 0);
     assert_eq!((warmer.state(0), warmer.loaded), ("failing", false));
-    let shown = Shown { as_of: Some(DATE), ..Shown::nothing() };
+    let mut shown = Shown::nothing();
+    shown.top.as_of = Some(DATE);
     warmer.tracked[0].in_flight = true;
     warmer.ended(Some(Ok(Done::Loaded(vec![history(&warmer, 0)], shown))), RETRY_MS);
     assert_eq!((warmer.state(RETRY_MS), warmer.loaded), ("ok", true));

@@ -3,6 +3,7 @@
 mod described;
 pub mod openapi;
 mod preconditions;
+mod recorded;
 mod replies;
 mod routes;
 mod samples;

@@ -3,66 +3,26 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::api::call::Call;
-use crate::api::json::Object;
-use crate::api::portfolio::errors;
-use crate::api::portfolio::export_limit;
+use crate::api::errors::{self, Unmade};
 use crate::api::query::{invalid, one};
 use crate::api::state::State;
-use crate::base::{Broker, ist};
+use crate::base::Broker;
 use crate::cache::{Responses, View};
 use crate::http::{Problem, Response};
-use crate::portfolio::{Overflow, Summary};
+use crate::portfolio::Summary;
 use crate::rt::{Lane, LaneError};
-use crate::store::{AccountId, Portfolio, Store, StoreError};
+use crate::store::{AccountId, Portfolio, Store};
+use crate::views::holdings::{SyncTimes, Totals};
+use crate::views::values::{Day, Instant, Money, Percent};
 
 /// How long a user's sync may wait for a thread before its own time begins.
 pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 
 /// Longest wait for an answer to be made: the store's own deadline and some work.
 pub(super) const MAKE_DEADLINE_MS: u64 = 4_000;
-
-/// Why an answer could not be made.
-pub(super) enum Unmade {
-    Store(StoreError),
-    Overflow(Overflow),
-    /// Enough long exports are under way.
-    Crowded,
-    /// Longer than a document may be.
-    TooLong,
-}
-
-impl From<export_limit::Crowded> for Unmade {
-    fn from(export_limit::Crowded: export_limit::Crowded) -> Self {
-        Self::Crowded
-    }
-}
-
-impl From<StoreError> for Unmade {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<Overflow> for Unmade {
-    fn from(error: Overflow) -> Self {
-        Self::Overflow(error)
-    }
-}
-
-impl From<Unmade> for Problem {
-    fn from(unmade: Unmade) -> Self {
-        match unmade {
-            Unmade::Store(error) => error.into(),
-            Unmade::Overflow(error) => Problem::internal().because(error),
-            Unmade::Crowded => errors::export_busy(),
-            Unmade::TooLong => errors::export_too_long(),
-        }
-    }
-}
 
 /// Answers with `view`, kept or made by `make` from the store.
 pub(super) fn answer(
@@ -122,8 +82,8 @@ pub(super) fn on<T: Send + 'static>(
 
 /// When and how each broker was synced.
 pub(super) struct Syncs {
-    by_broker: HashMap<Broker, (String, bool)>,
-    oldest: Option<String>,
+    by_broker: HashMap<Broker, (Instant, bool)>,
+    oldest: Option<Instant>,
 }
 
 impl Syncs {
@@ -131,14 +91,15 @@ impl Syncs {
     pub(super) fn of(portfolio: &Portfolio, shown: impl Fn(Broker) -> bool) -> Self {
         let syncs = portfolio.syncs.iter();
         let shown = syncs.clone().filter(|sync| shown(sync.broker));
-        let oldest = shown.map(|sync| sync.synced_ms).min().map(iso);
-        let by_broker =
-            syncs.map(|sync| (sync.broker, (iso(sync.synced_ms), sync.simulated))).collect();
+        let oldest = shown.map(|sync| sync.synced_ms).min().map(Instant::of_ms);
+        let by_broker = syncs
+            .map(|sync| (sync.broker, (Instant::of_ms(sync.synced_ms), sync.simulated)))
+            .collect();
         Self { by_broker, oldest }
     }
 
-    pub(super) fn synced_at(&self, broker: Broker) -> Option<&str> {
-        self.by_broker.get(&broker).map(|(at, _)| at.as_str())
+    pub(super) fn synced_at(&self, broker: Broker) -> Option<Instant> {
+        self.by_broker.get(&broker).map(|(at, _)| *at)
     }
 
     pub(super) fn simulated(&self, broker: Broker) -> bool {
@@ -146,34 +107,27 @@ impl Syncs {
     }
 }
 
-/// The members of a summary: the totals, how many holdings are left out of which, and how old all
-/// this is. `day` is the date of `day_pnl`.
-pub(super) fn totals(object: &mut Object<'_>, summary: &Summary, day: Option<Date>, syncs: &Syncs) {
-    object.money("total_invested", summary.total_invested);
-    object.money("total_current_value", summary.total_current_value);
-    object.money("total_pnl", summary.total_pnl);
-    object.money("total_pnl_pct", summary.total_pnl_pct);
-    object.money("day_pnl", summary.day_pnl);
-    object.text_or_null("day", day.map(|day| day.to_string()).as_deref());
-    object.count("without_cost", summary.without_cost as usize);
-    object.count("without_price", summary.without_price as usize);
-    object.count("without_close", summary.without_close as usize);
-    object.money("value_without_cost", summary.value_without_cost);
-    object.count("pledged_only", summary.pledged_only as usize);
-    object.count("mtf_only", summary.mtf_only as usize);
-    object.text_or_null("synced_at", syncs.oldest.as_deref());
-    object.object("synced", |object| {
-        for broker in [Broker::A, Broker::B] {
-            object.text_or_null(broker.as_str(), syncs.synced_at(broker));
-        }
-    });
-    object.text_or_null("priced_from", summary.priced_from_ms.map(iso).as_deref());
-    object.text_or_null("priced_to", summary.priced_to_ms.map(iso).as_deref());
-}
-
-/// A time as the API writes it.
-pub(super) fn iso(ms: i64) -> String {
-    ist::iso(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
+/// The totals, how many holdings are left out of which, and how old all this is. `day` is the date
+/// of `day_pnl`.
+pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Totals {
+    Totals {
+        total_invested: Money(summary.total_invested),
+        total_current_value: Money(summary.total_current_value),
+        total_pnl: Money(summary.total_pnl),
+        total_pnl_pct: summary.total_pnl_pct.map(Percent),
+        day_pnl: summary.day_pnl.map(Money),
+        day: day.map(Day),
+        without_cost: summary.without_cost,
+        without_price: summary.without_price,
+        without_close: summary.without_close,
+        value_without_cost: Money(summary.value_without_cost),
+        pledged_only: summary.pledged_only,
+        mtf_only: summary.mtf_only,
+        synced_at: syncs.oldest,
+        synced: SyncTimes { a: syncs.synced_at(Broker::A), b: syncs.synced_at(Broker::B) },
+        priced_from: summary.priced_from_ms.map(Instant::of_ms),
+        priced_to: summary.priced_to_ms.map(Instant::of_ms),
+    }
 }
 
 /// A query parameter, read by `read`; `None` where it is not given.

@@ -1,11 +1,11 @@
 //! `DELETE /api/portfolio/data`: everything synced is gone for good; the journal stays.
 
-use super::errors::in_progress;
 use crate::api::call::Call;
-use crate::api::json::write_object;
+use crate::api::errors::in_progress;
+use crate::api::report::reply_with;
 use crate::api::state::State;
-use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
+use crate::views::portfolio_deleted::{DeletedRows, PortfolioDeleted};
 
 /// Parks for a sync of the same user that is under way, which would else bring the data back, and
 /// for the store.
@@ -18,14 +18,12 @@ pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resul
     // Whatever became of it: a write that was given up may have happened.
     desk.answers.invalidate(id.0);
     let deleted = deleted?;
-    write_object(reply.body(), |object| {
-        object.text("message", "All portfolio data has been deleted.");
-        object.object("deleted", |object| {
-            object.count("holdings", deleted.holdings as usize);
-            object.count("positions", deleted.positions as usize);
-            object.count("pnl_snapshots", deleted.pnl_snapshots as usize);
-        });
-    });
-    reply.send(200, JSON, &[("Cache-Control", "no-store")]);
+    let deleted = DeletedRows {
+        holdings: deleted.holdings,
+        positions: deleted.positions,
+        pnl_snapshots: deleted.pnl_snapshots,
+    };
+    let message = "All portfolio data has been deleted.";
+    reply_with(200, &PortfolioDeleted { message, deleted }, reply);
     Ok(())
 }

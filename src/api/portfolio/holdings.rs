@@ -4,16 +4,14 @@ use jiff::civil::Date;
 
 use super::answer::MAKE_DEADLINE_MS;
 use super::answer::Syncs;
-use super::answer::Unmade;
 use super::answer::answer;
-use super::answer::iso;
 use super::answer::on_lane;
 use super::answer::parameter;
 use super::answer::switch;
 use super::answer::totals;
 use super::live_prices::{Live, Prices};
 use crate::api::call::Call;
-use crate::api::json::{Object, write_object};
+use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;
@@ -22,6 +20,11 @@ use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::portfolio::{Merged, Valued, merged, summary, valued};
 use crate::store::Portfolio;
+use crate::views::holdings::{
+    Holding as HoldingView, Holdings, HoldingsSummary, KnownCost, MergedHolding, MergedPart,
+};
+use crate::views::json;
+use crate::views::values::{Delay, Instant, Money, Percent, Quantity, Simulated};
 
 /// Parks where the answer is not kept, and always with `live=true`.
 pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -65,76 +68,82 @@ fn written(
     let live = holdings.map(|(at, _)| prices.get(at).and_then(Option::as_ref));
     let summary = summary(&rows, day)?;
     let merged = merged(&rows)?;
+    let view = Holdings {
+        holdings: rows.iter().zip(live).map(|(row, live)| holding(row, live, &syncs)).collect(),
+        summary: HoldingsSummary {
+            totals: totals(&summary, day, &syncs),
+            merged: merged.iter().map(instrument).collect(),
+        },
+    };
     let mut out = Vec::with_capacity(512 * (rows.len() + 1));
-    write_object(&mut out, |object| {
-        object.list("holdings", rows.iter().zip(live), |out, (row, live)| {
-            write_object(out, |object| holding(object, row, live, &syncs));
-        });
-        object.object("summary", |object| {
-            totals(object, &summary, day, &syncs);
-            object.list("merged", &merged, |out, merged| {
-                write_object(out, |object| instrument(object, merged));
-            });
-        });
-    });
+    json::write(&mut out, &view);
     Ok(out)
 }
 
-fn holding(object: &mut Object<'_>, row: &Valued<'_>, live: Option<&Live>, syncs: &Syncs) {
+fn holding<'a>(row: &Valued<'a>, live: Option<&Live>, syncs: &Syncs) -> HoldingView<'a> {
     let Valued { holding, valuation } = row;
-    object.text("broker", holding.broker.as_str()).text("exchange", &holding.exchange);
-    object.text("tradingsymbol", &holding.tradingsymbol);
-    object.text_or_null("isin", holding.isin.as_deref());
-    object.exact("quantity", valuation.quantity).exact("t1_quantity", holding.t1_quantity);
-    object.exact("pledged_quantity", holding.pledged_quantity);
-    object.exact("mtf_quantity", holding.mtf_quantity);
-    object.exact("disputed_quantity", holding.disputed_quantity);
-    object.money("average_price", holding.average_price());
-    known_cost(object, holding.cost);
-    object.money("last_price", holding.last_price);
-    object.money("close_price", holding.close_price);
-    object.money("invested", valuation.invested);
-    object.money("current_value", valuation.current_value);
-    object.money("pnl", valuation.pnl).money("pnl_pct", valuation.pnl_pct);
-    object.money("broker_pnl", holding.broker_pnl);
-    let as_of = holding.last_price.map(|_| iso(holding.as_of_ms));
-    object.text_or_null("as_of", as_of.as_deref());
-    object.text_or_null("synced_at", syncs.synced_at(holding.broker));
-    if let Some(Live { quote, stale }) = live {
-        if let Some(delay_s) = quote.delay_s {
-            object.count("delay_s", delay_s as usize);
-        }
-        object.text("source", quote.source.as_str()).flag("stale", *stale);
-    }
-    object.flag("unresolved", holding.unresolved).flag("discrepancy", holding.discrepancy);
-    object.flag("corporate_action", holding.mark.is_some());
     let simulated = live.is_some_and(|live| live.quote.simulated);
-    object.mark("simulated", simulated || syncs.simulated(holding.broker));
+    HoldingView {
+        broker: holding.broker,
+        exchange: &holding.exchange,
+        tradingsymbol: &holding.tradingsymbol,
+        isin: holding.isin.as_deref(),
+        quantity: Quantity(valuation.quantity),
+        t1_quantity: Quantity(holding.t1_quantity),
+        pledged_quantity: Quantity(holding.pledged_quantity),
+        mtf_quantity: Quantity(holding.mtf_quantity),
+        disputed_quantity: Quantity(holding.disputed_quantity),
+        average_price: holding.average_price().map(Money),
+        known_cost: known_cost(holding.cost),
+        last_price: holding.last_price.map(Money),
+        close_price: holding.close_price.map(Money),
+        invested: valuation.invested.map(Money),
+        current_value: valuation.current_value.map(Money),
+        pnl: valuation.pnl.map(Money),
+        pnl_pct: valuation.pnl_pct.map(Percent),
+        broker_pnl: holding.broker_pnl.map(Money),
+        as_of: holding.last_price.map(|_| Instant::of_ms(holding.as_of_ms)),
+        synced_at: syncs.synced_at(holding.broker),
+        source: live.map(|live| live.quote.source),
+        delay_s: live.and_then(|live| live.quote.delay_s).map(Delay),
+        stale: live.map(|live| live.stale),
+        unresolved: holding.unresolved,
+        discrepancy: holding.discrepancy,
+        corporate_action: holding.mark.is_some(),
+        simulated: Simulated(simulated || syncs.simulated(holding.broker)),
+    }
 }
 
 /// What is known of the cost where that is not the cost of all shares.
-fn known_cost(object: &mut Object<'_>, cost: Option<Cost>) {
+fn known_cost(cost: Option<Cost>) -> Option<KnownCost> {
     match cost {
-        Some(Cost::Part { quantity, cost }) => object.object("known_cost", |object| {
-            object.exact("quantity", quantity).money("cost", cost);
-        }),
-        _ => object.null("known_cost"),
-    };
+        Some(Cost::Part { quantity, cost }) => {
+            Some(KnownCost { quantity: Quantity(quantity), cost: Money(cost) })
+        }
+        _ => None,
+    }
 }
 
-fn instrument(object: &mut Object<'_>, merged: &Merged<'_>) {
-    object.text("isin", merged.isin).text("tradingsymbol", merged.tradingsymbol);
-    object.exact("quantity", merged.quantity).money("average_price", merged.average_price);
-    object.money("invested", merged.valuation.invested);
-    object.money("current_value", merged.valuation.current_value);
-    object.money("pnl", merged.valuation.pnl).money("pnl_pct", merged.valuation.pnl_pct);
-    object.list("parts", &merged.parts, |out, part| {
-        write_object(out, |object| {
-            object.text("broker", part.holding.broker.as_str());
-            object.text("exchange", &part.holding.exchange);
-            object.text("tradingsymbol", &part.holding.tradingsymbol);
-            object.exact("quantity", part.valuation.quantity);
-            object.money("current_value", part.valuation.current_value);
-        });
-    });
+fn instrument<'a>(merged: &'a Merged<'a>) -> MergedHolding<'a> {
+    MergedHolding {
+        isin: merged.isin,
+        tradingsymbol: merged.tradingsymbol,
+        quantity: Quantity(merged.quantity),
+        average_price: merged.average_price.map(Money),
+        invested: merged.valuation.invested.map(Money),
+        current_value: merged.valuation.current_value.map(Money),
+        pnl: merged.valuation.pnl.map(Money),
+        pnl_pct: merged.valuation.pnl_pct.map(Percent),
+        parts: merged.parts.iter().map(part).collect(),
+    }
+}
+
+fn part<'a>(part: &Valued<'a>) -> MergedPart<'a> {
+    MergedPart {
+        broker: part.holding.broker,
+        exchange: &part.holding.exchange,
+        tradingsymbol: &part.holding.tradingsymbol,
+        quantity: Quantity(part.valuation.quantity),
+        current_value: part.valuation.current_value.map(Money),
+    }
 }

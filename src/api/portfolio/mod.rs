@@ -6,7 +6,6 @@
 
 mod answer;
 mod delete;
-pub(crate) mod errors;
 mod export;
 pub(crate) mod export_limit;
 mod holdings;
@@ -19,7 +18,6 @@ mod sync;
 pub(crate) mod user_lock;
 
 pub use delete::delete;
-pub use errors::{account_trouble, redirected};
 pub use export::export;
 pub use holdings::holdings;
 pub use pnl::pnl;

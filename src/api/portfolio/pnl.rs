@@ -4,12 +4,11 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 
 use super::answer::Syncs;
-use super::answer::Unmade;
 use super::answer::answer;
 use super::answer::parameter;
 use super::answer::totals;
 use crate::api::call::Call;
-use crate::api::json::{Object, write_object};
+use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::MarketDay;
 use crate::cache::View;
@@ -17,6 +16,9 @@ use crate::http::{Problem, Response};
 use crate::portfolio::DayPoint;
 use crate::portfolio::{summary, valued};
 use crate::store::{AccountId, Store};
+use crate::views::json;
+use crate::views::pnl::{Pnl, TrendPoint};
+use crate::views::values::{Day, Money};
 
 const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;
@@ -49,26 +51,28 @@ fn written(
     let portfolio = store.portfolio(id)?;
     let summary = summary(&valued(&portfolio.holdings)?, day)?;
     let syncs = Syncs::of(&portfolio, |_| true);
-    let mut out = Vec::with_capacity(128 * (points.len() + 4));
-    write_object(&mut out, |object| {
-        object.count("days", usize::from(days));
-        object.object("summary", |object| totals(object, &summary, day, &syncs));
-        object.list("trend", &points, |out, point| {
-            write_object(out, |object| trend_point(object, point));
-        });
-    });
+    let view = Pnl {
+        days,
+        summary: totals(&summary, day, &syncs),
+        trend: points.iter().map(trend_point).collect(),
+    };
+    let mut out = Vec::with_capacity(256 * (points.len() + 4));
+    json::write(&mut out, &view);
     Ok(out)
 }
 
-fn trend_point(object: &mut Object<'_>, point: &DayPoint) {
-    object.text("date", &point.date.to_string());
-    object.money("total_invested", point.total_invested);
-    object.money("total_current_value", point.total_current_value);
-    object.money("total_pnl", point.total_pnl);
-    object.money("value_without_cost", point.value_without_cost);
-    object.text("source", point.source.as_str());
-    object.count("left_out", point.left_out as usize).count("carried", point.carried as usize);
-    object.flag("suspect", point.suspect);
+fn trend_point(point: &DayPoint) -> TrendPoint {
+    TrendPoint {
+        date: Day(point.date),
+        total_invested: Money(point.total_invested),
+        total_current_value: Money(point.total_current_value),
+        total_pnl: Money(point.total_pnl),
+        value_without_cost: point.value_without_cost.map(Money),
+        source: point.source,
+        left_out: point.left_out,
+        carried: point.carried,
+        suspect: point.suspect,
+    }
 }
 
 #[cfg(test)]

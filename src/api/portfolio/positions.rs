@@ -3,17 +3,21 @@
 use rust_decimal::Decimal;
 
 use super::answer::Syncs;
-use super::answer::Unmade;
 use super::answer::answer;
 use super::answer::parameter;
 use super::answer::switch;
 use crate::api::call::Call;
-use crate::api::json::{Object, write_object};
+use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Position, PositionKind};
 use crate::cache::View;
 use crate::http::{Problem, Response};
 use crate::store::Portfolio;
+use crate::views::json;
+use crate::views::positions::{
+    Position as PositionView, PositionTotals, Positions, PositionsSummary,
+};
+use crate::views::values::{Money, Quantity, Simulated};
 
 /// Parks where the answer is not kept.
 pub fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -29,41 +33,44 @@ fn written(portfolio: &Portfolio, kind: Option<PositionKind>, closed: bool) -> V
     let syncs = Syncs::of(portfolio, |_| true);
     let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
     let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
+    // Of each list apart, whichever is asked for: the same trades stand in both.
+    let of = |kind| totals(shown.clone().filter(move |row| row.kind == kind));
+    let view = Positions {
+        positions: rows.map(|row| position(row, &syncs)).collect(),
+        summary: PositionsSummary { day: of(PositionKind::Day), net: of(PositionKind::Net) },
+    };
     let mut out = Vec::with_capacity(384 * (portfolio.positions.len() + 1));
-    write_object(&mut out, |object| {
-        object.list("positions", rows, |out, row| {
-            write_object(out, |object| position(object, row, &syncs));
-        });
-        // Of each list apart, whichever is asked for: the same trades stand in both.
-        object.object("summary", |object| {
-            for kind in [PositionKind::Day, PositionKind::Net] {
-                let rows = shown.clone().filter(|row| row.kind == kind);
-                object.object(kind.as_str(), |object| totals(object, rows));
-            }
-        });
-    });
+    json::write(&mut out, &view);
     out
 }
 
-fn totals<'a>(object: &mut Object<'_>, rows: impl Iterator<Item = &'a Position> + Clone) {
+fn totals<'a>(rows: impl Iterator<Item = &'a Position> + Clone) -> PositionTotals {
     let count = rows.clone().count();
     let mut known = rows.filter_map(|row| row.pnl);
     let without_pnl = count - known.clone().count();
     // A sum that does not fit is not known either; nor is one of which every part is unknown.
     let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
     let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
-    object.count("count", count).money("pnl", pnl).count("without_pnl", without_pnl);
+    PositionTotals { count, pnl: pnl.map(Money), without_pnl }
 }
 
-fn position(object: &mut Object<'_>, row: &Position, syncs: &Syncs) {
-    object.text("broker", row.broker.as_str()).text("exchange", &row.exchange);
-    object.text("tradingsymbol", &row.tradingsymbol).text("product", &row.product);
-    object.text("type", row.kind.as_str()).exact("quantity", row.quantity);
-    object.money("average_price", row.average_price).money("last_price", row.last_price);
-    object.money("close_price", row.close_price).money("pnl", row.pnl);
-    object.money("realised", row.realised).money("unrealised", row.unrealised);
-    object.exact("multiplier", row.multiplier);
-    object.text_or_null("synced_at", syncs.synced_at(row.broker));
-    object.flag("unresolved", row.unresolved);
-    object.mark("simulated", syncs.simulated(row.broker));
+fn position<'a>(row: &'a Position, syncs: &Syncs) -> PositionView<'a> {
+    PositionView {
+        broker: row.broker,
+        exchange: &row.exchange,
+        tradingsymbol: &row.tradingsymbol,
+        product: &row.product,
+        r#type: row.kind,
+        quantity: Quantity(row.quantity),
+        average_price: row.average_price.map(Money),
+        last_price: row.last_price.map(Money),
+        close_price: row.close_price.map(Money),
+        pnl: row.pnl.map(Money),
+        realised: row.realised.map(Money),
+        unrealised: row.unrealised.map(Money),
+        multiplier: Quantity(row.multiplier),
+        synced_at: syncs.synced_at(row.broker),
+        unresolved: row.unresolved,
+        simulated: Simulated(syncs.simulated(row.broker)),
+    }
 }

@@ -3,74 +3,100 @@
 
 use rust_decimal::Decimal;
 
-use crate::api::json::{Object, write_exact, write_list, write_object, write_text};
 use crate::base::{Broker, Holding, Position, PositionKind};
-use crate::portfolio::{self, Counts, Diff};
+use crate::portfolio::{self, Change, Derived, Suspicion};
 use crate::store::Replaced;
+use crate::views::sync::{
+    ChangedHolding, CountedHolding, PositionCounts, Reconciliation, RowName, SuspectedAction,
+    SyncChanges, SyncReport, SyncWarning,
+};
+use crate::views::values::{Exact, Instant, Money, Quantity, Simulated};
 
 /// Rows named of each kind; all are counted.
 const LISTED_MAX: usize = 100;
 /// Rounding of a broker's own figure, per row.
 const ROUNDING: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
-/// Tells what `broker`'s sync changed, as members of the reply.
-pub fn report(object: &mut Object<'_>, broker: Broker, replaced: &Replaced) {
-    let Replaced { before, synced, derived } = replaced;
+/// The reply to `broker`'s sync, with `counts` under the name that it has there.
+pub fn report<Counts>(
+    broker: Broker,
+    replaced: &Replaced,
+    counts: Counts,
+    synced: SyncedNow,
+) -> SyncReport<'_, Counts> {
+    let Replaced { before, synced: rows, derived } = replaced;
     let stood: Vec<&Holding> = before.holdings.iter().filter(|row| row.broker == broker).collect();
     let positions: Vec<&Position> =
         before.positions.iter().filter(|row| row.broker == broker).collect();
-    let diff = portfolio::diff(&stood, &derived.holdings);
-    object.object("changes", |object| changes(object, &diff, &positions, &derived.counts));
-    unresolved(object, &derived.holdings, &synced.positions);
-    suspected(object, &derived.holdings);
-    object.object("reconciliation", |object| reconciliation(object, &derived.holdings));
+    let codes = unresolved(&derived.holdings, &rows.positions);
+    let suspicions = portfolio::suspicions(&derived.holdings);
+    let SyncedNow { at, warnings, simulated } = synced;
+    SyncReport {
+        holdings_count: derived.counts.holdings,
+        counts,
+        broker,
+        synced_at: at,
+        changes: changes(&stood, &positions, derived),
+        unresolved_count: codes.len(),
+        unresolved: codes.into_iter().take(LISTED_MAX).collect(),
+        suspected_corporate_actions: suspicions.iter().take(LISTED_MAX).map(suspected).collect(),
+        reconciliation: reconciliation(&derived.holdings),
+        warnings: Some(warnings).filter(|warnings| !warnings.is_empty()),
+        simulated: Simulated(simulated),
+    }
 }
 
-fn changes(object: &mut Object<'_>, diff: &Diff<'_>, stood: &[&Position], counts: &Counts) {
-    for (name, rows) in [("added", &diff.added), ("removed", &diff.removed)] {
-        object.count(&format!("{name}_count"), rows.len());
-        object.list(name, rows.iter().take(LISTED_MAX), |out, row| {
-            write_object(out, |object| {
-                named(object, row).exact("quantity", row.quantity());
-            });
-        });
+/// What the rows do not say of a sync.
+pub struct SyncedNow {
+    pub at: Instant,
+    pub warnings: Vec<SyncWarning>,
+    pub simulated: bool,
+}
+
+fn changes<'a>(
+    stood: &[&'a Holding],
+    positions: &[&'a Position],
+    derived: &'a Derived,
+) -> SyncChanges<'a> {
+    let diff = portfolio::diff(stood, &derived.holdings);
+    let counted = |rows: &[&'a Holding]| -> Vec<CountedHolding<'a>> {
+        let listed = rows.iter().take(LISTED_MAX);
+        listed
+            .map(|row| CountedHolding { row: named(row), quantity: Quantity(row.quantity()) })
+            .collect()
+    };
+    let of = |kind, now| [portfolio::open_positions(positions.iter().copied(), kind), now];
+    SyncChanges {
+        added_count: diff.added.len(),
+        added: counted(&diff.added),
+        removed_count: diff.removed.len(),
+        removed: counted(&diff.removed),
+        changed_count: diff.changed.len(),
+        changed: diff.changed.iter().take(LISTED_MAX).map(changed).collect(),
+        positions: PositionCounts {
+            day: of(PositionKind::Day, derived.counts.day_positions),
+            net: of(PositionKind::Net, derived.counts.net_positions),
+        },
     }
-    object.count("changed_count", diff.changed.len());
-    object.list("changed", diff.changed.iter().take(LISTED_MAX), |out, change| {
-        write_object(out, |object| {
-            named(object, change.after);
-            if let Some((from, to)) = change.quantity() {
-                object.list("quantity", [from, to], write_exact);
-            }
-            if let Some((from, to)) = change.average_price() {
-                object.list("average_price", [from, to], |out, price| match price {
-                    Some(price) => write_exact(out, price),
-                    None => out.extend_from_slice(b"null"),
-                });
-            }
-        });
-    });
-    let of = |kind| portfolio::open_positions(stood.iter().copied(), kind);
-    object.object("positions", |object| {
-        let now =
-            [(PositionKind::Day, counts.day_positions), (PositionKind::Net, counts.net_positions)];
-        for (kind, now) in now {
-            object.list(kind.as_str(), [of(kind), now], |out, count| {
-                out.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
-            });
-        }
-    });
+}
+
+fn changed<'a>(change: &Change<'a>) -> ChangedHolding<'a> {
+    let price = |price: Option<Decimal>| price.map(Exact);
+    ChangedHolding {
+        row: named(change.after),
+        quantity: change.quantity().map(|(from, to)| [Quantity(from), Quantity(to)]),
+        average_price: change.average_price().map(|(from, to)| [price(from), price(to)]),
+    }
 }
 
 /// What tells one row from another.
-fn named<'o, 'a>(object: &'o mut Object<'a>, row: &Holding) -> &'o mut Object<'a> {
-    object.text("exchange", &row.exchange);
-    object.text("tradingsymbol", &row.tradingsymbol);
-    object.text_or_null("isin", row.isin.as_deref())
+fn named(row: &Holding) -> RowName<'_> {
+    let Holding { exchange, tradingsymbol, isin, .. } = row;
+    RowName { exchange, tradingsymbol, isin: isin.as_deref() }
 }
 
 /// The codes that no list knows, each once.
-fn unresolved(object: &mut Object<'_>, holdings: &[Holding], positions: &[Position]) {
+fn unresolved<'a>(holdings: &'a [Holding], positions: &'a [Position]) -> Vec<&'a str> {
     let holdings = holdings.iter().filter(|row| row.unresolved);
     let positions = positions.iter().filter(|row| row.unresolved);
     let mut codes: Vec<&str> = holdings
@@ -79,28 +105,20 @@ fn unresolved(object: &mut Object<'_>, holdings: &[Holding], positions: &[Positi
         .collect();
     codes.sort_unstable();
     codes.dedup();
-    object.count("unresolved_count", codes.len());
-    object.list("unresolved", codes.into_iter().take(LISTED_MAX), write_text);
+    codes
 }
 
-fn suspected(object: &mut Object<'_>, holdings: &[Holding]) {
-    let suspicions = portfolio::suspicions(holdings);
-    let listed = suspicions.iter().take(LISTED_MAX);
-    object.list("suspected_corporate_actions", listed, |out, suspicion| {
-        write_object(out, |object| {
-            named(object, suspicion.holding).text("reason", suspicion.why.as_str());
-        });
-    });
+fn suspected<'a>(suspicion: &Suspicion<'a>) -> SuspectedAction<'a> {
+    SuspectedAction { row: named(suspicion.holding), reason: suspicion.why.as_str() }
 }
 
 /// Our profit beside the broker's, over the rows for which it names one. A broker counts settled
 /// shares alone, we count those of yesterday too.
-fn reconciliation(object: &mut Object<'_>, holdings: &[Holding]) {
+fn reconciliation(holdings: &[Holding]) -> Reconciliation {
     let sums = sums(holdings);
     let Some(Sums { broker, ours, undelivered, rows }) = sums.filter(|sums| sums.rows > 0) else {
-        object.null("broker_pnl").null("our_pnl").null("difference");
-        object.text("reason", "no_broker_figure");
-        return;
+        let reason = Some("no_broker_figure");
+        return Reconciliation { broker_pnl: None, our_pnl: None, difference: None, reason };
     };
     let difference = ours.saturating_sub(broker);
     let tolerance = ROUNDING.saturating_mul(Decimal::from(rows));
@@ -111,8 +129,12 @@ fn reconciliation(object: &mut Object<'_>, holdings: &[Holding]) {
         () if small(difference.saturating_sub(undelivered)) => Some("t1_quantity"),
         () => Some("unexplained"),
     };
-    object.money("broker_pnl", broker).money("our_pnl", ours).money("difference", difference);
-    object.text_or_null("reason", reason);
+    Reconciliation {
+        broker_pnl: Some(Money(broker)),
+        our_pnl: Some(Money(ours)),
+        difference: Some(Money(difference)),
+        reason,
+    }
 }
 
 struct Sums {
@@ -139,18 +161,6 @@ fn sums(holdings: &[Holding]) -> Option<Sums> {
         sums.rows += 1;
     }
     Some(sums)
-}
-
-/// A warning of the reply.
-pub fn warnings(object: &mut Object<'_>, warnings: &[(&str, &str)]) {
-    if warnings.is_empty() {
-        return;
-    }
-    write_list(object.member("warnings"), warnings, |out, (code, detail)| {
-        write_object(out, |object| {
-            object.text("code", code).text("detail", detail);
-        });
-    });
 }
 
 #[cfg(test)]

@@ -6,22 +6,22 @@
 
 use std::sync::Arc;
 
-use super::answer::iso;
-use super::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
-use super::report;
+use super::report::{self, SyncedNow};
 use crate::api::body::Fields;
 use crate::api::call::Call;
-use crate::api::json::write_object;
+use crate::api::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
+use crate::api::report::reply_with;
 use crate::api::state::State;
 use crate::base::{Broker, Synced, ist};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{Credentials, SyncError};
-use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::limits::throttle::Key;
 use crate::portfolio::{self, check};
 use crate::rt::LaneError;
 use crate::store::{Before, Derive};
+use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
+use crate::views::values::Instant;
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
@@ -29,11 +29,12 @@ const CREDENTIAL_CHARS_MAX: usize = 512;
 /// How long a session that is to be ended may wait for its turn.
 const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
-const SHARED_TOKEN: (&str, &str) = (
-    "shared_token_may_have_ended",
-    "The API key is the server's own. If the login was the server's account too, its shared \
-     broker A token has ended and live prices come from elsewhere until it is set again.",
-);
+const SHARED_TOKEN: SyncWarning = SyncWarning {
+    code: "shared_token_may_have_ended",
+    detail: "The API key is the server's own. If the login was the server's account too, its \
+             shared broker A token has ended and live prices come from elsewhere until it is \
+             set again.",
+};
 
 /// `POST /api/portfolio/sync`.
 pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -71,21 +72,22 @@ fn sync(
     // Whatever became of it: a write that was given up may have happened.
     desk.answers.invalidate(id.0);
     let replaced = stored?;
-    let warnings = if own_key { &[SHARED_TOKEN][..] } else { &[] };
-    write_object(reply.body(), |object| {
-        let counts = &replaced.derived.counts;
-        object.count("holdings_count", counts.holdings);
-        let positions = match broker {
-            Broker::A => "net_positions_count",
-            Broker::B => "positions_count",
-        };
-        object.count(positions, counts.net_positions);
-        object.text("broker", broker.as_str()).text("synced_at", &iso(synced_ms));
-        report::report(object, broker, &replaced);
-        report::warnings(object, warnings);
-        object.mark("simulated", simulated);
-    });
-    reply.send(200, JSON, &[("Cache-Control", "no-store")]);
+    let counts = replaced.derived.counts;
+    let now = SyncedNow {
+        at: Instant::of_ms(synced_ms),
+        warnings: if own_key { vec![SHARED_TOKEN] } else { Vec::new() },
+        simulated,
+    };
+    match broker {
+        Broker::A => {
+            let counts = SyncedBrokerA { net_positions_count: counts.net_positions };
+            reply_with(200, &report::report(broker, &replaced, counts, now), reply);
+        }
+        Broker::B => {
+            let counts = SyncedBrokerB { positions_count: counts.net_positions };
+            reply_with(200, &report::report(broker, &replaced, counts, now), reply);
+        }
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use crate::signals::Direction;
 use crate::signals::backtest::{Judged, Scores, edges_of};
 use crate::signals::blocks::{Estimate, Place};
 use crate::signals::performance::{Cell, Performance, verdict};
+use crate::views::signal_record::Interval;
 
 /// How one way to say a confidence did.
 #[derive(Debug, Serialize)]
@@ -22,15 +23,6 @@ pub struct Model {
     pub calibration_error: Option<f64>,
     /// What chance alone would make of it if all confidences were right.
     pub calibration_error_if_perfect: Option<f64>,
-}
-
-/// A mean with its standard error over blocks of five dates and its 95 % interval.
-#[derive(Debug, Serialize)]
-pub struct Interval {
-    pub value: f64,
-    pub standard_error: f64,
-    pub low: f64,
-    pub high: f64,
 }
 
 /// Brier score of confidence less another's; below zero is better.
@@ -111,11 +103,6 @@ pub fn model(model: &'static str, scores: &Scores, scored: bool) -> Model {
     }
 }
 
-fn interval(estimate: Estimate) -> Interval {
-    let Estimate { value, standard_error, low, high } = estimate;
-    Interval { value, standard_error, low, high }
-}
-
 pub fn comparisons(performance: &Performance) -> Vec<Comparison> {
     let compared = [
         ("coin", "a coin", performance.from_coin()),
@@ -124,7 +111,7 @@ pub fn comparisons(performance: &Performance) -> Vec<Comparison> {
     let comparison = |(with, named, difference): (_, _, Option<Estimate>)| {
         let difference = difference?;
         let verdict = verdict(&difference, named);
-        Some(Comparison { with, difference: interval(difference), verdict })
+        Some(Comparison { with, difference: Interval::exact(difference), verdict })
     };
     compared.into_iter().filter_map(comparison).collect()
 }
@@ -138,8 +125,8 @@ pub fn directions(performance: &Performance) -> Vec<OfDirection> {
         hit_rate: cell.hit_rate(),
         mean_confidence: cell.mean_confidence(),
         same_day_rate: cell.same_day_rate(),
-        lift: cell.lift().map(interval),
-        observed_minus_said: cell.observed_minus_said().map(interval),
+        lift: cell.lift().map(Interval::exact),
+        observed_minus_said: cell.observed_minus_said().map(Interval::exact),
     };
     performance.directions().into_iter().map(of).collect()
 }
@@ -181,7 +168,7 @@ pub fn quarters(judged: &[Judged], places: &[Place]) -> Vec<Quarter> {
         dates: cell.dates,
         hit_rate: cell.hit_rate(),
         mean_confidence: cell.mean_confidence(),
-        observed_minus_said: cell.observed_minus_said().map(interval),
+        observed_minus_said: cell.observed_minus_said().map(Interval::exact),
     };
     cells.into_iter().map(quarter).collect()
 }
@@ -197,7 +184,7 @@ pub fn bins(performance: &Performance) -> Vec<Bin> {
             dates: bin.dates,
             mean_confidence: bin.mean_confidence(),
             hit_rate: bin.hit_rate(),
-            observed_minus_said: bin.observed_minus_said().map(interval),
+            observed_minus_said: bin.observed_minus_said().map(Interval::exact),
             bullish_share: bin.bullish_share(),
         }
     };

@@ -2,9 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use super::outcomes::{Bin, Comparison, Interval};
+use super::outcomes::{Bin, Comparison};
 use super::report::{Report, Split};
 use crate::signals::history::{HOLES_MAX, SESSIONS_KEPT};
+use crate::views::signal_record::Interval;
 
 /// Longest line of running text.
 const LINE_CHARS_MAX: usize = 100;

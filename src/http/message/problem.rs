@@ -10,6 +10,7 @@ use crate::http::document::prepared::reason;
 
 /// One field that failed validation.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FieldError {
     pub field: Cow<'static, str>,
     pub message: Cow<'static, str>,
@@ -30,14 +31,24 @@ pub struct Problem {
     pub cause: Option<String>,
 }
 
+/// An error (RFC 9457). `code` is stable: switch on it. `detail` is for a person and may change.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Problem"))]
+pub struct ProblemDocument<'a> {
+    #[cfg_attr(test, schemars(extend("const" = "about:blank")))]
     r#type: &'a str,
+    /// The status in words.
     title: &'a str,
+    #[cfg_attr(test, schemars(extend("minimum" = 400, "maximum" = 599)))]
     status: u16,
+    /// A stable word in snake case.
+    #[cfg_attr(test, schemars(extend("pattern" = "^[a-z][a-z_]*$")))]
     code: &'a str,
+    /// Safe to show.
     detail: &'a str,
+    /// What is wrong with which field or parameter.
     #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    #[cfg_attr(test, schemars(extend("minItems" = 1)))]
     errors: &'a [FieldError],
 }
 
@@ -108,7 +119,7 @@ impl Problem {
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let document = Document {
+        let document = ProblemDocument {
             r#type: "about:blank",
             title: reason(self.status),
             status: self.status,

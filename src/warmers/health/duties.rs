@@ -3,72 +3,35 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use serde::Serialize;
 
 use super::states::clock_ahead_ms;
 use crate::base::ist;
 use crate::ops::log;
+use crate::views::health::{
+    HealthAdminListener, HealthBackup, HealthClock, HealthLog, HealthReload,
+};
+use crate::views::values::{Instant, Mark};
 use crate::warmers::scheduler::Scheduler;
 
-/// What the log lost since the start.
-#[derive(Serialize)]
-pub(crate) struct LogReport {
-    lines_dropped: u64,
-    writes_failed: u64,
-}
-
-/// The last backup that a command made beside the service, or tried to.
-#[derive(Serialize)]
-pub(crate) struct BackupReport {
-    /// Of the last good one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    succeeded_ist: Option<String>,
-    /// The last attempt came to nothing.
-    failed: bool,
-}
-
-/// The last reload, where it was refused.
-#[derive(Serialize)]
-pub(crate) struct ReloadReport {
-    refused_ist: String,
-}
-
-/// This machine's clock against the exchange's.
-#[derive(Serialize)]
-pub(crate) struct ClockReport {
-    /// Only where it is too far for honest delays; negative: behind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ahead_of_exchange_ms: Option<i64>,
-    /// Only where it was set to another time (`BHAV_NOW`, the demo).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    set: bool,
-}
-
-pub(crate) fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> ClockReport {
+pub(crate) fn clock(scheduler: &Scheduler, now_mono_ms: u64) -> HealthClock {
     let ahead_of_exchange_ms = clock_ahead_ms(scheduler, now_mono_ms);
-    ClockReport { ahead_of_exchange_ms, set: scheduler.parts.clock.is_set() }
+    HealthClock { ahead_of_exchange_ms, set: Mark(scheduler.parts.clock.is_set()) }
 }
 
-/// The listener of metrics and probes, where it could not be had at its default address.
-#[derive(Serialize)]
-pub(crate) struct AdminListenerReport {
-    failure: String,
-}
-
-pub(crate) fn admin_listener(scheduler: &Scheduler) -> Option<AdminListenerReport> {
+pub(crate) fn admin_listener(scheduler: &Scheduler) -> Option<HealthAdminListener> {
     let failure = scheduler.parts.admin_failure.clone()?;
-    Some(AdminListenerReport { failure })
+    Some(HealthAdminListener { failure })
 }
 
-pub(crate) fn backup(scheduler: &Scheduler) -> Option<BackupReport> {
+pub(crate) fn backup(scheduler: &Scheduler) -> Option<HealthBackup> {
     let record = scheduler.store_probe.last_backup()?;
     let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    Some(BackupReport { succeeded_ist: succeeded.map(ist::iso), failed: record.failed() })
+    Some(HealthBackup { succeeded_ist: succeeded.map(Instant), failed: record.failed() })
 }
 
-pub(crate) fn reload(scheduler: &Scheduler) -> Option<ReloadReport> {
+pub(crate) fn reload(scheduler: &Scheduler) -> Option<HealthReload> {
     let refused_at = scheduler.parts.reloads.refused_at()?;
-    Some(ReloadReport { refused_ist: ist::iso(refused_at) })
+    Some(HealthReload { refused_ist: Instant(refused_at) })
 }
 
 /// The last date of which the calendar knows whether the market trades.
@@ -83,6 +46,6 @@ pub(crate) fn calendar_ends(scheduler: &Scheduler) -> Option<Timestamp> {
     Some(ist::instant(after.at(0, 0, 0, 0)))
 }
 
-pub(crate) fn log_report() -> LogReport {
-    LogReport { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
+pub(crate) fn log_report() -> HealthLog {
+    HealthLog { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
 }

@@ -1,63 +1,25 @@
 //! The health report of the feeds and of what is shown of the market. On the scheduler's thread;
 //! nothing here waits.
 
-use serde::Serialize;
-
 use super::duties::calendar_until;
 use super::states::feed_state;
-use crate::base::ist;
+use crate::views::health::{Feed, HealthMarket};
+use crate::views::values::{Day, Delay, Instant};
 use crate::warmers::quotes::feed_state::FeedState;
 use crate::warmers::scheduler::Scheduler;
 
-#[derive(Serialize)]
-pub(crate) struct Feeds {
-    pub(crate) broker_a: Feed,
-    pub(crate) public: Feed,
-}
-
-#[derive(Serialize)]
-pub(crate) struct Feed {
-    pub(crate) state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) age_ms: Option<u64>,
-    /// How far it runs behind the exchange by its nature.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) delay_s: Option<u32>,
-    pub(crate) rounds: u64,
-    pub(crate) failures: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) failure: Option<String>,
-}
-
-#[derive(Serialize)]
-pub(crate) struct Market {
-    pub(crate) phase: &'static str,
-    pub(crate) calendar_known: bool,
-    /// The last date of which it is known whether the market trades.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) calendar_until: Option<String>,
-    /// How old what the snapshot shows is, as it says itself.
-    pub(crate) as_of_ist: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) delay_s: Option<u32>,
-    pub(crate) stale: Option<bool>,
-    pub(crate) source: Option<&'static str>,
-    pub(crate) instruments: usize,
-    pub(crate) instruments_origin: &'static str,
-}
-
 /// The market, and what is shown of it.
-pub(crate) fn market(scheduler: &Scheduler) -> Market {
+pub(crate) fn market(scheduler: &Scheduler) -> HealthMarket {
     let instruments = scheduler.parts.instruments.load();
     let age = scheduler.snapshot.as_ref().map(|held| held.market.age);
-    Market {
-        phase: scheduler.status.phase.as_str(),
+    HealthMarket {
+        phase: scheduler.status.phase,
         calendar_known: scheduler.status.calendar_known,
-        calendar_until: calendar_until(scheduler).map(|date| date.to_string()),
-        as_of_ist: age.map(|age| ist::iso(age.as_of)),
-        delay_s: age.and_then(|age| age.delay_s),
+        calendar_until: calendar_until(scheduler).map(Day),
+        as_of_ist: age.map(|age| Instant(age.as_of)),
+        delay_s: age.and_then(|age| age.delay_s).map(Delay),
         stale: age.map(|age| age.stale),
-        source: age.map(|age| age.source.as_str()),
+        source: age.map(|age| age.source),
         instruments: instruments.len(),
         instruments_origin: instruments.origin().as_str(),
     }
@@ -73,7 +35,7 @@ pub(crate) fn feed(scheduler: &Scheduler, slot: Option<&FeedState>, now_mono_ms:
     Feed {
         state,
         age_ms: slot.succeeded_mono_ms.map(|at| now_mono_ms.saturating_sub(at)),
-        delay_s: slot.succeeded_mono_ms.and_then(|_| slot.time.delay_of_primary_s()),
+        delay_s: slot.succeeded_mono_ms.and_then(|_| slot.time.delay_of_primary_s()).map(Delay),
         rounds: slot.rounds,
         failures: slot.failures,
         failure: slot.failure.clone(),

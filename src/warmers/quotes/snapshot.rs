@@ -8,10 +8,13 @@ use crate::base::{Quote, Symbol, ist};
 use crate::cache::{Peek, Vouched};
 use crate::http::Made;
 use crate::market::{Age, Index, Priced, Prices, Snapshot, SnapshotInputs};
+use crate::views::signals::ShownSignals;
+use crate::views::snapshot as views;
 
 /// A snapshot that nobody is shown yet.
 pub struct Unshown {
     snapshot: Snapshot,
+    signals: ShownSignals,
     made: Made,
 }
 
@@ -32,16 +35,19 @@ impl Scheduler {
         now_mono_ms: u64,
     ) -> Option<Unshown> {
         let snapshot = self.next_snapshot(coming, now_mono_ms)?;
-        if self.snapshot.as_ref() == Some(&snapshot) {
+        let signals = self.signals.shown_signals();
+        if self.snapshot.as_ref() == Some(&snapshot) && self.shown_signals == signals {
             return None;
         }
-        let made = Made::of(&snapshot.to_json());
-        Some(Unshown { snapshot, made })
+        let json = views::Snapshot::of(&snapshot, &signals).to_json();
+        let made = Made::of(&json);
+        Some(Unshown { snapshot, signals, made })
     }
 
     /// Publishes it.
     pub fn show(&mut self, unshown: Unshown) {
-        let Unshown { snapshot, made } = unshown;
+        let Unshown { snapshot, signals, made } = unshown;
+        self.shown_signals = signals;
         self.parts.snapshot.show(made);
         let before = self.snapshot.as_ref().map(|held| held.market.age);
         log_change(before, snapshot.market.age);
@@ -57,9 +63,7 @@ impl Scheduler {
             indices.all().filter_map(|index| self.price_of(index, coming, now_mono_ms)).collect();
         let status = &self.status;
         let inputs = SnapshotInputs { indices: &indices, prices: &prices, status };
-        let mut next = Snapshot::build(&inputs)?;
-        next.signals = self.signals.shown_signals();
-        Some(next)
+        Snapshot::build(&inputs)
     }
 
     fn price_of(

@@ -7,6 +7,8 @@ use sonic_rs::{JsonValueTrait, Value};
 use super::*;
 use crate::base::{Clock, Source};
 use crate::store::{Basis, NewHistory, SqliteStore};
+use crate::views::json;
+use crate::views::signal_record::SignalRecord;
 
 const FIRST: Date = date(2026, 11, 2);
 
@@ -104,7 +106,7 @@ impl Desk {
         let calendar = Arc::new(MarketCalendar::embedded());
         let expected = Expected { universe: Arc::new(universe), calendar };
         let record = walk(&self.store, &closes, &expected).unwrap();
-        sonic_rs::from_slice(&record.to_json(None)).unwrap()
+        sonic_rs::from_slice(&json::to_vec(&SignalRecord::of(&record, None))).unwrap()
     }
 }
 

@@ -173,7 +173,7 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
         };
         let Done::Found(shown) = look(&store, &order) else { panic!("a store that works") };
         let list = shelf.list.load_full().unwrap();
-        assert_eq!((shown.as_of, shown.signals), (Some(before), 0));
+        assert_eq!((shown.top.as_of, shown.signals), (Some(before), 0));
         assert_eq!(shown.provisional.map_or(0, |shown| shown.signals), list.signals.len());
         assert!(list.signals.iter().all(|signal| signal.provisional && signal.simulated));
         list.signals.iter().map(|signal| signal.pattern.clone()).collect::<Vec<_>>()

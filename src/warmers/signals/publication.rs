@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use jiff::civil::Date;
 
 use crate::http::PublishedJson;
-use crate::market::ShownSignals;
 use crate::signals::{Direction, ListedSignal, Look, Reliability, SignalList};
 use crate::store::{PublishedSignal, SignalStore, StoreError};
+use crate::views::json;
+use crate::views::signal_record::SignalRecord;
+use crate::views::signals::{self as views, ShownSignals};
 
 /// Where finished documents go.
 #[derive(Clone)]
@@ -21,10 +22,8 @@ pub struct Publication {
 
 /// What clients see now.
 pub struct Shown {
-    /// `None` before the first published date.
-    pub as_of: Option<Date>,
-    /// The snapshot's array.
-    pub top: Arc<str>,
+    /// What the snapshot shows.
+    pub top: ShownSignals,
     /// Of finished candles.
     pub signals: usize,
     /// `None` where no provisional signal is shown.
@@ -43,8 +42,7 @@ pub struct ShownProvisional {
 impl Shown {
     /// Before anything was published.
     pub fn nothing() -> Self {
-        let ShownSignals { top, as_of } = ShownSignals::none();
-        Self { as_of, top, signals: 0, provisional: None }
+        Self { top: ShownSignals::none(), signals: 0, provisional: None }
     }
 }
 
@@ -55,7 +53,7 @@ pub fn show(
     record: &Reliability,
 ) -> Result<Shown, StoreError> {
     let as_of = store.signal_dates()?.map(|(_, last)| last);
-    shelf.record.publish(record.to_json(as_of));
+    shelf.record.publish(json::to_vec(&SignalRecord::of(record, as_of)));
     let Some(as_of) = as_of else { return Ok(Shown::nothing()) };
     let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
     Ok(shelf.put(SignalList::complete(as_of, signals), None))
@@ -70,12 +68,11 @@ impl Publication {
     /// Shows `list`, the provisional ones of which stand for `until_mono_ms`.
     pub fn put(&self, list: SignalList, until_mono_ms: Option<u64>) -> Shown {
         let mut body = Vec::new();
-        list.write_json(&mut body, |_| true);
+        views::SignalList::of(&list, |_| true).write(&mut body);
         self.signals.publish(body);
         let provisional = list.signals.iter().filter(|signal| signal.provisional).count();
         let shown = Shown {
-            as_of: Some(list.as_of),
-            top: list.top_json().into(),
+            top: ShownSignals::of(&list),
             signals: list.signals.len() - provisional,
             provisional: list.look.zip(until_mono_ms).map(|(look, until_mono_ms)| {
                 ShownProvisional { look, signals: provisional, until_mono_ms }

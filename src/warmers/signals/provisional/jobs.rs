@@ -15,6 +15,8 @@ use crate::signals::list::rank;
 use crate::signals::patterns::{Detector, Key};
 use crate::signals::{Direction, ListedSignal, Look};
 use crate::store::{ProvisionalSignal, SignalStore, StoreError};
+use crate::views::json;
+use crate::views::signal_record::SignalRecord;
 use crate::warmers::signals::outcomes::{Closes, Expected, walk};
 use crate::warmers::signals::publication::{Publication, Shown};
 use crate::warmers::signals::steps::{Done, basis_of};
@@ -115,7 +117,7 @@ fn put_on_record(
     }
     let record = walk(store, &Closes::new(), expected)?;
     let as_of = store.signal_dates()?.map(|(_, last)| last);
-    shelf.record.publish(record.to_json(as_of));
+    shelf.record.publish(json::to_vec(&SignalRecord::of(&record, as_of)));
     Ok(())
 }
 

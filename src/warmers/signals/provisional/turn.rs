@@ -28,7 +28,7 @@ impl SignalsWarmer {
     fn session(&self, parts: &WarmerContext) -> Option<Date> {
         let date = running_date(&parts.calendar, parts.clock.now())?;
         let before = parts.calendar.previous_trading_date(date)?;
-        let published = self.target == Some(before) && self.shown.as_of == Some(before);
+        let published = self.target == Some(before) && self.shown.top.as_of == Some(before);
         (parts.provisional_signals && published).then_some(date)
     }
 

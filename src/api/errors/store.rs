@@ -1,5 +1,4 @@
-//! The one place where errors of lower layers become answers. Their cause goes along for the log.
-//! Pure.
+//! Errors of the store, of accounts, and of who is calling. Pure.
 
 use crate::auth::{AccountError, CryptoError, Unidentified};
 use crate::http::Problem;
@@ -76,7 +75,7 @@ impl From<AccountError> for Problem {
 }
 
 /// The user has changed too much within a minute; nothing was written.
-pub fn too_many_writes(throttled: Throttled) -> Problem {
+pub(in crate::api) fn too_many_writes(throttled: Throttled) -> Problem {
     let detail = "You have changed too much within a minute; nothing was written.";
     let wait_s = throttled.retry_after_ms.div_ceil(1_000).max(1);
     Problem::new(429, "too_many_writes", detail).with("Retry-After", wait_s.to_string())
@@ -88,7 +87,7 @@ fn store_unavailable() -> Problem {
 }
 
 /// RFC 6750 3: the error is named only where a token was sent.
-pub fn unidentified(why: Unidentified) -> Problem {
+pub(in crate::api) fn unidentified(why: Unidentified) -> Problem {
     match why {
         Unidentified::Missing => {
             let problem = Problem::new(401, "token_missing", "This needs an access token.");

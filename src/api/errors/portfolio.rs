@@ -1,20 +1,62 @@
-//! What a broker's refusals become for a client: one documented answer each. The
-//! broker's own words go into the log and are not shown, for brokers put anything into them.
+//! What a broker's refusals of a sync become for a client, one documented answer each, and why an
+//! answer from the store could not be made.
 
 use std::time::Duration;
 
+use crate::api::portfolio::export_limit;
 use crate::base::Broker;
 use crate::brokers::{AccountTrouble, SyncError};
 use crate::http::Problem;
 use crate::limits::throttle::Throttled;
+use crate::portfolio::Overflow;
+use crate::store::StoreError;
 
 /// When to try again after a full queue or another request of the same user.
 const BUSY_RETRY_S: u64 = 5;
 /// When a broker that names no time may be tried again.
 const BROKER_RETRY_S: u64 = 30;
 
+/// Why an answer could not be made.
+pub(in crate::api) enum Unmade {
+    Store(StoreError),
+    Overflow(Overflow),
+    /// Enough long exports are under way.
+    Crowded,
+    /// Longer than a document may be.
+    TooLong,
+}
+
+impl From<export_limit::Crowded> for Unmade {
+    fn from(export_limit::Crowded: export_limit::Crowded) -> Self {
+        Self::Crowded
+    }
+}
+
+impl From<StoreError> for Unmade {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Overflow> for Unmade {
+    fn from(error: Overflow) -> Self {
+        Self::Overflow(error)
+    }
+}
+
+impl From<Unmade> for Problem {
+    fn from(unmade: Unmade) -> Self {
+        match unmade {
+            Unmade::Store(error) => error.into(),
+            Unmade::Overflow(error) => Problem::internal().because(error),
+            Unmade::Crowded => export_busy(),
+            Unmade::TooLong => export_too_long(),
+        }
+    }
+}
+
 /// The answer to a sync that brought nothing.
-pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
+pub(in crate::api) fn of_sync(broker: Broker, error: SyncError) -> Problem {
     let name = broker.name();
     let problem = match &error {
         SyncError::CodeRefused(_) => unauthorized(
@@ -58,7 +100,7 @@ pub fn of_sync(broker: Broker, error: SyncError) -> Problem {
 }
 
 /// The broker has a word to say to the account's owner, whom no other key or code helps.
-pub fn account_trouble(broker: &str, trouble: AccountTrouble) -> Problem {
+pub(in crate::api) fn account_trouble(broker: &str, trouble: AccountTrouble) -> Problem {
     let detail = |what: &str| {
         format!(
             "{broker} says that {what}. Its owner has to settle that with the broker; nothing was \
@@ -78,7 +120,7 @@ pub fn account_trouble(broker: &str, trouble: AccountTrouble) -> Problem {
 }
 
 /// Whoever stands in front of the broker sent us elsewhere.
-pub fn redirected(broker: &str) -> Problem {
+pub(in crate::api) fn redirected(broker: &str) -> Problem {
     let detail = format!(
         "{broker} answered with a redirect, which is not followed: it has none of its own. Nothing \
          was changed."
@@ -87,50 +129,50 @@ pub fn redirected(broker: &str) -> Problem {
 }
 
 /// The broker took too long, or its calls waited too long for their turn.
-pub fn timed_out(broker: Broker) -> Problem {
+pub(in crate::api) fn timed_out(broker: Broker) -> Problem {
     let detail = format!("{} did not answer in time; nothing was changed.", broker.name());
     Problem::new(504, "broker_timeout", detail)
 }
 
 /// The user has tried to sync too often; nothing was asked of a broker.
-pub fn too_many_attempts(throttled: Throttled) -> Problem {
+pub(in crate::api) fn too_many_attempts(throttled: Throttled) -> Problem {
     let detail = "You have tried to sync too often; the code was not used.";
     let wait = Duration::from_millis(throttled.retry_after_ms);
     Problem::new(429, "too_many_attempts", detail).with("Retry-After", seconds(wait))
 }
 
 /// The lane of the broker is full.
-pub fn sync_busy() -> Problem {
+pub(in crate::api) fn sync_busy() -> Problem {
     let detail = "Too many syncs are under way; nothing was changed.";
     Problem::unavailable("sync_busy", detail, BUSY_RETRY_S)
 }
 
 /// The user's own sync or deletion is under way.
-pub fn in_progress() -> Problem {
+pub(in crate::api) fn in_progress() -> Problem {
     let detail = "Another sync or deletion of yours is under way; the code was not used.";
     Problem::new(409, "sync_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
 /// The user's last export is not finished.
-pub fn export_in_progress() -> Problem {
+pub(in crate::api) fn export_in_progress() -> Problem {
     let detail = "Another export of yours is under way, or not read to its end yet.";
     Problem::new(409, "export_in_progress", detail).with("Retry-After", BUSY_RETRY_S.to_string())
 }
 
 /// Enough long journals are being exported.
-pub fn export_busy() -> Problem {
+fn export_busy() -> Problem {
     let detail = "Too many long exports are under way.";
     Problem::unavailable("export_busy", detail, BUSY_RETRY_S)
 }
 
 /// Of a journal written before its text was bounded.
-pub fn export_too_long() -> Problem {
+fn export_too_long() -> Problem {
     let detail = "The journal is too long for one document; read it by pages from /api/journal.";
     Problem::new(409, "export_too_long", detail)
 }
 
 /// The lane that makes answers is full or slow.
-pub fn portfolio_busy() -> Problem {
+pub(in crate::api) fn portfolio_busy() -> Problem {
     let detail = "Too many portfolios are being read.";
     Problem::unavailable("portfolio_busy", detail, 1)
 }

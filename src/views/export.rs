@@ -1,0 +1,134 @@
+//! `GET /api/portfolio/export`: everything stored of a user, with every digit.
+
+use serde::Serialize;
+
+use super::journal::JournalEntry;
+use super::json;
+use super::values::{Day, Exact, Instant, Simulated};
+use crate::base::{Broker, PositionKind};
+use crate::portfolio::PointSource;
+
+/// What follows the last entry.
+const CLOSING: &[u8] = b"]}";
+
+/// Everything stored of the user.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Export<'a> {
+    pub exported_at: Instant,
+    pub user: ExportedUser<'a>,
+    pub syncs: Vec<ExportedSync>,
+    pub holdings: Vec<ExportedHolding<'a>>,
+    pub positions: Vec<ExportedPosition<'a>>,
+    pub pnl_snapshots: Vec<ExportedPoint>,
+    pub journal: Vec<JournalEntry<'a>>,
+}
+
+impl Export<'_> {
+    /// Appends the document up to the end of `journal`, its last member, so that more entries can
+    /// follow: a long journal is never in memory as a whole. [`Export::close`] ends it.
+    pub fn open(&self, out: &mut Vec<u8>) {
+        json::write(out, self);
+        out.truncate(out.len() - CLOSING.len());
+    }
+
+    /// Appends one more entry.
+    pub fn add(out: &mut Vec<u8>, entry: &JournalEntry<'_>) {
+        if out.last() != Some(&b'[') {
+            out.push(b',');
+        }
+        json::write(out, entry);
+    }
+
+    /// Ends the document.
+    pub fn close(out: &mut Vec<u8>) {
+        out.extend_from_slice(CLOSING);
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExportedUser<'a> {
+    #[cfg_attr(test, schemars(extend("minimum" = 1)))]
+    pub id: i64,
+    pub email: &'a str,
+    pub name: Option<&'a str>,
+    pub created_at: Instant,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExportedSync {
+    pub broker: Broker,
+    pub synced_at: Instant,
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExportedHolding<'a> {
+    pub broker: Broker,
+    pub exchange: &'a str,
+    pub tradingsymbol: &'a str,
+    pub isin: Option<&'a str>,
+    pub settled_quantity: Exact,
+    pub t1_quantity: Exact,
+    pub pledged_quantity: Exact,
+    pub mtf_quantity: Exact,
+    pub disputed_quantity: Exact,
+    pub average_price: Option<Exact>,
+    /// Cost of `costed_quantity` shares together.
+    pub cost: Option<Exact>,
+    /// Owned shares whose cost is known.
+    pub costed_quantity: Option<Exact>,
+    pub last_price: Option<Exact>,
+    pub close_price: Option<Exact>,
+    pub broker_pnl: Option<Exact>,
+    pub as_of: Instant,
+    pub unresolved: bool,
+    pub discrepancy: bool,
+    pub corporate_action: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExportedPosition<'a> {
+    pub broker: Broker,
+    pub exchange: &'a str,
+    pub tradingsymbol: &'a str,
+    pub product: &'a str,
+    /// Which of the broker's lists it is from.
+    pub r#type: PositionKind,
+    pub quantity: Exact,
+    pub multiplier: Exact,
+    pub average_price: Option<Exact>,
+    pub last_price: Option<Exact>,
+    pub close_price: Option<Exact>,
+    pub pnl: Option<Exact>,
+    pub realised: Option<Exact>,
+    pub unrealised: Option<Exact>,
+    pub unresolved: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExportedPoint {
+    pub date: Day,
+    pub total_invested: Exact,
+    pub total_current_value: Exact,
+    pub total_pnl: Exact,
+    /// The part of `total_current_value` whose cost is not known. Null in points that an older
+    /// version wrote, whose value leaves it out.
+    pub value_without_cost: Option<Exact>,
+    /// What wrote the point: a sync, or the revaluation at the close.
+    pub source: PointSource,
+    /// Holdings without cost or price, which cost and profit leave out.
+    pub left_out: u32,
+    /// Holdings valued with a price older than the last close that stood on the date, or than the
+    /// date's trading.
+    pub carried: u32,
+    /// A split or the like bends it: a price has leapt and the quantity has not followed, or a
+    /// broker calls an average unreliable.
+    pub suspect: bool,
+}

@@ -1,0 +1,258 @@
+//! `GET /api/health`: what the parts of the service were seen to do.
+
+use serde::Serialize;
+
+use super::values::{Day, Delay, Instant, Mark};
+use crate::base::Source;
+use crate::market::Phase;
+
+/// State as last probed, at most a few seconds ago.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Health {
+    /// `down` comes with status 503.
+    #[cfg_attr(test, schemars(extend("enum" = ["ok", "degraded", "down"])))]
+    pub status: &'static str,
+    pub version: &'static str,
+    pub uptime_s: u64,
+    /// The store of accounts and portfolios.
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = ["ok", "read_only", "full", "corrupt", "busy", "unavailable"]))
+    )]
+    pub database: &'static str,
+    /// The key that signs access tokens: kept in its file, or given by a setting. Where the file is
+    /// missing or has been changed, the next start ends every login.
+    #[cfg_attr(test, schemars(extend("enum" = ["kept", "given", "missing", "changed"])))]
+    pub signing_key: &'static str,
+    pub store: HealthStore,
+    pub cache_l1: HealthCacheL1,
+    pub cache_answers: HealthCacheAnswers,
+    pub cache_l2: HealthCacheL2,
+    pub warmers: HealthWarmers,
+    pub feeds: HealthFeeds,
+    pub market: HealthMarket,
+    pub close: HealthClose,
+    pub signals: HealthSignals,
+    pub lanes: Vec<LaneReport>,
+    pub log: HealthLog,
+    pub clock: HealthClock,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<HealthBackup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reload: Option<HealthReload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin_listener: Option<HealthAdminListener>,
+    pub disclaimer: &'static str,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthStore {
+    pub writes: u64,
+    pub commits: u64,
+    pub refused: u64,
+}
+
+/// Quotes in memory.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthCacheL1 {
+    /// Entries.
+    pub size: usize,
+    pub hits: u64,
+    pub misses: u64,
+    pub evictions: u64,
+    /// Requests that wait for a quote.
+    pub waiting: usize,
+}
+
+/// Responses kept for users.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthCacheAnswers {
+    pub users: usize,
+    pub bytes: usize,
+    pub hits: u64,
+    pub misses: u64,
+    pub evictions: u64,
+    pub refused: u64,
+}
+
+/// The second level, on disk.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthCacheL2 {
+    #[cfg_attr(test, schemars(extend("enum" = ["sqlite", "none"])))]
+    pub backend: &'static str,
+    pub hits: u64,
+    pub misses: u64,
+    pub errors: u64,
+}
+
+/// What a warmer is called in: `ok`, or what it suffers from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WarmerState(pub &'static str);
+
+/// Background tasks that keep data fresh.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthWarmers {
+    pub index: WarmerState,
+    pub quotes: WarmerState,
+    pub instruments: WarmerState,
+    pub persist: WarmerState,
+    pub close: WarmerState,
+    pub signals: WarmerState,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthFeeds {
+    pub broker_a: Feed,
+    pub public: Feed,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Feed {
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = [
+            "off", "no_permission", "token_dead", "no_token", "open", "hanging", "ok", "failing",
+            "standby", "mute", "starting", "stale"
+        ]))
+    )]
+    pub state: &'static str,
+    /// Since the call went out that it last answered well; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_s: Option<Delay>,
+    pub rounds: u64,
+    pub failures: u64,
+    /// The last failure, until a call succeeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthMarket {
+    pub phase: Phase,
+    /// The calendar covers today.
+    pub calendar_known: bool,
+    /// Last date that the calendar covers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calendar_until: Option<Day>,
+    /// As in the snapshot, like the three that follow.
+    pub as_of_ist: Option<Instant>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_s: Option<Delay>,
+    pub stale: Option<bool>,
+    pub source: Option<Source>,
+    pub instruments: usize,
+    #[cfg_attr(test, schemars(extend("enum" = ["embedded", "broker_a"])))]
+    pub instruments_origin: &'static str,
+}
+
+/// The last revaluation at the close that this process took part in.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthClose {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<Day>,
+    pub priced: usize,
+    /// Symbols without a closing price.
+    pub missing: usize,
+    /// Of these, how many had none on the trading date before either: they are not waited for.
+    pub suspended: usize,
+    /// More symbols are held than `BHAV_CLOSE_SYMBOLS_MAX`.
+    pub cut_off: bool,
+    pub pages: u64,
+    /// Portfolios with their final point of the date.
+    pub points: u64,
+    /// Holdings in these points that had no closing price.
+    pub carried: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthSignals {
+    pub as_of: Option<Day>,
+    pub symbols: usize,
+    /// Symbols whose candles are suspect and fetched again.
+    pub silenced: usize,
+    /// Symbols whose latest candle is not available.
+    pub failed: usize,
+    pub signals: usize,
+    /// Only where provisional signals are wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisional: Option<usize>,
+    /// When unfinished candles were last evaluated; absent before the first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisional_at: Option<Instant>,
+}
+
+/// Threads for work that may block, behind a bounded queue.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LaneReport {
+    pub name: &'static str,
+    /// Jobs in the queue.
+    pub depth: usize,
+    pub running: u64,
+    pub completed: u64,
+    /// Jobs refused because the queue was full.
+    pub refused: u64,
+    /// Jobs whose deadline passed before they ran.
+    pub expired: u64,
+    pub panicked: u64,
+    /// Longest wait in the queue.
+    pub wait_ms_max: u64,
+}
+
+/// What the log has lost since the start.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthLog {
+    pub lines_dropped: u64,
+    pub writes_failed: u64,
+}
+
+/// This machine's clock against the exchange's.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthClock {
+    /// Present if the difference is too large for delays to be correct; negative: behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead_of_exchange_ms: Option<i64>,
+    /// Present, and true, if the clock was set to another time on purpose.
+    #[serde(skip_serializing_if = "Mark::is_absent")]
+    pub set: Mark,
+}
+
+/// The last backup made by a command; absent before the first.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthBackup {
+    /// When the last good backup was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub succeeded_ist: Option<Instant>,
+    /// The last attempt failed.
+    pub failed: bool,
+}
+
+/// The last reload of the settings, only where it was refused.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthReload {
+    pub refused_ist: Instant,
+}
+
+/// The listener of metrics and probes, only where its default address could not be had.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthAdminListener {
+    pub failure: String,
+}

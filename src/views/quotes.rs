@@ -1,0 +1,113 @@
+//! `GET /api/portfolio/live-prices`.
+
+use serde::Serialize;
+
+use super::json;
+use super::values::{Delay, Instant, Money, Percent, Simulated};
+use crate::base::{self, Source, Symbol};
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Quote<'a> {
+    pub symbol: &'a Symbol,
+    pub last_price: Money,
+    /// From the previous close; null where the source gave none.
+    pub change: Option<Money>,
+    pub change_pct: Option<Percent>,
+    /// The price's own time. Of one symbol it never goes back.
+    pub as_of: Instant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_s: Option<Delay>,
+    pub source: Source,
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+    /// The price is older than its source's interval and delay allow, or its feed has failed for
+    /// longer.
+    pub stale: bool,
+}
+
+impl<'a> Quote<'a> {
+    fn of(quote: &'a base::Quote, stale: bool) -> Self {
+        Self {
+            symbol: &quote.symbol,
+            last_price: Money(quote.last_price),
+            change: quote.change().map(Money),
+            change_pct: quote.change_pct().map(Percent),
+            as_of: Instant(quote.as_of),
+            delay_s: quote.delay_s.map(Delay),
+            source: quote.source,
+            simulated: Simulated(quote.simulated),
+            stale,
+        }
+    }
+}
+
+/// A quote up to and including `"stale":`. Made once, when the quote comes, by the thread that
+/// brings it; whether it is stale depends on when it is read, so its reader ends it with
+/// [`closing`].
+pub fn open_object(quote: &base::Quote) -> Box<[u8]> {
+    let mut out = Vec::with_capacity(192);
+    json::write(&mut out, &Quote::of(quote, true));
+    out.truncate(out.len() - closing(true).len());
+    out.into_boxed_slice()
+}
+
+/// What ends an object that [`open_object`] left open.
+pub fn closing(stale: bool) -> &'static [u8] {
+    if stale { b"true}" } else { b"false}" }
+}
+
+// What the pieces add up to: the edge joins quotes that were written when they came.
+#[cfg(test)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Quotes<'a> {
+    /// In the order of the request, each symbol once.
+    #[schemars(extend("maxItems" = 50))]
+    pub quotes: Vec<Quote<'a>>,
+    /// Well-formed symbols without a quote.
+    #[schemars(extend("maxItems" = 50))]
+    pub unavailable: Vec<&'a Symbol>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::decimal;
+
+    fn written(quote: &base::Quote, stale: bool) -> String {
+        let mut bytes = open_object(quote).into_vec();
+        bytes.extend_from_slice(closing(stale));
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn writes_the_contract_s_fields_in_order() {
+        let mut quote = base::Quote {
+            symbol: Symbol::parse("NSE:M&M").unwrap(),
+            last_price: decimal::parse("1412.95").unwrap(),
+            previous_close: decimal::parse("1389.65"),
+            as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
+            timed: true,
+            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+            delay_s: None,
+            source: Source::BrokerA,
+            simulated: false,
+        };
+        assert_eq!(
+            written(&quote, false),
+            "{\"symbol\":\"NSE:M&M\",\"last_price\":1412.95,\"change\":23.3,\"change_pct\":1.68,\
+             \"as_of\":\"2026-11-20T15:30:00+05:30\",\"source\":\"broker_a\",\"stale\":false}"
+        );
+        quote.previous_close = None;
+        quote.simulated = true;
+        quote.source = Source::Public;
+        quote.delay_s = Some(901);
+        assert_eq!(
+            written(&quote, true),
+            "{\"symbol\":\"NSE:M&M\",\"last_price\":1412.95,\"change\":null,\"change_pct\":null,\
+             \"as_of\":\"2026-11-20T15:30:00+05:30\",\"delay_s\":901,\"source\":\"public\",\
+             \"simulated\":true,\
+             \"stale\":true}"
+        );
+    }
+}

@@ -1,0 +1,325 @@
+//! `GET /api/signals/record`: how the published signals did.
+
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::values::{Day, Share, Simulated, rounded};
+use crate::signals::backtest::edges_of;
+use crate::signals::blocks::{Estimate, SCORE_DATES_MIN};
+use crate::signals::performance::{Cell, Performance, verdict};
+use crate::signals::track_record::Kind;
+use crate::signals::{
+    DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING, Reliability,
+    provisional_record,
+};
+
+/// How every signal ever published did. Simulated ones are counted only where there are no others.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SignalRecord {
+    /// First date with a signal.
+    pub since: Option<Day>,
+    /// The last published date.
+    pub as_of: Option<Day>,
+    pub horizon_sessions: usize,
+    /// Dates with a list from `since` on, also where it was empty.
+    pub dates_published: usize,
+    /// Trading dates between them that never had a list.
+    pub dates_missed: usize,
+    pub published: u64,
+    pub judged: u64,
+    /// Published and not judged: `due` and `never` together.
+    pub pending: u64,
+    /// The outcome is still to come.
+    pub due: u64,
+    /// No outcome is expected: the share has left the universe, its history lacks the date, or it
+    /// has traded on fewer than five of the ten sessions after. Should it come back, the signal is
+    /// judged all the same.
+    pub never: u64,
+    pub hits: u64,
+    /// With a judged signal.
+    pub dates: u64,
+    pub hit_rate: Option<Share>,
+    pub mean_confidence: Option<Share>,
+    /// With fewer dates nothing is scored, and nothing is said of how sure a number is.
+    pub score_dates_min: u64,
+    pub brier: Brier,
+    /// Bullish and bearish.
+    pub directions: [DirectionRecord; 2],
+    /// Lowest confidence first.
+    pub reliability: Vec<ReliabilityBin>,
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisional: Option<ProvisionalRecord>,
+    pub meaning: &'static str,
+    pub disclaimer: &'static str,
+}
+
+/// How signals of unfinished candles did; never mixed with the others. They are judged from the
+/// official close of their date, not from the price at which they were shown.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ProvisionalRecord {
+    pub since: Option<Day>,
+    pub published: u64,
+    /// The finished candle has them too.
+    pub confirmed: u64,
+    /// The finished candle did not have them.
+    pub vanished: u64,
+    /// The candle is not finished yet.
+    pub pending: u64,
+    /// There never was a finished candle.
+    pub unlisted: u64,
+    pub judged: u64,
+    /// Not judged yet. With `judged` and `never` all that were published.
+    pub due: u64,
+    /// As in the record itself.
+    pub never: u64,
+    pub hits: u64,
+    /// With a judged signal.
+    pub dates: u64,
+    pub hit_rate: Option<Share>,
+    pub mean_confidence: Option<Share>,
+    pub brier: Brier,
+    /// Bullish and bearish.
+    pub directions: [DirectionRecord; 2],
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+    pub meaning: &'static str,
+}
+
+/// Mean squared error; lower is better.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Brier {
+    /// Of the published confidences; null with judged signals of fewer dates than
+    /// `score_dates_min`.
+    #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
+    pub confidence: Option<f64>,
+    /// Of a coin flip: one half each time.
+    pub coin: f64,
+    /// Of the base rate: the market's own drift each time.
+    #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
+    pub base_rate: Option<f64>,
+    /// The confidences compared with a coin; null with too few dates.
+    pub from_coin: Option<BrierComparison>,
+    /// The confidences compared with the base rate; null with too few dates.
+    pub from_base_rate: Option<BrierComparison>,
+}
+
+/// Brier score of the confidences less another's; below zero is better. The standard error is of
+/// sums over blocks of five dates.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BrierComparison {
+    pub difference: f64,
+    #[cfg_attr(test, schemars(extend("minimum" = 0)))]
+    pub standard_error: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+    /// What the interval says: better than the other, worse, or not distinguishable from it.
+    #[cfg_attr(test, schemars(extend("examples" = ["not distinguishable from the base rate"])))]
+    pub verdict: String,
+}
+
+/// Judged signals of one direction.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DirectionRecord {
+    pub direction: Direction,
+    pub judged: u64,
+    pub hits: u64,
+    /// With such a signal.
+    pub dates: u64,
+    pub hit_rate: Option<Share>,
+    pub mean_confidence: Option<Share>,
+    /// Share of the universe that moved in this direction over the same sessions, in the mean over
+    /// the signals of which it is known.
+    pub same_day_rate: Option<Share>,
+    /// Share of hits less that share; null with too few dates.
+    pub lift: Option<Interval>,
+    /// Share of hits less mean confidence; null with too few dates.
+    pub observed_minus_said: Option<Interval>,
+}
+
+/// Judged signals by confidence.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReliabilityBin {
+    /// Confidence above this; null for the lowest row.
+    pub over: Option<f64>,
+    /// Confidence up to this; null for the highest row.
+    pub up_to: Option<f64>,
+    pub judged: u64,
+    pub hits: u64,
+    /// With such a signal.
+    pub dates: u64,
+    pub mean_confidence: Option<Share>,
+    pub hit_rate: Option<Share>,
+    /// Share of hits less mean confidence; null with too few dates.
+    pub observed_minus_said: Option<Interval>,
+    pub bullish_share: Option<Share>,
+}
+
+/// A mean, its standard error from sums over blocks of five dates, and its 95 % interval.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Interval {
+    pub value: f64,
+    #[cfg_attr(test, schemars(extend("minimum" = 0)))]
+    pub standard_error: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// What a coin scores: one half, squared.
+const COIN_BRIER: f64 = 0.25;
+
+impl SignalRecord {
+    /// `as_of`: the last published date.
+    pub fn of(record: &Reliability, as_of: Option<Date>) -> Self {
+        let (simulated, Kind { published, since, outcomes }) = record.shown();
+        let done = &outcomes.done;
+        let all = &done.all;
+        let from_since =
+            |dates: &[Date]| dates.iter().filter(|date| Some(**date) >= *since).count();
+        Self {
+            since: since.map(Day),
+            as_of: as_of.map(Day),
+            horizon_sessions: HORIZON_SESSIONS,
+            dates_published: from_since(&record.dates_published),
+            dates_missed: from_since(&record.dates_missed),
+            published: *published,
+            judged: all.signals,
+            pending: published - all.signals,
+            due: outcomes.due(*published),
+            never: outcomes.never,
+            hits: all.hits,
+            dates: all.dates,
+            hit_rate: all.hit_rate().map(Share::of),
+            mean_confidence: all.mean_confidence().map(Share::of),
+            score_dates_min: SCORE_DATES_MIN,
+            brier: Brier::of(done),
+            directions: directions(done),
+            reliability: done.bins.iter().enumerate().map(bin).collect(),
+            simulated: Simulated(simulated),
+            provisional: ProvisionalRecord::of(&record.provisional),
+            meaning: MEANING,
+            disclaimer: DISCLAIMER,
+        }
+    }
+}
+
+impl ProvisionalRecord {
+    /// `None` where none was ever shown.
+    fn of(record: &provisional_record::ProvisionalRecord) -> Option<Self> {
+        let (simulated, kind) = record.shown()?;
+        let provisional_record::Kind { published, confirmed, vanished, unlisted, since, outcomes } =
+            kind;
+        let done = &outcomes.done;
+        let all = &done.all;
+        Some(Self {
+            since: since.map(Day),
+            published: *published,
+            confirmed: *confirmed,
+            vanished: *vanished,
+            pending: published - confirmed - vanished - unlisted,
+            unlisted: *unlisted,
+            judged: all.signals,
+            due: outcomes.due(*published),
+            never: outcomes.never,
+            hits: all.hits,
+            dates: all.dates,
+            hit_rate: all.hit_rate().map(Share::of),
+            mean_confidence: all.mean_confidence().map(Share::of),
+            brier: Brier::of(done),
+            directions: directions(done),
+            simulated: Simulated(simulated),
+            meaning: PROVISIONAL_MEANING,
+        })
+    }
+}
+
+impl Brier {
+    fn of(done: &Performance) -> Self {
+        let scored = |brier: f64| done.all.is_scored().then(|| six_places(brier));
+        Self {
+            confidence: scored(done.said.brier()),
+            coin: COIN_BRIER,
+            base_rate: scored(done.base.brier()),
+            from_coin: done.from_coin().map(|from| BrierComparison::of(from, "a coin")),
+            from_base_rate: done.from_base().map(|from| BrierComparison::of(from, "the base rate")),
+        }
+    }
+}
+
+impl BrierComparison {
+    fn of(difference: Estimate, with: &str) -> Self {
+        Self {
+            verdict: verdict(&difference, with),
+            difference: six_places(difference.value),
+            standard_error: six_places(difference.standard_error),
+            low: six_places(difference.low),
+            high: six_places(difference.high),
+        }
+    }
+}
+
+impl Interval {
+    /// With every digit.
+    pub(crate) fn exact(estimate: Estimate) -> Self {
+        let Estimate { value, standard_error, low, high } = estimate;
+        Self { value, standard_error, low, high }
+    }
+
+    fn in_four_places(estimate: Estimate) -> Self {
+        let Estimate { value, standard_error, low, high } = estimate;
+        let four = |value| rounded(value, 10_000.0);
+        Self {
+            value: four(value),
+            standard_error: four(standard_error),
+            low: four(low),
+            high: four(high),
+        }
+    }
+}
+
+fn six_places(score: f64) -> f64 {
+    rounded(score, 1e6)
+}
+
+fn directions(done: &Performance) -> [DirectionRecord; 2] {
+    done.directions().map(|(direction, cell): (Direction, &Cell)| DirectionRecord {
+        direction,
+        judged: cell.signals,
+        hits: cell.hits,
+        dates: cell.dates,
+        hit_rate: cell.hit_rate().map(Share::of),
+        mean_confidence: cell.mean_confidence().map(Share::of),
+        same_day_rate: cell.same_day_rate().map(Share::of),
+        lift: cell.lift().map(Interval::in_four_places),
+        observed_minus_said: cell.observed_minus_said().map(Interval::in_four_places),
+    })
+}
+
+fn bin((at, bin): (usize, &Cell)) -> ReliabilityBin {
+    let (over, up_to) = edges_of(at);
+    ReliabilityBin {
+        over,
+        up_to,
+        judged: bin.signals,
+        hits: bin.hits,
+        dates: bin.dates,
+        mean_confidence: bin.mean_confidence().map(Share::of),
+        hit_rate: bin.hit_rate().map(Share::of),
+        observed_minus_said: bin.observed_minus_said().map(Interval::in_four_places),
+        bullish_share: bin.bullish_share().map(Share::of),
+    }
+}
+
+#[cfg(test)]
+#[path = "signal_record_tests.rs"]
+mod tests;

@@ -1,0 +1,206 @@
+//! `GET /api/index/snapshot`. Made when something changes, never for a request.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::json;
+use super::signals::{ShownSignals, Signal};
+use super::values::{Day, Delay, Instant, Money, Percent, Simulated};
+use crate::base::{Source, Symbol};
+use crate::market::snapshot::{Level, SectorChange};
+use crate::market::{self, Age, Phase};
+
+/// The index snapshot.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Snapshot<'a> {
+    /// Last price of the primary large-cap index (NIFTY 50).
+    pub index1_price: Money,
+    /// Percent change of the primary large-cap index (NIFTY 50) from the previous close; null where
+    /// the source gave none.
+    pub index1_change: Option<Percent>,
+    /// Of the source of the primary large-cap index; only beside `index1_source`, where that source
+    /// runs behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index1_delay_s: Option<Delay>,
+    /// Whether the price of the primary large-cap index is stale; only where that, its source or
+    /// its delay is not what `market` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index1_stale: Option<bool>,
+    /// Who said the price of the primary large-cap index; only beside `index1_stale`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index1_source: Option<Source>,
+    /// Last price of the bank index (NIFTY BANK).
+    pub bankindex_price: Money,
+    /// Percent change of the bank index (NIFTY BANK) from the previous close; null where the source
+    /// gave none.
+    pub bankindex_change: Option<Percent>,
+    /// Time of the price of the bank index; only where it is not `market.as_of_ist`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bankindex_as_of: Option<Instant>,
+    /// Of the source of the bank index; only beside `bankindex_source`, where that source runs
+    /// behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bankindex_delay_s: Option<Delay>,
+    /// Whether the price of the bank index is stale; only where that, its source or its delay is
+    /// not what `market` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bankindex_stale: Option<bool>,
+    /// Who said the price of the bank index; only beside `bankindex_stale`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bankindex_source: Option<Source>,
+    /// Last price of the second exchange's broad index (SENSEX).
+    pub index2_price: Money,
+    /// Percent change of the second exchange's broad index (SENSEX) from the previous close; null
+    /// where the source gave none.
+    pub index2_change: Option<Percent>,
+    /// Time of the price of the second exchange's broad index; only where it is not
+    /// `market.as_of_ist`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index2_as_of: Option<Instant>,
+    /// Of the source of the second exchange's broad index; only beside `index2_source`, where that
+    /// source runs behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index2_delay_s: Option<Delay>,
+    /// Whether the price of the second exchange's broad index is stale; only where that, its source
+    /// or its delay is not what `market` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index2_stale: Option<bool>,
+    /// Who said the price of the second exchange's broad index; only beside `index2_stale`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index2_source: Option<Source>,
+    /// The best signal of each symbol, highest confidence first, at most 10; none below 0.5, and
+    /// none of a symbol with signals of both directions.
+    #[cfg_attr(test, schemars(extend("maxItems" = 10)))]
+    pub signals: &'a [Signal<'static>],
+    /// Date of the list; null until there is one. An empty list with a date means that there are
+    /// none.
+    pub signals_as_of: Option<Day>,
+    /// In a fixed order.
+    pub sectors: Vec<Sector<'a>>,
+    pub market: Market,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Sector<'a> {
+    pub name: &'a str,
+    pub symbol: &'a Symbol,
+    /// From the previous close; null without a price of the source in `market.source` that is as
+    /// fresh.
+    pub change_pct: Option<Percent>,
+    /// Time of the price; only where it is not `market.as_of_ist`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Market {
+    /// Some equity is in continuous trading.
+    pub is_open: bool,
+    pub phase: Phase,
+    /// When the phase changes next; null where the calendar does not say.
+    pub next_transition_at: Option<Instant>,
+    /// Time of the primary index's price. It never goes back.
+    pub as_of_ist: Instant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_s: Option<Delay>,
+    /// One of the three indices is older than its source's interval and delay allow, or its feed
+    /// has failed for longer, or it survived a restart and is not refreshed yet. Stale data is
+    /// always marked.
+    pub stale: bool,
+    pub source: Source,
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+}
+
+/// What `market` does not say of an index already.
+struct OwnAge {
+    as_of: Option<Instant>,
+    delay_s: Option<Delay>,
+    stale: Option<bool>,
+    source: Option<Source>,
+}
+
+impl OwnAge {
+    fn of(level: &Level, market: &Age) -> Self {
+        let Age { as_of, delay_s, stale, source } = level.age;
+        let differs = (delay_s, stale, source) != (market.delay_s, market.stale, market.source);
+        Self {
+            as_of: (!is_same_second(as_of, market.as_of)).then_some(Instant(as_of)),
+            delay_s: delay_s.filter(|_| differs).map(Delay),
+            stale: differs.then_some(stale),
+            source: differs.then_some(source),
+        }
+    }
+}
+
+impl<'a> Snapshot<'a> {
+    /// The document of `snapshot` with the signals that are shown.
+    pub fn of(snapshot: &'a market::Snapshot, shown: &'a ShownSignals) -> Self {
+        let market = &snapshot.market.age;
+        let [index1, bankindex, index2] = [&snapshot.index1, &snapshot.bankindex, &snapshot.index2];
+        let own = |level| OwnAge::of(level, market);
+        let (of_index1, of_bankindex, of_index2) = (own(index1), own(bankindex), own(index2));
+        let sector = |sector: &'a SectorChange| Sector {
+            name: &sector.name,
+            symbol: &sector.symbol,
+            change_pct: sector.change_pct.map(Percent),
+            as_of: sector.as_of.filter(|as_of| !is_same_second(*as_of, market.as_of)).map(Instant),
+        };
+        Self {
+            index1_price: Money(index1.price),
+            index1_change: index1.change_pct.map(Percent),
+            index1_delay_s: of_index1.delay_s,
+            index1_stale: of_index1.stale,
+            index1_source: of_index1.source,
+            bankindex_price: Money(bankindex.price),
+            bankindex_change: bankindex.change_pct.map(Percent),
+            bankindex_as_of: of_bankindex.as_of,
+            bankindex_delay_s: of_bankindex.delay_s,
+            bankindex_stale: of_bankindex.stale,
+            bankindex_source: of_bankindex.source,
+            index2_price: Money(index2.price),
+            index2_change: index2.change_pct.map(Percent),
+            index2_as_of: of_index2.as_of,
+            index2_delay_s: of_index2.delay_s,
+            index2_stale: of_index2.stale,
+            index2_source: of_index2.source,
+            signals: &shown.top,
+            signals_as_of: shown.as_of.map(Day),
+            sectors: snapshot.sectors.iter().map(sector).collect(),
+            market: Market::of(&snapshot.market),
+        }
+    }
+
+    /// The body of the response.
+    pub fn to_json(&self) -> Vec<u8> {
+        json::to_vec(self)
+    }
+}
+
+impl Market {
+    fn of(view: &market::snapshot::MarketView) -> Self {
+        let Age { as_of, delay_s, stale, source } = view.age;
+        Self {
+            is_open: view.is_open,
+            phase: view.phase,
+            next_transition_at: view.next_transition_at.map(Instant),
+            as_of_ist: Instant(as_of),
+            delay_s: delay_s.map(Delay),
+            stale,
+            source,
+            simulated: Simulated(view.simulated),
+        }
+    }
+}
+
+/// Times are shown in whole seconds.
+fn is_same_second(one: Timestamp, other: Timestamp) -> bool {
+    one.as_second() == other.as_second()
+}
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+//! `POST /api/portfolio/sync` and `/api/portfolio/brokerb-sync`: what a sync changed.
+
+use serde::Serialize;
+
+use super::values::{Exact, Instant, Money, Quantity, Simulated};
+use crate::base::Broker;
+
+/// The members that the answers to both syncs have.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "{Counts}"))]
+pub struct SyncReport<'a, Counts> {
+    pub holdings_count: usize,
+    // Which has another name with each broker.
+    #[serde(flatten)]
+    pub counts: Counts,
+    pub broker: Broker,
+    pub synced_at: Instant,
+    pub changes: SyncChanges<'a>,
+    pub unresolved_count: usize,
+    /// Codes of the broker that could not be resolved to a ticker, each once.
+    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+    pub unresolved: Vec<&'a str>,
+    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+    pub suspected_corporate_actions: Vec<SuspectedAction<'a>>,
+    pub reconciliation: Reconciliation,
+    /// Only where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("minItems" = 1)))]
+    pub warnings: Option<Vec<SyncWarning>>,
+    #[serde(skip_serializing_if = "Simulated::is_absent")]
+    pub simulated: Simulated,
+}
+
+/// Of broker A's.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SyncedBrokerA {
+    /// Open positions of the net list.
+    pub net_positions_count: usize,
+}
+
+/// Of broker B's.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SyncedBrokerB {
+    /// Open positions.
+    pub positions_count: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SyncWarning {
+    #[cfg_attr(test, schemars(extend("enum" = ["shared_token_may_have_ended"])))]
+    pub code: &'static str,
+    pub detail: &'static str,
+}
+
+/// Our profit beside the broker's own, over the holdings for which it names one.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Reconciliation {
+    pub broker_pnl: Option<Money>,
+    pub our_pnl: Option<Money>,
+    pub difference: Option<Money>,
+    /// Why they differ; null where they do not. `t1_quantity`: the broker leaves out shares bought
+    /// yesterday.
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = [
+            "no_broker_figure", "rounding", "t1_quantity", "unexplained", null
+        ]))
+    )]
+    pub reason: Option<&'static str>,
+}
+
+/// What this sync changed. Lists have at most 100 rows; counts include all.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SyncChanges<'a> {
+    pub added_count: usize,
+    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+    pub added: Vec<CountedHolding<'a>>,
+    pub removed_count: usize,
+    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+    pub removed: Vec<CountedHolding<'a>>,
+    pub changed_count: usize,
+    #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
+    pub changed: Vec<ChangedHolding<'a>>,
+    pub positions: PositionCounts,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PositionCounts {
+    /// Open positions before and after.
+    pub day: [usize; 2],
+    /// Open positions before and after.
+    pub net: [usize; 2],
+}
+
+/// Identifies a holding.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RowName<'a> {
+    pub exchange: &'a str,
+    pub tradingsymbol: &'a str,
+    pub isin: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CountedHolding<'a> {
+    #[serde(flatten)]
+    pub row: RowName<'a>,
+    pub quantity: Quantity,
+}
+
+/// Each pair is before and after; a pair is present if the two differ.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangedHolding<'a> {
+    #[serde(flatten)]
+    pub row: RowName<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<[Quantity; 2]>,
+    /// Null where the cost is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_price: Option<[Option<Exact>; 2]>,
+}
+
+/// Looks like a split, a bonus or a merger.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SuspectedAction<'a> {
+    #[serde(flatten)]
+    pub row: RowName<'a>,
+    /// `inverse_ratios`: quantity and price moved by inverse ratios. `price_leap`: the price moved
+    /// that far and the quantity has not followed, so the value is in doubt. `shares_arrived`:
+    /// shares came without money, which completes an earlier leap. `broker_discrepancy`: the broker
+    /// calls its own average unreliable.
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = [
+            "inverse_ratios", "price_leap", "shares_arrived", "broker_discrepancy"
+        ]))
+    )]
+    pub reason: &'static str,
+}

@@ -1,0 +1,156 @@
+//! The values that members have, and how each is written. Numbers are written with digits of their
+//! own, never by way of a binary float.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use serde::ser::Error;
+use serde::{Serialize, Serializer};
+use sonic_rs::RawNumber;
+
+use crate::base::{decimal, ist};
+
+/// Rupees (index points for an index), rounded half away from zero to 2 places.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Money(pub Decimal);
+
+/// Percent, rounded half away from zero to 2 places.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Percent(pub Decimal);
+
+/// Units, with every digit that is stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantity(pub Decimal);
+
+/// A decimal with every digit that is stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Exact(pub Decimal);
+
+/// A share or probability of 4 places: statistics, no money, so a binary float.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Share(f64);
+
+/// A time in India with its offset, whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Instant(pub Timestamp);
+
+/// A date in India.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Day(pub Date);
+
+/// Seconds by which a source runs behind the exchange by its nature.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Delay(pub u32);
+
+/// A member that is `true` or absent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mark(pub bool);
+
+/// Marks what comes from the simulator.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Simulated(pub bool);
+
+impl Share {
+    /// More digits would pretend to more than is known.
+    pub fn of(share: f64) -> Self {
+        Self(rounded(share, 10_000.0))
+    }
+}
+
+/// `value` with as many places as `unit` has zeros.
+pub(crate) fn rounded(value: f64, unit: f64) -> f64 {
+    (value * unit).round() / unit
+}
+
+impl Instant {
+    /// Of Unix milliseconds. A time that no calendar has is written as 1970.
+    pub fn of_ms(ms: i64) -> Self {
+        Self(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+}
+
+impl Mark {
+    pub(crate) fn is_absent(&self) -> bool {
+        !self.0
+    }
+}
+
+impl Simulated {
+    pub fn is_absent(&self) -> bool {
+        !self.0
+    }
+}
+
+impl Serialize for Money {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        number(decimal::rounded(self.0), serializer)
+    }
+}
+
+impl Serialize for Percent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        number(decimal::rounded(self.0), serializer)
+    }
+}
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        number(self.0, serializer)
+    }
+}
+
+impl Serialize for Exact {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        number(self.0, serializer)
+    }
+}
+
+impl Serialize for Instant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&ist::iso(self.0))
+    }
+}
+
+impl Serialize for Day {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// Writes `value` as a JSON number in its shortest form. Only sonic-rs knows such a number.
+fn number<S: Serializer>(value: Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = decimal::shortest(value).to_string();
+    let number: RawNumber = sonic_rs::from_str(&text).map_err(S::Error::custom)?;
+    number.serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::json;
+
+    #[test]
+    fn numbers_keep_their_digits_and_zero_has_no_sign() {
+        let of = |text: &str| text.parse::<Decimal>().unwrap();
+        let long = "7922816251426433759354.3950335";
+        for (written, expected) in [
+            (json::to_vec(&Money(of("801.78500"))), "801.79"),
+            (json::to_vec(&Percent(of("-0.004"))), "0"),
+            (json::to_vec(&Quantity(of("75.500"))), "75.5"),
+            (json::to_vec(&Exact(of("-0.00"))), "0"),
+            (json::to_vec(&Exact(of(long))), long),
+            (json::to_vec(&[Some(Exact(of("801.7812500"))), None]), "[801.78125,null]"),
+            (json::to_vec(&Share::of(0.541_781)), "0.5418"),
+        ] {
+            assert_eq!(String::from_utf8(written).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn times_are_in_india() {
+        let at = Instant("2026-11-20T10:00:00.7Z".parse().unwrap());
+        let both = (at, Day(Date::constant(2026, 11, 20)));
+        let written = String::from_utf8(json::to_vec(&both)).unwrap();
+        assert_eq!(written, "[\"2026-11-20T15:30:00+05:30\",\"2026-11-20\"]");
+    }
+}

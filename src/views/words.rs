@@ -1,0 +1,20 @@
+//! Nouns that documents name by one word of their own.
+
+use serde::{Serialize, Serializer};
+
+use crate::base::{Broker, PositionKind, Source, Symbol};
+use crate::market::Phase;
+use crate::portfolio::PointSource;
+use crate::signals::Direction;
+
+macro_rules! written_as_str {
+    ($($noun:ty),*) => {$(
+        impl Serialize for $noun {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    )*};
+}
+
+written_as_str!(Broker, Direction, Phase, PointSource, PositionKind, Source, Symbol);
