@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use bhav::config::Config;
 use bhav::config::secrets::SECRETS;
 use bhav::config::settings::by_name;
 use clap::error::ErrorKind;
@@ -334,4 +335,64 @@ fn figures_for_operators_are_those_of_the_load_test() {
     ];
     let missing: Vec<&String> = phrases.iter().filter(|&phrase| !page.contains(phrase)).collect();
     assert!(missing.is_empty(), "docs/operating.md does not say: {missing:#?}");
+}
+
+/// What a page says of a default, made of the default.
+#[test]
+fn figures_of_limits_are_the_defaults() {
+    let Config { http, auth, upstream, store, cache, broker_a, public, .. } = Config::default();
+    let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
+    let seconds = |ms: u64| format!("{} s", ms as f64 / 1e3);
+    let grouped = |number: usize| rounded(&number.to_string());
+    let (head, headers, body) =
+        (kib(http.head_bytes_max), http.headers_max, kib(http.body_bytes_max));
+    let waits = [http.head_timeout_ms, http.body_timeout_ms, http.idle_timeout_ms].map(seconds);
+    let (all, each) = (http.connections_max, http.connections_per_address_max);
+    let per_minute = [
+        auth.login_attempts_per_minute,
+        auth.registration_attempts_per_minute,
+        upstream.sync_attempts_per_minute,
+    ]
+    .map(|attempts| format!("| {attempts} a minute |"));
+    let [logins, registrations, syncs] = per_minute;
+    let api = [
+        format!(
+            "| request target; request line and headers; header lines | 8 KiB; {head}; {headers} |"
+        ),
+        format!("| body | {body} |"),
+        format!("| password attempts, by account and by address {logins}"),
+        format!("| new accounts, by address {registrations}"),
+        format!("| syncs of a user, both brokers together {syncs}"),
+        format!("| {} at once, ten a second", store.writes_per_user_per_minute),
+        format!(
+            "| connections; from one address (of IPv6 one /64) | {}; {} |",
+            grouped(all),
+            grouped(each)
+        ),
+        format!("| time for a head; a body; idle | {} |", waits.join("; ")),
+    ];
+    let breaker = format!(
+        "opens after {} failures in a row, for {} at first, doubling up\nto {}.",
+        ["no", "one", "two", "three"][upstream.breaker_failures as usize],
+        seconds(upstream.breaker_open_ms),
+        seconds(upstream.breaker_open_max_ms)
+    );
+    let (quotes, batches) =
+        (seconds(broker_a.quote_interval_ms), seconds(public.batch_interval_ms));
+    let feeds = [
+        format!("| {quotes} (`BHAV_BROKERA_QUOTE_INTERVAL_MS`) | {batches} (`BHAV_PUBLIC_BATCH"),
+        format!("2 × {quotes} + 1.5 s"),
+        format!("2 × {batches} + 7 s"),
+        breaker,
+    ];
+    let life = [format!("`BHAV_CACHE_MISS_WAIT_MS` ({} by default)", seconds(cache.miss_wait_ms))];
+    let pages: [(&str, &[String]); 3] =
+        [("docs/api.md", &api), ("docs/feeds.md", &feeds), ("docs/life-of-a-request.md", &life)];
+    for (page, phrases) in pages {
+        // Where a line ends says nothing.
+        let text = read(page).replace('\n', " ");
+        for phrase in phrases {
+            assert!(text.contains(&phrase.replace('\n', " ")), "{page} does not say: {phrase}");
+        }
+    }
 }
