@@ -1,5 +1,5 @@
-//! The exit codes that help and README document: each of their cases through the real program, and
-//! no code beside them.
+//! The exit codes that help and docs/operating.md document: each of their cases through the real
+//! program, and no code beside them.
 
 use std::fs::{self, OpenOptions};
 use std::net::TcpListener;
@@ -33,9 +33,11 @@ fn listed(help: &str) -> Vec<(i32, String)> {
 }
 
 #[test]
-fn help_and_readme_say_the_same() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let table = readme.lines().filter_map(|line| {
+fn help_and_the_page_on_operating_say_the_same() {
+    let page = fs::read_to_string(root().join("docs/operating.md")).unwrap();
+    let section = page.split("\n## Exit codes\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let table = section.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         Some((cells.get(1)?.parse::<i32>().ok()?, (*cells.get(2)?).to_owned()))
     });

@@ -5,12 +5,12 @@ use bhav::api::ROUTES;
 use crate::support::source::root;
 
 #[test]
-fn the_readme_names_every_route() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+fn the_page_on_the_api_names_every_route() {
+    let page = std::fs::read_to_string(root().join("docs/api.md")).unwrap();
     assert!(!ROUTES.is_empty());
     for route in ROUTES {
         let cell = format!("`{} {}", route.method.as_str(), route.path);
-        assert!(readme.contains(&cell), "{cell} is missing from README.md");
+        assert!(page.contains(&cell), "{cell} is missing from docs/api.md");
         assert!(!route.doc.is_empty(), "{}", route.path);
     }
 }

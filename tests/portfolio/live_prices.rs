@@ -8,7 +8,7 @@ use sonic_rs::JsonValueTrait;
 use super::user::{HOLDINGS, User, decimal, rows, written};
 use crate::support::service::{Scene, TRADING, shortest, until};
 
-/// As in the README's block: the server's token belongs to the same person, by another app.
+/// As in the block of docs/api.md: the server's token belongs to the same person, by another app.
 #[test]
 fn a_sync_with_an_app_of_the_users_own_leaves_the_shared_token_alive() {
     let user = User::new();

@@ -1,17 +1,36 @@
-//! What README and `docs/` say and a machine can check: commands that exist, links that lead
-//! somewhere, names of settings, and figures that the load test gave.
+//! What the documents say and a machine can check: commands that exist, links that lead somewhere,
+//! files, settings and error codes that are named, pictures, and figures that the load test gave.
 
 use std::collections::BTreeSet;
 use std::fs;
 
+use bhav::config::Config;
 use bhav::config::secrets::SECRETS;
 use bhav::config::settings::SETTINGS;
 use clap::error::ErrorKind;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use crate::support::source::root;
+use crate::commands::bhav;
+use crate::support::source::{below, expect_none, root};
 
-const PAGES: [&str; 5] =
-    ["README.md", "ARCHITECTURE.md", "docs/brokers.md", "docs/operating.md", "loadtest/README.md"];
+/// Everything written for a person to read. `docs/broker-replies.md` and the results of the load
+/// test are written by programs.
+const PAGES: [&str; 14] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/api.md",
+    "docs/brokers.md",
+    "docs/feeds.md",
+    "docs/life-of-a-request.md",
+    "docs/operating.md",
+    "docs/portfolio.md",
+    "docs/signals.md",
+    "docs/storage.md",
+    "loadtest/README.md",
+];
 
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -68,19 +87,160 @@ fn commands_that_are_shown_can_be_typed() {
 }
 
 #[test]
+fn every_page_is_checked_here() {
+    let others = ["docs/broker-replies.md", "loadtest/RESULTS.md", "fuzz/README.md"];
+    let is_page = |path: &str| {
+        path.ends_with(".md") && !others.contains(&path) && !path.starts_with("tests/fixtures/")
+    };
+    let files = below("").into_iter().map(|source| source.path);
+    let pages: BTreeSet<String> = files.filter(|path| is_page(path)).collect();
+    assert_eq!(pages, PAGES.map(str::to_owned).into());
+}
+
+/// The name by which a link leads to a heading, as the usual renderers make it.
+fn anchor(heading: &str) -> String {
+    let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
+    heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+}
+
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| anchor(line.trim_start_matches('#').trim_start())).collect()
+}
+
+#[test]
 fn links_lead_somewhere() {
     let mut links = 0;
     for page in PAGES {
         let text = read(page);
         let folder = root().join(page).parent().unwrap().to_owned();
-        for target in text.split("](").skip(1).map(|rest| rest.split([')', '#']).next().unwrap()) {
-            if !target.is_empty() && !target.contains("://") {
-                assert!(folder.join(target).exists(), "{page}: {target}");
-                links += 1;
+        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            if target.contains("://") {
+                continue;
             }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { root().join(page) } else { folder.join(file) };
+            assert!(file.exists(), "{page}: {target}");
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&file).unwrap();
+                assert!(anchors(&text).contains(heading), "{page}: no such heading: {target}");
+            }
+            links += 1;
         }
     }
-    assert!(links >= 6, "{links}");
+    assert!(links >= 40, "{links}");
+}
+
+/// Folders at the root of which documents name files.
+const FOLDERS: [&str; 12] = [
+    ".ci",
+    "benches",
+    "docs",
+    "examples",
+    "fuzz",
+    "loadtest",
+    "monitoring",
+    "packaging",
+    "sql",
+    "src",
+    "systemd",
+    "tests",
+];
+
+/// Whether a word of a document is meant as a file or folder of the repository.
+fn is_path(word: &str, modules: &BTreeSet<String>) -> bool {
+    let (first, rest) = word.split_once('/').unwrap_or(("", word));
+    let of_ours = FOLDERS.contains(&first) || modules.contains(first);
+    (of_ours && !rest.is_empty()) || word.ends_with(".rs")
+}
+
+/// The words of a document that may be paths.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let part = |letter: char| letter.is_ascii_alphanumeric() || "_./-*{}:$".contains(letter);
+    let words = text.split(move |letter: char| !part(letter));
+    words.map(|word| word.trim_end_matches([':', '.']).trim_end_matches('/'))
+}
+
+/// The paths in `text` that lead nowhere. In a document they may begin at the root, in `src`, in
+/// `src/http`, or beside the document.
+fn missing_paths(page: &str, text: &str) -> Vec<String> {
+    let src = root().join("src");
+    let entries = fs::read_dir(&src).unwrap().map(|entry| entry.unwrap());
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let modules: BTreeSet<String> =
+        folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    let beside = root().join(page).parent().unwrap().to_owned();
+    let bases = [root().to_owned(), src.clone(), src.join("http"), beside];
+    let exists = |word: &str| {
+        let named = |base: &std::path::PathBuf| {
+            base.join(word).exists() || base.join(format!("{word}.rs")).exists()
+        };
+        bases.iter().any(named)
+    };
+    // By a run, and not kept.
+    let is_made = |word: &str| word.contains("/target/") || word == "fuzz/corpus/head";
+    words(text)
+        .filter(|word| is_path(word, &modules) && !word.contains(['*', '{', ':']))
+        .filter(|word| !is_made(word) && !exists(word))
+        .map(|word| format!("{page}: {word}"))
+        .collect()
+}
+
+#[test]
+fn files_that_are_named_exist() {
+    let missing: Vec<String> =
+        PAGES.iter().flat_map(|page| missing_paths(page, &read(page))).collect();
+    expect_none(&missing);
+    let bad =
+        "See `src/none.rs`, `http/turn.rs`, (`warmers/quotes/poll`), tests/none and `GET /api/x`.";
+    let found = missing_paths("README.md", bad);
+    assert_eq!(
+        found,
+        ["src/none.rs", "http/turn.rs", "tests/none"].map(|p| format!("README.md: {p}"))
+    );
+}
+
+/// The codes that members `code` of problems can have, anywhere in the API's document.
+fn codes(document: &Value, found: &mut BTreeSet<String>) {
+    if let Some(members) = document.as_object() {
+        for (name, member) in members.iter() {
+            if name == "code" {
+                let listed = member["enum"].as_array().into_iter().flat_map(|codes| codes.iter());
+                let codes = listed.chain(member.get("const"));
+                found.extend(codes.map(|code| code.as_str().unwrap().to_owned()));
+            }
+            codes(member, found);
+        }
+    }
+    for member in document.as_array().into_iter().flat_map(|members| members.iter()) {
+        codes(member, found);
+    }
+}
+
+#[test]
+fn the_page_on_the_api_explains_every_error_code() {
+    let mut given = BTreeSet::new();
+    let text = read("src/api/openapi.json");
+    codes(&sonic_rs::from_str(&text).unwrap(), &mut given);
+    assert!(given.len() > 40, "{given:?}");
+    // Told for all paths in the document's description.
+    given.insert("method_not_allowed".to_owned());
+    let page = read("docs/api.md");
+    let section = page.split("\n## Errors\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.split('|').nth(2));
+    let explained = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned));
+    assert_eq!(explained.collect::<BTreeSet<_>>(), given);
+}
+
+#[test]
+fn the_plot_in_the_documents_is_the_programs() {
+    let made = tempfile::tempdir().unwrap();
+    let plot = made.path().join("reliability.svg");
+    let mut command = bhav(&["signals", "evaluate", "examples/candles", "--plot"]);
+    let output = command.arg(&plot).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let same = fs::read_to_string(plot).unwrap() == read("docs/images/reliability.svg");
+    assert!(same, "docs/images/make makes the pictures again");
 }
 
 #[test]
@@ -177,4 +337,64 @@ fn figures_for_operators_are_those_of_the_load_test() {
     ];
     let missing: Vec<&String> = phrases.iter().filter(|&phrase| !page.contains(phrase)).collect();
     assert!(missing.is_empty(), "docs/operating.md does not say: {missing:#?}");
+}
+
+/// What a page says of a default, made of the default.
+#[test]
+fn figures_of_limits_are_the_defaults() {
+    let Config { http, auth, upstream, store, cache, broker_a, public, .. } = Config::default();
+    let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
+    let seconds = |ms: u64| format!("{} s", ms as f64 / 1e3);
+    let grouped = |number: usize| rounded(&number.to_string());
+    let (head, headers, body) =
+        (kib(http.head_bytes_max), http.headers_max, kib(http.body_bytes_max));
+    let waits = [http.head_timeout_ms, http.body_timeout_ms, http.idle_timeout_ms].map(seconds);
+    let (all, each) = (http.connections_max, http.connections_per_address_max);
+    let per_minute = [
+        auth.login_attempts_per_minute,
+        auth.registration_attempts_per_minute,
+        upstream.sync_attempts_per_minute,
+    ]
+    .map(|attempts| format!("| {attempts} a minute |"));
+    let [logins, registrations, syncs] = per_minute;
+    let api = [
+        format!(
+            "| request target; request line and headers; header lines | 8 KiB; {head}; {headers} |"
+        ),
+        format!("| body | {body} |"),
+        format!("| password attempts, by account and by address {logins}"),
+        format!("| new accounts, by address {registrations}"),
+        format!("| syncs of a user, both brokers together {syncs}"),
+        format!("| {} at once, ten a second", store.writes_per_user_per_minute),
+        format!(
+            "| connections; from one address (of IPv6 one /64) | {}; {} |",
+            grouped(all),
+            grouped(each)
+        ),
+        format!("| time for a head; a body; idle | {} |", waits.join("; ")),
+    ];
+    let breaker = format!(
+        "opens after {} failures in a row, for {} at first, doubling up\nto {}.",
+        ["no", "one", "two", "three"][upstream.breaker_failures as usize],
+        seconds(upstream.breaker_open_ms),
+        seconds(upstream.breaker_open_max_ms)
+    );
+    let (quotes, batches) =
+        (seconds(broker_a.quote_interval_ms), seconds(public.batch_interval_ms));
+    let feeds = [
+        format!("| {quotes} (`BHAV_BROKERA_QUOTE_INTERVAL_MS`) | {batches} (`BHAV_PUBLIC_BATCH"),
+        format!("2 × {quotes} + 1.5 s"),
+        format!("2 × {batches} + 7 s"),
+        breaker,
+    ];
+    let life = [format!("`BHAV_CACHE_MISS_WAIT_MS` ({} by default)", seconds(cache.miss_wait_ms))];
+    let pages: [(&str, &[String]); 3] =
+        [("docs/api.md", &api), ("docs/feeds.md", &feeds), ("docs/life-of-a-request.md", &life)];
+    for (page, phrases) in pages {
+        // Where a line ends says nothing.
+        let text = read(page).replace('\n', " ");
+        for phrase in phrases {
+            assert!(text.contains(&phrase.replace('\n', " ")), "{page} does not say: {phrase}");
+        }
+    }
 }

@@ -1,0 +1,106 @@
+//! The clients in `examples` against a running service: what they print, and how they end where
+//! the service refuses them.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::support::service::{Scene, Service, TRADING};
+use crate::support::source::root;
+
+const PASSWORD: &str = "nine green parrots";
+
+fn url(service: &Service) -> String {
+    format!("http://{}", service.0.address())
+}
+
+/// What a client printed; it has to have ended well.
+#[track_caller]
+fn printed(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The client in Python with these arguments; `None` where this machine has no Python.
+fn python(args: &[&str]) -> Option<Output> {
+    let mut command = Command::new("python3");
+    command.arg(root().join("examples/client.py")).args(args).stdin(Stdio::null());
+    command.env("CLIENT_PASSWORD", PASSWORD).env("API_SECRET", "simsecreta");
+    match command.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        output => Some(output.unwrap()),
+    }
+}
+
+#[test]
+fn the_python_client_polls_syncs_and_keeps_a_journal() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    let (url, sim) = (url(&service), format!("http://{}", scene.sim.addr()));
+    let account = [url.as_str(), "--email=python@example.com", "--register"];
+    // Where there is no Python, nothing can be said; `.ci/run` installs it.
+    let Some(polled) = python(&["snapshot", &url, "--answers=3"]) else { return };
+    let polled = printed(&polled);
+    assert!(polled.contains("+05:30 open  NIFTY 50 "), "{polled}");
+    assert!(polled.trim_end().ends_with("answers were 304: nothing had changed"), "{polled}");
+
+    let prices = printed(&python(&["prices", &url, "NSE:M&M", "NSE:NOSUCH"]).unwrap());
+    assert!(prices.starts_with("NSE:M&M "), "{prices}");
+    assert!(prices.lines().any(|line| line.trim_end().ends_with("unavailable")), "{prices}");
+    let refused = python(&["prices", &url, "nonsense"]).unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("400 symbol_malformed: "), "{said}");
+
+    let app = ["--api-key=simkeya-1", &format!("--sim={sim}")];
+    let held = printed(&python(&[&["portfolio"], &account[..], &app].concat()).unwrap());
+    assert!(held.starts_with("synced 12 holdings, "), "{held}");
+    assert!(
+        held.contains("cost unknown") && held.contains("(1 holdings without a cost)"),
+        "{held}"
+    );
+    // Its sum of the rows is asserted in the client itself.
+    assert!(held.trim_end().ends_with("(sync)"), "{held}");
+
+    let journal = printed(&python(&[&["journal"], &account[..]].concat()).unwrap());
+    let lines: Vec<&str> = journal.lines().collect();
+    assert!(lines[0].starts_with("412: "), "{journal}");
+    assert_eq!(lines[1..], ["2026-11-20 buy 10 NSE:INFY at 1764.9: bought at the open"]);
+}
+
+/// Builds the example, if it is not built, and gives the program: `cargo test --test main` does
+/// not build it by itself.
+fn dashboard() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile: &Path = test.ancestors().nth(2).unwrap();
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--locked", "--offline", "--example", "dashboard"]);
+    build.arg("--target-dir").arg(profile.parent().unwrap()).current_dir(root());
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    printed(&build.stdin(Stdio::null()).output().unwrap());
+    profile.join("examples/dashboard")
+}
+
+#[test]
+fn the_dashboard_in_rust_polls_and_gets_304() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    // What nobody feeds does not change, so all answers but the first are 304.
+    scene.refuse_all();
+    service.snapshot_where("old prices", |json| json["market"]["stale"] == true);
+    let run = |url: &str, answers: &str| {
+        Command::new(dashboard()).args([url, answers]).stdin(Stdio::null()).output().unwrap()
+    };
+    let polled = printed(&run(&url(&service), "3"));
+    let lines: Vec<&str> = polled.lines().collect();
+    assert!(lines[0].ends_with("+05:30 open OLD simulated"), "{polled}");
+    assert!(lines[1].trim_start().starts_with("NIFTY 50 "), "{polled}");
+    assert_eq!(lines[2..], ["2 answers were 304: nothing had changed"]);
+    let nowhere = run("http://127.0.0.1:1", "1");
+    assert_eq!(nowhere.status.code(), Some(1), "{}", String::from_utf8_lossy(&nowhere.stderr));
+}

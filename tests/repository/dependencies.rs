@@ -1,0 +1,202 @@
+//! What the program is built from against `deny.toml`: licences, crates that may not be in it,
+//! versions that stand beside each other, and where crates come from. Where `cargo deny` can be had
+//! it checks the same, and advisories (`.ci/run`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Stdio};
+
+use toml::Table;
+
+use crate::support::source::root;
+
+/// A crate of the graph.
+struct Crate {
+    name: String,
+    version: String,
+    licence: String,
+}
+
+fn table(path: &str) -> Table {
+    std::fs::read_to_string(root().join(path)).unwrap().parse().unwrap()
+}
+
+fn policy() -> Table {
+    table("deny.toml")
+}
+
+/// The texts at `section.key`, or the members `crate` of the tables there.
+fn listed(policy: &Table, section: &str, key: &str) -> BTreeSet<String> {
+    let entries = policy[section][key].as_array().unwrap();
+    let text =
+        |entry: &toml::Value| entry.get("crate").unwrap_or(entry).as_str().unwrap().to_owned();
+    entries.iter().map(text).collect()
+}
+
+/// What is built for the first platform of the policy, without what only tests need. `cargo
+/// metadata` would also name crates that no feature switches on. No network.
+fn graph(policy: &Table) -> Vec<Crate> {
+    let platform = policy["graph"]["targets"][0].as_str().unwrap();
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["tree", "--offline", "--locked", "--target", platform, "--edges=normal,build"]);
+    command.args(["--prefix=none", "--no-dedupe", "--format={p};{l}"]);
+    let output = command.current_dir(root()).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: BTreeSet<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let of = |line: &str| {
+        let (package, licence) = line.rsplit_once(';').unwrap();
+        let mut words = package.split(' ');
+        let (name, version) = (words.next().unwrap(), words.next().unwrap());
+        let version = version.strip_prefix('v').unwrap();
+        Crate { name: name.into(), version: version.into(), licence: licence.into() }
+    };
+    lines.into_iter().map(of).collect()
+}
+
+/// Whether an SPDX expression can be met with what is allowed, which is then noted as used. `/` is
+/// an old spelling of OR.
+fn is_met(expression: &str, allowed: &BTreeSet<String>, used: &mut BTreeSet<String>) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let spaced = spaced.replace(" WITH ", "+WITH+");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let (met, rest) = either(&words, allowed, used);
+    met && rest.is_empty()
+}
+
+type Parsed<'a> = (bool, &'a [&'a str]);
+
+fn either<'a>(
+    words: &'a [&'a str],
+    allowed: &BTreeSet<String>,
+    used: &mut BTreeSet<String>,
+) -> Parsed<'a> {
+    let (mut met, mut rest) = all(words, allowed, used);
+    while let ["OR", more @ ..] = rest {
+        let (other, after) = all(more, allowed, used);
+        (met, rest) = (met || other, after);
+    }
+    (met, rest)
+}
+
+fn all<'a>(
+    words: &'a [&'a str],
+    allowed: &BTreeSet<String>,
+    used: &mut BTreeSet<String>,
+) -> Parsed<'a> {
+    let (mut met, mut rest) = one(words, allowed, used);
+    while let ["AND", more @ ..] = rest {
+        let (other, after) = one(more, allowed, used);
+        (met, rest) = (met && other, after);
+    }
+    (met, rest)
+}
+
+fn one<'a>(
+    words: &'a [&'a str],
+    allowed: &BTreeSet<String>,
+    used: &mut BTreeSet<String>,
+) -> Parsed<'a> {
+    match words {
+        ["(", rest @ ..] => {
+            let (met, rest) = either(rest, allowed, used);
+            (met, rest.strip_prefix(&[")"]).unwrap_or(rest))
+        }
+        [name, rest @ ..] => {
+            let met = allowed.contains(*name);
+            if met {
+                used.insert((*name).to_owned());
+            }
+            (met, rest)
+        }
+        [] => (false, words),
+    }
+}
+
+#[test]
+fn licences_are_allowed_ones() {
+    let policy = policy();
+    let (allowed, mut used) = (listed(&policy, "licenses", "allow"), BTreeSet::new());
+    let graph = graph(&policy);
+    assert!(graph.len() > 100, "{}", graph.len());
+    let refused: Vec<String> = graph
+        .iter()
+        .filter(|one| !is_met(&one.licence, &allowed, &mut used))
+        .map(|one| format!("{} {}: {}", one.name, one.version, one.licence))
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    assert_eq!(used, allowed, "allowed and not needed");
+}
+
+#[test]
+fn an_expression_is_met_as_it_is_written() {
+    let allowed = BTreeSet::from(["MIT", "ISC", "A+WITH+B"].map(str::to_owned));
+    let met = |expression| is_met(expression, &allowed, &mut BTreeSet::new());
+    for expression in [
+        "MIT",
+        "MIT/GPL-3.0",
+        "GPL-3.0 OR MIT",
+        "(GPL-3.0 OR ISC) AND MIT",
+        "A WITH B",
+        "ISC OR X AND Y",
+    ] {
+        assert!(met(expression), "{expression}");
+    }
+    for expression in
+        ["", "GPL-3.0", "MIT AND GPL-3.0", "MIT WITH B", "(MIT OR X) AND Y", "MIT ISC"]
+    {
+        assert!(!met(expression), "{expression}");
+    }
+}
+
+/// Of all that is locked, tests and other platforms included.
+#[test]
+fn no_crate_is_locked_that_is_banned_or_from_elsewhere() {
+    let policy = policy();
+    let banned = listed(&policy, "bans", "deny");
+    let registries = listed(&policy, "sources", "allow-registry");
+    let lock = table("Cargo.lock");
+    let packages = lock["package"].as_array().unwrap();
+    assert!(packages.len() > 100, "{}", packages.len());
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        assert!(!banned.contains(name), "{name} is banned by deny.toml");
+        // Our own has none.
+        if let Some(source) = package.get("source").and_then(toml::Value::as_str) {
+            let registry = source.strip_prefix("registry+").unwrap_or(source);
+            assert!(registries.contains(registry), "{name} comes from {source}");
+        } else {
+            assert_eq!(name, "bhav");
+        }
+    }
+}
+
+/// An exception for what is not even locked any more fails too.
+#[test]
+fn older_versions_beside_newer_ones_are_known() {
+    let policy = policy();
+    let excepted = listed(&policy, "bans", "skip");
+    let mut versions: BTreeMap<String, BTreeSet<Vec<u32>>> = BTreeMap::new();
+    let number = |version: &str| -> Vec<u32> {
+        version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+    };
+    for one in graph(&policy) {
+        versions.entry(one.name).or_default().insert(number(&one.version));
+    }
+    let spelled = |name: &str, version: &Vec<u32>| {
+        let parts: Vec<String> = version.iter().map(u32::to_string).collect();
+        format!("{name}@{}", parts.join("."))
+    };
+    for (name, mut versions) in versions {
+        versions.pop_last();
+        for older in versions.iter().map(|version| spelled(&name, version)) {
+            assert!(excepted.contains(&older), "{older} stands beside a newer one");
+        }
+    }
+    let lock = table("Cargo.lock");
+    let packages = lock["package"].as_array().unwrap().iter();
+    let of = |package: &toml::Value, member: &str| package[member].as_str().unwrap().to_owned();
+    let locked: BTreeSet<String> =
+        packages.map(|one| format!("{}@{}", of(one, "name"), of(one, "version"))).collect();
+    let gone: Vec<&String> = excepted.difference(&locked).collect();
+    assert!(gone.is_empty(), "excepted in deny.toml and not there: {gone:?}");
+}
