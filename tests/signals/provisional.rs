@@ -145,6 +145,23 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     assert_eq!(named(&kept(false)["signals"], true), []);
     assert!(kept(false).get("provisional_as_of").is_none());
     // The snapshot: the best of each symbol.
+    let best = best_of(&list);
+    assert!(best.iter().any(|(_, marked)| *marked), "{best:?}");
+    service.snapshot_where("the same in the snapshot", |json| {
+        let rows = json["signals"].as_array().unwrap().iter();
+        let rows = rows.map(|row| (row["symbol"].as_str().unwrap().to_owned(), is_marked(row)));
+        rows.eq(best.iter().cloned())
+    });
+    stage.health_where("their count", &service, |json| {
+        json["signals"]["provisional"].as_u64() == Some(all.len() as u64)
+            && json["signals"]["signals"].as_u64() == Some(complete as u64)
+            && json["signals"]["provisional_at"].is_str()
+    });
+    service.0.stop();
+}
+
+/// The best signal of each symbol of a list, as the snapshot shows them.
+fn best_of(list: &Value) -> Vec<(String, bool)> {
     let mut best: Vec<(String, bool)> = Vec::new();
     for row in list["signals"].as_array().unwrap() {
         let name = row["symbol"].as_str().unwrap().to_owned();
@@ -158,18 +175,7 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
             best.push((name, is_marked(row)));
         }
     }
-    assert!(best.iter().any(|(_, marked)| *marked), "{best:?}");
-    service.snapshot_where("the same in the snapshot", |json| {
-        let rows = json["signals"].as_array().unwrap().iter();
-        let rows = rows.map(|row| (row["symbol"].as_str().unwrap().to_owned(), is_marked(row)));
-        rows.eq(best.iter().cloned())
-    });
-    stage.health_where("their count", &service, |json| {
-        json["signals"]["provisional"].as_u64() == Some(all.len() as u64)
-            && json["signals"]["signals"].as_u64() == Some(complete as u64)
-            && json["signals"]["provisional_at"].is_str()
-    });
-    service.0.stop();
+    best
 }
 
 /// Whether a provisional signal is likelier right than wrong, and of a symbol with no signal of the
