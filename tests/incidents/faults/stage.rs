@@ -127,7 +127,10 @@ impl Stage {
     /// Lets a moment pass.
     pub fn look_again(&self) {
         std::thread::park_timeout(Duration::from_millis(LOOK_MS));
-        self.clock.advance_ms(self.step_ms);
+        // 0 of a clock that runs by itself.
+        if self.step_ms > 0 {
+            self.clock.advance_ms(self.step_ms);
+        }
     }
 
     /// Moves a manual clock.
