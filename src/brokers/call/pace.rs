@@ -64,7 +64,7 @@ impl Pace {
     }
 
     /// A call has ended. The upstream counts from when the request reached it, which after a slow
-    /// connect is long after [`Limiter::take`]: the next call keeps its distance from the end too,
+    /// connect is long after [`Pace::take`]: the next call keeps its distance from the end too,
     /// less the part of the interval that is only room for jitter.
     pub fn ended(&self) {
         let distance_ms = self.interval_ms - self.interval_ms / JITTER_PART;
