@@ -106,7 +106,7 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     let service = stage.start_provisional();
     let mut list = await_look(&stage, &service, "");
     // A rotation may be cut off where the clock leaps; then a later one completes it.
-    while !has_likely(&list) {
+    while !best_of_each(&list).iter().any(|(_, marked)| *marked) {
         list = await_look(&stage, &service, &looked_at(&list));
     }
     assert_eq!(list["as_of"], ON_THURSDAY);
@@ -144,20 +144,7 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     assert_eq!(named(&kept(true)["signals"], false), []);
     assert_eq!(named(&kept(false)["signals"], true), []);
     assert!(kept(false).get("provisional_as_of").is_none());
-    // The snapshot: the best of each symbol.
-    let mut best: Vec<(String, bool)> = Vec::new();
-    for row in list["signals"].as_array().unwrap() {
-        let name = row["symbol"].as_str().unwrap().to_owned();
-        let of_symbol = |other: &&Value| other["symbol"] == row["symbol"];
-        let mut all = list["signals"].as_array().unwrap().iter().filter(of_symbol);
-        if row["confidence"].as_f64() < Some(0.5) || all.any(|o| o["direction"] != row["direction"])
-        {
-            continue;
-        }
-        if best.len() < 10 && best.iter().all(|(known, _)| *known != name) {
-            best.push((name, is_marked(row)));
-        }
-    }
+    let best = best_of_each(&list);
     assert!(best.iter().any(|(_, marked)| *marked), "{best:?}");
     service.snapshot_where("the same in the snapshot", |json| {
         let rows = json["signals"].as_array().unwrap().iter();
@@ -172,15 +159,22 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
     service.0.stop();
 }
 
-/// Whether a provisional signal is likelier right than wrong, and of a symbol with no signal of the
-/// other direction.
-fn has_likely(list: &Value) -> bool {
-    let rows: Vec<&Value> = list["signals"].as_array().unwrap().iter().collect();
-    let agrees = |row: &Value, other: &Value| {
-        other["symbol"] != row["symbol"] || other["direction"] == row["direction"]
-    };
-    let is_likely = |row: &Value| is_marked(row) && row["confidence"].as_f64() >= Some(0.5);
-    rows.iter().any(|row| is_likely(row) && rows.iter().all(|other| agrees(row, other)))
+/// What the snapshot shows of a list: the best of each symbol, and whether it is provisional.
+fn best_of_each(list: &Value) -> Vec<(String, bool)> {
+    let mut best: Vec<(String, bool)> = Vec::new();
+    for row in list["signals"].as_array().unwrap() {
+        let name = row["symbol"].as_str().unwrap().to_owned();
+        let of_symbol = |other: &&Value| other["symbol"] == row["symbol"];
+        let mut all = list["signals"].as_array().unwrap().iter().filter(of_symbol);
+        if row["confidence"].as_f64() < Some(0.5) || all.any(|o| o["direction"] != row["direction"])
+        {
+            continue;
+        }
+        if best.len() < 10 && best.iter().all(|(known, _)| *known != name) {
+            best.push((name, is_marked(row)));
+        }
+    }
+    best
 }
 
 /// Symbol and pattern of what is found in today's candles, which stay the same while prices rest.
