@@ -25,28 +25,28 @@ use crate::rt::{Lane, LaneSpec};
 
 /// One scraper or two, a supervisor's probe, a person with curl; the rest is for whoever leaves
 /// connections open. `app` reserves descriptors for them.
-pub(super) const CONNECTIONS_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 64;
 
 /// Shorter than the time between two scrapes: keeping a connection for the next one saves nothing
 /// here, and who holds many must not blind a probe for long.
-pub(super) const IDLE_TIMEOUT_MS: u64 = 5_000;
+const IDLE_TIMEOUT_MS: u64 = 5_000;
 
 /// Nothing here has a body, and nobody on this machine needs long for a head.
-pub(super) const BODY_BYTES_MAX: usize = 0;
+const BODY_BYTES_MAX: usize = 0;
 
-pub(super) const HEAD_TIMEOUT_MS: u64 = 5_000;
+const HEAD_TIMEOUT_MS: u64 = 5_000;
 
 /// Of the listener itself, once everything else has ended.
-pub(super) const DRAIN_TIMEOUT_MS: u64 = 1_000;
+const DRAIN_TIMEOUT_MS: u64 = 1_000;
 
 /// Scrapes that may wait; each takes some milliseconds.
-pub(super) const SCRAPES_WAITING_MAX: usize = 4;
+const SCRAPES_WAITING_MAX: usize = 4;
 
 /// Below a scraper's usual timeout of ten seconds.
-pub(super) const SCRAPE_DEADLINE_MS: u64 = 5_000;
+const SCRAPE_DEADLINE_MS: u64 = 5_000;
 
 /// Every path, for the document at an unknown one.
-pub(super) const PATHS: [&str; 3] = ["/metrics", "/livez", "/readyz"];
+const PATHS: [&str; 3] = ["/metrics", "/livez", "/readyz"];
 
 /// What is looked at beside the edge's own state.
 pub struct MetricSources {
@@ -154,13 +154,13 @@ impl Admin {
 
 /// A verdict with the service that it is about: another instance may have the default address.
 #[derive(Serialize)]
-pub(super) struct Probed<'a> {
+struct Probed<'a> {
     #[serde(flatten)]
     verdict: &'a Verdict,
     of: &'a str,
 }
 
-pub(super) fn too_busy(error: impl std::error::Error + Send + Sync + 'static) -> Problem {
+fn too_busy(error: impl std::error::Error + Send + Sync + 'static) -> Problem {
     Problem::unavailable("busy", "Too many are asking for metrics.", 1).because(error)
 }
 

@@ -11,7 +11,7 @@ use crate::auth::{Caller, Unidentified};
 use crate::http::{Method, Problem, Request, Response, Serve};
 
 /// Bytes of a path that a line of the log shows; our longest route is a third of it.
-pub(super) const LOGGED_PATH_BYTES_MAX: usize = 160;
+const LOGGED_PATH_BYTES_MAX: usize = 160;
 
 /// The service that the HTTP layer calls.
 pub struct Api {
@@ -145,7 +145,7 @@ pub(super) fn shown(path: &[u8]) -> String {
 }
 
 /// What there is for a method at a path.
-pub(super) enum Found {
+enum Found {
     /// Its place among [`ROUTES`], and the number in the path.
     Route(usize, Option<i64>),
     /// For other methods alone; `*` is of `OPTIONS` only.
@@ -153,7 +153,7 @@ pub(super) enum Found {
     Nothing,
 }
 
-pub(super) fn found(method: Method, path: &[u8]) -> Found {
+fn found(method: Method, path: &[u8]) -> Found {
     let mut other = Found::Nothing;
     for (number, (route, pattern)) in ROUTES.iter().zip(&PATTERNS).enumerate() {
         if let Some(path_id) = pattern.matched(path) {
@@ -212,7 +212,7 @@ impl Pattern {
 /// Refuses a change that is not meant as it would be made: of a part of something (RFC 9110 14.5),
 /// or of a state of something that has none, because nobody can read it (13.1.1). What can be read
 /// is compared where it is changed.
-pub(super) fn refuse_unmeant(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
+fn refuse_unmeant(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
     if route.method == Method::Put && request.header("content-range").is_some() {
         let detail = "An entry is put as a whole, without Content-Range.";
         return Err(Problem::new(400, "content_range_not_supported", detail));
@@ -224,12 +224,12 @@ pub(super) fn refuse_unmeant(route: &Route, request: &Request<'_>) -> Result<(),
     Ok(())
 }
 
-pub(super) fn method_not_allowed(path: &[u8]) -> Problem {
+fn method_not_allowed(path: &[u8]) -> Problem {
     let detail = "This path does not take this method; see the Allow header.";
     Problem::new(405, "method_not_allowed", detail).with("Allow", allowed_methods(path))
 }
 
-pub(super) fn allowed_methods(path: &[u8]) -> String {
+fn allowed_methods(path: &[u8]) -> String {
     let mut allowed = Vec::new();
     let all = ROUTES.iter().zip(&PATTERNS);
     let here = all.filter(|(_, pattern)| path == b"*" || pattern.matched(path).is_some());

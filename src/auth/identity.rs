@@ -27,10 +27,10 @@ use crate::rt::Lane;
 use crate::store::{AccountId, Store};
 
 /// The cookie that may carry a token (contract, section 3). The service never sets one.
-pub(super) const COOKIE: &[u8] = b"access_token_cookie";
+const COOKIE: &[u8] = b"access_token_cookie";
 
 /// Between two attempts to load what decides about tokens, where the first failed.
-pub(super) const LOAD_INTERVAL_MS: u64 = 1_000;
+const LOAD_INTERVAL_MS: u64 = 1_000;
 
 /// The user behind a request, as its token says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,7 +251,7 @@ impl Auth {
 /// The token that was sent, and whether by cookie. The header wins; a header that is not one bearer
 /// token is no excuse to look at the cookie. Credentials of another scheme are no token: they may
 /// be for a proxy in front, and the cookie counts as if they were not there.
-pub(super) fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
+fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
     let mut headers = request.headers("authorization");
     match (headers.next(), headers.next()) {
         (Some(header), None) if is_of_another_scheme(header) => {}
@@ -272,18 +272,18 @@ pub(super) fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), U
     }
 }
 
-pub(super) fn by_header(token: &[u8]) -> (&[u8], bool) {
+fn by_header(token: &[u8]) -> (&[u8], bool) {
     (token, false)
 }
 
 /// Such as `Basic dXNlcjpwYXNz`. Without a scheme it is a token in a wrong form.
-pub(super) fn is_of_another_scheme(header: &[u8]) -> bool {
+fn is_of_another_scheme(header: &[u8]) -> bool {
     let header = header.trim_ascii();
     let scheme = memchr::memchr(b' ', header).map(|end| &header[..end]);
     scheme.is_some_and(|scheme| !scheme.eq_ignore_ascii_case(b"Bearer"))
 }
 
-pub(super) fn bearer(header: &[u8]) -> Option<&[u8]> {
+fn bearer(header: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer ";
     let (scheme, token) = header.split_at_checked(SCHEME.len())?;
     scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())

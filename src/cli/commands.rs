@@ -26,7 +26,7 @@ use crate::ops::log_settings::LogFormat;
 use crate::ops::{Exit, address_space, exit, log, panic, version};
 
 /// Longest wait for the last log lines at the end.
-pub(super) const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
+const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Runs by these settings; the second reads them again.
 pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
@@ -85,7 +85,7 @@ pub(super) fn ended(args: impl IntoIterator<Item = OsString>, commands: &Command
     }
 }
 
-pub(super) fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
+fn start_service(matches: &ArgMatches, serve: Serve) -> ExitCode {
     match address_space::expect_enough() {
         Ok(()) => start(matches, serve),
         Err(error) => {
@@ -147,9 +147,9 @@ pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
     })
 }
 
-pub(super) const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
+const ABOUT: &str = "Low-latency, self-hosted edge service for Indian market data";
 
-pub(super) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   bhav demo                              a simulated exchange day, no network, no settings
   bhav serve                             real feeds on 127.0.0.1:8080

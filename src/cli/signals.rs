@@ -19,9 +19,9 @@ pub(super) fn evaluate(matches: &ArgMatches, run: Evaluate) -> ExitCode {
 }
 
 /// Forty years of sessions, as many as a file may have: with it nothing else is left.
-pub(super) const PRIOR_DATES_MAX: i64 = 10_000;
+const PRIOR_DATES_MAX: i64 = 10_000;
 
-pub(super) const EVALUATION: &str = "\
+const EVALUATION: &str = "\
 Reads every *.csv of the folder, one symbol a file, named after it (INFY.csv), with a line of
 headers that names date,open,high,low,close,volume; other columns are ignored. Dates are 2022-01-03
 or 03-Jan-2022, thousands may be set apart in quotes, and the newest row may be first, as in the

@@ -75,7 +75,7 @@ impl SimBrokerB {
     }
 }
 
-pub(super) fn is_or_follows(own: &str, api_key: &str) -> bool {
+fn is_or_follows(own: &str, api_key: &str) -> bool {
     api_key.strip_prefix(own).is_some_and(|rest| {
         let number = rest.strip_prefix('-');
         rest.is_empty() || number.is_some_and(|number| number.parse::<u32>().is_ok())

@@ -16,7 +16,7 @@ use crate::warmers::event::MarketFiles;
 use crate::warmers::scheduler::Scheduler;
 
 /// Longest wait for the last log line of a process that ends by a panic here.
-pub(super) const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);
+const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// The running scheduler.
 pub struct Warmers {

@@ -19,7 +19,7 @@ pub(in crate::admin) fn gather(watched: &Watched, own: LaneStats) -> String {
     text.finish()
 }
 
-pub(super) fn own_process(text: &mut Exposition, watched: &Watched) {
+fn own_process(text: &mut Exposition, watched: &Watched) {
     let labels = [
         ("version", version::VERSION),
         ("profile", version::PROFILE),

@@ -80,6 +80,6 @@ impl PortfolioState {
     }
 }
 
-pub(super) fn hashed(key: &SecretString) -> [u8; 32] {
+fn hashed(key: &SecretString) -> [u8; 32] {
     Sha256::digest(key.expose_secret()).into()
 }

@@ -49,7 +49,7 @@ pub fn evaluate(folder: &Path, prior_dates: u32, json: bool, plot: Option<&Path>
 
 /// Why there is nothing to report.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EvaluateError {
+enum EvaluateError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error(
@@ -60,7 +60,7 @@ pub(super) enum EvaluateError {
     NothingToJudge { dates: usize, silent: usize },
 }
 
-pub(super) fn report_of(folder: &Path, prior_dates: u32) -> Result<Report, EvaluateError> {
+fn report_of(folder: &Path, prior_dates: u32) -> Result<Report, EvaluateError> {
     let files = candles::list(folder)?;
     let bar = progress(files.len(), "reading");
     let read = candles::read(&files, || bar.inc(1));
@@ -86,7 +86,7 @@ pub(super) fn report_of(folder: &Path, prior_dates: u32) -> Result<Report, Evalu
 }
 
 /// A bar on a terminal; nothing anywhere else.
-pub(super) fn progress(steps: usize, what: &'static str) -> ProgressBar {
+fn progress(steps: usize, what: &'static str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

@@ -20,11 +20,11 @@ use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
 
 /// The routes asked are answered from memory.
-pub(super) const TIMEOUT: Duration = Duration::from_millis(3_000);
+const TIMEOUT: Duration = Duration::from_millis(3_000);
 
 /// The operator's listener is asked only where the service itself was silent: less than what the
 /// two questions behind its answer may take, so that the command takes no longer for it.
-pub(super) const LIVEZ_TIMEOUT: Duration = Duration::from_millis(1_000);
+const LIVEZ_TIMEOUT: Duration = Duration::from_millis(1_000);
 
 /// Its part of the command line.
 pub fn command() -> Command {
@@ -84,11 +84,7 @@ pub(super) fn colours() -> Colours {
     }
 }
 
-pub(super) fn ask(
-    target: &Target,
-    admin: Option<&Target>,
-    config: &Config,
-) -> Result<Box<Said>, Trouble> {
+fn ask(target: &Target, admin: Option<&Target>, config: &Config) -> Result<Box<Said>, Trouble> {
     let answer = target.get("/api/health", TIMEOUT).map_err(|error| {
         let said = plain(&format!("{}: {error}", target.text()));
         if is_timeout(&error) { silent(&said, admin, config) } else { unreachable(&said, config) }
@@ -110,23 +106,23 @@ pub(super) fn ask(
     }))
 }
 
-pub(super) fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
     sonic_rs::from_slice(&answer.body).ok()
 }
 
 /// Our own words for a service that has no report yet.
-pub(super) fn is_starting(answer: &Answer) -> bool {
+fn is_starting(answer: &Answer) -> bool {
     let json: Option<sonic_rs::Value> = document(answer);
     json.is_some_and(|json| answer.status == 503 && json["code"] == "starting")
 }
 
 /// It was reached, or the kernel holds the connection for it, and nothing came back.
-pub(super) fn is_timeout(error: &io::Error) -> bool {
+fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
 /// At the default address the listener of another instance may answer, which says whose it is.
-pub(super) fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
+fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
     let json: Option<sonic_rs::Value> = document(answer);
     config.admin.listen != AdminListen::Default
         || json.is_some_and(|json| json["of"] == config.http.listen.as_str())
@@ -147,7 +143,7 @@ pub(super) fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Tro
 }
 
 /// The state directory tells whether it is gone or only somewhere else.
-pub(super) fn unreachable(said: &str, config: &Config) -> Trouble {
+fn unreachable(said: &str, config: &Config) -> Trouble {
     let row = match state_lock::in_use(&config.state_dir) {
         Some(true) => &diagnoses::SILENT,
         Some(false) if config.state_dir.exists() => &diagnoses::NOT_RUNNING,
