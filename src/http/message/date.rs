@@ -27,13 +27,15 @@ pub fn date_line(unix_ms: i64) -> DateLine {
     line
 }
 
-/// The line of the present second, written by one thread and read by all. A reader takes no lock
-/// and keeps no address: it copies the words and looks whether they were changed meanwhile.
+/// The line of the present second, written by one thread and read by all.
+///
+/// There are two copies: the writer overwrites the older one and then makes it the current one. A
+/// reader takes no lock and never waits for the writer, even where that thread is not scheduled.
 #[derive(Debug)]
 pub struct DateCell {
-    /// Odd while the words are being written.
-    version: AtomicU64,
-    words: [AtomicU64; WORDS],
+    /// How many lines were written. The current copy is the one at this number modulo two.
+    written: AtomicU64,
+    copies: [[AtomicU64; WORDS]; 2],
 }
 
 const WORDS: usize = size_of::<DateLine>().div_ceil(8);
@@ -41,7 +43,7 @@ const WORDS: usize = size_of::<DateLine>().div_ceil(8);
 impl DateCell {
     /// Holds the line of an instant.
     pub fn new(unix_ms: i64) -> Self {
-        let cell = Self { version: AtomicU64::new(0), words: Default::default() };
+        let cell = Self { written: AtomicU64::new(0), copies: Default::default() };
         cell.set(unix_ms);
         cell
     }
@@ -50,31 +52,36 @@ impl DateCell {
     pub fn set(&self, unix_ms: i64) {
         let mut bytes = [0; WORDS * 8];
         bytes[..size_of::<DateLine>()].copy_from_slice(&date_line(unix_ms));
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version + 1, Ordering::Relaxed);
-        // What follows is not seen before the odd version.
+        let next = self.written.load(Ordering::Relaxed) + 1;
+        // Who reads one of the words below sees that the line before them is current.
         fence(Ordering::Release);
-        for (word, bytes) in self.words.iter().zip(bytes.as_chunks().0) {
+        for (word, bytes) in self.copy(next).iter().zip(bytes.as_chunks().0) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
-        self.version.store(version + 2, Ordering::Release);
+        self.written.store(next, Ordering::Release);
     }
 
     /// The line.
     pub fn line(&self) -> DateLine {
+        let mut current = self.written.load(Ordering::Acquire);
         loop {
-            let version = self.version.load(Ordering::Acquire);
             let mut bytes = [0; WORDS * 8];
-            for (word, bytes) in self.words.iter().zip(bytes.as_chunks_mut().0) {
+            for (word, bytes) in self.copy(current).iter().zip(bytes.as_chunks_mut().0) {
                 *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
             }
-            // What was read is not younger than the version that is read next.
             fence(Ordering::Acquire);
-            if version.is_multiple_of(2) && version == self.version.load(Ordering::Relaxed) {
-                return *bytes.first_chunk().expect("the words hold a line");
+            // The copy is overwritten only after the other one has become current.
+            match self.written.load(Ordering::Acquire) {
+                still if still == current => {
+                    return *bytes.first_chunk().expect("the words hold a line");
+                }
+                newer => current = newer,
             }
-            std::hint::spin_loop();
         }
+    }
+
+    fn copy(&self, number: u64) -> &[AtomicU64; WORDS] {
+        &self.copies[usize::from(!number.is_multiple_of(2))]
     }
 }
 
