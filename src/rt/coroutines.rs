@@ -9,6 +9,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use may::coroutine;
@@ -62,6 +63,26 @@ pub fn spawn_for(descriptor: i32, body: impl FnOnce() + Send + 'static) -> io::R
 /// As [`spawn_for`].
 pub fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     spawn_for(0, body)
+}
+
+/// Waits until every worker has finished what it ran when this was called, for at most `limit_ms`;
+/// says whether all have.
+pub fn settle(limit_ms: u64) -> bool {
+    let parker = Parker::current();
+    let left = Arc::new(AtomicUsize::new(workers()));
+    for worker in 0..workers() {
+        let (parker, left) = (parker.clone(), Arc::clone(&left));
+        let passes = spawn_for(worker as i32, move || {
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                parker.unpark();
+            }
+        });
+        if passes.is_err() {
+            return false;
+        }
+    }
+    parker.park(limit_ms);
+    left.load(Ordering::Acquire) == 0
 }
 
 /// Shortest park: may loses a timeout that fires before the coroutine is stored, and takes less

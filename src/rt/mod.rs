@@ -12,6 +12,7 @@ pub mod coroutines;
 pub mod group_commit;
 pub mod lanes;
 pub mod liveness;
+pub mod readiness;
 pub mod threads;
 pub mod unix_signals;
 

@@ -7,7 +7,6 @@
 use std::io;
 use std::sync::Arc;
 
-use may::io::{CoIo, WaitIo};
 use zeroize::Zeroizing;
 
 use super::buffers::{Buffers, READ_BYTES};
@@ -16,16 +15,12 @@ use crate::http::message::problem::Problem;
 use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
 use crate::http::server::connection_table::SlotGuard;
-use crate::http::server::listener::{Descriptor, Socket};
+use crate::http::server::listener::Socket;
 use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
+use crate::rt::readiness::{ERROR_OR_GONE, READABLE, Readiness, WOKEN};
 
 mod output;
-
-/// epoll's bits as may hands them on, and the bit its waker adds.
-const READABLE: usize = 0x1;
-const ERROR_OR_GONE: usize = 0x8 | 0x10 | 0x2000;
-pub(crate) const WOKEN: usize = 0x8000_0000;
 
 /// After our last byte we read on for this long and this much, so that a reset caused by unread
 /// input does not destroy the answer before the client has read it.
@@ -38,7 +33,7 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 /// A connection that has been accepted and admitted.
 pub struct Connection<S> {
     /// Before `socket`, so that it is dropped first.
-    io: CoIo<Descriptor>,
+    readiness: Readiness,
     socket: Socket,
     shared: Arc<Shared<S>>,
     settings: Arc<HttpSettings>,
@@ -86,13 +81,13 @@ impl<S: Serve> Connection<S> {
         shared: Arc<Shared<S>>,
         slot: SlotGuard,
     ) -> io::Result<Self> {
-        let io = CoIo::new(Descriptor::of(&socket)).map_err(io::Error::from)?;
-        slot.register(io.waker());
+        let readiness = Readiness::of(&socket)?;
+        slot.register(readiness.waker());
         // A connection that never speaks is a slow head, not an idle client.
         let (generation, settings) = (shared.generation(), shared.settings());
         slot.set_deadline_in(settings.head_timeout_ms);
         Ok(Self {
-            io,
+            readiness,
             socket,
             shared,
             settings,
@@ -222,7 +217,7 @@ impl<S: Serve> Connection<S> {
             if self.last_look && self.slot.is_expired() {
                 return Event::Expired;
             }
-            let flags = self.io.wait_io();
+            let flags = self.readiness.wait();
             self.note(flags);
             if self.readable {
                 return Event::Input;
@@ -282,11 +277,11 @@ impl<S: Serve> Connection<S> {
     /// Bytes that arrive meanwhile do not end it: where another worker polls this descriptor they
     /// are noted while we run, and a client that never stops sending would never let us wait.
     fn breathe(&mut self) {
-        if !self.shared.slots.breathe(self.io.waker()) {
+        if !self.shared.slots.breathe(self.readiness.waker()) {
             return;
         }
         loop {
-            let flags = self.io.wait_io();
+            let flags = self.readiness.wait();
             self.note(flags);
             if flags & WOKEN != 0 {
                 return;

@@ -9,16 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use may::io::{CoIo, WaitIo, WaitIoWaker};
+use may::io::WaitIoWaker;
 
 use super::connection_table::ConnectionTable;
-use super::listener::{Descriptor, Listener, Socket};
+use super::listener::{Listener, Socket};
 use super::shared::{AddressPlace, Shared};
 use crate::base::Clock;
-use crate::http::connection::dispatch::{Connection, WOKEN};
+use crate::http::connection::dispatch::Connection;
 use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
 use crate::http::settings::HttpSettings;
+use crate::rt::readiness::{Readiness, WOKEN};
 use crate::rt::{coroutines, threads};
 
 /// How often the accept loop looks for a free place at the cap, should it not be told of one.
@@ -48,12 +49,12 @@ impl<S: Serve> Server<S> {
         let address = listener.address();
         let sweeper = threads::spawn("http-sweep", move || slots.sweep())?;
         let descriptor = listener.as_raw_fd();
-        let poll = CoIo::new(Descriptor::of(&listener)).map_err(io::Error::from)?;
-        let acceptor = poll.waker();
+        let readiness = Readiness::of(&listener)?;
+        let acceptor = readiness.waker();
         let accepted = Arc::clone(&shared);
         coroutines::spawn_for(descriptor, move || {
-            accept_loop(&poll, &listener, &accepted);
-            drop(poll); // before the listener: see Descriptor
+            accept_loop(&readiness, &listener, &accepted);
+            drop(readiness); // before the listener, whose number it polls
             drop(listener);
             accepted.accepting.store(false, Ordering::SeqCst);
         })?;
@@ -97,14 +98,14 @@ impl<S: Serve> Server<S> {
 /// Connections taken in a row before the worker polls its other descriptors again.
 const ACCEPTS_MAX: u32 = 32;
 
-fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &Arc<Shared<S>>) {
+fn accept_loop<S: Serve>(readiness: &Readiness, listener: &Listener, shared: &Arc<Shared<S>>) {
     let mut in_a_row = 0;
     loop {
         in_a_row += 1;
-        if in_a_row >= ACCEPTS_MAX && shared.slots.breathe(poll.waker()) {
+        if in_a_row >= ACCEPTS_MAX && shared.slots.breathe(readiness.waker()) {
             in_a_row = 0;
             // Clients that knock meanwhile do not end it: see `Connection::breathe`.
-            while poll.wait_io() & WOKEN == 0 {}
+            while readiness.wait() & WOKEN == 0 {}
         }
         match listener.accept() {
             // At the cap this one waits in `admit`, and with it the loop.
@@ -115,15 +116,15 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
                     break;
                 }
                 in_a_row = 0;
-                poll.wait_io();
+                readiness.wait();
             }
             Err(error) if is_per_connection(&error) => shared.stats.accept_errors.increment(),
             Err(error) => {
                 shared.stats.accept_errors.increment();
                 // Going on at once would burn a core; the sweeper wakes us in a moment.
                 tracing::warn!(%error, "accept fails; pausing");
-                shared.slots.wake_at_next_sweep(poll.waker());
-                while poll.wait_io() & WOKEN == 0 {}
+                shared.slots.wake_at_next_sweep(readiness.waker());
+                while readiness.wait() & WOKEN == 0 {}
                 if shared.is_draining() {
                     break;
                 }

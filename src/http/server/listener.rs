@@ -178,27 +178,6 @@ fn in_words(address: &str, source: io::Error) -> ListenError {
     }
 }
 
-/// A socket's number without its ownership: what may polls.
-///
-/// `CoIo` closes what it owns before it takes it out of epoll. Between the two another worker may
-/// accept a connection with the same number and lose its registration. So the socket is owned
-/// beside the `CoIo`, in a field that is dropped after it.
-#[derive(Debug)]
-pub struct Descriptor(RawFd);
-
-impl Descriptor {
-    /// The number of `socket`, which must outlive the result's use.
-    pub fn of(socket: &impl AsRawFd) -> Self {
-        Self(socket.as_raw_fd())
-    }
-}
-
-impl AsRawFd for Descriptor {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0
-    }
-}
-
 impl AsRawFd for Listener {
     fn as_raw_fd(&self) -> RawFd {
         match self {

@@ -5,13 +5,12 @@
 use std::io;
 use std::sync::Arc;
 
-use may::io::WaitIo;
-
-use super::{Connection, Timed, WOKEN};
+use super::{Connection, Timed};
 use crate::http::connection::backpressure::{Cut, Held, PACE_BYTES};
 use crate::http::connection::buffers::Buffers;
 use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
 use crate::http::serve::Serve;
+use crate::rt::readiness::WOKEN;
 
 /// How much of a large output is written before the worker's other descriptors are polled. The
 /// kernel copies this in some tens of microseconds.
@@ -65,7 +64,7 @@ impl<S: Serve> Connection<S> {
         self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
         let shared = Arc::clone(&self.shared);
         let now_ms = shared.slots.now_ms();
-        let held = shared.unread.hold(self.slot.index(), bytes, now_ms, self.io.waker());
+        let held = shared.unread.hold(self.slot.index(), bytes, now_ms, self.readiness.waker());
         let mut pace = Pace { held, taken_bytes: 0 };
         // Each part is freed once it is written.
         for part in [Some(rest), owned].into_iter().flatten() {
@@ -115,7 +114,7 @@ impl<S: Serve> Connection<S> {
                         return Err(Lost::Cut(Cut::Slow));
                     }
                     in_a_row = 0;
-                    let flags = self.io.wait_io();
+                    let flags = self.readiness.wait();
                     self.note(flags);
                     last_try = flags & WOKEN != 0 && self.slot.is_expired();
                 }
