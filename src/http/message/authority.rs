@@ -54,15 +54,15 @@ pub const fn is_unreserved(byte: u8) -> bool {
 /// Length of the registered name that `text` begins with. An address of version 4 is one too, by
 /// its characters. HTTP takes no empty one (RFC 9110 4.2.1).
 fn name_bytes(text: &[u8]) -> Option<usize> {
+    let ends_name = |byte: &u8| !NAME_BYTES[usize::from(*byte)];
     let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        at += match byte {
-            byte if NAME_BYTES[usize::from(byte)] => 1,
-            b'%' if is_escape(text.get(at..at + 3)?) => 3,
-            _ => break,
-        };
+    loop {
+        at += text[at..].iter().position(ends_name).unwrap_or(text.len() - at);
+        match text.get(at) {
+            Some(b'%') if is_escape(text.get(at..at + 3)?) => at += 3,
+            _ => return (at > 0).then_some(at),
+        }
     }
-    (at > 0).then_some(at)
 }
 
 fn is_escape(text: &[u8]) -> bool {

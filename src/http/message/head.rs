@@ -255,14 +255,13 @@ impl Head {
             &rest[authority..]
         }
         .as_bytes();
-        let in_path = |byte: &&u8| PATH_BYTES[usize::from(**byte)];
-        let (path, query) = local.split_at(local.iter().take_while(in_path).count());
-        let query = match query {
-            [] => None,
-            [b'?', query @ ..] if query.iter().all(|byte| *byte == b'?' || in_path(&byte)) => {
-                Some(query)
-            }
-            _ => return Err(HeadFault::BadTarget),
+        // httparse lets no control character, blank or DEL through, but these.
+        if !local.is_ascii() || memchr::memchr(b'#', local).is_some() {
+            return Err(HeadFault::BadTarget);
+        }
+        let (path, query) = match memchr::memchr(b'?', local) {
+            Some(at) => (&local[..at], Some(&local[at + 1..])),
+            None => (local, None),
         };
         self.path = Span::within(input, path);
         self.query = query.map(|query| Span::within(input, query));
@@ -316,17 +315,6 @@ impl Head {
         Ok(())
     }
 }
-
-/// What may stand in a path: visible ASCII but what ends it.
-const PATH_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = b'!';
-    while byte <= b'~' {
-        table[byte as usize] = !matches!(byte, b'?' | b'#');
-        byte += 1;
-    }
-    table
-};
 
 /// What is learned over several header lines.
 #[derive(Default)]
