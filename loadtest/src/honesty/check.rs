@@ -1,13 +1,13 @@
-//! Who knows better: holds every price that the service shows against what the exchange itself had
-//! at the time that the service says, and remembers what was shown before.
+//! Compares every price that the service shows with what the exchange itself had at the time that
+//! the service gives, and remembers what was shown before.
 
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::world::World;
 use crate::error::Error;
+use crate::simulator::Simulator;
 
 /// A price without a time of its own may be this much younger than the service says: it has the
 /// time at which the index beside it last moved, and is marked as stale once that is longer ago.
@@ -64,6 +64,13 @@ pub struct Findings {
     pub violations: BTreeMap<&'static str, (u64, Vec<String>)>,
 }
 
+impl Findings {
+    /// Violations of all kinds.
+    pub fn total(&self) -> u64 {
+        self.violations.values().map(|(count, _)| count).sum()
+    }
+}
+
 /// The checker.
 pub struct Checker {
     symbols: Vec<String>,
@@ -102,16 +109,18 @@ impl Checker {
     }
 
     /// Judges one price that was seen when the exchange's clock read `now`.
-    ///
-    /// # Errors
-    /// The exchange cannot be asked.
-    pub fn judge(&mut self, world: &World, shown: &Shown, now: Timestamp) -> Result<(), Error> {
+    pub fn judge(
+        &mut self,
+        exchange: &Simulator,
+        shown: &Shown,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         self.findings.prices += 1;
         self.findings.stale += u64::from(shown.stale);
         self.never_back(shown);
         self.says_its_age(shown, now);
         self.says_its_delay(shown);
-        self.is_true(world, shown)
+        self.is_true(exchange, shown)
     }
 
     fn never_back(&mut self, shown: &Shown) {
@@ -152,10 +161,10 @@ impl Checker {
     }
 
     /// The exchange had this price at that time, or, for one without a time of its own, soon after.
-    fn is_true(&mut self, world: &World, shown: &Shown) -> Result<(), Error> {
+    fn is_true(&mut self, exchange: &Simulator, shown: &Shown) -> Result<(), Error> {
         let second = shown.as_of.as_second();
         for later_s in 0..=YOUNGER_S_MAX {
-            if self.is_of(world, shown, second + later_s)? {
+            if self.is_of(exchange, shown, second + later_s)? {
                 return Ok(());
             }
         }
@@ -164,11 +173,11 @@ impl Checker {
         Ok(())
     }
 
-    fn is_of(&mut self, world: &World, shown: &Shown, second: i64) -> Result<bool, Error> {
+    fn is_of(&mut self, exchange: &Simulator, shown: &Shown, second: i64) -> Result<bool, Error> {
         if !self.seconds.contains_key(&second) {
             let at = Timestamp::from_second(second)
-                .map_err(|_| Error::Unexpected("a time outside all calendars"))?;
-            let ticks = world.exchange(at, &self.symbols)?;
+                .map_err(|_| Error::invalid("a time outside all calendars"))?;
+            let ticks = ticks(exchange, at, &self.symbols)?;
             let known = self.symbols.iter().filter_map(|symbol| {
                 let tick = &ticks[symbol.as_str()];
                 let price = tick["last_price"].as_f64()?;
@@ -183,6 +192,21 @@ impl Checker {
         Ok(shown.price.is_none_or(|shown| same(shown, price))
             && shown.change_pct.is_none_or(|pct| same(pct, (price - close) / close * 100.0)))
     }
+}
+
+/// What the exchange itself has of these symbols at a moment.
+fn ticks(exchange: &Simulator, at: Timestamp, symbols: &[String]) -> Result<Value, Error> {
+    let mut path = format!("exchange?at={at}");
+    for symbol in symbols {
+        path.push_str("&i=");
+        path.push_str(&encoded(symbol));
+    }
+    Ok(exchange.control("GET", &path, None)?["ticks"].take())
+}
+
+/// A symbol as a query has it.
+fn encoded(symbol: &str) -> String {
+    symbol.replace(' ', "%20").replace('&', "%26")
 }
 
 /// The prices of a snapshot, each with its own age where it has one.
