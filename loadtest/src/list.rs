@@ -1,79 +1,36 @@
 //! `--list`: the table of runs as a reader sees it.
 
-use std::fmt::Write;
+use std::fmt::{Debug, Write};
 
-use crate::run::{Background, Load, Rate, Read, Run, Slices, Work};
+use crate::run::{Run, Section, Work};
 use crate::table::SECTIONS;
 
-/// One line for each run.
+/// A few lines for each run, as the table has it.
 pub fn table() -> String {
-    let mut out = String::from(
-        "| section | run | servers | load | beside it | read | heading in RESULTS.md |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
-    for section in SECTIONS.iter() {
-        for run in section.runs {
-            let [servers, load, beside, read] = match run.work {
-                Work::Slices(slices) => of_slices(slices),
-                Work::Steps(_) => ["bhav", "steps of its own", "", ""].map(str::to_owned),
-            };
-            let heading = if run.heading.is_empty() { section.heading } else { run.heading };
-            let heading = heading.trim_start_matches(['#', ' ']);
-            let Run { name, .. } = run;
-            let _ = writeln!(
-                out,
-                "| {} | {name} | {servers} | {load} | {beside} | {read} | {heading} |",
-                section.name
-            );
-        }
+    let mut out = String::new();
+    for section in &SECTIONS {
+        let when = if section.is_on_request { " (only on request)" } else { "" };
+        let _ = writeln!(out, "section {}{when}", section.name);
+        section.runs.iter().for_each(|run| append(&mut out, section, run));
     }
     out
 }
 
-fn of_slices(slices: &Slices) -> [String; 4] {
-    let servers: Vec<&str> = slices.servers.iter().map(|server| server.name).collect();
-    let mut loads: Vec<String> = slices.cases.iter().map(|case| of_load(case.load)).collect();
-    loads.dedup();
-    let mut beside: Vec<&str> =
-        slices.cases.iter().map(|case| of_background(case.background)).collect();
-    beside.dedup();
-    let mut read: Vec<&str> = slices.reads.iter().map(of_read).collect();
-    let is_plain = |load| matches!(load, Load::None | Load::Idle(_));
-    if !slices.cases.iter().any(|case| is_plain(case.load)) {
-        read.splice(0..0, ["latency", "CPU"]);
+fn append(out: &mut String, section: &Section, run: &Run) {
+    let heading = if run.heading.is_empty() { section.heading } else { run.heading };
+    let _ = writeln!(out, "  run {}: {}", run.name, heading.trim_start_matches(['#', ' ']));
+    let mut line = |what: &str, value: &dyn Debug| {
+        let _ = writeln!(out, "    {what}: {value:?}");
+    };
+    let Work::Slices(slices) = run.work else {
+        return line("servers", &"bhav, in steps of its own");
+    };
+    let names: Vec<&str> = slices.servers.iter().map(|server| server.name).collect();
+    line("servers", &names);
+    for case in slices.cases {
+        line("load", &(case.name, case.load, case.background));
     }
-    [servers.join(", "), loads.join("; "), beside.join("; "), read.join(", ")]
-}
-
-fn of_load(load: Load) -> String {
-    match load {
-        Load::None => "none".to_owned(),
-        Load::Idle(connections) => format!("{connections} idle connections"),
-        Load::Clients(clients) => format!("{clients} clients polling quotes"),
-        Load::Requests(what, connections, rate) => {
-            let rate = match rate {
-                Rate::AsAnswered => "closed loop".to_owned(),
-                Rate::HalfOfSaturation => "half of saturation".to_owned(),
-                Rate::PerSecond(per_s) | Rate::InTicks(per_s) => format!("{per_s} req/s"),
-            };
-            format!("{what:?}, {connections} connections, {rate}")
-        }
-    }
-}
-
-fn of_background(background: Background) -> &'static str {
-    match background {
-        Background::None => "nothing",
-        Background::HangingUpstreams => "hanging upstreams",
-        Background::LoginsAndSyncs => "logins and hanging syncs",
-    }
-}
-
-fn of_read(read: &Read) -> &'static str {
-    match read {
-        Read::Health(path) => path,
-        Read::Threads(_) => "CPU of threads",
-        Read::Rss => "RSS",
-        Read::UpstreamCalls => "upstream calls",
+    if !slices.reads.is_empty() {
+        line("also read", &slices.reads);
     }
 }

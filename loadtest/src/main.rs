@@ -45,7 +45,7 @@ use crate::error::Error;
 use crate::harness::Harness;
 use crate::render::Circumstances;
 use crate::run::{Run, Section};
-use crate::surroundings::Choice;
+use crate::surroundings::Needs;
 use crate::table::SECTIONS;
 
 /// Measures bhav and its peers in interleaved rounds and writes RESULTS.md.
@@ -117,8 +117,10 @@ fn measure(args: Args) -> Result<(), Error> {
     let chosen = chosen(args.only.as_deref())?;
     openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
     let output = args.output.unwrap_or_else(surroundings::results_file);
-    let choice = Choice { without_bhav: args.without_bhav, is_built: args.no_build };
-    let mut harness = Harness::new(surroundings::prepare(args.bhav, choice)?, args.quick);
+    // The session of faults needs bhav alone.
+    let tools = chosen.iter().any(|(section, _)| !section.is_on_request);
+    let needs = Needs { bhav: !args.without_bhav, tools, is_built: args.no_build };
+    let mut harness = Harness::new(surroundings::prepare(args.bhav, needs)?, args.quick);
     (harness.tick_us, harness.symbols_file) = (args.tick_us, args.symbols);
     harness.faults = args.faults;
     for (section, runs) in chosen {

@@ -22,34 +22,36 @@ pub fn results_file() -> PathBuf {
     Path::new(LOADTEST_FOLDER).join("RESULTS.md")
 }
 
-/// Builds what is measured (an up-to-date build costs nothing) and finds the programs.
-pub fn prepare(bhav: Option<PathBuf>, choice: Choice) -> Result<Programs, Error> {
+/// Which programs a run needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs {
+    pub bhav: bool,
+    /// The generator, the peers and the seeding program.
+    pub tools: bool,
+    /// The tools are beside the driver.
+    pub is_built: bool,
+}
+
+/// Builds what is needed (an up-to-date build costs nothing) and finds the programs.
+pub fn prepare(bhav: Option<PathBuf>, needs: Needs) -> Result<Programs, Error> {
     let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
     let folder = own.parent().ok_or(Error::invalid("the own program has no folder"))?.to_owned();
-    if !choice.is_built {
+    let builds_tools = needs.tools && !needs.is_built;
+    if builds_tools {
         let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
         build(&["--release", "--locked", "--workspace"], &manifest)?;
     }
-    let bhav = match (choice.without_bhav, bhav) {
-        (true, _) => None,
-        (false, Some(path)) => Some(path),
-        (false, None) => Some(build_bhav()?),
+    let bhav = match needs.bhav {
+        true => Some(bhav.map_or_else(build_bhav, Ok)?),
+        false => None,
     };
-    if bhav.is_some() && !choice.is_built {
+    if builds_tools && needs.bhav {
         build_seed(&folder)?;
     }
+    let nginx = if needs.tools { nginx::find_or_install() } else { None };
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
-    Ok(Programs { folder, bhav, nginx: nginx::find_or_install(), work_folder })
-}
-
-/// What is built and measured.
-#[derive(Debug, Clone, Copy)]
-pub struct Choice {
-    /// The peers alone.
-    pub without_bhav: bool,
-    /// The generator, the peers and the seeding program are there.
-    pub is_built: bool,
+    Ok(Programs { folder, bhav, nginx, work_folder })
 }
 
 /// Puts the seeding program, which is a workspace of its own, beside the others. Its lock file may

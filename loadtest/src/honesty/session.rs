@@ -43,20 +43,19 @@ const RARE: [&str; 10] = [
     "NSE:SIM301",
 ];
 
-/// Between two of these.
+/// Between two of these requests.
 const RARE_INTERVAL: Duration = Duration::from_millis(7_500);
 
-/// How long all has to be well before a rare quote may not be old any more.
+/// How long nothing must have been broken before a rarely requested quote has to be fresh.
 const WELL_AFTER: Duration = Duration::from_secs(8);
 
-/// How long a stale snapshot and a quote of the same price may disagree, since one cannot ask for
-/// both at once.
+/// How long snapshot and quote of the same price may disagree, since they are two requests.
 const APART_MAX: Duration = Duration::from_millis(300);
 
-/// For so long after a call of the chart route its prices may be what is shown.
+/// How long after a call of the chart route its prices may still be shown.
 const CHART_LASTS: Duration = Duration::from_secs(120);
 
-/// Health is made once a second.
+/// How late health may be, which is published once a second.
 const HEALTH_LATE_MAX: Duration = Duration::from_millis(2_500);
 
 /// What was seen of one episode.
@@ -91,7 +90,7 @@ struct Session<'a> {
     chart_seen: Option<Instant>,
 }
 
-/// Plays all episodes, or those with `--faults` in their name and what lies around them.
+/// Plays all episodes, or those with `--faults` in their name and the ones between them.
 pub fn measure(harness: &Harness) -> Result<String, Error> {
     let began = Instant::now();
     let pace = if harness.is_quick { Pace::SHORT } else { Pace::HOUR };
@@ -102,7 +101,7 @@ pub fn measure(harness: &Harness) -> Result<String, Error> {
         faults.is_none_or(|part| quiet || episode.name.contains(part))
     };
     let mut all: Vec<Episode> = episodes(pace).into_iter().filter(wanted).collect();
-    // What is left between two that were taken out stands once.
+    // Episodes without a fault that now follow each other are played once.
     all.dedup_by(|next, before| next.name == before.name);
     let mut seen = Vec::new();
     for episode in &all {
@@ -250,7 +249,7 @@ impl<'a> Session<'a> {
     /// Takes one sample; whether the primary index is marked, `None` where there is no answer.
     fn sample(&mut self, nothing_broken: bool) -> Result<Option<bool>, Error> {
         self.samples += 1;
-        self.follow_chart()?;
+        self.update_chart_use()?;
         let Some(snapshot) = self.answer(snapshot::PATH) else { return Ok(None) };
         let now = self.server.simulator()?.now()?;
         let Some(quotes) = self.answer(&self.path) else { return Ok(None) };
@@ -263,21 +262,21 @@ impl<'a> Session<'a> {
         }
         for shown in first.iter().chain(&second) {
             // The quotes came a moment after the clock was read.
-            self.checker.judge(self.server.simulator()?, shown, now)?;
+            self.checker.check(self.server.simulator()?, shown, now)?;
         }
-        self.whole_is_marked(&snapshot, &first);
-        self.agree(&first, &second);
+        self.check_market_mark(&snapshot, &first);
+        self.check_agreement(&first, &second);
         let stale = first[0].stale;
         let well = nothing_broken && !stale && first[0].source == "broker_a";
         self.well_since = well.then(|| self.well_since.unwrap_or_else(Instant::now));
-        self.health(snapshot["market"]["stale"] == true);
-        self.rare(now)?;
+        self.check_health(snapshot["market"]["stale"] == true);
+        self.check_rare_symbol(now)?;
         Ok(Some(stale))
     }
 
     /// Whether the chart route, with one symbol a call, has served lately: each index is then
     /// asked for less often.
-    fn follow_chart(&mut self) -> Result<(), Error> {
+    fn update_chart_use(&mut self) -> Result<(), Error> {
         let stats = self.server.simulator()?.stats()?;
         let calls = stats["requests"]["public.chart"].as_u64().unwrap_or(0);
         if calls > self.chart_calls {
@@ -287,16 +286,16 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The whole is marked where one of the three is.
-    fn whole_is_marked(&mut self, answer: &Value, shown: &[Shown]) {
+    /// The snapshot as a whole is marked as stale if one of the three indices is.
+    fn check_market_mark(&mut self, answer: &Value, shown: &[Shown]) {
         let any = shown[..LEADS.len()].iter().any(|lead| lead.stale);
         if answer["market"]["stale"] != any {
             self.checker.violated("the whole is marked otherwise", answer.to_string());
         }
     }
 
-    /// Snapshot and quotes say the same of the same price.
-    fn agree(&mut self, indices: &[Shown], quotes: &[Shown]) {
+    /// Snapshot and quotes give the same mark and delay for the same price.
+    fn check_agreement(&mut self, indices: &[Shown], quotes: &[Shown]) {
         let same = |one: &Shown, other: &Shown| {
             one.symbol == other.symbol && one.as_of == other.as_of && one.source == other.source
         };
@@ -317,8 +316,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Health does not say that all is well while prices are old.
-    fn health(&mut self, stale: bool) {
+    /// Health is not ok while prices are old.
+    fn check_health(&mut self, stale: bool) {
         self.stale_since = stale.then(|| self.stale_since.unwrap_or_else(Instant::now));
         let late = self.stale_since.is_some_and(|since| since.elapsed() > HEALTH_LATE_MAX);
         if late
@@ -331,8 +330,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A quote that nobody kept fresh is waited for and comes fresh, where a feed is well.
-    fn rare(&mut self, now: Timestamp) -> Result<(), Error> {
+    /// A quote that is rarely requested is fetched on demand and so is fresh while a feed is healthy.
+    fn check_rare_symbol(&mut self, now: Timestamp) -> Result<(), Error> {
         if self.rare_at.elapsed() < RARE_INTERVAL {
             return Ok(());
         }
@@ -345,7 +344,7 @@ impl<'a> Session<'a> {
         let Some(quotes) = self.answer(&path) else { return Ok(()) };
         let waited = SignedDuration::try_from(asked.elapsed()).unwrap_or_default();
         for shown in of_quotes(&quotes).unwrap_or_default() {
-            self.checker.judge(self.server.simulator()?, &shown, now + waited)?;
+            self.checker.check(self.server.simulator()?, &shown, now + waited)?;
             if well && shown.stale {
                 self.checker.violated("rarely asked for and old", format!("{shown:?}"));
             }
