@@ -34,18 +34,16 @@ const CLIENTS_SETTLE: Duration = Duration::from_millis(1_500);
 /// What a client waits after another status than 200: the least that `Retry-After` says.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// Names under which a slice has the rates of logins that succeeded and that were turned away.
-pub const LOGINS_PER_S: &str = "logins/s";
-pub const TURNED_AWAY_PER_S: &str = "turned away/s";
-
 /// Counts of answers by kind of request and status; status 0 stands for no answer.
 pub type Answers = BTreeMap<String, f64>;
 
-/// What goes on, until it is ended.
+/// What goes on, until it is ended: faults of the simulator, and threads that ask again and again.
 pub struct Running<'a> {
     server: &'a Server,
     background: Background,
-    crowd: Crowd,
+    stop: Arc<AtomicBool>,
+    answers: Arc<Mutex<Answers>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// The users whose syncs hang.
@@ -64,7 +62,8 @@ pub fn begin<'a>(
     background: Background,
     tokens: &[String],
 ) -> Result<Running<'a>, Error> {
-    let mut crowd = Crowd::default();
+    let (stop, answers) = (Arc::default(), Arc::default());
+    let mut running = Running { server, background, stop, answers, threads: Vec::new() };
     match background {
         Background::None => {}
         Background::HangingUpstreams => {
@@ -80,45 +79,40 @@ pub fn begin<'a>(
                     "api_secret": "load-secret",
                     "request_token": "load-token",
                 });
-                crowd.ask("sync", server.url("/api/portfolio/sync"), Some(token), body);
+                running.ask("sync", server.url("/api/portfolio/sync"), Some(token), body);
             }
             for user in 1..=LOGINS {
-                crowd.ask("login", server.url("/api/auth/login"), None, credentials(&email(user)));
+                running.ask(
+                    "login",
+                    server.url("/api/auth/login"),
+                    None,
+                    credentials(&email(user)),
+                );
             }
             thread::sleep(CLIENTS_SETTLE);
         }
     }
-    Ok(Running { server, background, crowd })
+    Ok(running)
 }
 
 impl Running<'_> {
     /// Answers so far.
     pub fn answers(&self) -> Answers {
-        self.crowd.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes the faults back and lets every client finish its request under way; all answers.
-    pub fn end(self) -> Result<Answers, Error> {
+    pub fn end(mut self) -> Result<Answers, Error> {
         if self.background != Background::None {
             self.server.simulator()?.set_faults(&[])?;
         }
-        self.crowd.stop.store(true, Ordering::Relaxed);
-        for thread in self.crowd.threads {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        Ok(self.crowd.answers.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(self.answers())
     }
-}
 
-/// Threads that ask again and again.
-#[derive(Default)]
-struct Crowd {
-    stop: Arc<AtomicBool>,
-    answers: Arc<Mutex<Answers>>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Crowd {
     fn ask(&mut self, kind: &'static str, url: String, token: Option<&str>, body: Value) {
         let (stop, answers) = (Arc::clone(&self.stop), Arc::clone(&self.answers));
         let bearer = token.map(|token| format!("Bearer {token}"));
@@ -161,7 +155,7 @@ pub fn answers(figures: &Figures, case: &str) -> String {
         }
         let Some((_, sum)) = servers.last_mut() else { continue };
         for kind in ["login ", "sync "] {
-            for (status, count) in slice.values(kind) {
+            for (status, count) in slice.values(kind).filter(|&(_, count)| count > 0.0) {
                 *sum.entry(format!("{kind}{status}")).or_default() += count;
             }
         }

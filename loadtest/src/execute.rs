@@ -5,14 +5,14 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::background;
+use crate::background::{self, Running};
 use crate::error::Error;
 use crate::figures::{Figures, Slice, median};
 use crate::generator;
 use crate::harness::{Effort, Harness, quotes_served};
 use crate::http;
 use crate::requests::{self, What};
-use crate::run::{Background, Case, Load, Order, Rate, Read, Run, ServerSpec, Slices, Work};
+use crate::run::{Case, Load, Order, Rate, Read, Run, ServerSpec, Slices, Work};
 use crate::servers::Server;
 use crate::snapshot::Snapshot;
 use crate::wait;
@@ -192,46 +192,29 @@ fn one_slice(
     let arguments = [mode(case.load, half_per_s), prepared.arguments.clone()].concat();
     let lasts_ms = (slices.lasts_ms)(effort);
     let running = background::begin(server, case.background, &prepared.tokens)?;
-    let before = read(server, slices.reads)?;
-    let (answered_before, began) = (running.answers(), Instant::now());
+    let (before, began) = (read(server, slices.reads, &running)?, Instant::now());
     let measured = match case.load {
         Load::None => unloaded(server, Duration::from_millis(lasts_ms)),
         Load::Idle(connections) => idle(harness, server, connections),
         _ => generator::slice(&harness.programs, server, &arguments, lasts_ms),
     };
-    let (answered, seconds) = (running.answers(), began.elapsed().as_secs_f64());
-    let after = read(server, slices.reads)?;
-    let all = running.end()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let after = read(server, slices.reads, &running)?;
+    let answers = running.end()?;
     let mut slice = measured?;
     for (name, value) in after {
         let earlier = before.get(&name).filter(|_| !NO_COUNTERS.contains(&name.as_str()));
         slice.read.insert(name, value - earlier.unwrap_or(&0.0));
     }
+    // Syncs hang over the end of the slice, so all of them count.
+    slice.read.extend(answers.into_iter().filter(|(name, _)| name.starts_with("sync ")));
     slice.read.insert("seconds".to_owned(), seconds);
     slice.read.insert("body bytes".to_owned(), prepared.body_bytes as f64);
     if let Load::Clients(_) = case.load {
         let quoted = quotes_served(server, harness.symbols(server)?)?;
         slice.read.insert("quoted".to_owned(), quoted as f64);
     }
-    if case.background == Background::LoginsAndSyncs {
-        let grown = growth(&answered_before, &answered);
-        let per_s = |status: &str| grown.get(&format!("login {status}")).unwrap_or(&0.0) / seconds;
-        slice.read.insert(background::LOGINS_PER_S.to_owned(), per_s("200"));
-        slice.read.insert(background::TURNED_AWAY_PER_S.to_owned(), per_s("503"));
-        let logins = grown.into_iter().filter(|(name, _)| name.starts_with("login"));
-        let syncs = growth(&answered_before, &all).into_iter();
-        slice.read.extend(logins.chain(syncs.filter(|(name, _)| name.starts_with("sync"))));
-    }
     Ok(slice)
-}
-
-/// Those of `after` that are not in `before`.
-fn growth(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
-    let grown = after.iter().map(|(name, count)| {
-        let earlier = before.get(name).copied().unwrap_or(0.0);
-        (name.clone(), count - earlier)
-    });
-    grown.filter(|&(_, count)| count > 0.0).collect()
 }
 
 fn unloaded(server: &Server, lasts: Duration) -> Result<Slice, Error> {
@@ -254,9 +237,13 @@ fn idle(harness: &Harness, server: &Server, connections: usize) -> Result<Slice,
     Ok(slice)
 }
 
-/// What a run reads of a server now.
-fn read(server: &Server, reads: &[Read]) -> Result<BTreeMap<String, f64>, Error> {
-    let mut values = BTreeMap::new();
+/// What a run reads of a server now, and the answers to background load.
+fn read(
+    server: &Server,
+    reads: &[Read],
+    running: &Running<'_>,
+) -> Result<BTreeMap<String, f64>, Error> {
+    let mut values = running.answers();
     if reads.iter().any(|read| matches!(read, Read::Health(_))) {
         thread::sleep(HEALTH_SETTLES);
     }
