@@ -1,8 +1,8 @@
 //! `--list`: the table of runs as a reader sees it.
 
-use std::fmt::{Debug, Write};
+use std::fmt::Write;
 
-use crate::run::{Run, Section, Work};
+use crate::run::{Background, Run, Section, Work};
 use crate::table::SECTIONS;
 
 /// A few lines for each run, as the table has it.
@@ -17,20 +17,24 @@ pub fn table() -> String {
 }
 
 fn append(out: &mut String, section: &Section, run: &Run) {
-    let heading = if run.heading.is_empty() { section.heading } else { run.heading };
-    let _ = writeln!(out, "  run {}: {}", run.name, heading.trim_start_matches(['#', ' ']));
-    let mut line = |what: &str, value: &dyn Debug| {
-        let _ = writeln!(out, "    {what}: {value:?}");
-    };
+    let titles = [run.heading, run.text, section.heading];
+    let title = titles.into_iter().find(|title| !title.is_empty()).unwrap_or_default();
+    let _ = writeln!(out, "  run {}: {}", run.name, title.trim_start_matches(['#', ' ']));
     let Work::Slices(slices) = run.work else {
-        return line("servers", &"bhav, in steps of its own");
+        out.push_str("    bhav, in steps of its own\n");
+        return;
     };
-    let names: Vec<&str> = slices.servers.iter().map(|server| server.name).collect();
-    line("servers", &names);
+    let _ = writeln!(out, "    servers, {:?}:", slices.order);
+    for server in slices.servers {
+        let _ = writeln!(out, "      {} on {:?} {:?}", server.name, server.state, server.settings);
+    }
     for case in slices.cases {
-        line("load", &(case.name, case.load, case.background));
+        let _ = writeln!(out, "    load {}: {:?}", case.name, case.load);
+        if case.background != Background::None {
+            let _ = writeln!(out, "      beside {:?}", case.background);
+        }
     }
     if !slices.reads.is_empty() {
-        line("also read", &slices.reads);
+        let _ = writeln!(out, "    also read: {:?}", slices.reads);
     }
 }

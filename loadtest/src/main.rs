@@ -124,9 +124,9 @@ fn measure(args: Args) -> Result<(), Error> {
     (harness.tick_us, harness.symbols_file) = (args.tick_us, args.symbols);
     harness.faults = args.faults;
     for (section, runs) in chosen {
+        let is_whole = runs.len() == section.runs.len();
         let runs = runs.into_iter().filter(|run| run.is_possible(&harness));
         let runs: Vec<&'static Run> = runs.collect();
-        let is_whole = runs.len() == section.runs.len() || args.without_bhav;
         if runs.is_empty() {
             continue;
         }
