@@ -1,7 +1,7 @@
 //! Driver of the load test: measures the runs of a table and writes `RESULTS.md`.
 //!
 //! ```text
-//! main ── table      the runs: servers, load, background, what is read, lines, targets (run: types)
+//! main ── table      the runs: servers, load, background, reads, lines, targets (run: types)
 //!      ── execute    measures a run (generator: slices; background: logins, faults; wait)
 //!      │   └─ harness    what runs share: programs, state folders, databases (servers, simulator)
 //!      ── render     writes a run and its section as Markdown (figures: medians; lines: text)

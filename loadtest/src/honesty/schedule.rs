@@ -1,5 +1,5 @@
-//! The schedule of faults: each feed breaks in each way in turn. While a fault of the public provider
-//! is on, broker A is away, so that the public provider is in use.
+//! The schedule of faults: each feed breaks in each way in turn. While a fault of the public
+//! provider is on, broker A is away, so that the public provider is in use.
 
 use std::time::Duration;
 

@@ -330,7 +330,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A quote that is rarely requested is fetched on demand and so is fresh while a feed is healthy.
+    /// A quote that is rarely requested is fetched on demand, so it is fresh while a feed is
+    /// healthy.
     fn check_rare_symbol(&mut self, now: Timestamp) -> Result<(), Error> {
         if self.rare_at.elapsed() < RARE_INTERVAL {
             return Ok(());
