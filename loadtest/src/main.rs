@@ -3,7 +3,7 @@
 //! ```text
 //! main ── table      the runs: servers, load, background, reads, lines, targets (run: types)
 //!      ── execute    measures a run (generator: slices; background: logins, faults; wait)
-//!      │   └─ harness    what runs share: programs, state folders, databases (servers, simulator)
+//!      │   └─ harness  what runs share: programs, state folders, databases (servers, simulator)
 //!      ── render     writes a run and its section as Markdown (figures: medians; lines: text)
 //!      └─ document   puts a section into RESULTS.md
 //! ```

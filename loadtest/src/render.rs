@@ -268,7 +268,7 @@ fn cell(figures: &Figures, case: &Case, server: &'static str, column: &Column) -
     let values = figures.values(key, figure);
     let base_values = || base.map(|base| figures.values(base, figure)).unwrap_or_default();
     let ratios = || base.map(|base| figures.ratios(key, base, figure)).unwrap_or_default();
-    let sum = |values: &[f64]| values.iter().sum::<f64>();
+    let sum = |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>());
     let range = |values: &[f64]| {
         let text = |(low, high)| format!("{low:.decimals$}–{high:.decimals$}");
         spread(values).map_or_else(|| number(None, 0), text)
@@ -277,11 +277,14 @@ fn cell(figures: &Figures, case: &Case, server: &'static str, column: &Column) -
         Show::Median => median(&values),
         Show::BaseMedian => median(&base_values()),
         Show::Lowest => spread(&values).map(|(lowest, _)| lowest),
-        Show::Sum => Some(sum(&values)),
-        Show::SumWithBase => Some(sum(&values) + sum(&base_values())),
+        Show::Sum => sum(&values),
+        Show::SumWithBase => sum(&values).zip(sum(&base_values())).map(|(own, base)| own + base),
         Show::Last => values.last().copied(),
         Show::Ratio => median(&ratios()),
-        Show::Per(other) => Some(sum(&values) / sum(&figures.values(key, other))),
+        Show::Per(other) => {
+            let others = sum(&figures.values(key, other));
+            sum(&values).zip(others).map(|(own, other)| own / other)
+        }
         Show::Spread => return range(&values),
         Show::RatioSpread => return range(&ratios()),
     };
@@ -290,21 +293,47 @@ fn cell(figures: &Figures, case: &Case, server: &'static str, column: &Column) -
 
 #[cfg(test)]
 mod tests {
-    use super::{head_of_table, values};
-    use crate::figures::Figures;
+    use openloop::report::LoadReport;
+
+    use super::{Outcome, head_of_table, lines_of, values};
+    use crate::figures::{Figures, Slice};
     use crate::harness::{Harness, Programs};
-    use crate::run::{Lines, Work};
+    use crate::run::{Lines, Run, Work};
     use crate::table::SECTIONS;
 
-    #[test]
-    fn the_results_have_every_heading_table_and_target_of_the_table_of_runs() {
+    fn harness() -> Harness {
         let programs = Programs {
             folder: "".into(),
             bhav: Some("".into()),
             nginx: None,
             work_folder: "".into(),
         };
-        let harness = Harness::new(programs, false);
+        Harness::new(programs, false)
+    }
+
+    #[test]
+    fn a_table_has_ratios_to_the_base_of_each_round_and_no_line_for_the_base() {
+        let mut figures = Figures::default();
+        for (per_s, failed) in [(50.0, 1), (90.0, 0), (160.0, 2)] {
+            for (case, rate_per_s) in [("snapshot", 100.0), ("200, identity", per_s)] {
+                let load = LoadReport { rate_per_s, errors: failed, ..LoadReport::default() };
+                let read = [("body bytes".to_owned(), 7.0)].into();
+                figures.push(("bhav", case), Slice { load, read, ..Slice::default() });
+            }
+        }
+        let is_kept = |run: &&Run| run.name == "kept";
+        let runs = SECTIONS.iter().flat_map(|section| section.runs);
+        let kept = runs.into_iter().find(is_kept).expect("a run of that name");
+        let text = lines_of(&harness(), kept, &Outcome::Figures(figures));
+        let row = "| 200, identity | 7 | 90 | 100 | 0.900 | 0.50–1.60 | 0.00 | 0.00 | 6 |\n";
+        assert!(text.contains(row), "{text}");
+        assert!(text.contains("| 304 | – | – | – | – | – | – | – | – |\n"), "{text}");
+        assert!(!text.contains("| snapshot"), "{text}");
+    }
+
+    #[test]
+    fn the_results_have_every_heading_table_and_target_of_the_table_of_runs() {
+        let harness = harness();
         let results = include_str!("../RESULTS.md");
         let mut rest = results;
         for section in &SECTIONS {
