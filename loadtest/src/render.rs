@@ -328,7 +328,7 @@ mod tests {
         let row = "| 200, identity | 7 | 90 | 100 | 0.900 | 0.50–1.60 | 0.00 | 0.00 | 6 |\n";
         assert!(text.contains(row), "{text}");
         assert!(text.contains("| 304 | – | – | – | – | – | – | – | – |\n"), "{text}");
-        assert!(!text.contains("| snapshot"), "{text}");
+        assert!(!text.contains("\n| snapshot"), "{text}");
     }
 
     #[test]
