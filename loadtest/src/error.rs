@@ -15,11 +15,8 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// A program that was built or looked for is not there, or failed.
-    #[error("{0}")]
-    Program(String),
-    /// A server ended, or did not serve in time.
-    #[error("{0} does not serve; see its log in the work folder")]
+    /// A program ended, or did not get ready in time.
+    #[error("{0} does not serve; its log is in the work folder")]
     NotServing(String),
     /// A request of the driver itself failed.
     #[error("{url}: {source}")]
@@ -29,10 +26,7 @@ pub enum Error {
         /// The cause.
         source: Box<ureq::Error>,
     },
-    /// Output of the generator or the system that makes no sense.
-    #[error("unexpected: {0}")]
-    Unexpected(&'static str),
-    /// Figures that must not be published.
+    /// A program, an answer or a figure is not as it must be.
     #[error("{0}")]
     Invalid(String),
 }
@@ -41,5 +35,10 @@ impl Error {
     /// For `map_err`: wraps an I/O error with what was being done.
     pub fn io(doing: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { doing, source }
+    }
+
+    /// Something that must not be published or worked with.
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Self::Invalid(what.into())
     }
 }

@@ -1,152 +1,21 @@
-//! Runs the generator against one server and reads the server's CPU time around the measured part.
+//! The load generator as a process: attended slices, and connections that are held open.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use openloop::report::{HeldReport, IdleReport, LoadReport};
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
+use crate::figures::Slice;
+use crate::harness::Programs;
 use crate::process::{Process, machine_busy_us};
 use crate::servers::Server;
+use crate::snapshot;
+use crate::surroundings::cores;
 
-/// What a slice asks for.
-#[derive(Debug, Clone)]
-pub enum Ask {
-    /// One path at a fixed rate.
-    Open {
-        /// Path.
-        path: String,
-        /// Connections.
-        connections: usize,
-        /// Requests a second.
-        rate_per_s: u64,
-        /// Requests are gathered at the beginning of ticks of so many microseconds.
-        tick_us: u64,
-    },
-    /// The snapshot as fast as it comes.
-    Closed {
-        /// Path.
-        path: String,
-        /// Connections.
-        connections: usize,
-    },
-    /// Whole requests, one for each connection in turn, as fast as they are answered or at a rate.
-    Requests {
-        /// File with the requests, a JSON list of texts.
-        file: PathBuf,
-        /// Connections.
-        connections: usize,
-        /// Requests a second; `None` is as fast as they are answered.
-        rate_per_s: Option<u64>,
-        /// Status that is expected.
-        status: u16,
-    },
-    /// Clients that poll live-prices once a second.
-    Mixed {
-        /// File with the symbols.
-        symbols: PathBuf,
-        /// Clients.
-        clients: usize,
-    },
-}
-
-/// One slice: a server under one load for a few seconds.
-#[derive(Debug, Clone, Copy)]
-pub struct Slice {
-    /// The generator's figures.
-    pub load: LoadReport,
-    /// CPU time of the server per response, in microseconds.
-    pub cpu_us_per_request: f64,
-    /// Share of all cores that was used by neither the server nor the generator: other programs,
-    /// and the kernel's work that it charges to nobody.
-    pub foreign_share: f64,
-}
-
-/// The generator program.
-pub struct Generator {
-    program: PathBuf,
-    cores: f64,
-}
-
-impl Generator {
-    /// The generator in `folder`, on a machine with `cores`.
-    pub fn new(folder: &Path, cores: usize) -> Self {
-        Self { program: folder.join("openloop"), cores: cores as f64 }
-    }
-
-    /// Runs one slice.
-    ///
-    /// # Errors
-    /// The generator failed, or the server answered nothing.
-    pub fn measure(&self, server: &Server, ask: &Ask, duration_ms: u64) -> Result<Slice, Error> {
-        let mut command = Command::new(&self.program);
-        command.args(arguments(ask));
-        command.arg("--target").arg(server.address.to_string());
-        command.arg("--duration-ms").arg(duration_ms.to_string());
-        command.arg("--attended");
-        let mut attended = Attended::start(command)?;
-        attended.expect_ready()?;
-
-        let before = Reading::take(&server.process)?;
-        attended.go()?;
-        let load: LoadReport = attended.read_json()?;
-        let after = Reading::take(&server.process)?;
-        attended.finish()?;
-
-        if load.requests == 0 {
-            return Err(Error::Invalid(format!("{} answered nothing", server.kind.name())));
-        }
-        let server_us = after.server_us - before.server_us;
-        let capacity_us = after.at.duration_since(before.at).as_secs_f64() * 1e6 * self.cores;
-        let busy_us = after.machine_us - before.machine_us;
-        let foreign_us = busy_us - server_us - load.generator_cpu_s * 1e6;
-        Ok(Slice {
-            load,
-            cpu_us_per_request: server_us / load.requests as f64,
-            foreign_share: (foreign_us / capacity_us).max(0.0),
-        })
-    }
-
-    /// Opens `connections` idle ones from several generator processes, each with a block of
-    /// loopback addresses, and returns when all have settled or the deadline has passed.
-    pub fn hold_idle(
-        &self,
-        target: SocketAddr,
-        path: &str,
-        connections: usize,
-    ) -> Result<IdleHolders, Error> {
-        let processes = connections.div_ceil(CONNECTIONS_PER_PROCESS);
-        let mut holders = Vec::with_capacity(processes);
-        for process in 0..processes {
-            let share = connections / processes + usize::from(process < connections % processes);
-            let mut command = Command::new(&self.program);
-            command.args(["idle", "--path", path]);
-            command.arg("--target").arg(target.to_string());
-            command.arg("--connections").arg(share.to_string());
-            let source_first = 2 + process * SOURCES_PER_PROCESS;
-            command.arg("--source-first").arg(source_first.to_string());
-            command
-                .arg("--source-count")
-                .arg(SOURCES_PER_PROCESS.to_string())
-                .args(["--deadline-ms", IDLE_DEADLINE_MS]);
-            holders.push(Attended::start(command)?);
-        }
-        let mut report = IdleReport::default();
-        for holder in &mut holders {
-            let part: IdleReport = holder.read_json()?;
-            report.attempted += part.attempted;
-            report.connected += part.connected;
-            report.answered += part.answered;
-            report.non_200 += part.non_200;
-            report.failed += part.failed;
-        }
-        Ok(IdleHolders { holders, report })
-    }
-}
+/// Longest wait for the generator to be ready, and for its figures after the end of a slice.
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Idle connections of one generator process: well below the usual hard limit of 20,000 files.
 const CONNECTIONS_PER_PROCESS: usize = 15_000;
@@ -155,147 +24,99 @@ const CONNECTIONS_PER_PROCESS: usize = 15_000;
 const SOURCES_PER_PROCESS: usize = 4;
 
 /// Longest wait for idle connections to settle; a server at its cap leaves some that never do.
-const IDLE_DEADLINE_MS: &str = "15000";
+const IDLE_DEADLINE: Duration = Duration::from_secs(15);
 
-/// Generator processes that hold idle connections.
-pub struct IdleHolders {
-    holders: Vec<Attended>,
-    /// What became of the attempts.
-    pub report: IdleReport,
+/// Runs one slice with these arguments, and reads the server's CPU time around the measured part.
+pub fn slice(
+    programs: &Programs,
+    server: &Server,
+    arguments: &[String],
+    lasts_ms: u64,
+) -> Result<Slice, Error> {
+    let mut command = Command::new(programs.folder.join("openloop"));
+    command.args(arguments).arg("--target").arg(server.address.to_string());
+    command.arg("--duration-ms").arg(lasts_ms.to_string()).arg("--attended");
+    let mut generator = Process::start("openloop", command, &programs.work_folder)?;
+    if generator.line(DEADLINE)? != "ready" {
+        return Err(Error::invalid("the generator is not ready"));
+    }
+    let clocks = || Ok::<_, Error>((Instant::now(), server.process.cpu_us()?, machine_busy_us()?));
+    let (began, server_before_us, busy_before_us) = clocks()?;
+    generator.write_line("go")?;
+    let load: LoadReport = report(&generator, Duration::from_millis(lasts_ms) + DEADLINE)?;
+    let (ended, server_after_us, busy_after_us) = clocks()?;
+    if load.requests == 0 {
+        return Err(Error::invalid("the server answered nothing"));
+    }
+    let server_us = server_after_us - server_before_us;
+    let capacity_us = ended.duration_since(began).as_secs_f64() * 1e6 * cores() as f64;
+    let foreign_us = busy_after_us - busy_before_us - server_us - load.generator_cpu_s * 1e6;
+    Ok(Slice {
+        load,
+        cpu_us_per_request: server_us / load.requests as f64,
+        foreign_share: (foreign_us / capacity_us).max(0.0),
+        ..Slice::default()
+    })
 }
 
-impl IdleHolders {
-    /// Closes the connections; returns how many the server had kept open until then.
-    pub fn release(self) -> Result<usize, Error> {
-        let mut still_open = 0;
-        for mut holder in self.holders {
-            holder.end_input();
-            let held: HeldReport = holder.read_json()?;
-            still_open += held.still_open;
-            holder.finish()?;
+/// Opens idle connections from several generator processes, each with its own loopback addresses,
+/// reads the server's memory while they are held, and closes them.
+pub fn hold_idle(
+    programs: &Programs,
+    server: &Server,
+    connections: usize,
+    rests: impl Fn(),
+) -> Result<Slice, Error> {
+    let fresh_kib = server.process.memory_kib("VmRSS")?;
+    let processes = connections.div_ceil(CONNECTIONS_PER_PROCESS);
+    let mut holders = Vec::with_capacity(processes);
+    for number in 0..processes {
+        let share = connections / processes + usize::from(number < connections % processes);
+        let mut command = Command::new(programs.folder.join("openloop"));
+        command.args(["idle", "--path", snapshot::PATH]);
+        for (name, value) in [
+            ("--target", server.address.to_string()),
+            ("--connections", share.to_string()),
+            ("--source-first", (2 + number * SOURCES_PER_PROCESS).to_string()),
+            ("--source-count", SOURCES_PER_PROCESS.to_string()),
+            ("--deadline-ms", IDLE_DEADLINE.as_millis().to_string()),
+        ] {
+            command.args([name, &value]);
         }
-        Ok(still_open)
+        let name = format!("openloop-{number}");
+        holders.push(Process::start(&name, command, &programs.work_folder)?);
     }
+    let mut sum = IdleReport::default();
+    for holder in &holders {
+        let part: IdleReport = report(holder, IDLE_DEADLINE + DEADLINE)?;
+        sum.attempted += part.attempted;
+        sum.connected += part.connected;
+        sum.answered += part.answered;
+        sum.non_200 += part.non_200;
+        sum.failed += part.failed;
+    }
+    rests();
+    let held_kib = server.process.memory_kib("VmRSS")?;
+    let mut still_open = 0;
+    for holder in &mut holders {
+        holder.end_input();
+        still_open += report::<HeldReport>(holder, DEADLINE)?.still_open;
+    }
+    let read = [
+        ("fresh KiB", fresh_kib),
+        ("held KiB", held_kib),
+        ("attempted", sum.attempted as f64),
+        ("connected", sum.connected as f64),
+        ("answered", sum.answered as f64),
+        ("another status", sum.non_200 as f64),
+        ("failed", sum.failed as f64),
+        ("still open", still_open as f64),
+    ];
+    let read = read.map(|(name, value)| (name.to_owned(), value)).into();
+    Ok(Slice { read, ..Slice::default() })
 }
 
-fn arguments(ask: &Ask) -> Vec<String> {
-    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    match ask {
-        Ask::Open { path, connections, rate_per_s, tick_us } => words(&[
-            "open",
-            "--path",
-            path,
-            "--connections",
-            &connections.to_string(),
-            "--rate",
-            &rate_per_s.to_string(),
-            "--tick-us",
-            &tick_us.to_string(),
-        ]),
-        Ask::Closed { path, connections } => {
-            words(&["closed", "--path", path, "--connections", &connections.to_string()])
-        }
-        Ask::Requests { file, connections, rate_per_s, status } => {
-            let file = file.to_string_lossy();
-            let (connections, status) = (connections.to_string(), status.to_string());
-            let mut all = match rate_per_s {
-                Some(rate_per_s) => words(&["open", "--rate", &rate_per_s.to_string()]),
-                None => words(&["closed"]),
-            };
-            all.extend(words(&["--requests", &file, "--connections", &connections]));
-            all.extend(words(&["--status", &status]));
-            all
-        }
-        Ask::Mixed { symbols, clients } => words(&[
-            "mixed",
-            "--symbols",
-            &symbols.to_string_lossy(),
-            "--clients",
-            &clients.to_string(),
-        ]),
-    }
-}
-
-/// Clocks at one moment.
-struct Reading {
-    at: Instant,
-    server_us: f64,
-    machine_us: f64,
-}
-
-impl Reading {
-    fn take(process: &Process) -> Result<Self, Error> {
-        Ok(Self {
-            at: Instant::now(),
-            server_us: process.cpu_us()?,
-            machine_us: machine_busy_us()?,
-        })
-    }
-}
-
-/// A generator process and the protocol of `openloop --attended`.
-struct Attended {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Attended {
-    fn start(mut command: Command) -> Result<Self, Error> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(Error::io("start the generator"))?;
-        let output = BufReader::new(child.stdout.take().expect("piped above"));
-        Ok(Self { child, output })
-    }
-
-    fn line(&mut self) -> Result<String, Error> {
-        let mut line = String::new();
-        self.output.read_line(&mut line).map_err(Error::io("read from the generator"))?;
-        if line.is_empty() {
-            return Err(Error::Program("the generator gave up".to_owned()));
-        }
-        Ok(line)
-    }
-
-    fn expect_ready(&mut self) -> Result<(), Error> {
-        match self.line()?.trim() {
-            "ready" => Ok(()),
-            _ => Err(Error::Unexpected("the generator is not ready")),
-        }
-    }
-
-    fn go(&mut self) -> Result<(), Error> {
-        let input = self.child.stdin.as_mut();
-        input
-            .ok_or(Error::Unexpected("the generator's input is closed"))?
-            .write_all(b"go\n")
-            .map_err(Error::io("write to the generator"))
-    }
-
-    fn read_json<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
-        serde_json::from_str(&self.line()?)
-            .map_err(|_| Error::Unexpected("the generator's figures"))
-    }
-
-    fn end_input(&mut self) {
-        drop(self.child.stdin.take());
-    }
-
-    fn finish(mut self) -> Result<(), Error> {
-        self.end_input();
-        self.child.wait().map_err(Error::io("wait for the generator"))?;
-        Ok(())
-    }
-}
-
-impl Drop for Attended {
-    /// After an error the generator may still be running its load.
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
+fn report<T: DeserializeOwned>(generator: &Process, deadline: Duration) -> Result<T, Error> {
+    let line = generator.line(deadline)?;
+    serde_json::from_str(&line).map_err(|_| Error::Invalid(format!("the generator says {line}")))
 }

@@ -1,66 +1,73 @@
-//! Driver of the load test: starts bhav and its peers, runs them interleaved under load, and
-//! writes `RESULTS.md`.
+//! Driver of the load test: measures the runs of a table and writes `RESULTS.md`.
 //!
 //! ```text
-//! main ── surroundings   build, find programs, describe the machine
-//!      ── servers        start each one        (process: CPU time, memory, end; simulator)
-//!      ── rounds         every server in turn  (generator: one slice under load)
-//!      ── memory, feeds  idle connections, storm, quotes, coalescing, hanging upstreams
-//!      ── accounts       logins, kept portfolio answers, many users, journal writes
-//!      ── honesty        every price's age, while each feed breaks in each way
-//!      ── results        medians and ratios as Markdown  (targets: met or missed; alone)
+//! main ── table      the runs: servers, load, background, reads, lines, targets (run: types)
+//!      ── execute    measures a run (generator: slices; background: logins, faults; wait)
+//!      │   └─ harness  what runs share: programs, state folders, databases (servers, simulator)
+//!      ── render     writes a run and its section as Markdown (figures: medians; lines: text)
+//!      └─ document   puts a section into RESULTS.md
 //! ```
+//!
+//! Runs with steps of their own are functions that the table names: `revaluation`, `honesty`.
 
-mod accounts;
-mod alone;
+mod background;
+mod databases;
+mod document;
 mod error;
-mod feeds;
-mod fetch;
+mod execute;
+mod figures;
 mod generator;
+mod harness;
 mod honesty;
-mod memory;
+mod http;
+mod lines;
+mod list;
 mod nginx;
 mod process;
-mod results;
-mod rounds;
-mod sections;
+mod render;
+mod requests;
+mod revaluation;
+mod run;
 mod servers;
 mod simulator;
-mod stats;
+mod snapshot;
 mod surroundings;
-mod targets;
+mod table;
+mod wait;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 
-use crate::accounts::Effort;
 use crate::error::Error;
-use crate::fetch::Snapshot;
-use crate::generator::Generator;
-use crate::results::Results;
-use crate::rounds::Sizes;
-use crate::servers::{Kind, Programs, Server};
+use crate::harness::Harness;
+use crate::render::Circumstances;
+use crate::run::{Run, Section};
+use crate::surroundings::Needs;
+use crate::table::SECTIONS;
 
-/// Slice and client run of a full test, in milliseconds. Many short slices rather than few long
-/// ones: the shorter a round, the less the machine drifts within a ratio.
-const FULL_MS: (u64, u64) = (2_000, 20_000);
-
-/// The same for `--quick`: enough to see that everything works, too short to quote.
-const QUICK_MS: (u64, u64) = (1_000, 5_000);
-
-/// Measures bhav and its peers in one interleaved run and writes RESULTS.md.
+/// Measures bhav and its peers in interleaved rounds and writes RESULTS.md.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
-    /// One short round: to see that everything works
+    /// Print the table of runs and end
+    #[arg(long)]
+    list: bool,
+
+    /// Measure one section or one run; a section replaces its own in the results, a run is printed
+    /// and written nowhere
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
+    /// One round of short slices, to see that everything works; honesty takes half an hour
     #[arg(long)]
     quick: bool,
 
-    /// Interleaved rounds
-    #[arg(long, default_value_t = 8)]
-    rounds: usize,
+    /// Interleaved rounds, instead of 8 beside the peers and 5 of the accounts
+    #[arg(long)]
+    rounds: Option<usize>,
 
     /// bhav's program; otherwise it is built from the folder above
     #[arg(long)]
@@ -70,40 +77,30 @@ struct Args {
     #[arg(long, conflicts_with = "bhav")]
     without_bhav: bool,
 
+    /// Take the generator, the peers and the seeding program that are beside the driver
+    #[arg(long)]
+    no_build: bool,
+
     /// File with symbols, one a line; otherwise the simulator's instrument list
     #[arg(long)]
     symbols: Option<PathBuf>,
 
-    /// Gather the requests of the CPU slices in bursts, one every so many microseconds; 0 spaces
+    /// Send the requests of the CPU slices in bursts, one every so many microseconds; 0 spaces
     /// them evenly
     #[arg(long, default_value_t = 0)]
     tick_us: u64,
 
-    /// Measure one part alone and replace its section of the results
-    #[arg(long, conflicts_with = "without_bhav")]
-    only: Option<Part>,
-
-    /// With `--only honesty`: only what goes wrong under a name with this in it, to look into one
-    /// finding; nothing is written
-    #[arg(long, requires = "only")]
+    /// With `--only honesty`: only faults with this in their name; nothing is written
+    #[arg(long, requires = "only", value_name = "TEXT")]
     faults: Option<String>,
 
     /// Where to write the results, instead of RESULTS.md
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// A part that can be measured alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
-    /// Logins, kept portfolio answers, many users, journal writes
-    Accounts,
-    /// The age of every price, while each feed breaks in each way: an hour, or half with --quick
-    Honesty,
-}
-
 fn main() -> ExitCode {
-    match run(Args::parse()) {
+    match measure(Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("loadtest: {error}");
@@ -112,192 +109,96 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args) -> Result<(), Error> {
-    openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
-    let output = args.output.clone().unwrap_or_else(surroundings::results_file);
-    if args.only == Some(Part::Honesty) {
-        let programs = surroundings::prepare_bhav(args.bhav)?;
-        let pace = if args.quick { honesty::Pace::SHORT } else { honesty::Pace::HOUR };
-        return measure_honesty(&programs, pace, args.faults.as_deref(), &output);
-    }
-    let sizes = sizes(&args);
-    let programs = surroundings::prepare(args.bhav, args.without_bhav)?;
-    let generator = Generator::new(&programs.folder, surroundings::cores());
-    if programs.bhav.is_some() {
-        eprintln!("signals: found once in the simulator's candles");
-        programs.find_signals()?;
-    }
-    if args.only.is_none() {
-        measure_beside_peers(&programs, &generator, sizes, args.symbols, &output)?;
-    }
-    match programs.bhav.is_some() {
-        true => measure_accounts(&programs, &generator, args.quick, &output),
-        false => Ok(()),
-    }
-}
-
-fn measure_beside_peers(
-    programs: &Programs,
-    generator: &Generator,
-    sizes: Sizes,
-    symbols_file: Option<PathBuf>,
-    output: &Path,
-) -> Result<(), Error> {
-    let mut notes = Vec::new();
-    if programs.nginx.is_none() {
-        notes.push("nginx, which is not installed (package nginx-light)".to_owned());
-    }
-    let busy_at_rest = rounds::machine_share_at_rest(surroundings::cores())?;
-
-    let bhav = programs.bhav.as_ref().map(|_| programs.start_bhav()).transpose()?;
-    let snapshot = snapshot_of(bhav.as_ref())?;
-    let symbols = symbols(symbols_file, bhav.as_ref(), &mut notes)?;
-    let kinds = programs.available();
-    let figures = {
-        let servers = start_all(programs, bhav, &kinds, &snapshot)?;
-        rounds::run(&servers, generator, sizes)?
-    };
-    figures.expect_equal_bytes(&kinds)?;
-
-    let mut results = Results {
-        surroundings: surroundings::describe(programs),
-        sizes,
-        busy_at_rest,
-        snapshot,
-        kinds,
-        figures,
-        idle: Vec::new(),
-        storm: None,
-        quotes: None,
-        coalescing: None,
-        hang: None,
-        notes,
-    };
-    // Pinned or not, the memory is the same.
-    for &kind in results.kinds.iter().filter(|&&kind| kind != Kind::MayPinned) {
-        eprintln!("idle connections: {}", kind.name());
-        let idle = memory::measure_idle(programs, generator, kind, &results.snapshot)?;
-        results.idle.push(idle);
-    }
-    if programs.bhav.is_some() {
-        measure_bhav(programs, generator, &symbols, &mut results)?;
-    }
-    let mut document = results.render();
-    // The sections that are there stand until they are measured again.
-    let before = std::fs::read_to_string(output).unwrap_or_default();
-    for section in sections::ALL {
-        if let Some(found) = section.found(&before) {
-            document = section.placed(&document, found);
-        }
-    }
-    write_results(output, &document)
-}
-
-fn measure_accounts(
-    programs: &Programs,
-    generator: &Generator,
-    quick: bool,
-    output: &Path,
-) -> Result<(), Error> {
-    let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let surroundings = surroundings::describe_in_short();
-    let accounts = accounts::measure(programs, generator, effort, surroundings)?;
-    let before = std::fs::read_to_string(output).unwrap_or_default();
-    write_results(output, &sections::ACCOUNTS.placed(&before, &accounts.render()))
-}
-
-fn measure_honesty(
-    programs: &Programs,
-    pace: honesty::Pace,
-    faults: Option<&str>,
-    output: &Path,
-) -> Result<(), Error> {
-    let honesty = honesty::measure(programs, pace, faults, surroundings::describe_in_short())?;
-    if faults.is_some() {
-        println!("{}", honesty.render());
+fn measure(args: Args) -> Result<(), Error> {
+    if args.list {
+        print!("{}", list::table());
         return Ok(());
     }
-    let before = std::fs::read_to_string(output).unwrap_or_default();
-    write_results(output, &sections::HONESTY.placed(&before, &honesty.render()))
-}
-
-fn write_results(output: &Path, document: &str) -> Result<(), Error> {
-    std::fs::write(output, document).map_err(Error::io("write the results"))?;
-    println!("{document}\nwritten to {}", output.display());
+    let chosen = chosen(args.only.as_deref())?;
+    openloop::sys::raise_open_files_limit().map_err(Error::io("raise the limit of open files"))?;
+    let output = args.output.unwrap_or_else(surroundings::results_file);
+    // The session of faults needs bhav alone.
+    let tools = chosen.iter().any(|(section, _)| !section.is_on_request);
+    let needs = Needs { bhav: !args.without_bhav, tools, is_built: args.no_build };
+    let mut harness = Harness::new(surroundings::prepare(args.bhav, needs)?, args.quick);
+    (harness.tick_us, harness.symbols_file) = (args.tick_us, args.symbols);
+    harness.faults = args.faults;
+    for (section, runs) in chosen {
+        let is_whole = runs.len() == section.runs.len();
+        let runs = runs.into_iter().filter(|run| run.is_possible(&harness));
+        let runs: Vec<&'static Run> = runs.collect();
+        if runs.is_empty() {
+            continue;
+        }
+        let text = measure_section(&harness, section, &runs, args.rounds)?;
+        println!("{text}");
+        if !is_whole || harness.faults.is_some() {
+            continue;
+        }
+        let before = std::fs::read_to_string(&output);
+        let before = before.unwrap_or_else(|_| document::INTRODUCTION.to_owned());
+        let after = document::with_section(&before, section.name, &text);
+        std::fs::write(&output, after).map_err(Error::io("write the results"))?;
+        println!("{} written to {}", section.name, output.display());
+    }
     Ok(())
 }
 
-fn sizes(args: &Args) -> Sizes {
-    let (slice_ms, clients_ms) = if args.quick { QUICK_MS } else { FULL_MS };
-    Sizes {
-        rounds: if args.quick { 1 } else { args.rounds.max(1) },
-        slice_ms,
-        clients_ms,
-        tick_us: args.tick_us,
+fn measure_section(
+    harness: &Harness,
+    section: &Section,
+    runs: &[&'static Run],
+    rounds: Option<usize>,
+) -> Result<String, Error> {
+    let mut effort = section.effort[usize::from(harness.is_quick)];
+    effort.rounds = rounds.unwrap_or(effort.rounds).max(1);
+    let busy_at_rest = surroundings::busy_share_at_rest()?;
+    let began = Instant::now();
+    let mut measured = Vec::new();
+    for &run in runs {
+        measured.push((run, execute::measure(harness, &effort, run)?));
     }
+    let circumstances = Circumstances { busy_at_rest, elapsed_s: began.elapsed().as_secs_f64() };
+    render::section(harness, section, &effort, &measured, &circumstances)
 }
 
-fn snapshot_of(bhav: Option<&Server>) -> Result<Snapshot, Error> {
-    match bhav {
-        Some(server) => {
-            fetch::snapshot(server.address)?.ok_or(Error::Unexpected("bhav's snapshot went away"))
+/// The runs with this name or in the section with this name; without a name, all that are not
+/// measured on request only.
+fn chosen(name: Option<&str>) -> Result<Vec<(&'static Section, Vec<&'static Run>)>, Error> {
+    let chosen = SECTIONS.iter().map(|section| {
+        let is_whole = name.map_or(!section.is_on_request, |name| name == section.name);
+        let runs = section.runs.iter().filter(|run| is_whole || Some(run.name) == name);
+        (section, runs.collect::<Vec<_>>())
+    });
+    let chosen: Vec<_> = chosen.filter(|(_, runs)| !runs.is_empty()).collect();
+    match (chosen.is_empty(), name) {
+        (true, Some(name)) => {
+            Err(Error::Invalid(format!("no section or run is called {name}; see --list")))
         }
-        None => Ok(fetch::made_up_snapshot()),
+        _ => Ok(chosen),
     }
 }
 
-fn symbols(
-    file: Option<PathBuf>,
-    bhav: Option<&Server>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<String>, Error> {
-    if let Some(file) = file {
-        return openloop::request::read_symbols(&file).map_err(Error::io("read the symbols"));
-    }
-    let Some(bhav) = bhav else { return Ok(Vec::new()) };
-    match fetch::listed_symbols(bhav.simulator()?, feeds::SYMBOLS) {
-        Ok(symbols) => Ok(symbols),
-        Err(error) => {
-            notes.push(format!("the simulator's instrument list ({error})"));
-            Ok(Vec::new())
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
 
-fn start_all(
-    programs: &Programs,
-    bhav: Option<Server>,
-    kinds: &[Kind],
-    snapshot: &Snapshot,
-) -> Result<Vec<Server>, Error> {
-    let mut servers: Vec<Server> = bhav.into_iter().collect();
-    for &kind in kinds.iter().filter(|&&kind| kind != Kind::Bhav) {
-        let server = programs.start(kind, snapshot)?;
-        snapshot.expect_from(kind.name(), server.address)?;
-        servers.push(server);
-    }
-    Ok(servers)
-}
+    use super::{Args, chosen};
 
-fn measure_bhav(
-    programs: &Programs,
-    generator: &Generator,
-    symbols: &[String],
-    results: &mut Results,
-) -> Result<(), Error> {
-    let sizes = results.sizes;
-    eprintln!("bhav: more connections than its cap");
-    results.storm = Some(memory::storm(programs, generator)?);
-    if symbols.len() < fetch::SYMBOLS_PER_REQUEST {
-        let note = format!("quotes, for want of symbols ({} known)", symbols.len());
-        results.notes.push(note);
-    } else {
-        eprintln!("bhav: cached quotes");
-        results.quotes = Some(feeds::compare_quotes(programs, generator, symbols, sizes)?);
-        eprintln!("bhav: many clients");
-        results.coalescing = Some(feeds::coalesce(programs, generator, symbols, sizes)?);
+    #[test]
+    fn arguments_do_not_contradict_each_other() {
+        Args::command().debug_assert();
     }
-    eprintln!("bhav: hanging upstreams");
-    results.hang = Some(feeds::hang(programs, generator, sizes)?);
-    Ok(())
+
+    #[test]
+    fn a_name_chooses_a_section_or_a_run() {
+        let names = |name| -> Vec<(&str, usize)> {
+            let chosen = chosen(name).expect("the name is known");
+            chosen.iter().map(|(section, runs)| (section.name, runs.len())).collect()
+        };
+        assert_eq!(names(None), [("peers", 9), ("accounts", 5)]);
+        assert_eq!(names(Some("honesty")), [("honesty", 1)]);
+        assert_eq!(names(Some("hang")), [("peers", 1)]);
+        assert!(chosen(Some("nothing")).is_err());
+    }
 }

@@ -1,18 +1,60 @@
 //! The nginx peer: a configuration that returns the snapshot from memory with `return 200`.
 
 use std::fmt::Write;
+use std::fs;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::harness::Programs;
+use crate::snapshot::{self, Snapshot};
 
 /// nginx reads one configuration word into a buffer of 4,096 bytes.
 const WORD_BYTES_MAX: usize = 4_000;
 
+/// The command of an nginx that serves `snapshot`.
+pub fn command(
+    programs: &Programs,
+    address: SocketAddr,
+    snapshot: &Snapshot,
+) -> Result<Command, Error> {
+    let program = programs.nginx.as_ref().ok_or(Error::invalid("nginx is not installed"))?;
+    let configuration = configuration(address, &snapshot.headers, &snapshot.body)?;
+    let file = programs.work_folder.join("nginx.conf");
+    fs::write(&file, configuration).map_err(Error::io("write nginx.conf"))?;
+    let mut command = Command::new(program);
+    command.arg("-p").arg(&programs.work_folder).arg("-c").arg(&file).args(["-e", "stderr"]);
+    Ok(command)
+}
+
+/// Where nginx is; installs it from the distribution where that can be done without asking: on
+/// Debian, as root.
+pub fn find_or_install() -> Option<PathBuf> {
+    let found = find();
+    if found.is_some() || !Path::new("/usr/bin/apt-get").is_file() {
+        return found;
+    }
+    eprintln!("nginx is missing; installing nginx-light");
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        let command = command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    let installed = apt(&["update", "-qq"])
+        && apt(&["install", "-y", "-qq", "--no-install-recommends", "nginx-light"]);
+    installed.then(find).flatten()
+}
+
+fn find() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let others = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
+    let folders = std::env::split_paths(&path).chain(others);
+    folders.map(|folder| folder.join("nginx")).find(|file| file.is_file())
+}
+
 /// Renders the configuration. Everything that costs and that the other peers do not do is off.
-///
-/// # Errors
-/// The body does not fit into a configuration word.
-pub fn configuration(
+fn configuration(
     listen: SocketAddr,
     headers: &[(String, String)],
     body: &str,
@@ -35,6 +77,7 @@ pub fn configuration(
         }
     }
     let content_type = quoted(content_type);
+    let path = snapshot::PATH;
     // reuseport spreads connections evenly over the workers; without it one worker may take most.
     Ok(format!(
         "worker_processes 2;
@@ -57,7 +100,7 @@ http {{
   geo $dollar {{ default \"$\"; }}
   server {{
     listen {listen} backlog=4096 reuseport;
-    location = /api/index/snapshot {{
+    location = {path} {{
       default_type {content_type};
 {header_lines}      return 200 {body};
     }}

@@ -1,34 +1,34 @@
-//! One server process under load: start, readiness, CPU time, memory, end.
+//! The one way in which the driver starts a program: a server, the simulator, a load generator.
+//! Reads its lines, CPU time and memory, and ends it.
 //!
-//! A server may be several processes (nginx); figures are sums over the process and its children.
+//! A server may be several processes (nginx). Figures are sums over the process and its children.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use openloop::sys;
 
 use crate::error::Error;
+use crate::wait;
 
 /// Longest wait for a server to accept connections or to announce its address.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Longest wait for a server to end by itself before it is killed.
+/// Longest wait for a program to end after SIGTERM, before it is killed.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Pause between two looks at a server that is starting or stopping.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// A running server; dropping it stops it.
+/// A running program; dropping it stops it.
 pub struct Process {
     child: Child,
     name: String,
+    input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
@@ -37,7 +37,7 @@ impl Process {
     pub fn start(name: &str, mut command: Command, log_folder: &Path) -> Result<Self, Error> {
         let log = File::create(log_folder.join(format!("{name}.log")))
             .map_err(Error::io("create a log file"))?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         // SAFETY: prctl is async-signal-safe and touches no memory of the parent.
         unsafe {
             command.pre_exec(|| {
@@ -46,58 +46,79 @@ impl Process {
                 Ok(())
             });
         }
-        let mut child = command.spawn().map_err(Error::io("start a server"))?;
+        let mut child = command.spawn().map_err(Error::io("start a program"))?;
         let stdout = child.stdout.take().expect("piped above");
+        let input = child.stdin.take();
         let (sender, lines) = mpsc::channel();
-        // Reads to the end even when nobody listens, so that the server never blocks on the pipe.
+        // Reads to the end even when nobody listens, so that the program never blocks on the pipe.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }
         });
-        Ok(Self { child, name: name.to_owned(), lines })
+        Ok(Self { child, name: name.to_owned(), input, lines })
     }
 
-    /// Waits until the server accepts connections at `address`.
-    pub fn wait_until_accepting(&mut self, address: SocketAddr) -> Result<(), Error> {
-        let started = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            self.check_alive(started)?;
-            thread::sleep(POLL_INTERVAL);
-        }
-        Ok(())
+    /// The next line of standard output.
+    pub fn line(&self, deadline: Duration) -> Result<String, Error> {
+        let none = |_| Error::NotServing(self.name.clone());
+        self.lines.recv_timeout(deadline).map_err(none)
     }
 
-    /// Waits for the line of standard output that starts with `marker`; the address after it.
-    pub fn announced(&mut self, marker: &str) -> Result<SocketAddr, Error> {
-        let started = Instant::now();
+    /// Writes a line to standard input.
+    pub fn write_line(&mut self, line: &str) -> Result<(), Error> {
+        let input = self.input.as_mut().ok_or(Error::invalid("standard input is closed"))?;
+        writeln!(input, "{line}").map_err(Error::io("write to a program"))
+    }
+
+    /// Ends standard input.
+    pub fn end_input(&mut self) {
+        self.input = None;
+    }
+
+    /// The address behind `marker` in the line of standard output that starts with it.
+    pub fn announced(&self, marker: &str) -> Result<SocketAddr, Error> {
         loop {
-            match self.lines.recv_timeout(POLL_INTERVAL) {
-                Ok(line) => {
-                    if let Some(address) = line.strip_prefix(marker) {
-                        let unread = |_| Error::Unexpected("the address that was announced");
-                        return address.trim().parse().map_err(unread);
-                    }
-                }
-                Err(_) => self.check_alive(started)?,
+            let line = self.line(START_DEADLINE)?;
+            if let Some(address) = line.strip_prefix(marker) {
+                let unread = |_| Error::Invalid(format!("{} announced {line}", self.name));
+                return address.trim().parse().map_err(unread);
             }
         }
     }
 
-    fn check_alive(&mut self, started: Instant) -> Result<(), Error> {
-        let ended = self.child.try_wait().map_err(Error::io("watch a server"))?;
-        if ended.is_some() || started.elapsed() > START_DEADLINE {
-            return Err(Error::NotServing(self.name.clone()));
+    /// Waits until the server accepts connections at `address`.
+    pub fn wait_until_accepting(&mut self, address: SocketAddr) -> Result<(), Error> {
+        let (child, name) = (&mut self.child, &self.name);
+        let accepting = wait::until(START_DEADLINE, || {
+            if child.try_wait().map_err(Error::io("watch a server"))?.is_some() {
+                return Err(Error::NotServing(name.clone()));
+            }
+            Ok(TcpStream::connect(address).ok().map(drop))
+        })?;
+        accepting.ok_or_else(|| Error::NotServing(name.clone()))
+    }
+
+    /// Ends the program as a supervisor does: SIGTERM, and SIGKILL where that does not help.
+    pub fn stop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
         }
-        Ok(())
+        if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
+            // SAFETY: the child has not been waited for, so the id is still its own.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+        let ended = wait::until(STOP_DEADLINE, || Ok(self.child.try_wait().ok().flatten()));
+        if !matches!(ended, Ok(Some(_))) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 
     /// CPU time so far, in microseconds.
     pub fn cpu_us(&self) -> Result<f64, Error> {
-        let mut total_ns = 0;
-        for pid in self.pids() {
-            total_ns += sys::cpu_ns(pid).map_err(Error::io("read CPU time"))?;
-        }
+        let clocks = self.pids().into_iter().map(sys::cpu_ns);
+        let total_ns = clocks.sum::<Result<u64, _>>().map_err(Error::io("read CPU time"))?;
         Ok(total_ns as f64 / 1_000.0)
     }
 
@@ -107,7 +128,7 @@ impl Process {
         let entries = fs::read_dir(tasks).map_err(Error::io("list a server's threads"))?;
         let mut total_ns = 0;
         for task in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-            // A thread may end between the listing and the look.
+            // A thread may end between the listing and the reading.
             let read = |file| fs::read_to_string(task.join(file)).unwrap_or_default();
             if read("comm").starts_with(prefix) {
                 let ran = read("schedstat");
@@ -117,69 +138,38 @@ impl Process {
         Ok(total_ns as f64 / 1_000.0)
     }
 
-    /// Resident memory, in KiB. Pages shared between processes count in each of them.
-    pub fn rss_kib(&self) -> Result<u64, Error> {
-        self.memory_kib("VmRSS:")
-    }
-
-    /// The most resident memory since the start, in KiB.
-    pub fn rss_peak_kib(&self) -> Result<u64, Error> {
-        self.memory_kib("VmHWM:")
-    }
-
-    fn memory_kib(&self, what: &str) -> Result<u64, Error> {
+    /// Resident memory now (`VmRSS`) or at its height since the start (`VmHWM`), in KiB. Pages that
+    /// processes share count in each of them.
+    pub fn memory_kib(&self, field: &str) -> Result<f64, Error> {
         let mut total_kib = 0;
         for pid in self.pids() {
             let status = fs::read_to_string(format!("/proc/{pid}/status"))
                 .map_err(Error::io("read memory use"))?;
             total_kib += status
                 .lines()
-                .find_map(|line| line.strip_prefix(what))
+                .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
                 .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok())
-                .ok_or(Error::Unexpected("no memory figures in /proc"))?;
+                .ok_or(Error::invalid("no memory figures in /proc"))?;
         }
-        Ok(total_kib)
+        Ok(total_kib as f64)
     }
 
     fn pids(&self) -> Vec<u32> {
         let own = self.child.id();
-        let mut pids = children_of(own);
-        pids.push(own);
-        pids
+        let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+        let children = entries.filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            (parent_in(&stat)? == own).then_some(pid)
+        });
+        children.chain([own]).collect()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: the child has not been waited for, so the id is still its own.
-            unsafe { libc::kill(pid, libc::SIGTERM) };
-        }
-        let asked = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if asked.elapsed() > STOP_DEADLINE {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
+        self.stop();
     }
-}
-
-/// Processes whose parent is `pid`.
-fn children_of(pid: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&child| {
-            fs::read_to_string(format!("/proc/{child}/stat")).ok().and_then(|stat| parent_in(&stat))
-                == Some(pid)
-        })
-        .collect()
 }
 
 /// The parent's id in a line of /proc/PID/stat: the second field after the command, which is in
@@ -192,27 +182,16 @@ fn parent_in(stat: &str) -> Option<u32> {
 /// CPU time that the whole machine has spent busy so far, in microseconds.
 pub fn machine_busy_us() -> Result<f64, Error> {
     let stat = fs::read_to_string("/proc/stat").map_err(Error::io("read /proc/stat"))?;
-    let ticks: Vec<f64> = stat
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .skip(1)
-        .filter_map(|field| field.parse().ok())
-        .collect();
+    let line = stat.lines().next().unwrap_or_default();
+    let fields = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok());
+    let ticks: Vec<f64> = fields.collect();
     // user nice system idle iowait irq softirq steal; guest time is already in user.
     let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else {
-        return Err(Error::Unexpected("short cpu line in /proc/stat"));
+        return Err(Error::invalid("short cpu line in /proc/stat"));
     };
     // SAFETY: a plain query.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
     Ok((user + nice + system + irq + softirq + steal) / ticks_per_s * 1e6)
-}
-
-/// A loopback address with a port that was free a moment ago, for servers that cannot report
-/// the port the kernel chose.
-pub fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
 #[cfg(test)]

@@ -1,57 +1,48 @@
 //! The simulator of the brokers and the public provider: a process of its own, so that none of its
-//! CPU time and memory is in the figures of the service, and the settings of a service beside it.
+//! CPU time and memory is in the figures of the service.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
+use flate2::read::GzDecoder;
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::fetch;
+use crate::http::{self, Client};
 use crate::process::Process;
 
 /// Start of the line by which the simulator announces where it listens.
 const LISTENING: &str = "simulator on http://";
 
+/// Deadline of a request to the simulator.
+const DEADLINE: Duration = Duration::from_secs(10);
+
 /// A running simulator; dropping it stops it.
 pub struct Simulator {
-    /// Root of its routes.
-    pub root: String,
+    root: String,
+    client: Client,
     _process: Process,
 }
 
 impl Simulator {
-    /// Starts one whose exchange is at `instant`, with settings as environment variables.
-    ///
-    /// # Errors
-    /// It does not start.
+    /// Starts one with settings as environment variables.
     pub fn start(
         program: &Path,
         log_folder: &Path,
-        instant: &str,
         settings: &[(&str, &str)],
     ) -> Result<Self, Error> {
         let mut command = command(program, "sim");
-        command.env("BHAV_NOW", instant).envs(settings.iter().copied());
-        let mut process = Process::start("simulator", command, log_folder)?;
+        command.envs(settings.iter().copied());
+        let process = Process::start("simulator", command, log_folder)?;
         let root = format!("http://{}", process.announced(LISTENING)?);
-        Ok(Self { root, _process: process })
-    }
-
-    /// What the simulated exchange's clock reads.
-    ///
-    /// # Errors
-    /// The simulator does not answer.
-    pub fn now(&self) -> Result<Timestamp, Error> {
-        let now_ms = fetch::simulator_stats(&self.root)?.now_ms;
-        Timestamp::from_millisecond(now_ms).map_err(|_| Error::Unexpected("the simulator's clock"))
+        Ok(Self { root, client: Client::new(DEADLINE), _process: process })
     }
 
     /// A service beside it: its feeds, its app at broker A, its clock and a state folder.
-    ///
-    /// # Errors
-    /// The simulator does not answer.
     pub fn service(&self, program: &Path, state_folder: &Path) -> Result<Command, Error> {
         let mut command = command(program, "serve");
         command
@@ -66,6 +57,58 @@ impl Simulator {
             // Several services may run at once.
             .env("BHAV_ADMIN_LISTEN", "127.0.0.1:0");
         Ok(command)
+    }
+
+    /// What the simulated exchange's clock reads.
+    pub fn now(&self) -> Result<Timestamp, Error> {
+        let now_ms = self.stats()?["now_ms"].as_i64().unwrap_or(i64::MAX);
+        Timestamp::from_millisecond(now_ms).map_err(|_| Error::invalid("the simulator's clock"))
+    }
+
+    /// Its counters since the start.
+    pub fn stats(&self) -> Result<Value, Error> {
+        self.control("GET", "stats", None)
+    }
+
+    /// One request to the routes that control it.
+    pub fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        let url = format!("{}/sim/control/{path}", self.root);
+        self.client.send(method, &url, &[], body)?.expect(200)?.json()
+    }
+
+    /// Puts these faults in the place of all others.
+    pub fn set_faults(&self, faults: &[Value]) -> Result<(), Error> {
+        self.control("DELETE", "faults", None)?;
+        faults.iter().try_for_each(|fault| self.control("POST", "faults", Some(fault)).map(drop))
+    }
+
+    /// Makes a route answer only after `delay_ms` and takes every other fault back.
+    pub fn delay(&self, route: &str, delay_ms: u64) -> Result<(), Error> {
+        let fault = json!({"kind": "delay", "delay_ms": delay_ms});
+        self.set_faults(&[json!({"route": route, "fault": fault})])
+    }
+
+    /// Ordinary shares of the main exchange from broker A's instrument list (which is always
+    /// compressed), as `NSE:TICKER`.
+    pub fn listed_symbols(&self, most: usize) -> Result<Vec<String>, Error> {
+        #[derive(Deserialize)]
+        struct Row {
+            tradingsymbol: String,
+            instrument_type: String,
+            segment: String,
+        }
+        let url = format!("{}/a/instruments/NSE", self.root);
+        let answer = http::get(&url, &[("X-Kite-Version", "3")])?.expect(200)?;
+        // Rows that do not parse are the simulator's to have, as the real list has them.
+        Ok(csv::ReaderBuilder::new()
+            .flexible(true)
+            .from_reader(GzDecoder::new(answer.body.as_slice()))
+            .deserialize()
+            .filter_map(Result::ok)
+            .filter(|row: &Row| row.instrument_type == "EQ" && row.segment == "NSE")
+            .map(|row| format!("NSE:{}", row.tradingsymbol))
+            .take(most)
+            .collect())
     }
 }
 

@@ -4,9 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use crate::error::Error;
-use crate::servers::{Programs, find_nginx, install_nginx};
+use crate::harness::Programs;
+use crate::nginx;
+use crate::process::machine_busy_us;
 
 /// Folder of this workspace.
 const LOADTEST_FOLDER: &str = env!("CARGO_MANIFEST_DIR");
@@ -19,53 +22,50 @@ pub fn results_file() -> PathBuf {
     Path::new(LOADTEST_FOLDER).join("RESULTS.md")
 }
 
-/// Builds what is measured (an up-to-date build costs nothing) and finds the programs.
-///
-/// # Errors
-/// A build fails or the folders cannot be made.
-pub fn prepare(bhav: Option<PathBuf>, without_bhav: bool) -> Result<Programs, Error> {
-    let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
-    build(&["--release", "--locked", "--workspace"], &manifest)?;
-    let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
-    let folder = own.parent().ok_or(Error::Unexpected("the own program has no folder"))?.to_owned();
-    let bhav = match (without_bhav, bhav) {
-        (true, _) => None,
-        (false, Some(path)) => Some(path),
-        (false, None) => Some(build_bhav()?),
-    };
-    if bhav.is_some() {
-        build_seed(&folder)?;
-    }
-    let work_folder = folder.join("loadtest-work");
-    fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
-    Ok(Programs { folder, bhav, nginx: find_nginx().or_else(install_nginx), work_folder })
+/// Which programs a run needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs {
+    pub bhav: bool,
+    /// The generator, the peers and the seeding program.
+    pub tools: bool,
+    /// The tools are beside the driver.
+    pub is_built: bool,
 }
 
-/// Builds or takes bhav alone, for a part that measures nothing else.
-///
-/// # Errors
-/// The build fails or the folder cannot be made.
-pub fn prepare_bhav(bhav: Option<PathBuf>) -> Result<Programs, Error> {
+/// Builds what is needed (an up-to-date build costs nothing) and finds the programs.
+pub fn prepare(bhav: Option<PathBuf>, needs: Needs) -> Result<Programs, Error> {
     let own = std::env::current_exe().map_err(Error::io("find the own program"))?;
-    let folder = own.parent().ok_or(Error::Unexpected("the own program has no folder"))?.to_owned();
-    let bhav = bhav.map_or_else(build_bhav, Ok)?;
+    let folder = own.parent().ok_or(Error::invalid("the own program has no folder"))?.to_owned();
+    let builds_tools = needs.tools && !needs.is_built;
+    if builds_tools {
+        let manifest = Path::new(LOADTEST_FOLDER).join("Cargo.toml");
+        build(&["--release", "--locked", "--workspace"], &manifest)?;
+    }
+    let bhav = match needs.bhav {
+        true => Some(bhav.map_or_else(build_bhav, Ok)?),
+        false => None,
+    };
+    if builds_tools && needs.bhav {
+        build_seed(&folder)?;
+    }
+    let nginx = if needs.tools { nginx::find_or_install() } else { None };
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).map_err(Error::io("create the work folder"))?;
-    Ok(Programs { folder, bhav: Some(bhav), nginx: None, work_folder })
+    Ok(Programs { folder, bhav, nginx, work_folder })
 }
 
 /// Puts the seeding program, which is a workspace of its own, beside the others. Its lock file may
 /// follow: it needs whatever bhav has come to depend on.
 fn build_seed(folder: &Path) -> Result<(), Error> {
     let manifest = Path::new(LOADTEST_FOLDER).join("seed").join("Cargo.toml");
-    let target = folder.parent().ok_or(Error::Unexpected("the programs' folder has no parent"))?;
+    let target = folder.parent().ok_or(Error::invalid("the programs' folder has no parent"))?;
     build(&["--release", "--target-dir", &target.to_string_lossy()], &manifest)
 }
 
 fn build_bhav() -> Result<PathBuf, Error> {
     let root = Path::new(LOADTEST_FOLDER)
         .parent()
-        .ok_or(Error::Unexpected("this workspace has no parent folder"))?;
+        .ok_or(Error::invalid("this workspace has no parent folder"))?;
     build(&["--profile", "dist", "--locked", "--bin", "bhav"], &root.join("Cargo.toml"))?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
@@ -90,7 +90,7 @@ fn build(what: &[&str], manifest: &Path) -> Result<(), Error> {
         .status()
         .map_err(Error::io("run cargo"))?;
     if !status.success() {
-        return Err(Error::Program(format!("cargo build of {} failed", manifest.display())));
+        return Err(Error::Invalid(format!("cargo build of {} failed", manifest.display())));
     }
     Ok(())
 }
@@ -100,16 +100,23 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Name and value of the circumstances that a section of its own repeats.
-pub fn describe_in_short() -> Vec<(&'static str, String)> {
-    vec![("date (UTC)", jiff::Timestamp::now().strftime("%F %R").to_string()), ("commit", commit())]
+/// Busy share of the machine over one second in which the driver does nothing: how quiet the
+/// machine is before the run.
+pub fn busy_share_at_rest() -> Result<f64, Error> {
+    let before_us = machine_busy_us()?;
+    thread::sleep(Duration::from_secs(1));
+    Ok((machine_busy_us()? - before_us) / 1e6 / cores() as f64)
 }
 
-/// Name and value of each circumstance, for the head of the results.
+/// Date and commit: what every section says of itself.
+pub fn date_and_commit() -> [(&'static str, String); 2] {
+    let date = jiff::Timestamp::now().strftime("%F %R").to_string();
+    [("date (UTC)", date), ("commit", commit())]
+}
+
+/// Name and value of each circumstance beside date and commit.
 pub fn describe(programs: &Programs) -> Vec<(&'static str, String)> {
     let mut facts = vec![
-        ("date (UTC)", jiff::Timestamp::now().strftime("%F %R").to_string()),
-        ("commit", commit()),
         ("kernel", first_line("/proc/sys/kernel/osrelease")),
         ("processor", processor()),
         ("cores", cores().to_string()),

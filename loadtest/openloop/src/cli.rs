@@ -131,7 +131,7 @@ struct Common {
 }
 
 impl Cli {
-    /// Does what the arguments say; prints one line of JSON (for `idle`, two).
+    /// Runs the mode and prints its figures as one line of JSON (`idle`: two).
     ///
     /// # Errors
     /// The server cannot be reached, the arguments make no sense, or a system call failed.

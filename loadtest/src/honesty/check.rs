@@ -1,29 +1,29 @@
-//! Who knows better: holds every price that the service shows against what the exchange itself had
-//! at the time that the service says, and remembers what was shown before.
+//! Compares every price that the service shows with what the exchange itself had at the time that
+//! the service gives, and remembers what was shown before.
 
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::world::World;
 use crate::error::Error;
+use crate::simulator::Simulator;
 
 /// A price without a time of its own may be this much younger than the service says: it has the
 /// time at which the index beside it last moved, and is marked as stale once that is longer ago.
 const YOUNGER_S_MAX: i64 = 5;
 
-/// Oldest price of broker A that is shown as fresh: two rounds of 1.05 s and 1.5 s of grace, a
-/// second because times have no parts of one, and what looking takes.
+/// Greatest age of a price of broker A that is shown as fresh: two polls of 1.05 s and 1.5 s of
+/// grace, 1 s because times are in whole seconds, and 0.7 s for the sample itself.
 const BROKER_A_FRESH: SignedDuration = SignedDuration::from_millis(3_600 + 1_000 + 700);
 
-/// The same of the public provider, beside its delay: two rounds of 15 s and 7 s of grace.
+/// The same for the public provider, beside its delay: two polls of 15 s and 7 s of grace.
 const PUBLIC_FRESH: SignedDuration = SignedDuration::from_millis(37_000 + 1_000 + 700);
 
-/// The same while a call carries one symbol of three.
+/// The same while the chart route serves, with one symbol of three a call.
 const CHART_FRESH: SignedDuration = SignedDuration::from_millis(97_000 + 1_000 + 700);
 
-/// What a measured delay may differ by.
+/// Most by which the delay that is shown may differ from the simulated one.
 const DELAY_APART_S: u64 = 10;
 
 /// Examples kept of each kind of violation.
@@ -36,15 +36,13 @@ pub const LEADS: [(&str, &str); 3] =
 /// One price as it was shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
-    /// Whose.
     pub symbol: String,
-    /// The price; `None` of a sector, of which only the change is shown.
+    /// `None` for a sector, of which only the change is shown.
     pub price: Option<f64>,
     /// Percent from the previous close.
     pub change_pct: Option<f64>,
-    /// Its time, as it says.
+    /// The time that it gives.
     pub as_of: Timestamp,
-    /// What it says of its source.
     pub source: String,
     pub delay_s: Option<u64>,
     pub stale: bool,
@@ -56,7 +54,7 @@ type Second = HashMap<String, (f64, f64)>;
 /// What was found so far.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Prices that were looked at.
+    /// Prices that were checked.
     pub prices: u64,
     /// Of these, how many were marked as stale.
     pub stale: u64,
@@ -64,21 +62,27 @@ pub struct Findings {
     pub violations: BTreeMap<&'static str, (u64, Vec<String>)>,
 }
 
-/// The checker.
+impl Findings {
+    /// Violations of all kinds.
+    pub fn total(&self) -> u64 {
+        self.violations.values().map(|(count, _)| count).sum()
+    }
+}
+
+/// Compares prices with the exchange and with what was shown before.
 pub struct Checker {
     symbols: Vec<String>,
     delay_s: u64,
     /// Latest time that was shown of each symbol.
     latest: HashMap<String, Timestamp>,
     seconds: HashMap<i64, Second>,
-    /// The chart route has served lately, with one symbol a call.
+    /// The chart route, with one symbol a call, has served lately.
     pub chart: bool,
-    /// All that was found.
     pub findings: Findings,
 }
 
 impl Checker {
-    /// Of these symbols, with a public provider that is `delay_s` behind.
+    /// Checks these symbols, with a public provider that is `delay_s` behind.
     pub fn new(symbols: Vec<String>, delay_s: u64) -> Self {
         Self {
             symbols,
@@ -90,7 +94,7 @@ impl Checker {
         }
     }
 
-    /// Notes something that must not be.
+    /// Records a violation.
     pub fn violated(&mut self, kind: &'static str, what: impl Into<String>) {
         let (count, examples) = self.findings.violations.entry(kind).or_default();
         *count += 1;
@@ -101,20 +105,22 @@ impl Checker {
         }
     }
 
-    /// Judges one price that was seen when the exchange's clock read `now`.
-    ///
-    /// # Errors
-    /// The exchange cannot be asked.
-    pub fn judge(&mut self, world: &World, shown: &Shown, now: Timestamp) -> Result<(), Error> {
+    /// Checks one price that was seen when the exchange's clock read `now`.
+    pub fn check(
+        &mut self,
+        exchange: &Simulator,
+        shown: &Shown,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         self.findings.prices += 1;
         self.findings.stale += u64::from(shown.stale);
-        self.never_back(shown);
-        self.says_its_age(shown, now);
-        self.says_its_delay(shown);
-        self.is_true(world, shown)
+        self.check_order(shown);
+        self.check_age(shown, now);
+        self.check_delay(shown);
+        self.check_price(exchange, shown)
     }
 
-    fn never_back(&mut self, shown: &Shown) {
+    fn check_order(&mut self, shown: &Shown) {
         let latest = self.latest.entry(shown.symbol.clone()).or_insert(shown.as_of);
         let before = *latest;
         *latest = before.max(shown.as_of);
@@ -124,7 +130,7 @@ impl Checker {
     }
 
     /// What is shown as fresh is no older than its source's interval and delay allow.
-    fn says_its_age(&mut self, shown: &Shown, now: Timestamp) {
+    fn check_age(&mut self, shown: &Shown, now: Timestamp) {
         let allowed = match shown.source.as_str() {
             "broker_a" => BROKER_A_FRESH,
             _ if self.chart => CHART_FRESH,
@@ -140,7 +146,7 @@ impl Checker {
         }
     }
 
-    fn says_its_delay(&mut self, shown: &Shown) {
+    fn check_delay(&mut self, shown: &Shown) {
         let right = match (shown.source.as_str(), shown.delay_s) {
             ("broker_a", None) => true,
             ("public", Some(delay_s)) => delay_s.abs_diff(self.delay_s) <= DELAY_APART_S,
@@ -152,10 +158,10 @@ impl Checker {
     }
 
     /// The exchange had this price at that time, or, for one without a time of its own, soon after.
-    fn is_true(&mut self, world: &World, shown: &Shown) -> Result<(), Error> {
+    fn check_price(&mut self, exchange: &Simulator, shown: &Shown) -> Result<(), Error> {
         let second = shown.as_of.as_second();
         for later_s in 0..=YOUNGER_S_MAX {
-            if self.is_of(world, shown, second + later_s)? {
+            if self.had_price(exchange, shown, second + later_s)? {
                 return Ok(());
             }
         }
@@ -164,11 +170,16 @@ impl Checker {
         Ok(())
     }
 
-    fn is_of(&mut self, world: &World, shown: &Shown, second: i64) -> Result<bool, Error> {
+    fn had_price(
+        &mut self,
+        exchange: &Simulator,
+        shown: &Shown,
+        second: i64,
+    ) -> Result<bool, Error> {
         if !self.seconds.contains_key(&second) {
             let at = Timestamp::from_second(second)
-                .map_err(|_| Error::Unexpected("a time outside all calendars"))?;
-            let ticks = world.exchange(at, &self.symbols)?;
+                .map_err(|_| Error::invalid("a time outside all calendars"))?;
+            let ticks = ticks(exchange, at, &self.symbols)?;
             let known = self.symbols.iter().filter_map(|symbol| {
                 let tick = &ticks[symbol.as_str()];
                 let price = tick["last_price"].as_f64()?;
@@ -183,6 +194,21 @@ impl Checker {
         Ok(shown.price.is_none_or(|shown| same(shown, price))
             && shown.change_pct.is_none_or(|pct| same(pct, (price - close) / close * 100.0)))
     }
+}
+
+/// What the exchange itself has of these symbols at a moment.
+fn ticks(exchange: &Simulator, at: Timestamp, symbols: &[String]) -> Result<Value, Error> {
+    let mut path = format!("exchange?at={at}");
+    for symbol in symbols {
+        path.push_str("&i=");
+        path.push_str(&encoded(symbol));
+    }
+    Ok(exchange.control("GET", &path, None)?["ticks"].take())
+}
+
+/// A symbol as a query has it.
+fn encoded(symbol: &str) -> String {
+    symbol.replace(' ', "%20").replace('&', "%26")
 }
 
 /// The prices of a snapshot, each with its own age where it has one.

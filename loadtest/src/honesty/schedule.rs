@@ -1,23 +1,22 @@
-//! What breaks when: each feed in each way in turn, with the public provider in use while its own
-//! faults are on.
+//! The schedule of faults: each feed breaks in each way in turn. While a fault of the public
+//! provider is on, broker A is away, so that the public provider is in use.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Something that is wrong for a while.
+/// A part of the session with the same faults.
 #[derive(Debug, Clone)]
 pub struct Episode {
-    /// Name in the tables.
+    /// In the table.
     pub name: String,
-    /// What is switched on, as the simulator takes it. Broker A stays away while the public
-    /// provider is to lead.
+    /// Faults as the simulator takes them.
     pub faults: Vec<Value>,
-    /// How long.
+    /// Its length.
     pub lasts: Duration,
     /// The service is stopped and started again in the middle of it.
     pub restarts: bool,
-    /// It leaves broker A's token dead, so that somebody has to log in.
+    /// Broker A's token is dead afterwards, so that a login follows.
     pub ends_token: bool,
 }
 
@@ -37,18 +36,17 @@ const KINDS: [(&str, &str, u64); 12] = [
     ("lag", "by_s", 30),
 ];
 
-/// Without a fault, so that both feeds are well and known.
+/// Time without a fault at the beginning, until both feeds are healthy.
 const WARM_UP: Duration = Duration::from_secs(20);
 
-/// How long each fault lasts in a whole run and in a short one. A whole one gives every feed the
-/// time to be well again in between.
+/// How long each fault lasts. Between two faults every feed has the time to become healthy again.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// One fault of broker A.
     pub broker_a: Duration,
     /// One fault of the public provider, which is asked four times a minute.
     pub public: Duration,
-    /// After each of them: until the feed is well again.
+    /// After each of them, until the feed is healthy again.
     pub broker_a_mended: Duration,
     pub public_mended: Duration,
     /// How far the simulated public provider is behind the exchange.
@@ -75,9 +73,9 @@ impl Pace {
     };
 }
 
-/// The whole run.
+/// All episodes, in order.
 pub fn episodes(pace: Pace) -> Vec<Episode> {
-    let mut all = vec![calm("both feeds well", WARM_UP)];
+    let mut all = vec![without_faults("both feeds well", WARM_UP)];
     let broker_a =
         KINDS.map(|(kind, name, value)| fault("broker_a", kind, name, value)).into_iter().chain([
             fault("broker_a", "delay", "delay_ms", 2_500),
@@ -88,14 +86,14 @@ pub fn episodes(pace: Pace) -> Vec<Episode> {
             fault("broker_a", "future_time", "by_s", 240),
         ]);
     for (number, fault) in broker_a.enumerate() {
-        let name = format!("broker A: {}", told(&fault));
+        let name = format!("broker A: {}", description(&fault));
         let restarts = number % 4 == 2;
         let ends_token = fault["fault"]["kind"] == "expired_token";
         let (faults, lasts) = (vec![fault], pace.broker_a);
         all.push(Episode { name, faults, lasts, restarts, ends_token });
-        all.push(calm("mended", pace.broker_a_mended));
+        all.push(without_faults("mended", pace.broker_a_mended));
     }
-    // The spare route, whose rows have no time, then the same with prices that stand.
+    // The fallback route, whose rows have no time; then the same with prices that do not change.
     let spare = fault("broker_a.quote", "wrong_types", "", 0);
     let stands = fault("broker_a.ohlc", "mute_price", "", 0);
     for (name, faults) in [
@@ -104,9 +102,9 @@ pub fn episodes(pace: Pace) -> Vec<Episode> {
     ] {
         all.push(episode(name, faults, pace.broker_a));
     }
-    all.push(calm("mended", pace.broker_a_mended));
+    all.push(without_faults("mended", pace.broker_a_mended));
     all.extend(public_leads(pace));
-    all.push(calm("both mended", pace.public));
+    all.push(without_faults("both mended", pace.public));
     all
 }
 
@@ -123,7 +121,7 @@ fn public_leads(pace: Pace) -> Vec<Episode> {
     let chart = fault("public.spark", "error_in_200", "", 0);
     let limited = fault("public", "rate_limit", "", 0);
     for (number, fault) in kinds.into_iter().chain([ahead, chart, limited]).enumerate() {
-        let name = format!("public: {}", told(&fault));
+        let name = format!("public: {}", description(&fault));
         let faults = vec![away.clone(), fault];
         let restarts = number % 5 == 3;
         all.push(Episode { restarts, ..episode(&name, faults, pace.public) });
@@ -132,7 +130,7 @@ fn public_leads(pace: Pace) -> Vec<Episode> {
     all
 }
 
-fn calm(name: &str, lasts: Duration) -> Episode {
+fn without_faults(name: &str, lasts: Duration) -> Episode {
     episode(name, Vec::new(), lasts)
 }
 
@@ -149,7 +147,7 @@ fn fault(route: &str, kind: &str, name: &str, value: u64) -> Value {
 }
 
 /// `delay 30000 ms` and the like.
-fn told(order: &Value) -> String {
+fn description(order: &Value) -> String {
     let fault = &order["fault"];
     let kind = fault["kind"].as_str().unwrap_or_default();
     let route = order["route"].as_str().unwrap_or_default();

@@ -1,23 +1,29 @@
-//! The state folders: one with few users, one with many, with the same measured users.
+//! The databases of users: a small and a large one, with the same measured users.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use super::people::{self, PASSWORD};
+use serde_json::{Value, json};
+
 use crate::error::Error;
-use crate::fetch;
-use crate::servers::{Programs, copy_state};
+use crate::figures::median;
+use crate::harness::Harness;
+use crate::http::{Client, DEADLINE};
+use crate::servers::{self, Server, copy_state};
 
 /// Users of the small database. All of them are large.
 pub const FEW_USERS: usize = 100;
 
 /// Holdings of a large user.
-pub const ROWS: usize = 100;
+const ROWS: usize = 100;
 
 /// Holdings of every other user.
-pub const ROWS_OTHERS: usize = 10;
+const ROWS_OTHERS: usize = 10;
+
+/// The password of every user.
+const PASSWORD: &str = "paper boats in the monsoon 7";
 
 /// Who is registered by request; everybody else is seeded with a copy of that hash.
 const REGISTERED: &str = "first@load.example";
@@ -28,68 +34,55 @@ const SYNCED: &str = "2026-10-13T18:00:00+05:30";
 /// Symbols that are held: about as many as are traded often.
 const SYMBOLS: usize = 1_000;
 
-/// Limits that a test from one address must not run into.
-pub const NO_LOGIN_LIMIT: (&str, &str) = ("BHAV_LOGIN_ATTEMPTS_PER_MINUTE", "0");
-
-/// Where the databases are, and what they cost.
-pub struct States {
+/// Where the databases are, and what they cost. Runs start on copies.
+pub struct Databases {
     /// With [`FEW_USERS`].
     pub few: PathBuf,
     /// With many.
     pub many: PathBuf,
-    /// Users of the large one, without the registered one.
-    pub many_users: usize,
-    /// Their holdings.
-    pub many_rows: usize,
-    /// Time that the store took to write the large one, in seconds.
-    pub seeded_s: f64,
-    /// Size of its file, in MiB.
-    pub many_mib: u64,
-    /// File system of the folders, with its device.
-    pub file_system: String,
-    /// Of one `fdatasync` after a write of one page there: median, in microseconds.
-    pub sync_us: f64,
+    /// Holdings in the large one.
+    pub rows: usize,
+    /// What the head of the section says of them.
+    pub described: String,
 }
 
-impl States {
+impl Databases {
     /// Makes both.
-    ///
-    /// # Errors
-    /// bhav does not start, or the seeding program failed.
-    pub fn prepare(programs: &Programs, users: usize) -> Result<Self, Error> {
-        let folder = |name: &str| programs.work_folder.join(name);
-        let (few, many) = (folder("state-few"), folder("state-many"));
-        programs.copy_signals(&few)?;
-        let symbols = folder("held-symbols.txt");
+    pub fn prepare(harness: &Harness) -> Result<Self, Error> {
+        let users = harness.users;
+        eprintln!("prepare: databases of {FEW_USERS} and {users} users");
+        let folder = |name: &str| harness.programs.work_folder.join(name);
+        let (few, many, symbols) = (folder("few"), folder("many"), folder("held-symbols.txt"));
+        copy_state(harness.signals()?, &few)?;
         {
-            let server = programs.start_bhav_on(&few, &[NO_LOGIN_LIMIT])?;
-            people::register(server.address, REGISTERED)?;
-            let listed = fetch::listed_symbols(server.simulator()?, SYMBOLS)?;
+            let server = servers::start_bhav(harness, "register", few.clone(), &[])?;
+            let url = server.url("/api/auth/register");
+            let client = Client::new(DEADLINE);
+            client.send("POST", &url, &[], Some(&credentials(REGISTERED)))?.expect(201)?;
+            let listed = server.simulator()?.listed_symbols(SYMBOLS)?;
             fs::write(&symbols, listed.join("\n")).map_err(Error::io("write the symbols"))?;
         }
         copy_state(&few, &many)?;
         let sync_us = sync_us(&few).map_err(Error::io("measure the disk"))?;
-        seed(programs, &few, &symbols, FEW_USERS)?;
+        seed(harness, &few, &symbols, FEW_USERS)?;
         let began = Instant::now();
-        seed(programs, &many, &symbols, users)?;
+        seed(harness, &many, &symbols, users)?;
         let seeded_s = began.elapsed().as_secs_f64();
-        let many_mib = largest_file_bytes(&many).map_err(Error::io("look at a folder"))? >> 20;
-        let file_system = file_system_of(&few);
-        Ok(Self {
-            few,
-            many,
-            many_users: users,
-            many_rows: FEW_USERS * ROWS + users.saturating_sub(FEW_USERS) * ROWS_OTHERS,
-            seeded_s,
-            many_mib,
-            file_system,
-            sync_us,
-        })
+        let many_mib = largest_file_bytes(&many).map_err(Error::io("list a folder"))? >> 20;
+        let rows = FEW_USERS * ROWS + users.saturating_sub(FEW_USERS) * ROWS_OTHERS;
+        let described = format!(
+            "- databases: {FEW_USERS} users and {users} users; the same {FEW_USERS} have {ROWS} \
+             holdings in both, the others {ROWS_OTHERS}; the large one was written in \
+             {seeded_s:.0} s through the product's store and has {many_mib} MiB\n\
+             - disk: {}; one synced append of 4 KiB takes {sync_us:.0} µs\n",
+            file_system_of(&few),
+        );
+        Ok(Self { few, many, rows, described })
     }
 }
 
-fn seed(programs: &Programs, state: &Path, symbols: &Path, users: usize) -> Result<(), Error> {
-    let status = Command::new(programs.folder.join("seed"))
+fn seed(harness: &Harness, state: &Path, symbols: &Path, users: usize) -> Result<(), Error> {
+    let status = Command::new(harness.programs.folder.join("seed"))
         .arg("--state")
         .arg(state)
         .arg("--symbols")
@@ -101,7 +94,7 @@ fn seed(programs: &Programs, state: &Path, symbols: &Path, users: usize) -> Resu
         .map_err(Error::io("run the seeding program"))?;
     match status.success() {
         true => Ok(()),
-        false => Err(Error::Program("the seeding program failed".to_owned())),
+        false => Err(Error::invalid("the seeding program failed")),
     }
 }
 
@@ -128,7 +121,7 @@ fn sync_us(folder: &Path) -> std::io::Result<f64> {
         taken.push(began.elapsed().as_secs_f64() * 1e6);
     }
     fs::remove_file(path)?;
-    Ok(crate::stats::median(&taken).unwrap_or(0.0))
+    Ok(median(&taken).unwrap_or(0.0))
 }
 
 /// Type and device of the mount that holds `folder`, from the longest mount point above it.
@@ -148,6 +141,15 @@ pub fn email(number: usize) -> String {
 }
 
 /// Body of a registration or a login.
-pub fn credentials(email: &str) -> serde_json::Value {
-    serde_json::json!({"email": email, "password": PASSWORD})
+pub fn credentials(email: &str) -> Value {
+    json!({"email": email, "password": PASSWORD})
+}
+
+/// A token for a user.
+pub fn log_in(server: &Server, email: &str) -> Result<String, Error> {
+    let url = server.url("/api/auth/login");
+    let answer = Client::new(DEADLINE).send("POST", &url, &[], Some(&credentials(email)))?;
+    let session = answer.expect(200)?.json()?;
+    let token = session["access_token"].as_str();
+    Ok(token.ok_or(Error::invalid("a login without a token"))?.to_owned())
 }

@@ -1,0 +1,203 @@
+//! What all runs share: the programs, and what is prepared once, when the first run needs it.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use openloop::request::{live_prices_path, read_symbols};
+
+use crate::databases::Databases;
+use crate::error::Error;
+use crate::http;
+use crate::run::ServerSpec;
+use crate::servers::{self, Kind, Server, State, copy_state, empty_folder};
+use crate::snapshot::Snapshot;
+use crate::wait;
+
+/// Symbols that one live-prices request may carry.
+pub const SYMBOLS_PER_REQUEST: usize = 50;
+
+/// Symbols in play where many clients ask for quotes.
+const SYMBOLS: usize = 400;
+
+/// How long quotes may take to be all cached.
+const QUOTES_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Programs under load and beside it.
+pub struct Programs {
+    /// Where the generator, the peers and the seeding program are.
+    pub folder: PathBuf,
+    /// bhav; `None` measures the peers alone.
+    pub bhav: Option<PathBuf>,
+    /// nginx, if it is installed.
+    pub nginx: Option<PathBuf>,
+    /// Where state folders, logs and configurations go.
+    pub work_folder: PathBuf,
+}
+
+/// How long and how often a section is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Interleaved rounds.
+    pub rounds: usize,
+    /// Rounds of settings that stand beside the default for comparison.
+    pub rounds_aside: usize,
+    /// Length of a slice, in milliseconds. Many short slices rather than few long ones: the
+    /// shorter a round, the less the machine drifts within a ratio.
+    pub slice_ms: u64,
+    /// Length of the run with many clients, in milliseconds.
+    pub clients_ms: u64,
+}
+
+/// What all runs share.
+pub struct Harness {
+    /// The programs.
+    pub programs: Programs,
+    /// To see that everything works, not to quote.
+    pub is_quick: bool,
+    /// Users of the large database.
+    pub users: usize,
+    /// The requests of a rate in ticks are sent in bursts, one every so many microseconds.
+    pub tick_us: u64,
+    /// File with symbols, one a line.
+    pub symbols_file: Option<PathBuf>,
+    /// Of the faults of the session, only those with this in their name.
+    pub faults: Option<String>,
+    signals: OnceCell<PathBuf>,
+    snapshot: OnceCell<Snapshot>,
+    symbols: OnceCell<Vec<String>>,
+    databases: OnceCell<Databases>,
+}
+
+impl Harness {
+    /// One with nothing prepared.
+    pub fn new(programs: Programs, is_quick: bool) -> Self {
+        Self {
+            programs,
+            is_quick,
+            users: if is_quick { 2_000 } else { 100_000 },
+            tick_us: 0,
+            symbols_file: None,
+            faults: None,
+            signals: OnceCell::new(),
+            snapshot: OnceCell::new(),
+            symbols: OnceCell::new(),
+            databases: OnceCell::new(),
+        }
+    }
+
+    /// Whether this kind can be started.
+    pub fn has(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Bhav => self.programs.bhav.is_some(),
+            Kind::Nginx => self.programs.nginx.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Starts a server of the table.
+    pub fn start(&self, spec: &ServerSpec) -> Result<Server, Error> {
+        let name = self.filled(spec.name);
+        match spec.kind {
+            Kind::Bhav => self.start_bhav(&name, spec.state, spec.settings),
+            kind => servers::start_peer(self, kind, &name),
+        }
+    }
+
+    /// Starts bhav on a copy of a state; if there are signals in it, waits until they are shown.
+    pub fn start_bhav(
+        &self,
+        name: &str,
+        state: State,
+        settings: &[(&str, &str)],
+    ) -> Result<Server, Error> {
+        let folder = self.programs.work_folder.join(format!("state-{name}"));
+        match state {
+            State::Empty => empty_folder(&folder)?,
+            State::Signals => copy_state(self.signals()?, &folder)?,
+            State::FewUsers => copy_state(&self.databases()?.few, &folder)?,
+            State::ManyUsers => copy_state(&self.databases()?.many, &folder)?,
+        }
+        let server = servers::start_bhav(self, name, folder, settings)?;
+        if state != State::Empty {
+            server.wait_for_signals()?;
+        }
+        Ok(server)
+    }
+
+    /// A state folder with the signals of the simulator's candles. They are found once: the memory
+    /// that finding them leaves behind would make connections look cheaper in a measured process.
+    pub fn signals(&self) -> Result<&PathBuf, Error> {
+        once(&self.signals, || {
+            eprintln!("prepare: signals of the simulator's candles");
+            let folder = self.programs.work_folder.join("signals");
+            empty_folder(&folder)?;
+            servers::start_bhav(self, "signals", folder.clone(), &[])?.wait_for_signals()?;
+            Ok(folder)
+        })
+    }
+
+    /// The snapshot that the peers serve.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let found = once(&self.snapshot, || match self.programs.bhav {
+            None => Ok(Snapshot::made_up()),
+            Some(_) => Snapshot::of(self.start_bhav("snapshot", State::Signals, &[])?.address),
+        });
+        found.cloned()
+    }
+
+    /// Symbols of the instrument list, or those of the file.
+    pub fn symbols(&self, server: &Server) -> Result<&[String], Error> {
+        let found = once(&self.symbols, || {
+            let symbols = match &self.symbols_file {
+                Some(file) => read_symbols(file).map_err(Error::io("read the symbols"))?,
+                None => server.simulator()?.listed_symbols(SYMBOLS)?,
+            };
+            match symbols.len() < SYMBOLS_PER_REQUEST {
+                true => Err(Error::Invalid(format!("only {} symbols", symbols.len()))),
+                false => Ok(symbols),
+            }
+        });
+        found.map(Vec::as_slice)
+    }
+
+    /// The databases of users.
+    pub fn databases(&self) -> Result<&Databases, Error> {
+        once(&self.databases, || Databases::prepare(self))
+    }
+
+    /// A text of the table with the number of users and the first server in it.
+    pub fn filled(&self, text: &str) -> String {
+        let first = if self.has(Kind::Bhav) { "bhav" } else { "may_minihttp" };
+        text.replace("{users}", &self.users.to_string()).replace("{first}", first)
+    }
+}
+
+fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, Error>) -> Result<&T, Error> {
+    match cell.get() {
+        Some(made) => Ok(made),
+        None => {
+            let made = make()?;
+            Ok(cell.get_or_init(|| made))
+        }
+    }
+}
+
+/// How many of `symbols` live-prices has a quote for, asked in as many requests as it takes.
+pub fn quotes_served(server: &Server, symbols: &[String]) -> Result<usize, Error> {
+    let mut served = 0;
+    for chunk in symbols.chunks(SYMBOLS_PER_REQUEST) {
+        let path = live_prices_path(chunk.iter().map(String::as_str));
+        let answer = http::get(&server.url(&path), &[])?;
+        if answer.status == 200 {
+            served += answer.json()?["quotes"].as_array().map_or(0, Vec::len);
+        }
+    }
+    Ok(served)
+}
+
+/// Asks for `symbols` until every one has a quote.
+pub fn wait_for_quotes(server: &Server, symbols: &[String]) -> Result<(), Error> {
+    let all = || Ok((quotes_served(server, symbols)? == symbols.len()).then_some(()));
+    wait::until(QUOTES_DEADLINE, all)?.ok_or(Error::invalid("symbols without a quote"))
+}
