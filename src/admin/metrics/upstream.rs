@@ -112,8 +112,7 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
         let age = feed.age_ms.map(|age_ms| seconds(age_ms + since_ms));
         ages.sample(&[("source", feed.source.as_str())], Seconds(age));
     }
-    let help =
-        "The feed's usual delay behind the exchange, as measured; 0 for a real-time feed.";
+    let help = "The feed's usual delay behind the exchange, as measured; 0 for a real-time feed.";
     let mut delays = text.family(Kind::Gauge, "bhav_feed_delay_seconds", help);
     for feed in &readings.feeds {
         delays.sample(&[("source", feed.source.as_str())], feed.delay_s.unwrap_or(0));
@@ -123,8 +122,7 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
     for feed in &readings.feeds {
         states.state(&[("source", feed.source.as_str())], &FEED_STATES, feed.state);
     }
-    let mut rounds =
-        text.family(Kind::Counter, "bhav_feed_rounds_total", "Polls of the feed.");
+    let mut rounds = text.family(Kind::Counter, "bhav_feed_rounds_total", "Polls of the feed.");
     for feed in &readings.feeds {
         rounds.sample(&[("source", feed.source.as_str())], feed.rounds);
     }
@@ -199,8 +197,11 @@ fn snapshot(text: &mut Exposition, watched: &Watched, readings: &Readings) {
         "Whether the snapshot is marked as stale; 1 before the first.",
         u8::from(readings.snapshot.is_none_or(|snapshot| snapshot.age.stale)),
     );
-    text.family(Kind::Gauge, "bhav_market_phase", "Market phase: 1 for the current phase.")
-        .state(&[], &PHASES, readings.phase.as_str());
+    text.family(Kind::Gauge, "bhav_market_phase", "Market phase: 1 for the current phase.").state(
+        &[],
+        &PHASES,
+        readings.phase.as_str(),
+    );
     text.gauge(
         "bhav_market_calendar_known",
         "Whether the holiday calendar covers this year; if not, the market counts as closed.",

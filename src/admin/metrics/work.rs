@@ -26,8 +26,7 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched, own: LaneStats) {
         "Writes queued for the store's writer thread.",
         store.writer.depth,
     );
-    let mut writes =
-        text.family(Kind::Counter, "bhav_store_writes_total", "Writes by result.");
+    let mut writes = text.family(Kind::Counter, "bhav_store_writes_total", "Writes by result.");
     for (result, count) in [
         ("committed", store.writer.committed),
         ("failed", store.writer.failed),

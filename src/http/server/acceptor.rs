@@ -1,6 +1,6 @@
 //! Accepting connections, capping them, and ending without losing a request.
 //!
-//! One coroutine accepts; one OS thread sweeps deadlines (see `slots`). `Server` is held by the
+//! One coroutine accepts; one OS thread sweeps deadlines (see `connection_table`). `Server` is held by the
 //! main thread, which drains it.
 
 use std::io;
@@ -101,9 +101,9 @@ fn accept_loop<S: Serve>(poll: &CoIo<Descriptor>, listener: &Listener, shared: &
     let mut in_a_row = 0;
     loop {
         in_a_row += 1;
-        if in_a_row >= ACCEPTS_MAX && shared.slots.breathe(poll.waker()) {
+        if in_a_row >= ACCEPTS_MAX && shared.slots.wake_after_poll(poll.waker()) {
             in_a_row = 0;
-            // Clients that knock meanwhile do not end it: see `Connection::breathe`.
+            // Clients that knock meanwhile do not end it: see `Connection::yield_to_poll`.
             while poll.wait_io() & WOKEN == 0 {}
         }
         match listener.accept() {
