@@ -1,7 +1,7 @@
 //! Accepting connections, capping them, and ending without losing a request.
 //!
-//! One coroutine accepts; one OS thread sweeps deadlines (see `connection_table`). `Server` is held by the
-//! main thread, which drains it.
+//! One coroutine accepts, and one OS thread enforces deadlines (see `connection_table`). The main
+//! thread holds the `Server` and drains it.
 
 use std::io;
 use std::os::fd::AsRawFd;
