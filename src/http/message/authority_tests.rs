@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn brackets_and_ports_are_judged_as_by_the_reference(text in "\\[[1f:.v]{0,20}\\]?:?[0-9x]{0,3}") {
+    fn brackets_and_ports_agree_with_the_reference(text in "\\[[1f:.v]{0,20}\\]?:?[0-9x]{0,3}") {
         prop_assert_eq!(parsed(&text), reference(&text), "{:?}", text);
     }
 
