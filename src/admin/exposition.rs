@@ -1,15 +1,15 @@
 //! The text format of Prometheus, version 0.0.4.
 //!
-//! Pure. Written here because the numbers live where they are counted: a library would want them in
-//! a registry of its own, with a second atomic beside each, or a copy into its own tree per scrape,
-//! all for the three kinds of lines below.
+//! Pure. Our own code because every counter lives in the module that counts. A metrics library
+//! would require a registry with a second atomic for each counter, or a copy of all counters for
+//! each scrape.
 
 use std::fmt::{Display, Write};
 
 /// `Content-Type` of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a family is.
+/// Type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Counter,
@@ -17,21 +17,21 @@ pub enum Kind {
     Histogram,
 }
 
-/// Names and values of labels. Names are ours; values come from fixed lists, never from requests.
+/// Names and values of labels. Both come from fixed lists, never from requests.
 pub type Labels<'a> = [(&'a str, &'a str)];
 
-/// The text so far.
+/// Builds the text of one scrape.
 #[derive(Default)]
 pub struct Exposition(String);
 
-/// The samples of one family follow its head.
+/// Adds samples to one family.
 pub struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
 }
 
 impl Exposition {
-    /// Begins a family; its samples come before the next one.
+    /// Begins a family. Add all its samples before beginning the next family.
     pub fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -52,7 +52,7 @@ impl Exposition {
         self.family(Kind::Gauge, name, help).sample(&[], value);
     }
 
-    /// The whole text.
+    /// Returns the text.
     pub fn finish(self) -> String {
         self.0
     }
@@ -63,12 +63,13 @@ impl Exposition {
 }
 
 impl Family<'_> {
-    /// One sample.
+    /// Adds one sample.
     pub fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
         self.line("", labels, None, value);
     }
 
-    /// One for each of `states`: 1 for the one that holds, 0 for the others. The label is `state`.
+    /// Adds one sample for each of `states`, labelled `state`: 1 for the state `now`, 0 for the
+    /// others.
     pub fn state(&mut self, labels: &Labels<'_>, states: &[&str], now: &str) {
         debug_assert!(states.contains(&now), "{}: {now} is no state", self.name);
         for state in states {
@@ -77,7 +78,8 @@ impl Family<'_> {
         }
     }
 
-    /// A histogram: `counts` by bucket, not cumulative, the last above all `bounds`.
+    /// Adds a histogram. `counts` are by bucket and not cumulative; the last bucket is above all
+    /// `bounds`.
     pub fn histogram(
         &mut self,
         labels: &Labels<'_>,
@@ -122,12 +124,12 @@ impl Family<'_> {
     }
 }
 
-/// Seconds of so many milliseconds.
+/// Milliseconds as seconds.
 pub fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
-/// A time that may not have begun: for ever, so that alerts on it fire.
+/// An age in seconds; `None` is written as `+Inf`, so that alerts on high ages fire.
 pub struct Seconds(pub Option<f64>);
 
 impl Display for Seconds {
@@ -139,7 +141,7 @@ impl Display for Seconds {
     }
 }
 
-/// A character of a label's value as it is written.
+/// Escapes a character of a label's value.
 struct Escaped;
 
 impl Escaped {
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_look_as_the_format_has_it() {
+    fn families_are_written_in_the_prometheus_text_format() {
         let mut text = Exposition::default();
         text.counter("a_total", "How many.", 3);
         let mut states = text.family(Kind::Gauge, "s", "Which.");

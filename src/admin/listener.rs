@@ -1,6 +1,6 @@
-//! The listener of metrics and probes: its limits, and what it answers.
+//! The operator's listener, which serves `/metrics`, `/livez` and `/readyz`.
 //!
-//! Probes are answered on the edge from memory; a scrape is gathered on the lane `admin`.
+//! Probes are answered on the edge from memory. Metrics are gathered on the lane `admin`.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,51 +23,53 @@ use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
 use crate::rt::{Lane, LaneSpec};
 
-/// One scraper or two, a supervisor's probe, a person with curl; the rest is for whoever leaves
-/// connections open. `app` reserves descriptors for them.
+/// Most open connections. A scraper or two, a supervisor's probe and a person with curl need few;
+/// the rest allows for clients that leave connections open. `app` reserves descriptors for them.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Shorter than the time between two scrapes: keeping a connection for the next one saves nothing
-/// here, and who holds many must not blind a probe for long.
+/// Shorter than the usual interval of scrapes. Reusing a connection saves nothing here, and a
+/// client that holds many must not block probes for long.
 const IDLE_TIMEOUT_MS: u64 = 5_000;
 
-/// Nothing here has a body, and nobody on this machine needs long for a head.
+/// No request here has a body.
 const BODY_BYTES_MAX: usize = 0;
 
+/// Clients are on this machine or near it and send a head at once.
 const HEAD_TIMEOUT_MS: u64 = 5_000;
 
-/// Of the listener itself, once everything else has ended.
+/// How long this listener drains, after the service itself has stopped.
 const DRAIN_TIMEOUT_MS: u64 = 1_000;
 
-/// Scrapes that may wait; each takes some milliseconds.
+/// Scrapes that may wait for the lane; each takes a few milliseconds.
 const SCRAPES_WAITING_MAX: usize = 4;
 
 /// Below a scraper's usual timeout of ten seconds.
 const SCRAPE_DEADLINE_MS: u64 = 5_000;
 
-/// Every path, for the document at an unknown one.
+/// All paths; any other is answered 404.
 const PATHS: [&str; 3] = ["/metrics", "/livez", "/readyz"];
 
-/// What is looked at beside the edge's own state.
+/// Sources of metrics and probes, except the edge's own state.
 pub struct MetricSources {
     pub clock: Clock,
     pub state_dir: PathBuf,
     /// Every lane that the composition root started.
     pub lanes: Vec<Arc<Lane>>,
-    pub vitals: Arc<ArcSwapOption<Readings>>,
-    pub answers: Arc<Responses>,
+    /// The scheduler's latest readings; empty until its first.
+    pub readings: Arc<ArcSwapOption<Readings>>,
+    pub responses: Arc<Responses>,
     pub l2: Arc<dyn SecondLevel>,
-    /// `None` when switched off.
+    /// The public provider; `None` if it is switched off.
     pub public: Option<Arc<Public>>,
 }
 
-/// Everything that is looked at.
+/// Everything that metrics and probes read.
 pub(super) struct Watched {
     pub(super) edge: Arc<Shared<Api>>,
-    pub(super) back: MetricSources,
-    /// Where the service listens whose listener this is.
-    of: String,
-    /// Unix seconds by the machine's own clock, whatever the service's reads.
+    pub(super) sources: MetricSources,
+    /// Address at which the watched service listens.
+    service_address: String,
+    /// Start of the process in Unix seconds, by the machine's clock even under `BHAV_NOW`.
     pub(super) started_s: f64,
 }
 
@@ -78,16 +80,16 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Serves what `edge` and `back` show of the service that listens at `of`, on `listener`.
+    /// Serves metrics and probes of the service at `service_address` on `listener`.
     ///
     /// # Errors
-    /// When a thread or the poll registration cannot be had.
+    /// If a thread cannot be started or the listener cannot be polled.
     pub fn start(
         listener: Listener,
         http: &HttpSettings,
-        of: &str,
+        service_address: &str,
         edge: Arc<Shared<Api>>,
-        back: MetricSources,
+        sources: MetricSources,
     ) -> io::Result<Server<Self>> {
         let settings = HttpSettings {
             connections_max: CONNECTIONS_MAX,
@@ -98,18 +100,19 @@ impl Admin {
             drain_timeout_ms: DRAIN_TIMEOUT_MS,
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
-            // The rest as the service has it: buffers are pooled by their size.
+            // The rest as in the service, above all buffer sizes: buffers are pooled by size.
             ..http.clone()
         };
-        let clock = back.clock.clone();
+        let clock = sources.clock.clone();
         let spec = LaneSpec { name: "admin", threads: 1, queue_max: SCRAPES_WAITING_MAX };
         let lane = Lane::start(&spec, &clock)?;
         let started_s = Clock::system().now_ms() as f64 / 1_000.0;
-        let watched = Arc::new(Watched { edge, back, of: of.to_owned(), started_s });
+        let service_address = service_address.to_owned();
+        let watched = Arc::new(Watched { edge, sources, service_address, started_s });
         Server::start(listener, &settings, &clock, Self { watched, lane })
     }
 
-    /// Gathers the metrics.
+    /// The lane that gathers metrics.
     pub fn lane(&self) -> &Lane {
         &self.lane
     }
@@ -144,7 +147,7 @@ impl Admin {
     }
 
     fn send_verdict(&self, reply: &mut Response<'_>, verdict: &Verdict) {
-        let probed = Probed { verdict, of: &self.watched.of };
+        let probed = Probed { verdict, of: &self.watched.service_address };
         let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
         reply.body().extend_from_slice(&body);
         let status = if verdict.is_good() { 200 } else { 503 };
@@ -152,7 +155,8 @@ impl Admin {
     }
 }
 
-/// A verdict with the service that it is about: another instance may have the default address.
+/// A verdict with the address of its service, because another instance may have taken the default
+/// port of this listener.
 #[derive(Serialize)]
 struct Probed<'a> {
     #[serde(flatten)]

@@ -1,9 +1,9 @@
-//! Metrics and probes for the operator's machines.
+//! Metrics and probes for operators.
 //!
-//! They have a listener of their own, so that they are never published with the service. Probes are
-//! answered on the edge from memory. Metrics are gathered on the lane `admin`, because that reads
-//! `/proc` and sums some thousand counters. Reads atomics and copies only: takes no lock that the
-//! edge or a writer waits for.
+//! They have their own listener, so that they are not published with the service. Probes are
+//! answered on the edge from memory. Metrics are gathered on the lane `admin`, because gathering
+//! reads `/proc` and sums thousands of counters. It reads atomics and copies only, and takes no
+//! lock that the edge or a writer waits for.
 
 mod exposition;
 mod listener;

@@ -1,20 +1,21 @@
-//! Whether the service lives, and whether it can serve.
+//! The liveness probe `/livez` and the readiness probe `/readyz`.
 //!
-//! Runs on the edge; that it runs is the proof that the edge does. Reads published values only.
+//! Runs on the edge, so any response at all proves that the edge works. Reads published values
+//! only.
 
 use serde::Serialize;
 
 use super::listener::Watched;
 
-/// The scheduler reports each second; after this long it hangs.
+/// The scheduler reports every second. Without a report for this long it counts as hanging.
 const HEARTBEAT_MS_MAX: u64 = 10_000;
 
-/// An answer to a probe.
+/// The result of a probe.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// `ok`, `degraded`, or why not.
+    /// `ok`, `degraded`, or the reason for a 503.
     status: &'static str,
-    /// What is not as it should be, by name.
+    /// Names of what is missing or failing.
     missing: Vec<&'static str>,
     #[serde(skip)]
     good: bool,
@@ -31,13 +32,14 @@ impl Verdict {
     }
 }
 
-/// How long ago the scheduler reported last; `None` before the first time.
+/// Time since the scheduler last reported; `None` before its first report.
 pub(super) fn heartbeat_age_ms(watched: &Watched) -> Option<u64> {
-    let seen_mono_ms = watched.back.vitals.load().as_ref()?.seen_mono_ms;
-    Some(watched.back.clock.monotonic_ms().saturating_sub(seen_mono_ms))
+    let seen_mono_ms = watched.sources.readings.load().as_ref()?.seen_mono_ms;
+    Some(watched.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms))
 }
 
-/// A restart would help if not: the edge does not answer, or the scheduler hangs.
+/// Liveness: fails if the scheduler hangs. A restart helps then, as it does if the edge gives no
+/// response.
 pub(super) fn alive(heartbeat_age_ms: Option<u64>) -> Verdict {
     match heartbeat_age_ms {
         Some(age_ms) if age_ms > HEARTBEAT_MS_MAX => {
@@ -47,10 +49,10 @@ pub(super) fn alive(heartbeat_age_ms: Option<u64>) -> Verdict {
     }
 }
 
-/// Clients are to be sent here: there is something to serve, however old, and no drain. What else
-/// is missing makes it degraded.
+/// Readiness: whether clients should be routed to this instance. It needs a snapshot, however old,
+/// and must not be draining. Anything else that is missing only makes it `degraded`.
 pub(super) fn ready(watched: &Watched) -> Verdict {
-    let vitals = watched.back.vitals.load_full();
+    let readings = watched.sources.readings.load_full();
     let mut missing = Vec::new();
     let snapshot = watched.edge.service.state().snapshot.load().is_some();
     if !snapshot {
@@ -59,11 +61,11 @@ pub(super) fn ready(watched: &Watched) -> Verdict {
     if watched.edge.service.state().store.health().state != "ok" {
         missing.push("store");
     }
-    if let Some(vitals) = &vitals {
-        if vitals.snapshot.is_none_or(|snapshot| snapshot.age.stale) {
+    if let Some(readings) = &readings {
+        if readings.snapshot.is_none_or(|snapshot| snapshot.age.stale) {
             missing.push("fresh index data");
         }
-        for feed in vitals.feeds {
+        for feed in readings.feeds {
             if !matches!(feed.state, "ok" | "standby" | "off") {
                 missing.push(feed.source.as_str());
             }
@@ -86,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scheduler_that_no_longer_reports_is_not_alive() {
-        assert!(alive(None).is_good(), "it starts");
+    fn liveness_fails_once_the_scheduler_stops_reporting() {
+        assert!(alive(None).is_good(), "before the first report");
         assert!(alive(Some(HEARTBEAT_MS_MAX)).is_good());
         let verdict = alive(Some(HEARTBEAT_MS_MAX + 1));
         assert!(!verdict.is_good());

@@ -1,18 +1,18 @@
-//! What the system knows of this process. Runs on the admin lane: reads files of `/proc/self`,
-//! which a hardened unit leaves visible. What cannot be read is left out.
+//! CPU time, memory, threads and descriptors of this process. Runs on the lane `admin`, as it reads
+//! `/proc/self`. Values that cannot be read are `None`.
 
 use std::fs;
 use std::path::Path;
 
 use rustix::time::ClockId;
 
-/// Processor time used so far, user and system, in seconds.
+/// User and system CPU time used so far, in seconds.
 pub fn cpu_seconds() -> f64 {
     let used = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
-/// A number of `/proc/self/status`; sizes are in KiB there.
+/// The text of `/proc/self/status`, in which sizes are in KiB.
 pub struct Status(String);
 
 impl Status {
@@ -35,15 +35,15 @@ impl Status {
     }
 }
 
-/// Open descriptors, and how many there may be.
+/// Open file descriptors, and the limit on them.
 pub fn descriptors() -> Option<(usize, u64)> {
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
     let (max, _) = rlimit::getrlimit(rlimit::Resource::NOFILE).ok()?;
-    // The one that reads the folder is open meanwhile.
+    // One of the entries is the descriptor by which the directory is read.
     Some((open.saturating_sub(1), max))
 }
 
-/// Bytes that this user may still write where `path` is.
+/// Bytes that this user may still write on the file system of `path`.
 pub fn available_bytes(path: &Path) -> Option<u64> {
     let filesystem = rustix::fs::statvfs(path).ok()?;
     filesystem.f_bavail.checked_mul(filesystem.f_frsize)
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_known() {
+    fn every_value_of_the_running_process_is_read() {
         let status = Status::read().unwrap();
         assert!(status.resident_bytes().unwrap() > 1_000_000);
         assert!(status.threads().unwrap() >= 1);

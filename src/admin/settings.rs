@@ -1,23 +1,23 @@
-//! Settings of the listener for metrics and probes.
+//! Settings of the operator's listener.
 
-/// Where metrics and probes are served.
+/// Address for metrics and probes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdminListen {
-    /// Nobody named an address: [`AdminListen::DEFAULT`], and nothing where that cannot be had, so
-    /// that several instances can run on one machine.
+    /// Not set: [`AdminListen::DEFAULT`] if it is free, else no listener, so that several instances
+    /// can run on one machine.
     Default,
-    /// `127.0.0.1:9464` or `unix:PATH`; the service does not start without it.
+    /// `ADDRESS:PORT` or `unix:PATH`. The service refuses to start if it cannot listen there.
     At(String),
     Off,
 }
 
 impl AdminListen {
-    /// The port by which exporters of OpenTelemetry are looked for.
+    /// The default address. 9464 is the usual port of OpenTelemetry's Prometheus exporters.
     pub const DEFAULT: &'static str = "127.0.0.1:9464";
-    /// In place of an address: there is no such listener.
+    /// Given in place of an address: no listener.
     pub const OFF: &'static str = "off";
 
-    /// The address, where there is to be one.
+    /// The address to listen at; `None` if switched off.
     pub fn address(&self) -> Option<&str> {
         match self {
             Self::Default => Some(Self::DEFAULT),
@@ -35,7 +35,8 @@ impl From<&str> for AdminListen {
         }
     }
 }
-/// The operator's own listener: metrics and probes.
+
+/// Settings of the operator's listener.
 #[derive(Debug, Clone)]
 pub struct AdminSettings {
     pub listen: AdminListen,

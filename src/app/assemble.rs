@@ -248,8 +248,8 @@ fn backstage(config: &Config, parts: &WarmerContext, state: &State) -> MetricSou
         clock: parts.clock.clone(),
         state_dir: config.state_dir.clone(),
         lanes: lanes.map(Arc::clone).into(),
-        vitals: Arc::clone(&parts.vitals),
-        answers: Arc::clone(&parts.answers),
+        readings: Arc::clone(&parts.vitals),
+        responses: Arc::clone(&parts.answers),
         l2: Arc::clone(&parts.l2),
         public: parts.public.clone(),
     }

@@ -88,8 +88,8 @@ impl<'a> Rounds<'a> {
             }
         }
         self.feed_watchdog();
-        self.app.state().refusal_lines.tell(now_mono_ms);
-        self.app.server().shared().stats.refusal_lines.tell(now_mono_ms);
+        self.app.state().refusal_lines.log_summaries(now_mono_ms);
+        self.app.server().shared().stats.refusal_lines.log_summaries(now_mono_ms);
         self.app.handover().go(self.app.state());
         let due = now_mono_ms.saturating_sub(self.said.1) >= STATUS_INTERVAL_MS;
         let lasting = facts.lasting();

@@ -1,7 +1,7 @@
-//! Registering, logging in and out, changing the password, going away.
+//! Register, log in and out, change the password, delete the account.
 //!
-//! Called on the edge, where each step may park: for the store and for the hashing lane. Attempts
-//! are counted before anything is hashed. Nothing here keeps a password longer than its call.
+//! Called on the edge. Each step may park, to wait for the store or the hashing lane. Attempts are
+//! counted before a password is hashed. No password is kept beyond the call.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,6 @@ use super::tokens::{self, Unsigned};
 use crate::limits::throttle::{Key, Throttled};
 use crate::store::{Erased, NewUser, StoreError, User, UserSecrets};
 
-/// Contract, sections 3 and 8.
 pub const PASSWORD_CHARS_MIN: usize = 8;
 pub const PASSWORD_CHARS_MAX: usize = 256;
 pub const NAME_CHARS_MAX: usize = 100;
@@ -29,15 +28,15 @@ pub struct Session {
     pub token: String,
 }
 
-/// Why it was not done.
+/// Why an account operation was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     #[error("the password is {}", .0.as_str())]
     WeakPassword(Weakness),
-    /// Or the e-mail, which is not told.
+    /// The password is wrong, or there is no such account: clients cannot tell which.
     #[error("the password is wrong")]
     WrongPassword,
-    /// Told only to who knows the password.
+    /// Returned only if the password is right.
     #[error("the account is disabled")]
     Disabled,
     #[error("the operator takes no new accounts")]
@@ -59,10 +58,11 @@ impl From<Throttled> for AccountError {
 }
 
 impl Auth {
-    /// Adds a user. The e-mail is normalised, name and length of the password are checked already.
+    /// Creates an account. The caller has normalised the e-mail address and checked the name and
+    /// the password's length.
     ///
     /// # Errors
-    /// [`AccountError`]; [`StoreError::EmailTaken`] in it.
+    /// [`AccountError`]; it contains [`StoreError::EmailTaken`] if the address has an account.
     pub fn register(
         &self,
         email: String,
@@ -74,10 +74,10 @@ impl Auth {
             return Err(AccountError::Closed);
         }
         self.expect_ready()?;
-        // Not the account's attempts: anybody can name any e-mail, and no password is tried.
+        // Counted by client and not by account, because anybody can name any e-mail address.
         self.registrations.admit(&[Key::Address(client)])?;
         refuse_weak(&password)?;
-        // Spares the hash; the insert decides.
+        // Only saves the hash: the insert below decides whether the address is taken.
         if self.store.user_by_email(&email)?.is_some() {
             return Err(StoreError::EmailTaken.into());
         }
@@ -88,8 +88,8 @@ impl Auth {
         self.session(user, 0)
     }
 
-    /// A session for whoever knows the password. An unknown e-mail is answered as a wrong password
-    /// is, after the same work.
+    /// Logs in. An unknown e-mail address gives the same error as a wrong password, after the same
+    /// work, so that nobody can find out which addresses have accounts.
     ///
     /// # Errors
     /// [`AccountError`].
@@ -101,30 +101,30 @@ impl Auth {
     ) -> Result<Session, AccountError> {
         self.expect_ready()?;
         let (own, whose) = match client {
-            Some(address) if self.familiar.knows(email, address) => {
+            Some(address) if self.known_networks.knows(email, address) => {
                 (Key::Familiar(email, address), Whose::Known)
             }
             _ => (Key::Account(email), Whose::Stranger),
         };
         self.throttle.admit(&[Key::Address(client), own])?;
         let found = self.store.user_by_email(email)?;
-        let secrets = self.proven(found, password, whose).inspect_err(|error| {
+        let secrets = self.verify_password(found, password, whose).inspect_err(|error| {
             if matches!(error, AccountError::WrongPassword) {
                 self.wrong_passwords.increment();
             }
         })?;
         self.throttle.forgive(own);
         self.remember(email, client);
-        self.settle_doubt(&secrets)?;
+        self.resolve_uncertain_epoch(&secrets)?;
         let session = self.session(secrets.user, secrets.token_epoch)?;
         self.logins.increment();
         Ok(session)
     }
 
-    /// Refuses the caller's token from now on.
+    /// Revokes the caller's token.
     ///
     /// # Errors
-    /// [`StoreError`]: then it is refused only until the service starts again.
+    /// [`StoreError`]: the token is then revoked only until the service restarts.
     pub fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
         let expires_ms = caller.expires_s.saturating_mul(1_000);
         if let Some(id) = tokens::token_id(&caller.token_id) {
@@ -133,11 +133,11 @@ impl Auth {
         self.store.revoke_token(&caller.token_id, expires_ms)
     }
 
-    /// Changes the password and refuses every older token; gives a new one.
+    /// Changes the password, revokes every older token and returns a new one.
     ///
     /// # Errors
-    /// [`AccountError`]. Where it is not known whether the password was changed, the older tokens
-    /// are refused.
+    /// [`AccountError`]. If it is not known whether the password was changed, older tokens are
+    /// refused nevertheless.
     pub fn change_password(
         &self,
         caller: &Caller,
@@ -145,51 +145,51 @@ impl Auth {
         new: SecretString,
         client: Option<IpAddr>,
     ) -> Result<Session, AccountError> {
-        let secrets = self.proven_caller(caller, current, client)?;
+        let secrets = self.verify_caller(caller, current, client)?;
         refuse_weak(&new)?;
         let new_hash = self.passwords.hash(new, Whose::Known)?;
         let id = secrets.user.id;
         let changed = self.store.change_password(id, &secrets.password_hash, &new_hash);
         if let Err(StoreError::Late) = &changed {
-            self.doubt(&secrets);
+            self.mark_epoch_uncertain(&secrets);
         }
-        // Another change came first: the password that was given is not the current one any more.
+        // `None`: another change came first, so the given password is no longer the current one.
         let epoch = changed?.ok_or(AccountError::WrongPassword)?;
         self.session(secrets.user, epoch)
     }
 
-    /// Erases the caller and everything stored for them.
+    /// Erases the caller's account and everything stored for it.
     ///
     /// # Errors
-    /// [`AccountError`]. Where it is not known whether it was done, all tokens are refused.
+    /// [`AccountError`]. If it is not known whether the account was erased, its tokens are refused.
     pub fn erase(
         &self,
         caller: &Caller,
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<Erased, AccountError> {
-        let secrets = self.proven_caller(caller, password, client)?;
+        let secrets = self.verify_caller(caller, password, client)?;
         let id = secrets.user.id;
         let erased = self.store.erase_user(id);
         if let Err(StoreError::Late) = &erased {
-            self.doubt(&secrets);
+            self.mark_epoch_uncertain(&secrets);
         }
         let erased = erased?;
         self.revoked.erased(id);
-        self.familiar.forget(&secrets.user.email);
+        self.known_networks.forget(&secrets.user.email);
         Ok(erased)
     }
 
-    /// Whoever is at `client` knew the password.
+    /// Remembers the client's network for the account, after a correct password.
     fn remember(&self, email: &str, client: Option<IpAddr>) {
         if let Some(address) = client {
-            self.familiar.remember(email, address);
+            self.known_networks.remember(email, address);
         }
     }
 
-    /// The caller with what is stored of them, once their password has been proven again. Attempts
-    /// with a token have a count of their own, which nobody without one can use up.
-    fn proven_caller(
+    /// Checks the password of an authenticated caller and returns what is stored of them. Such
+    /// attempts are counted by user, so that clients without a token cannot use them up.
+    fn verify_caller(
         &self,
         caller: &Caller,
         password: SecretString,
@@ -198,15 +198,15 @@ impl Auth {
         let found = self.store.user_by_id(caller.id)?.ok_or(StoreError::NoSuchUser)?;
         let own = Key::User(caller.id.0);
         self.throttle.admit(&[Key::Address(client), own])?;
-        let secrets = self.proven(Some(found), password, Whose::Known)?;
+        let secrets = self.verify_password(Some(found), password, Whose::Known)?;
         self.throttle.forgive(own);
         self.remember(&secrets.user.email, client);
         Ok(secrets)
     }
 
-    /// Checks the password, with the same work where there is no account, and renews a hash that is
-    /// weaker than today's.
-    fn proven(
+    /// Checks the password, with the same work if there is no account. Renews a hash that was made
+    /// with weaker parameters than the current ones.
+    fn verify_password(
         &self,
         found: Option<UserSecrets>,
         password: SecretString,
@@ -226,28 +226,30 @@ impl Auth {
                 Ok(true) => secrets.password_hash = better,
                 Ok(false) => {}
                 // The next login tries again.
-                Err(error) => tracing::warn!(%error, "a password hash was not renewed"),
+                Err(error) => tracing::warn!(%error, "password hash not renewed"),
             }
         }
         Ok(secrets)
     }
 
-    /// It is not known whether a write that raises the user's epoch will still happen: refuses the
-    /// tokens that it would refuse.
-    fn doubt(&self, secrets: &UserSecrets) {
-        self.revoked.doubt(secrets.user.id, secrets.token_epoch, self.clock.monotonic_ms());
+    /// A write that raises the user's token epoch timed out and may still happen: refuses the
+    /// tokens that it would revoke.
+    fn mark_epoch_uncertain(&self, secrets: &UserSecrets) {
+        let now_ms = self.clock.monotonic_ms();
+        self.revoked.mark_uncertain(secrets.user.id, secrets.token_epoch, now_ms);
     }
 
-    /// At a login after [`doubt`](Self::doubt): what the store says now is what happened.
-    fn settle_doubt(&self, secrets: &UserSecrets) -> Result<(), StoreError> {
+    /// At a login after [`mark_epoch_uncertain`](Self::mark_epoch_uncertain): takes the epoch in
+    /// the store as final, once the write cannot happen any more.
+    fn resolve_uncertain_epoch(&self, secrets: &UserSecrets) -> Result<(), StoreError> {
         let now_ms = self.clock.monotonic_ms();
-        match self.revoked.settle(secrets.user.id, secrets.token_epoch, now_ms) {
+        match self.revoked.resolve(secrets.user.id, secrets.token_epoch, now_ms) {
             true => Ok(()),
             false => Err(StoreError::Late),
         }
     }
 
-    /// No token can be made before it is known for which database.
+    /// Fails until the database's id is loaded, because tokens are made for one database.
     fn expect_ready(&self) -> Result<(), StoreError> {
         match self.tokens().is_some() || self.recover() {
             true => Ok(()),
@@ -255,7 +257,7 @@ impl Auth {
         }
     }
 
-    /// With a token of the epoch that the store has just shown, which refuses those of others.
+    /// Makes a session with a token of `epoch`, the one that the store returned just now.
     fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
         let tokens = self.tokens().ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
         self.revoked.seen(user.id, epoch);
@@ -264,7 +266,7 @@ impl Auth {
     }
 }
 
-/// Refuses a new password that guessers try first.
+/// Refuses a new password that attackers would try first.
 ///
 /// # Errors
 /// [`AccountError::WeakPassword`].

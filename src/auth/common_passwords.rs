@@ -1,8 +1,8 @@
-//! Passwords that guessers try first.
+//! Recognises passwords that attackers try first.
 //!
-//! Pure. Two embedded files: whole passwords, and stems that people make passwords of by putting an
-//! ending behind them. Both are in lower case, and so is what is looked up: `PASSWORD1` is as well
-//! known as `password1`.
+//! Pure. There are two embedded lists: whole passwords, and words that people extend by an ending.
+//! Both are in lower case, and passwords are looked up in lower case, because `PASSWORD1` is as
+//! easily guessed as `password1`.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -14,10 +14,10 @@ static WHOLE: LazyLock<HashSet<&str>> =
 static STEMS: LazyLock<HashSet<&str>> =
     LazyLock::new(|| lines(include_str!("data/common_stems.txt")).collect());
 
-/// Longest password that can be on the list.
+/// Longest entry of the lists.
 const COMMON_BYTES_MAX: usize = 32;
 
-/// What is put behind a stem; nothing is one of them.
+/// Common endings of a stem, including none.
 const ENDINGS: &[&str] = &[
     "",
     "!",
@@ -125,13 +125,13 @@ const ENDINGS: &[&str] = &[
     "!123",
 ];
 
-/// Years that people put behind a word, also behind `@`.
+/// Years that people append to a word, also after `@`.
 const YEARS: std::ops::RangeInclusive<u16> = 1950..=2035;
 
 /// Shortest run of a pattern that counts: the shortest password that is allowed.
 const PATTERN_BYTES_MIN: usize = 8;
 
-/// Rows of keys, and what else is typed in order; each also backwards.
+/// Sequences of keys and characters, which count backwards too.
 const SEQUENCES: &[&str] = &[
     "01234567890123456789",
     "abcdefghijklmnopqrstuvwxyz",
@@ -148,21 +148,21 @@ fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// Why guessers would try a password among the first.
+/// Why a password is weak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
-    /// It is on a list of the most common.
+    /// It is on the list of the most common passwords.
     Common,
-    /// A word of the list with an ending that many put behind one.
+    /// A common word with a common ending.
     WordWithEnding,
-    /// One short piece again and again.
+    /// A short piece, repeated.
     Repeated,
-    /// Keys or letters in their order.
+    /// A sequence of keys or letters.
     InOrder,
 }
 
 impl Weakness {
-    /// As a sentence's end: "This password is ...".
+    /// Completes the sentence "This password is ...".
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Common => "one of the most common",
@@ -173,12 +173,12 @@ impl Weakness {
     }
 }
 
-/// What makes this a password that guessers try first; `None` where nothing is known against it.
+/// Why the password is weak; `None` if no weakness is found.
 pub fn weakness(password: &str) -> Option<Weakness> {
     if password.len() > COMMON_BYTES_MAX {
         return pattern(password.as_bytes());
     }
-    // Never longer than the original, so it never grows by copying; wiped like it.
+    // Reserve the whole length: a string that grows leaves unwiped copies behind.
     let mut lower = Zeroizing::new(String::with_capacity(password.len()));
     lower.push_str(password);
     lower.make_ascii_lowercase();
@@ -205,7 +205,7 @@ fn is_stem_and_year(lower: &str) -> bool {
         && STEMS.contains(word.strip_suffix(['@', '#', '_', '-']).unwrap_or(word))
 }
 
-/// A unit of one to four bytes again and again, or one of [`SEQUENCES`].
+/// Finds a repeated unit of one to four bytes, or a part of one of [`SEQUENCES`].
 fn pattern(lower: &[u8]) -> Option<Weakness> {
     if lower.len() < PATTERN_BYTES_MIN {
         return None;
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_ones_are_common_in_any_case() {
+    fn well_known_passwords_are_weak_in_any_case() {
         for known in [
             "password",
             "PASSWORD",
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_on_the_list_is_called_common() {
+    fn each_weak_password_has_its_own_kind_of_weakness() {
         for (password, expected) in [
             ("12345678", Weakness::Common),
             ("PassWord", Weakness::Common),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_not() {
+    fn other_passwords_are_not_weak() {
         for other in [
             "correct horse battery staple",
             "h7#kQ2!vLx9",

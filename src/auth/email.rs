@@ -1,13 +1,13 @@
-//! What counts as an e-mail address, and its one spelling. Pure.
+//! Checks and normalises e-mail addresses. Pure.
 
-/// Longest address that can be in a mail's envelope (RFC 5321 4.5.3.1.3, less its brackets).
+/// Longest address allowed by SMTP (RFC 5321 4.5.3.1.3, without the angle brackets).
 pub const EMAIL_BYTES_MAX: usize = 254;
 const LOCAL_BYTES_MAX: usize = 64;
 const LABEL_BYTES_MAX: usize = 63;
 
-/// The address trimmed and in lower case; `None` if it is none. A plausibility check, not a
-/// grammar: one `@`, nothing that needs quoting, a domain of labels. `me@localhost` is one, since
-/// services run at home too. Two spellings that differ in case are the same account.
+/// The address, trimmed and in lower case, so that spellings that differ in case are the same
+/// account. `None` if it is not plausible. Required are one `@`, no characters that need quoting,
+/// and a domain of labels. `me@localhost` is allowed, for services at home.
 pub fn normalised(text: &str) -> Option<String> {
     let email = text.trim().to_lowercase();
     let (local, domain) = email.split_once('@')?;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_get_one_spelling() {
+    fn addresses_are_trimmed_and_in_lower_case() {
         for (text, email) in [
             ("a@b.example", "a@b.example"),
             ("  Asha.Rao+Kite@Mail.Example.IN \n", "asha.rao+kite@mail.example.in"),
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_none() {
+    fn implausible_addresses_are_refused() {
         let local = format!("{}@b.example", "a".repeat(65));
         let label = format!("a@{}.example", "b".repeat(64));
         let long = format!("a@{}example", "b.".repeat(130));

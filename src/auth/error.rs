@@ -1,10 +1,10 @@
-//! What can go wrong with accounts at the start.
+//! Errors of authentication at start.
 
 use std::io;
 
 use crate::auth::keys::KeyError;
 
-/// Why accounts could not be made ready.
+/// Why authentication could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     #[error("{0}")]

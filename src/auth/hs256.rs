@@ -1,7 +1,7 @@
-//! HMAC-SHA-256 for the token library, which leaves its cryptography to be chosen. Pure.
+//! HMAC-SHA-256 as cryptography provider of the `jsonwebtoken` library. Pure.
 //!
-//! Of its two ready-made choices one compiles a C library and the other brings RSA and elliptic
-//! curves; tokens here are HS256 and nothing else, and the hash is in the program already.
+//! Of the library's two own providers one compiles a C library, and the other adds RSA and elliptic
+//! curves. Tokens here are HS256 only, and the program contains that hash already.
 
 use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
@@ -16,9 +16,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes this the process's choice; more than once does no harm.
+/// Installs the provider for the process. May be called more than once.
 pub fn install() {
-    // The only refusal is that one is installed, which can only be this one.
+    // Fails only if a provider is installed already, and that is this one.
     let _ = PROVIDER.install_default();
 }
 
@@ -51,7 +51,7 @@ impl Signer<Vec<u8>> for Hs256 {
 }
 
 impl Verifier<Vec<u8>> for Hs256 {
-    /// In constant time.
+    /// Compares in constant time.
     fn verify(&self, message: &[u8], tag: &Vec<u8>) -> std::result::Result<(), Error> {
         let mut mac = self.0.clone();
         mac.update(message);
@@ -79,7 +79,7 @@ mod tests {
 
     /// RFC 7515, appendix A.1.
     #[test]
-    fn the_standards_example_verifies_and_signs_the_same() {
+    fn the_example_of_rfc_7515_is_signed_and_verified() {
         let key = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS\
                    0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
         let key = BASE64_URL_SAFE_NO_PAD.decode(key).unwrap();

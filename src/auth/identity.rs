@@ -1,6 +1,6 @@
-//! Finds the caller of a request, and holds what accounts and tokens need.
+//! Identifies the caller of a request, and holds the state of accounts and tokens.
 //!
-//! [`Auth::identify`] runs on the edge for each request of a user's route: from memory alone.
+//! [`Auth::identify`] runs on the edge for each request of a user's route, and uses memory only.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,13 +26,13 @@ use crate::ops::Counter;
 use crate::rt::Lane;
 use crate::store::{AccountId, Store};
 
-/// The cookie that may carry a token (contract, section 3). The service never sets one.
+/// The cookie that may carry a token. Clients set it; the service never does.
 const COOKIE: &[u8] = b"access_token_cookie";
 
-/// Between two attempts to load what decides about tokens, where the first failed.
+/// Time between two attempts to load accounts and revocations, if the first failed.
 const LOAD_INTERVAL_MS: u64 = 1_000;
 
-/// The user behind a request, as its token says.
+/// The user of a request, as identified by its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub id: AccountId,
@@ -40,7 +40,7 @@ pub struct Caller {
     pub token_id: String,
     /// When the token expires, Unix seconds.
     pub expires_s: i64,
-    /// The token came in the cookie, so a foreign page may have sent it.
+    /// The token came in the cookie, so another site's page may have caused the request.
     pub by_cookie: bool,
 }
 
@@ -49,14 +49,14 @@ pub struct Caller {
 pub enum Unidentified {
     /// No token was sent.
     Missing,
-    /// Malformed, expired, revoked, of another database or nobody's account, or signed by nobody we
-    /// know.
+    /// The token is malformed, expired, revoked, of another database, of no account, or not signed
+    /// by one of our keys.
     Invalid,
-    /// Which tokens are good is not known, because the store could not be read yet.
+    /// The store could not be read yet, so it is not known which tokens are revoked.
     Unready,
 }
 
-/// Keys and limits that are ready to be put in force.
+/// New keys and limits, read and checked, to be put in force by [`Auth::adopt`].
 pub struct PreparedAuth {
     keys: Keys,
     registration: Registration,
@@ -64,25 +64,26 @@ pub struct PreparedAuth {
     registrations_per_minute: u32,
 }
 
-/// Tokens, passwords and their limits.
+/// Accounts, tokens, passwords and their limits.
 pub struct Auth {
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     pub(super) keys: Mutex<Vec<Key>>,
-    /// Known once the store could be read, and then for good.
+    /// Set once the store has been read.
     pub(super) database_id: OnceLock<String>,
-    /// Of these keys for that database; `None` until everything about tokens has been loaded.
+    /// Signs and verifies tokens with these keys for that database. `None` until the store has been
+    /// read.
     tokens: ArcSwapOption<Tokens>,
-    /// Held over a look at the disk.
+    /// Locked while the file is checked on disk.
     pub(super) key_file: Mutex<KeyFile>,
-    /// As the last look found it.
+    /// State of the file at the last check.
     pub(super) key_state: Mutex<KeyState>,
     state_dir: PathBuf,
     pub(super) passwords: Passwords,
     pub(super) throttle: Throttle,
-    /// Apart, so that registering and logging in do not use up each other's attempts.
+    /// A throttle of its own, so that registrations and logins do not use up each other's attempts.
     pub(super) registrations: Throttle,
-    pub(super) familiar: KnownNetworks,
+    pub(super) known_networks: KnownNetworks,
     pub(super) registration_open: AtomicBool,
     pub(super) revoked: Revocations,
     next_load_mono_ms: AtomicU64,
@@ -91,25 +92,26 @@ pub struct Auth {
     pub(super) wrong_passwords: Counter,
 }
 
-/// What became of attempts, since the start of the process.
+/// Counters of logins and refused attempts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuthCounts {
     pub logins: u64,
     pub wrong_passwords: u64,
-    /// Attempts at a password refused for too many of them.
+    /// Password attempts refused by the rate limit.
     pub throttled: u64,
-    /// The same of attempts to make an account.
+    /// Registrations refused by the rate limit.
     pub registrations_throttled: u64,
-    /// Attempts of strangers refused because others of theirs waited to be hashed.
+    /// Password attempts from unknown networks refused because their share of the hashing queue was
+    /// full.
     pub strangers_refused: u64,
 }
 
 impl Auth {
-    /// Loads or makes the signing key, starts the hashing lane, and asks the store what decides
-    /// about tokens. Blocks; for the main thread.
+    /// Loads or generates the signing key, starts the hashing lane, and loads accounts and
+    /// revocations from the store. Blocks; for the main thread.
     ///
     /// # Errors
-    /// [`AuthError`]. A store that cannot be read is none.
+    /// [`AuthError`]. A store that cannot be read is no error: it is tried again later.
     pub fn start(
         settings: &AuthSettings,
         state_dir: &Path,
@@ -130,7 +132,7 @@ impl Auth {
             passwords: Passwords::start(settings, clock)?,
             throttle: Throttle::new(settings.login_attempts_per_minute, clock.clone()),
             registrations: Throttle::new(settings.registration_attempts_per_minute, clock.clone()),
-            familiar: KnownNetworks::new(clock.clone()),
+            known_networks: KnownNetworks::new(clock.clone()),
             registration_open: AtomicBool::new(settings.registration == Registration::Open),
             revoked: Revocations::default(),
             next_load_mono_ms: AtomicU64::new(0),
@@ -142,22 +144,22 @@ impl Auth {
         Ok(auth)
     }
 
-    /// `None` while nobody can be identified. Never inlined: the load takes a thread-local's
-    /// address, which must not outlive a wait of the caller.
+    /// `None` until the store has been read. Never inlined, so that the compiler cannot keep the
+    /// address of arc-swap's thread-local across a suspension point of the caller.
     #[inline(never)]
     pub(super) fn tokens(&self) -> Option<Arc<Tokens>> {
         self.tokens.load_full()
     }
 
-    /// Puts `keys` in force, as soon as it is known for which database.
+    /// Puts `keys` in force, if the database's id is known already.
     pub(super) fn put_in_force(&self, keys: &[Key]) {
         if let Some(id) = self.database_id.get() {
             self.tokens.store(Some(Arc::new(Tokens::new(keys, id))));
         }
     }
 
-    /// Makes what other settings ask for, without putting it in force. Reads the kept key again
-    /// where they give none. Blocks; for the main thread.
+    /// Prepares new settings without putting them in force. Reads the key file again if they give
+    /// no key. Blocks; for the main thread.
     ///
     /// # Errors
     /// [`KeyError`].
@@ -171,7 +173,8 @@ impl Auth {
         })
     }
 
-    /// Puts that in force. Tokens of a key that is no longer known end.
+    /// Puts prepared settings in force. Tokens signed with a key that is no longer known become
+    /// invalid.
     pub fn adopt(&self, prepared: PreparedAuth) {
         let Keys { all, file } = prepared.keys;
         {
@@ -187,12 +190,12 @@ impl Auth {
         self.registrations.set_rate(prepared.registrations_per_minute);
     }
 
-    /// The lane that hashes, for its counters.
+    /// The hashing lane, for its counters.
     pub fn lane(&self) -> &Arc<Lane> {
         self.passwords.lane()
     }
 
-    /// What became of attempts so far.
+    /// Current values of the counters.
     pub fn counts(&self) -> AuthCounts {
         AuthCounts {
             logins: self.logins.value(),
@@ -203,14 +206,14 @@ impl Auth {
         }
     }
 
-    /// The caller, from memory alone.
+    /// Identifies the caller. Uses memory only.
     ///
     /// # Errors
     /// [`Unidentified`].
     pub fn identify(&self, request: &Request<'_>) -> Result<Caller, Unidentified> {
         let (token, by_cookie) = presented(request)?;
         let Some(tokens) = self.tokens() else {
-            // What none of our keys signed is good for no database.
+            // A token that none of our keys signed is invalid for every database.
             let is_ours = tokens::signed_by_any(&self.keys.lock(), token);
             return Err(if is_ours { Unidentified::Unready } else { Unidentified::Invalid });
         };
@@ -226,8 +229,8 @@ impl Auth {
         })
     }
 
-    /// After [`Unidentified::Unready`]: loads what is missing if no attempt was made lately. Parks.
-    /// True if the caller may be looked for again.
+    /// After [`Unidentified::Unready`]: tries to load the missing state, unless that was tried
+    /// lately. Parks. True if it is loaded, so that [`Self::identify`] can be called again.
     pub fn recover(&self) -> bool {
         let now_ms = self.clock.monotonic_ms();
         let next = self.next_load_mono_ms.load(Ordering::Relaxed);
@@ -248,9 +251,9 @@ impl Auth {
     }
 }
 
-/// The token that was sent, and whether by cookie. The header wins; a header that is not one bearer
-/// token is no excuse to look at the cookie. Credentials of another scheme are no token: they may
-/// be for a proxy in front, and the cookie counts as if they were not there.
+/// The token in the request, and whether it came by cookie. The header `Authorization` takes
+/// precedence, even if it is malformed. If it has another scheme than `Bearer` it is ignored, since
+/// it may be meant for a proxy in front, and the cookie counts.
 fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
     let mut headers = request.headers("authorization");
     match (headers.next(), headers.next()) {
@@ -266,7 +269,8 @@ fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified
     });
     match (found.next(), found.next()) {
         (Some(token), None) => Ok((token, true)),
-        // A page of a neighbouring host can add a cookie, not replace ours: which is meant?
+        // A page of another host in the same domain can add a second cookie of this name. Which one
+        // is the user's cannot be told.
         (Some(_), Some(_)) => Err(Unidentified::Invalid),
         (None, _) => Err(Unidentified::Missing),
     }
@@ -276,7 +280,8 @@ fn by_header(token: &[u8]) -> (&[u8], bool) {
     (token, false)
 }
 
-/// Such as `Basic dXNlcjpwYXNz`. Without a scheme it is a token in a wrong form.
+/// Whether the header has another scheme, such as `Basic dXNlcjpwYXNz`. A header without a scheme
+/// is a malformed token.
 fn is_of_another_scheme(header: &[u8]) -> bool {
     let header = header.trim_ascii();
     let scheme = memchr::memchr(b' ', header).map(|end| &header[..end]);

@@ -1,9 +1,9 @@
-//! The signing keys: from settings, or one made once and kept in the state directory.
+//! The signing keys of tokens: from settings, or generated once and kept in the state directory.
 //!
-//! Main thread, at start; a lane looks after the file. It holds 32 bytes of the system's randomness
-//! in hexadecimal and is for its owner alone: one that others may read is refused, because whoever
-//! read it can be any user. A file that is gone is not made again under a running service: removing
-//! it is how an operator ends every login.
+//! Loaded on the main thread at start; later a lane checks the file. The file contains 32 random
+//! bytes in hexadecimal. A file that others may read is refused, because whoever has read it can
+//! forge tokens of any user. A running service does not recreate a removed file: removing it is how
+//! an operator ends every login.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,44 +17,45 @@ use super::settings::AuthSettings;
 
 const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;
-/// Reading further is pointless: it is no key file.
+/// Nothing longer is a key file.
 const FILE_BYTES_MAX: u64 = 1024;
 
-/// One key.
+/// A signing key.
 pub type Key = Zeroizing<Vec<u8>>;
 
-/// The keys of some settings.
+/// The keys that settings give.
 pub struct Keys {
-    /// The one that signs, then those that only verify.
+    /// The key that signs, then those that only verify.
     pub all: Vec<Key>,
     pub file: KeyFile,
 }
 
-/// The file with the signing key, to be looked after. Whoever looks waits for the disk.
+/// The file with the signing key; `None` if settings give the key.
 pub struct KeyFile(Option<Kept>);
 
-/// A key that no setting gives.
+/// A generated key.
 struct Kept {
     path: PathBuf,
     key: Key,
-    /// It was in the file once.
+    /// The file has contained the key.
     was_kept: bool,
 }
 
-/// What has become of the file that keeps the signing key.
+/// State of the file with the signing key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// There is none: settings give the key.
+    /// There is no file: settings give the key.
     Given,
+    /// The file contains the key.
     Kept,
-    /// The next start makes another key, which ends every login.
+    /// The file is missing: the next start generates another key, which ends every login.
     Missing,
-    /// The next start takes another key, which ends every login, or is refused.
+    /// The file contains something else: the next start is refused, or ends every login.
     Changed,
 }
 
 impl KeyState {
-    /// As health names it.
+    /// The text in `/api/health`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -66,7 +67,7 @@ impl KeyState {
 }
 
 impl KeyFile {
-    /// Looks at the file; writes one that could not be written before.
+    /// Checks the file; writes it if it could not be written at start. Blocks.
     pub fn look(&mut self) -> KeyState {
         let Some(Kept { path, key, was_kept }) = &mut self.0 else { return KeyState::Given };
         match File::open(&*path) {
@@ -87,7 +88,7 @@ impl KeyFile {
     }
 }
 
-/// The key file is there and cannot be used.
+/// Why the signing key cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error(
@@ -95,7 +96,7 @@ pub enum KeyError {
              every login, or chmod 600 it if nobody else was on this machine"
     )]
     Open { path: PathBuf },
-    #[error("{path} holds no key ({} hexadecimal digits): restore or remove it", 2 * KEY_BYTES)]
+    #[error("{path} contains no key ({} hexadecimal digits): restore or remove it", 2 * KEY_BYTES)]
     NoKey { path: PathBuf },
     #[error("{path} cannot be read: {source}")]
     Unreadable { path: PathBuf, source: io::Error },
@@ -103,11 +104,11 @@ pub enum KeyError {
     NoRandomness(getrandom::Error),
 }
 
-/// The keys of the settings, or the kept one.
+/// The keys in the settings, or the one in the state directory, generated if missing.
 ///
 /// # Errors
-/// [`KeyError`]. A state directory that cannot be written is none: the key then lasts as long as
-/// the process, or until it can be written.
+/// [`KeyError`]. A state directory that cannot be written is no error: the key is then kept in
+/// memory until [`KeyFile::look`] can write it.
 pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, KeyError> {
     let (current, file) = match &settings.jwt_secret {
         Some(secret) => (Zeroizing::new(secret.expose_secret().as_bytes().to_vec()), None),
@@ -125,7 +126,7 @@ pub fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, KeyError>
     Ok(Keys { all, file: KeyFile(file) })
 }
 
-/// The key and whether its file is there.
+/// The generated key, and whether its file exists.
 fn kept(path: &Path) -> Result<(Key, bool), KeyError> {
     match File::open(path) {
         Ok(file) => Ok((read(path, file)?, true)),
@@ -137,8 +138,8 @@ fn kept(path: &Path) -> Result<(Key, bool), KeyError> {
                 tracing::error!(
                     %error,
                     path = %path.display(),
-                    "the signing key cannot be kept: while that is so, every login ends with the \
-                     service"
+                    "cannot write the signing key: until it can be written, every login ends \
+                     with the service"
                 );
             }
             Ok((key, written.is_ok()))
@@ -152,7 +153,7 @@ fn read(path: &Path, file: File) -> Result<Key, KeyError> {
     if file.metadata().map_err(unreadable)?.mode() & 0o077 != 0 {
         return Err(KeyError::Open { path: path.into() });
     }
-    // Room for everything at once: a growing buffer would leave copies behind.
+    // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
     let mut text = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX as usize + 1));
     file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
     decoded(text.trim_ascii()).ok_or_else(|| KeyError::NoKey { path: path.into() })
@@ -171,10 +172,10 @@ fn decoded(digits: &[u8]) -> Option<Key> {
     Some(key)
 }
 
-/// Whole or not at all, and on disk before the first token is signed with it.
+/// Writes the file atomically, and syncs it before the first token is signed with the key.
 fn write(path: &Path, key: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("key.new");
-    // Left by a process that died in between; nobody ever used it.
+    // Left by a process that ended while writing; that key was never used.
     let _ = std::fs::remove_file(&unfinished);
     let mut text = Zeroizing::new(Vec::with_capacity(2 * KEY_BYTES + 1));
     for byte in key {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_and_kept_for_its_owner() {
+    fn a_key_is_generated_once_and_kept_readable_for_its_owner_only() {
         let directory = tempfile::tempdir().unwrap();
         let first = load(&settings(), directory.path()).unwrap();
         assert_eq!((first.all.len(), first.all[0].len()), (1, KEY_BYTES));
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_may_read_or_that_is_none_is_refused() {
+    fn a_key_file_that_others_may_read_or_without_a_key_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         load(&settings(), directory.path()).unwrap();
         let path = directory.path().join(FILE_NAME);
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_gives_a_key_for_this_process_until_it_is() {
+    fn without_a_directory_the_key_stays_in_memory_until_it_can_be_written() {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("missing");
         let mut first = load(&settings(), &missing).unwrap();
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_removed_or_changed_is_noticed_and_not_made_again() {
+    fn a_removed_or_changed_file_is_noticed_and_not_recreated() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(FILE_NAME);
         let mut keys = load(&settings(), directory.path()).unwrap();
@@ -255,7 +256,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!((keys.file.look(), keys.file.look()), (KeyState::Missing, KeyState::Missing));
         assert!(!path.exists(), "that is how an operator ends every login");
-        // Another's, which is somebody's all the same.
+        // The file contains another key now.
         load(&settings(), directory.path()).unwrap();
         assert_eq!(keys.file.look(), KeyState::Changed);
         std::fs::write(&path, &whole).unwrap();
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_key_signs_and_earlier_ones_follow() {
+    fn keys_from_settings_are_the_signing_one_first_then_earlier_ones() {
         let directory = tempfile::tempdir().unwrap();
         let settings = AuthSettings {
             jwt_secret: Some("current".into()),

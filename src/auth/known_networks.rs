@@ -1,9 +1,9 @@
-//! From where each account was logged in to lately, so that its owner keeps attempts of his own
-//! while strangers use up the account's.
+//! The networks from which each account was logged in to lately. Logins from these have attempts of
+//! their own, so that attackers elsewhere cannot lock the owner out.
 //!
-//! Runs on the edge after a success and before each login; one lock, held for a look-up. In memory
-//! alone, and as hashes with a secret of this process: a restart forgets it, and nothing here says
-//! who was where.
+//! Used on the edge before each login and after a successful one; one lock, held for a look-up.
+//! Kept in memory only, as hashes seeded with a secret of this process: a restart forgets them, and
+//! they do not reveal who was where.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -13,24 +13,24 @@ use parking_lot::Mutex;
 use crate::base::network::network;
 use crate::base::{BoundedMap, Clock};
 
-/// Networks remembered for an account: home, work, the phone. Of more, the latest.
+/// Most networks remembered for an account (home, work, phone): the latest.
 const NETWORKS_MAX: usize = 3;
 
-/// Accounts remembered, about 8 MiB. Past it those that were not logged in to for longest go.
+/// Most accounts remembered, in about 8 MiB. Beyond it those with the oldest logins are forgotten.
 const ACCOUNTS_MAX: usize = 100_000;
 
-/// A network is forgotten this long after its last success: longer than a token lives by far, and
-/// somebody else may have the address by then.
+/// A network is forgotten this long after its last login. That is much longer than a token lives,
+/// and later the address may belong to somebody else.
 const FORGOTTEN_MS: u64 = 30 * 24 * 3_600_000;
 
-/// Which networks have logged in to which accounts.
+/// The known networks of all accounts.
 pub struct KnownNetworks {
     clock: Clock,
     hasher: RandomState,
     accounts: Mutex<BoundedMap<u64, Places>>,
 }
 
-/// Hash and last success of each network, latest last.
+/// Hash and last login of each network, the latest at the end. A time of 0 is a free place.
 #[derive(Clone, Copy, Default)]
 struct Places {
     places: [(u64, u64); NETWORKS_MAX],
@@ -52,7 +52,8 @@ impl KnownNetworks {
         Self { clock, hasher: RandomState::new(), accounts }
     }
 
-    /// Whether somebody at `client` has logged in to `account`, a normalised e-mail, lately.
+    /// Whether `account`, a normalised e-mail address, was lately logged in to from the network of
+    /// `client`.
     pub fn knows(&self, account: &str, client: IpAddr) -> bool {
         let now_ms = self.clock.monotonic_ms();
         let place = self.hasher.hash_one(network(client));
@@ -62,9 +63,9 @@ impl KnownNetworks {
         places.places.iter().any(|(known, at_ms)| *known == place && fresh(*at_ms))
     }
 
-    /// Somebody at `client` knew the password of `account`.
+    /// Remembers a successful login to `account` from the network of `client`.
     pub fn remember(&self, account: &str, client: IpAddr) {
-        // Zero stands for a free place.
+        // 0 is a free place.
         let now_ms = self.clock.monotonic_ms().max(1);
         let place = self.hasher.hash_one(network(client));
         let account = self.hasher.hash_one(account);
@@ -76,7 +77,8 @@ impl KnownNetworks {
         places[NETWORKS_MAX - 1] = (place, now_ms);
     }
 
-    /// The account is gone; who takes its name next is somebody else.
+    /// Forgets the networks of an erased account, because its address may be registered again by
+    /// somebody else.
     pub fn forget(&self, account: &str) {
         self.accounts.lock().remove(&self.hasher.hash_one(account));
     }
@@ -97,40 +99,40 @@ mod tests {
     #[test]
     fn the_last_three_networks_of_an_account_are_known_for_a_month() {
         let clock = clock();
-        let familiar = KnownNetworks::new(clock.clone());
+        let networks = KnownNetworks::new(clock.clone());
         let at = |number: u8| IpAddr::from([192, 0, 2, number]);
-        assert!(!familiar.knows("a@b", at(1)));
+        assert!(!networks.knows("a@b", at(1)));
         for number in [1, 2, 3, 1, 4] {
-            familiar.remember("a@b", at(number));
+            networks.remember("a@b", at(number));
             clock.advance_ms(1_000);
         }
-        let known: Vec<u8> = (1..5).filter(|n| familiar.knows("a@b", at(*n))).collect();
+        let known: Vec<u8> = (1..5).filter(|n| networks.knows("a@b", at(*n))).collect();
         assert_eq!(known, [1, 3, 4]);
-        assert!(!familiar.knows("c@d", at(1)));
-        familiar.remember("a@b", address("2001:db8:1:2::1"));
-        assert!(familiar.knows("a@b", address("2001:db8:1:2:ffff::9")));
-        assert!(!familiar.knows("a@b", address("2001:db8:1:3::1")));
+        assert!(!networks.knows("c@d", at(1)));
+        networks.remember("a@b", address("2001:db8:1:2::1"));
+        assert!(networks.knows("a@b", address("2001:db8:1:2:ffff::9")));
+        assert!(!networks.knows("a@b", address("2001:db8:1:3::1")));
         clock.advance_ms(FORGOTTEN_MS as i64 - 1);
-        assert!(familiar.knows("a@b", address("2001:db8:1:2::1")));
+        assert!(networks.knows("a@b", address("2001:db8:1:2::1")));
         clock.advance_ms(1);
-        assert!(!familiar.knows("a@b", address("2001:db8:1:2::1")));
-        familiar.remember("a@b", at(1));
-        familiar.forget("a@b");
-        assert!(!familiar.knows("a@b", at(1)));
+        assert!(!networks.knows("a@b", address("2001:db8:1:2::1")));
+        networks.remember("a@b", at(1));
+        networks.forget("a@b");
+        assert!(!networks.knows("a@b", at(1)));
     }
 
     #[test]
-    fn memory_is_bounded_and_the_latest_stay() {
+    fn accounts_are_bounded_and_those_with_the_latest_logins_stay() {
         let clock = clock();
-        let familiar = KnownNetworks::with_room(clock.clone(), 16);
+        let networks = KnownNetworks::with_room(clock.clone(), 16);
         for number in 0..100 {
-            familiar.remember(&number.to_string(), address("192.0.2.1"));
+            networks.remember(&number.to_string(), address("192.0.2.1"));
             clock.advance_ms(1);
-            assert!(familiar.accounts.lock().len() <= 16);
+            assert!(networks.accounts.lock().len() <= 16);
         }
-        assert!(familiar.knows("99", address("192.0.2.1")));
-        assert!(familiar.knows("86", address("192.0.2.1")));
-        assert!(!familiar.knows("80", address("192.0.2.1")));
-        assert!(familiar.accounts.lock().len() > 12);
+        assert!(networks.knows("99", address("192.0.2.1")));
+        assert!(networks.knows("86", address("192.0.2.1")));
+        assert!(!networks.knows("80", address("192.0.2.1")));
+        assert!(networks.accounts.lock().len() > 12);
     }
 }

@@ -1,9 +1,9 @@
-//! Accounts, passwords and tokens: who a caller is, and how somebody becomes a user.
+//! Accounts, passwords and tokens.
 //!
-//! [`Auth::identify`] runs on the edge for each request of a user's route, from memory alone. All
-//! other calls (`accounts`) park while a password is hashed or the store is asked. The database's
-//! id, the accounts and the revocations are loaded from the store at the start. Until they are,
-//! nobody is identified, because a broken disk must not make a revoked token valid again.
+//! [`Auth::identify`] runs on the edge for each request of a user's route, and uses memory only.
+//! All other calls (`accounts`) park while a password is hashed or the store is read. The
+//! database's id, the accounts and the revocations are loaded from the store at start. Until they
+//! are loaded, no token is accepted: a broken disk must not make a revoked token valid again.
 
 mod accounts;
 mod care;

@@ -1,8 +1,9 @@
-//! Password hashes: argon2id in PHC strings, made and checked on the `crypto` lane.
+//! Password hashes: argon2id as PHC strings, computed on the lane `crypto`.
 //!
-//! Callers park. The lane has few threads of the lowest priority, and a bounded queue, because one
-//! hash takes tens of milliseconds of a core and 19 MiB: logins must not slow the market down. A
-//! part of the queue is kept for who is known, so that a crowd of strangers fills the rest alone.
+//! Callers park. One hash takes tens of milliseconds of a core and 19 MiB, and logins must not slow
+//! down the market routes. So the lane has few threads of the lowest priority and a bounded queue.
+//! Part of the queue is reserved for known clients, so that a flood of logins by strangers cannot
+//! fill all of it.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,23 +21,22 @@ use crate::base::Clock;
 use crate::ops::Counter;
 use crate::rt::{Lane, LaneError, LaneSpec};
 
-/// A hash that has not ended by then is given up: with a queue of 64 and 30 ms a hash nothing waits
-/// half as long, and a client has long lost patience.
+/// Deadline of a hash. With a queue of 64 and 30 ms a hash, none waits half as long.
 const DEADLINE_MS: u64 = 10_000;
 
-/// This part of the queue is kept free of strangers.
+/// One place in so many of the queue is reserved for known clients.
 const KNOWN_PART: usize = 4;
 
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
 thread_local! {
-    /// The lane thread's work memory: 19 MiB of fresh pages for each hash would cost as much as the
-    /// hash itself. What is left in it is mixed by the whole function and tells nothing.
+    /// Work memory of the lane's thread, reused because fresh 19 MiB for each hash would cost as
+    /// much as the hash itself. Its content after a hash reveals nothing about the password.
     static WORK: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Why there is neither a hash nor a verdict.
+/// Why a password could not be hashed or checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CryptoError {
     #[error("too many hashes are waiting")]
@@ -50,19 +50,20 @@ pub enum CryptoError {
 /// For whom a hash is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Who has shown a token, or comes from where the account was logged in to lately.
+    /// A caller with a valid token, or from a known network of the account.
     Known,
+    /// Any other client.
     Stranger,
 }
 
-/// Strangers' hashes that wait.
+/// Limits the hashes of strangers in the queue.
 struct Strangers {
     waiting_max: usize,
     waiting: AtomicUsize,
     refused: Counter,
 }
 
-/// One stranger's place in the queue, given back when the hash begins or is given up.
+/// A stranger's place in the queue, freed when the hash begins or is given up.
 struct Place(Arc<Strangers>);
 
 impl Place {
@@ -84,11 +85,11 @@ impl Drop for Place {
     }
 }
 
-/// The verdict on a password.
+/// The result of checking a password.
 #[derive(Debug)]
 pub struct Checked {
     pub good: bool,
-    /// For a good one whose stored hash is weaker than today's parameters.
+    /// A new hash, if the password is right and the stored hash has weaker parameters.
     pub better_hash: Option<String>,
 }
 
@@ -97,7 +98,7 @@ pub struct Passwords {
     lane: Arc<Lane>,
     strangers: Arc<Strangers>,
     params: Params,
-    /// Nobody's: what a password is checked against where there is no account.
+    /// A hash of no password, against which passwords are checked if there is no account.
     decoy: String,
 }
 
@@ -105,7 +106,7 @@ impl Passwords {
     /// Starts the lane.
     ///
     /// # Errors
-    /// When a thread cannot be started or the system gives no randomness.
+    /// If a thread cannot be started or the system has no randomness.
     pub fn start(settings: &AuthSettings, clock: &Clock) -> io::Result<Self> {
         let threads = match settings.crypto_threads {
             0 => available_parallelism().map_or(1, |cores| cores.get() / 2).max(1),
@@ -128,7 +129,7 @@ impl Passwords {
         &self.lane
     }
 
-    /// Hashes of strangers refused because others of theirs wait.
+    /// Hashes of strangers refused because their share of the queue was full.
     pub fn strangers_refused(&self) -> u64 {
         self.strangers.refused.value()
     }
@@ -142,8 +143,8 @@ impl Passwords {
         self.run(whose, move || hashed(&password, &params))
     }
 
-    /// Checks a password against a stored hash; against a decoy, with the same work and always in
-    /// vain, where there is none. Parks.
+    /// Checks a password against a stored hash. Without one it does the same work on a decoy, and
+    /// the result is always wrong. Parks.
     ///
     /// # Errors
     /// [`CryptoError`].
@@ -183,8 +184,7 @@ impl Passwords {
     }
 }
 
-/// Hashes a new password on the calling thread, for a command beside the service. Blocks for tens
-/// of milliseconds.
+/// Hashes a new password on the calling thread, for a command. Blocks for tens of milliseconds.
 ///
 /// # Errors
 /// [`CryptoError`].
@@ -229,7 +229,7 @@ fn phc(params: &Params, salt: Salt, hash: Output) -> Result<String, CryptoError>
     Ok(phc.to_string())
 }
 
-/// Whether the password is that of `stored`, and whether that was made with less than `params`.
+/// Whether the password matches `stored`, and whether that has weaker parameters than `params`.
 fn matches(
     password: &SecretString,
     stored: &str,
@@ -250,7 +250,7 @@ fn matches(
     Ok((made == *hash, weaker))
 }
 
-/// The function itself, in the thread's own work memory.
+/// Runs argon2 in the thread's work memory.
 fn mixed(
     password: &SecretString,
     salt: &[u8],
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_made_to_the_floor_and_checks_its_own_password_only() {
+    fn a_hash_has_the_default_parameters_and_matches_its_own_password_only() {
         let passwords = passwords(2);
         let first = passwords.hash("correct horse".into(), Whose::Known).unwrap();
         assert!(first.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{first}");
@@ -299,7 +299,7 @@ mod tests {
 
     /// Made by the reference implementation's command line (argon2 of P-H-C, salt "somesalt").
     #[test]
-    fn another_programs_hash_is_understood() {
+    fn a_hash_of_the_reference_implementation_is_checked() {
         let passwords = passwords(2);
         let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ\
                       $CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weaker_hash_is_made_anew_when_the_password_is_right() {
+    fn a_weaker_hash_is_renewed_if_the_password_is_right() {
         let old = passwords(2).hash("correct horse".into(), Whose::Known).unwrap();
         let today = passwords(3);
         let checked = today.check("correct horse".into(), Some(&old), Whose::Known).unwrap();
@@ -332,11 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn strangers_leave_a_quarter_of_the_queue_to_who_is_known() {
+    fn strangers_leave_a_quarter_of_the_queue_to_known_clients() {
         let settings =
             AuthSettings { crypto_threads: 1, crypto_queue_max: 8, ..AuthSettings::default() };
         let passwords = Arc::new(Passwords::start(&settings, &Clock::system()).unwrap());
-        // Holds the one thread, so that whoever comes now waits.
+        // Keeps the only thread busy, so that further hashes wait.
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let held = passwords.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
         while passwords.lane().stats().running == 0 {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_decoy_costs_what_a_real_hash_does() {
+    fn the_decoy_has_the_parameters_of_a_real_hash() {
         let passwords = passwords(3);
         let parsed = PasswordHash::new(&passwords.decoy).unwrap();
         let params = Params::try_from(&parsed).unwrap();

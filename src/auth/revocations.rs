@@ -1,8 +1,8 @@
-//! What is refused although its signature is good, in memory: logged-out tokens, tokens of before a
-//! password's change, tokens of users that are not there.
+//! Tokens that are refused although correctly signed: logged-out ones, those from before a change
+//! of password, and those of accounts that do not exist. In memory.
 //!
-//! Read on the edge for each authenticated request, without a lock. Its size is what the store
-//! keeps: records of tokens go when these have expired for certain.
+//! Read on the edge for each authenticated request, without a lock. Its size is bounded by the
+//! store's: a revoked token is dropped once it has certainly expired.
 
 use foldhash::fast::RandomState;
 use papaya::HashMap;
@@ -11,33 +11,34 @@ use super::tokens::{self, Verified};
 use super::users::Users;
 use crate::store::{AccountId, AuthState};
 
-/// A write that the store gave up has happened by then, or never will: its queue drops what is
-/// late, and a commit under way is a matter of a disk's worst second.
-const DOUBT_MS: u64 = 60_000;
+/// After this time a write that timed out has either happened or never will: the store's queue
+/// drops late writes, and even a slow commit takes only seconds.
+const UNCERTAIN_MS: u64 = 60_000;
 
-/// An epoch counts up above as many bits of chance (`sql/store/change_password.sql`).
+/// The low bits of an epoch are random; the bits above count up (`sql/store/change_password.sql`).
 const EPOCH_CHANCE_BITS: u32 = 32;
 
-/// The sets.
+/// The revocations.
 #[derive(Default)]
 pub struct Revocations {
     users: Users,
-    /// By token id: when it expires anyway, Unix milliseconds.
+    /// Revoked tokens by id, each with its expiry in Unix milliseconds.
     tokens: HashMap<u128, i64, RandomState>,
-    /// The one epoch that is good; users not here have not changed their password, which is epoch
-    /// zero.
+    /// The valid token epoch of each user. Users who never changed their password are not in it and
+    /// have epoch 0.
     epochs: HashMap<AccountId, i64, RandomState>,
-    /// Users of whom it is not known whether their epoch was raised, since when (monotonic).
-    doubts: HashMap<AccountId, u64, RandomState>,
+    /// Users for whom it is not known whether a write raised their epoch, and since when
+    /// (monotonic).
+    uncertain: HashMap<AccountId, u64, RandomState>,
 }
 
 impl Revocations {
-    /// Takes what the store has.
+    /// Takes over the state in the store.
     pub fn load(&self, stored: &AuthState) {
         self.users.load(&stored.users, stored.last_user);
         let tokens = self.tokens.pin();
         for (spelled, expires_ms) in &stored.revoked_tokens {
-            // What is not spelled like our ids can be no token's.
+            // A text in another form than our ids cannot be the id of a token.
             if let Some(id) = tokens::token_id(spelled) {
                 tokens.insert(id, *expires_ms);
             }
@@ -47,12 +48,12 @@ impl Revocations {
         }
     }
 
-    /// Refuses one token from now on.
+    /// Revokes one token.
     pub fn token(&self, id: u128, expires_ms: i64) {
         self.tokens.pin().insert(id, expires_ms);
     }
 
-    /// A user whose account the store has just shown, with this epoch.
+    /// Notes that the store returned this account with this epoch.
     pub fn seen(&self, id: AccountId, epoch: i64) {
         self.users.add(id);
         if epoch > 0 {
@@ -60,53 +61,53 @@ impl Revocations {
         }
     }
 
-    /// Refuses the user's tokens of other epochs, unless a higher one is known.
+    /// Sets the user's valid epoch, unless a higher one is known.
     pub fn raise(&self, id: AccountId, epoch: i64) {
         self.epochs.pin().update_or_insert(id, |known| (*known).max(epoch), epoch);
     }
 
-    /// Refuses tokens of `epoch`, though it may turn out that it is still the user's.
-    pub fn doubt(&self, id: AccountId, epoch: i64, now_mono_ms: u64) {
-        // At most as high as any that the store may have given.
+    /// Refuses tokens of `epoch`, because a write that raises it timed out and may still happen.
+    pub fn mark_uncertain(&self, id: AccountId, epoch: i64, now_mono_ms: u64) {
+        // Not above any epoch that the write may set.
         let next = ((epoch >> EPOCH_CHANCE_BITS) + 1) << EPOCH_CHANCE_BITS;
         self.raise(id, next);
-        self.doubts.pin().insert(id, now_mono_ms);
+        self.uncertain.pin().insert(id, now_mono_ms);
     }
 
-    /// Takes the epoch that the store has for the truth, if there was a doubt and it is old enough.
-    /// False while it is too early to know.
-    pub fn settle(&self, id: AccountId, epoch: i64, now_mono_ms: u64) -> bool {
-        let doubts = self.doubts.pin();
-        match doubts.get(&id) {
+    /// Takes the store's `epoch` as final, if it was uncertain for long enough. False while it is
+    /// too early to know.
+    pub fn resolve(&self, id: AccountId, epoch: i64, now_mono_ms: u64) -> bool {
+        let uncertain = self.uncertain.pin();
+        match uncertain.get(&id) {
             None => true,
-            Some(since_ms) if now_mono_ms < since_ms + DOUBT_MS => false,
+            Some(since_ms) if now_mono_ms < since_ms + UNCERTAIN_MS => false,
             Some(_) => {
                 self.epochs.pin().insert(id, epoch);
-                doubts.remove(&id);
+                uncertain.remove(&id);
                 true
             }
         }
     }
 
-    /// Refuses every token of a user that is gone.
+    /// Refuses every token of an erased user.
     pub fn erased(&self, id: AccountId) {
         self.users.remove(id);
         self.epochs.pin().remove(&id);
     }
 
-    /// Whether a token with a good signature is refused.
+    /// Whether a correctly signed token is refused.
     pub fn refuses(&self, token: &Verified) -> bool {
         !self.users.has(token.id)
             || self.epochs.pin().get(&token.id).copied().unwrap_or(0) != token.epoch
             || self.tokens.pin().contains_key(&token.token_id)
     }
 
-    /// Drops tokens that had expired before.
+    /// Drops revoked tokens that expired at or before this time.
     pub fn forget(&self, before_ms: i64) {
         self.tokens.pin().retain(|_, expires_ms| *expires_ms > before_ms);
     }
 
-    /// Users, those with an epoch, revoked tokens.
+    /// Number of users, of users with an epoch, and of revoked tokens.
     pub fn sizes(&self) -> (u64, usize, usize) {
         (self.users.count(), self.epochs.len(), self.tokens.len())
     }
@@ -133,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn tokens_epochs_and_users_are_refused() {
+    fn revoked_tokens_old_epochs_and_unknown_users_are_refused() {
         let revoked = loaded();
         assert_eq!(revoked.sizes(), (2, 1, 1));
         assert!(revoked.refuses(&token(1, 5, 0)) && !revoked.refuses(&token(1, 6, 0)));
         assert!(revoked.refuses(&token(2, 1, 2)) && !revoked.refuses(&token(2, 1, 3)));
-        assert!(revoked.refuses(&token(3, 1, 0)), "gone");
-        assert!(revoked.refuses(&token(4, 1, 0)), "never there");
+        assert!(revoked.refuses(&token(3, 1, 0)), "erased");
+        assert!(revoked.refuses(&token(4, 1, 0)), "never registered");
         revoked.token(6, 100_000);
         assert!(revoked.refuses(&token(1, 6, 0)));
         revoked.seen(AccountId(4), 0);
@@ -150,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn one_epoch_is_good_and_no_other_whatever_came_before() {
+    fn exactly_one_epoch_is_valid_and_it_never_decreases() {
         let revoked = loaded();
         revoked.raise(AccountId(2), 1);
         assert!(!revoked.refuses(&token(2, 1, 3)), "an epoch never sinks");
         revoked.raise(AccountId(2), 7);
         assert!(revoked.refuses(&token(2, 1, 3)) && !revoked.refuses(&token(2, 1, 7)));
-        // Of a past that the database does not know any more.
+        // Epochs that a restored database does not know.
         assert!(revoked.refuses(&token(2, 1, 8)) && revoked.refuses(&token(1, 1, 1)));
         // A login that read the store before the change.
         revoked.seen(AccountId(2), 3);
@@ -164,25 +165,25 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_refuses_until_the_store_can_be_believed() {
+    fn an_uncertain_epoch_refuses_tokens_until_it_is_resolved() {
         let revoked = loaded();
-        assert!(revoked.settle(AccountId(1), 0, 0));
-        revoked.doubt(AccountId(1), 0, 1_000);
+        assert!(revoked.resolve(AccountId(1), 0, 0));
+        revoked.mark_uncertain(AccountId(1), 0, 1_000);
         assert!(revoked.refuses(&token(1, 1, 0)));
-        assert!(!revoked.settle(AccountId(1), 0, 1_000 + DOUBT_MS - 1));
+        assert!(!revoked.resolve(AccountId(1), 0, 1_000 + UNCERTAIN_MS - 1));
         assert!(revoked.refuses(&token(1, 1, 0)));
-        assert!(revoked.settle(AccountId(1), 0, 1_000 + DOUBT_MS));
+        assert!(revoked.resolve(AccountId(1), 0, 1_000 + UNCERTAIN_MS));
         assert!(!revoked.refuses(&token(1, 1, 0)), "the write never happened");
-        assert!(revoked.settle(AccountId(1), 0, 0));
-        // Or it did.
-        revoked.doubt(AccountId(1), 0, 1_000);
+        assert!(revoked.resolve(AccountId(1), 0, 0));
+        // The write happened.
+        revoked.mark_uncertain(AccountId(1), 0, 1_000);
         let given = (1 << EPOCH_CHANCE_BITS) + 77;
-        assert!(revoked.settle(AccountId(1), given, 1_000 + DOUBT_MS));
+        assert!(revoked.resolve(AccountId(1), given, 1_000 + UNCERTAIN_MS));
         assert!(revoked.refuses(&token(1, 1, 0)) && !revoked.refuses(&token(1, 1, given)));
     }
 
     #[test]
-    fn what_has_expired_is_dropped_and_nothing_else() {
+    fn only_expired_revocations_are_dropped() {
         let revoked = loaded();
         revoked.token(6, 100_001);
         revoked.forget(100_000);

@@ -2,34 +2,33 @@
 
 use secrecy::SecretString;
 
-/// Who may make an account.
+/// Who may create an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registration {
-    /// Whoever reaches the service.
+    /// Any client.
     Open,
-    /// Nobody.
+    /// Nobody but the operator, with `bhav user add`.
     Closed,
 }
 
-/// Logging in.
+/// Settings of accounts, tokens and password hashing.
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
-    /// Current signing key; without it one is made once and kept in the state directory.
+    /// Current signing key. If not given, one is generated once and kept in the state directory.
     pub jwt_secret: Option<SecretString>,
-    /// Keys that verify but sign no more, separated by commas.
+    /// Earlier keys, which verify and no longer sign, separated by commas.
     pub jwt_previous_secrets: Option<SecretString>,
-    /// Who may make an account.
     pub registration: Registration,
-    /// Per account and per client address; 0 switches the limit off.
+    /// By account and by client network; 0 is no limit.
     pub login_attempts_per_minute: u32,
-    /// Per client address; 0 switches the limit off.
+    /// By client network; 0 is no limit.
     pub registration_attempts_per_minute: u32,
-    /// Memory of one password hash. The default is the floor that OWASP gives for two passes.
+    /// Memory of one password hash. The default is OWASP's minimum for two passes.
     pub argon2_memory_kib: u32,
     pub argon2_passes: u32,
     /// Threads that hash passwords; 0 is half of the cores, at least one.
     pub crypto_threads: usize,
-    /// Hashes that may wait for a thread.
+    /// Most hashes that wait for a thread.
     pub crypto_queue_max: usize,
 }
 

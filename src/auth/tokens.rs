@@ -1,8 +1,8 @@
-//! Access tokens: HS256 JSON web tokens, signed with the current key, verified with any known one.
+//! Access tokens: JSON web tokens (HS256), signed with the current key, verified with any known.
 //!
-//! A token is good for one database alone, because another one gives the same ids to other people:
-//! the key id in its header is made of the key and the database's id, and the header is compared as
-//! a whole. Runs on the edge; pure. Which tokens are revoked stands elsewhere (`revoked`).
+//! A token is valid for one database only, because another database gives the same ids to other
+//! users. So the key id in its header is computed from the key and the database's id, and the
+//! header is compared as a whole. Runs on the edge; pure. Revoked tokens: see `revocations`.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -14,16 +14,16 @@ use super::hs256;
 use super::keys::Key;
 use crate::store::AccountId;
 
-/// Seven days (contract, section 3). The clock that signs is the one that verifies, so an expired
-/// token has no further seconds of grace.
+/// Lifetime of a token: seven days. There is no leeway after it, because the same clock signs and
+/// verifies.
 pub const TOKEN_LIFE_S: i64 = 7 * 24 * 3_600;
 
-/// Ours have about 340 bytes; nothing longer is looked at.
+/// Longest token accepted; ours have about 340 bytes.
 pub const TOKEN_BYTES_MAX: usize = 1_024;
 
 const ISSUER: &str = "bhav";
 
-/// What makes keys, and databases, tell themselves apart without telling anything of them.
+/// Prefix of the data from which key ids are hashed. A key id reveals neither key nor database.
 const KEY_ID_LABEL: &[u8] = b"bhav token key id of a database\0";
 const KEY_ID_BYTES: usize = 16;
 
@@ -38,7 +38,7 @@ struct Claims {
     epoch: i64,
 }
 
-/// What a good token says.
+/// The content of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     pub id: AccountId,
@@ -48,31 +48,29 @@ pub struct Verified {
     pub epoch: i64,
 }
 
-/// A token for its user.
+/// A new token.
 #[derive(Debug)]
 pub struct Signed {
     pub text: String,
-    /// For tests of what becomes of it.
     #[cfg(test)]
     pub token_id: u128,
     #[cfg(test)]
     pub expires_s: i64,
 }
 
-/// No token can be made: no randomness, or no key.
+/// A token could not be made: no randomness, or an error of the library.
 #[derive(Debug, thiserror::Error)]
 #[error("no token can be made: {0}")]
 pub struct Unsigned(String);
 
 struct VerifyingKey {
-    /// The one header, base64, of every token of this key. Comparing it whole pins algorithm, type,
-    /// key and database, and keeps a stranger's JSON from the library's parser, which nests by
-    /// recursion.
+    /// The header, in base64, of every token of this key. Comparing it as a whole checks algorithm,
+    /// type, key and database. It also keeps a client's JSON from the library's recursive parser.
     header: String,
     key: DecodingKey,
 }
 
-/// The keys, ready for use.
+/// Signs and verifies tokens.
 pub struct Tokens {
     header: Header,
     signing: EncodingKey,
@@ -81,16 +79,16 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The first key signs; all verify, and all for this database alone.
+    /// The first key signs, and all keys verify; for this database only.
     ///
     /// # Panics
-    /// Without a key.
+    /// If `keys` is empty.
     pub fn new(keys: &[Key], database_id: &str) -> Self {
         hs256::install();
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
         validation.set_issuer(&[ISSUER]);
-        // Judged by the product's own clock instead.
+        // `verify` checks the expiry, by the service's own clock.
         validation.validate_exp = false;
         let verifying = keys.iter().map(|key| VerifyingKey {
             header: encoded(&header_of(key, database_id)),
@@ -104,7 +102,7 @@ impl Tokens {
         }
     }
 
-    /// A new token of the user's present epoch.
+    /// A new token of the user's current epoch.
     ///
     /// # Errors
     /// [`Unsigned`].
@@ -132,7 +130,8 @@ impl Tokens {
         })
     }
 
-    /// What the token says, if one of our keys signed it for this database and it has not expired.
+    /// The content of the token, if one of our keys signed it for this database and it has not
+    /// expired.
     pub fn verify(&self, token: &[u8], now_ms: i64) -> Option<Verified> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
@@ -153,7 +152,7 @@ impl Tokens {
     }
 }
 
-/// Whether one of these keys signed it, for whichever database.
+/// Whether one of these keys signed the token, for any database.
 pub fn signed_by_any(keys: &[Key], token: &[u8]) -> bool {
     if token.len() > TOKEN_BYTES_MAX {
         return false;
@@ -173,7 +172,7 @@ pub fn signed_by_any(keys: &[Key], token: &[u8]) -> bool {
 fn header_of(key: &[u8], database_id: &str) -> Header {
     let mut hash = Sha256::new();
     hash.update(KEY_ID_LABEL);
-    // So that nothing can be taken from one and given to the other.
+    // Hash the length first, so that the boundary between id and key is unambiguous.
     hash.update((database_id.len() as u64).to_be_bytes());
     hash.update(database_id);
     hash.update(key);
@@ -182,19 +181,19 @@ fn header_of(key: &[u8], database_id: &str) -> Header {
     header
 }
 
-/// As the library writes it.
+/// The header in base64, as the library encodes it.
 fn encoded(header: &Header) -> String {
     let any = EncodingKey::from_secret(b"any");
     let token = jsonwebtoken::encode(header, &(), &any).expect("a header and null serialise");
     token.split('.').next().unwrap_or_default().to_owned()
 }
 
-/// A token's id as the claim and the store spell it: 32 hexadecimal digits.
+/// A token id as text, in the claim and in the store: 32 hexadecimal digits.
 pub fn spelled(token_id: u128) -> String {
     format!("{token_id:032x}")
 }
 
-/// The id that [`spelled`] spells.
+/// Inverse of [`spelled`]; `None` for any other text.
 pub fn token_id(spelled: &str) -> Option<u128> {
     (spelled.len() == 32).then(|| u128::from_str_radix(spelled, 16).ok()).flatten()
 }

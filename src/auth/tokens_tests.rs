@@ -1,4 +1,4 @@
-//! Good tokens and every way to make a bad one.
+//! Tests of valid, expired, forged and malformed tokens.
 
 use super::*;
 use zeroize::Zeroizing;
@@ -37,7 +37,7 @@ fn parts(token: &str) -> (String, String) {
 }
 
 #[test]
-fn a_token_says_who_and_until_when() {
+fn a_token_contains_its_user_epoch_and_expiry() {
     let tokens = tokens(&[A]);
     let signed = tokens.sign(AccountId(42), 3, NOW_MS).unwrap();
     let verified = tokens.verify(signed.text.as_bytes(), NOW_MS).unwrap();
@@ -55,7 +55,7 @@ fn a_token_says_who_and_until_when() {
 }
 
 #[test]
-fn it_expires_to_the_second() {
+fn a_token_expires_to_the_second() {
     let tokens = tokens(&[A]);
     let signed = tokens.sign(AccountId(1), 0, NOW_MS).unwrap();
     let end_ms = signed.expires_s * 1_000;
@@ -86,7 +86,7 @@ fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
     for bad in ["", ".", "bad", "a.b.c", &format!("{}x", signed.text), &"a".repeat(2_000)] {
         assert!(!signed_by_any(&[key(A)], bad.as_bytes()), "{bad}");
     }
-    // As they were made before tokens knew their database.
+    // The form of tokens before they contained the database.
     let mut hash = Sha256::new();
     hash.update(b"bhav token key id\0");
     hash.update(A);
@@ -147,7 +147,7 @@ fn other_headers_claims_and_signatures_are_refused() {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn a_token_with_any_byte_changed_is_refused() {
     let tokens = tokens(&[A]);
     let good = tokens.sign(AccountId(7), 0, NOW_MS).unwrap().text.into_bytes();
     for at in 0..good.len() {

@@ -1,7 +1,7 @@
-//! Which accounts there are, in memory: a token of any other is refused.
+//! The set of existing accounts, in memory; tokens of any other account are refused.
 //!
-//! Read on the edge for each authenticated request, without a lock. Two bits for each id that was
-//! ever seen: ids are given in order and never twice, so they lie close together.
+//! Read on the edge for each authenticated request, without a lock. Takes two bits for each id ever
+//! seen. Ids are given in order and never twice, so they are close together.
 
 use foldhash::fast::RandomState;
 use papaya::HashMap;
@@ -10,17 +10,16 @@ use crate::store::AccountId;
 
 const IDS_PER_WORD: i64 = u64::BITS as i64;
 
-/// 64 ids in a row, a bit each.
+/// 64 consecutive ids, a bit each.
 #[derive(Clone, Copy, Default)]
 struct Word {
-    /// They were registered.
+    /// Registered.
     known: u64,
-    /// They were erased since, which is for good: a login that read the account before that cannot
-    /// bring it back.
-    gone: u64,
+    /// Erased. Never cleared, so that a login that read the account before cannot bring it back.
+    erased: u64,
 }
 
-/// The set.
+/// The set of accounts.
 #[derive(Default)]
 pub struct Users(HashMap<i64, Word, RandomState>);
 
@@ -28,7 +27,7 @@ fn place(id: AccountId) -> (i64, u64) {
     (id.0.div_euclid(IDS_PER_WORD), 1 << id.0.rem_euclid(IDS_PER_WORD))
 }
 
-/// Of the word at `at`, the bits of ids up to `last`.
+/// The bits of ids up to `last` in the word at `at`.
 fn up_to(last: AccountId, at: i64) -> u64 {
     let (word, bit) = place(last);
     match at.cmp(&word) {
@@ -39,34 +38,37 @@ fn up_to(last: AccountId, at: i64) -> u64 {
 }
 
 impl Users {
-    /// Takes what the store has: all that there are, when `last` was the highest id ever given. Who
-    /// is not among them is gone, but for ids that were given since.
+    /// Takes over the store's accounts, read when `last` was the highest id ever given. Ids up to
+    /// `last` that are not among them were erased.
     pub fn load(&self, users: &[AccountId], last: AccountId) {
-        let mut there = std::collections::HashMap::<i64, u64>::new();
+        let mut stored = std::collections::HashMap::<i64, u64>::new();
         for id in users {
             let (at, bit) = place(*id);
-            *there.entry(at).or_default() |= bit;
+            *stored.entry(at).or_default() |= bit;
         }
         let words = self.0.pin();
         for at in words.keys() {
-            there.entry(*at).or_default();
+            stored.entry(*at).or_default();
         }
-        for (at, known) in there {
-            let gone = up_to(last, at) & !known;
-            self.change(at, |word| Word { known: word.known | known, gone: word.gone | gone });
+        for (at, known) in stored {
+            let erased = up_to(last, at) & !known;
+            self.change(at, |word| Word {
+                known: word.known | known,
+                erased: word.erased | erased,
+            });
         }
     }
 
-    /// One who has just been registered or read, unless they were erased meanwhile.
+    /// Adds an account that was just registered or read; has no effect on an erased one.
     pub fn add(&self, id: AccountId) {
         let (at, bit) = place(id);
         self.change(at, |word| Word { known: word.known | bit, ..word });
     }
 
-    /// One who is gone.
+    /// Marks an account as erased.
     pub fn remove(&self, id: AccountId) {
         let (at, bit) = place(id);
-        self.change(at, |word| Word { gone: word.gone | bit, ..word });
+        self.change(at, |word| Word { erased: word.erased | bit, ..word });
     }
 
     fn change(&self, at: i64, change: impl Fn(Word) -> Word) {
@@ -75,13 +77,13 @@ impl Users {
 
     pub fn has(&self, id: AccountId) -> bool {
         let (at, bit) = place(id);
-        self.0.pin().get(&at).is_some_and(|word| word.known & !word.gone & bit != 0)
+        self.0.pin().get(&at).is_some_and(|word| word.known & !word.erased & bit != 0)
     }
 
-    /// How many there are.
+    /// Number of accounts.
     pub fn count(&self) -> u64 {
         let words = self.0.pin();
-        words.values().map(|word| u64::from((word.known & !word.gone).count_ones())).sum()
+        words.values().map(|word| u64::from((word.known & !word.erased).count_ones())).sum()
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_loaded_or_added_is_there_until_they_are_removed() {
+    fn loaded_and_added_users_exist_until_they_are_removed() {
         let users = Users::default();
         assert!(!users.has(AccountId(1)));
         users.load(&ids([1, 63, 64, 65, 1_000]), AccountId(1_001));
@@ -111,25 +113,25 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_does_not_come_back_by_a_login_that_began_before() {
+    fn an_erased_user_is_not_restored_by_a_login_that_began_before() {
         let users = Users::default();
         users.load(&ids([7]), AccountId(7));
         users.remove(AccountId(7));
         users.add(AccountId(7));
         assert!(!users.has(AccountId(7)));
         users.load(&ids([7]), AccountId(7));
-        assert!(!users.has(AccountId(7)), "nor by a look at the store that began before");
+        assert!(!users.has(AccountId(7)), "nor by a read of the store that began before");
     }
 
-    /// As when a command has erased somebody beside the service.
+    /// As when a command has erased a user of the running service.
     #[test]
-    fn a_second_look_removes_who_is_not_there_any_more_and_nobody_who_came_since() {
+    fn a_reload_removes_users_missing_in_the_store_and_keeps_newer_ones() {
         let users = Users::default();
         users.load(&ids([1, 2, 3, 70]), AccountId(70));
         users.add(AccountId(71));
         users.add(AccountId(200));
         users.load(&ids([1, 3]), AccountId(70));
-        let there: Vec<i64> = (0..300).filter(|id| users.has(AccountId(*id))).collect();
-        assert_eq!(there, [1, 3, 71, 200]);
+        let existing: Vec<i64> = (0..300).filter(|id| users.has(AccountId(*id))).collect();
+        assert_eq!(existing, [1, 3, 71, 200]);
     }
 }

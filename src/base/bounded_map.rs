@@ -1,39 +1,41 @@
-//! A map that never has more than so many entries: a new key that finds it full evicts those that
-//! are worth least.
+//! A map with a fixed maximum of entries. When it is full, a new key evicts the entries of least
+//! worth.
 //!
-//! For what is remembered about callers, who can invent keys without end. Not for what must not be
-//! forgotten, and not where the bound is in bytes. Plain values: whoever shares one brings a lock.
+//! For state kept per caller, because callers can invent keys without end. Not for state that must
+//! survive, and not for bounds in bytes. It has no lock of its own: to share it, wrap it in one.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// In [`BoundedMap::evicting_in_batches`]: of the bound, this part goes at once.
+/// [`BoundedMap::evicting_in_batches`] evicts one entry in so many at a time.
 const BATCH_PART: usize = 8;
 
-/// The map. The hasher has a secret of its own, so that nobody can aim at one bucket.
+/// The map. Its hasher is seeded with a random secret, so a caller cannot construct colliding keys.
 #[derive(Debug)]
 pub struct BoundedMap<K, V> {
     entries: HashMap<K, V>,
     max: usize,
+    /// Entries evicted when a new key finds the map full.
     batch: usize,
     evicted: u64,
 }
 
 impl<K: Eq + Hash, V> BoundedMap<K, V> {
-    /// At most `max` entries (at least one). A new key evicts one entry, which it looks for among
-    /// all: for some thousand entries, off the edge.
+    /// A map of at most `max` entries; 0 counts as 1. On a full map every new key scans all entries
+    /// to evict one, so use this for at most a few thousand entries, and not on edge threads.
     pub fn new(max: usize) -> Self {
         Self { entries: HashMap::default(), max: max.max(1), batch: 1, evicted: 0 }
     }
 
-    /// The same, but a full map makes room for many new keys at once, so that looking is rare.
+    /// A map of at most `max` entries that evicts an eighth of them at once, so that scans are
+    /// rare.
     pub fn evicting_in_batches(max: usize) -> Self {
         Self { batch: (max / BATCH_PART).max(1), ..Self::new(max) }
     }
 
-    /// The entry of `key`, made by `new` where there is none. If that takes room, entries go
-    /// that have no `worth`, and if those are too few, the ones with the least.
+    /// The entry of `key`, made by `new` if there is none. If the map is full, all entries whose
+    /// `worth` is `None` are evicted first; if that is too few, the entries of least worth.
     pub fn or_insert_with<W: Ord>(
         &mut self,
         key: K,
@@ -44,7 +46,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         self.entries.entry(key).or_insert_with(new)
     }
 
-    /// Puts an entry in, making room as above.
+    /// Inserts or replaces an entry. Evicts like [`Self::or_insert_with`].
     pub fn insert<W: Ord>(&mut self, key: K, value: V, worth: impl Fn(&V) -> Option<W>) {
         self.make_room_for(&key, worth);
         self.entries.insert(key, value);
@@ -60,13 +62,13 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         if self.entries.len() + self.batch > self.max && batch > 0 {
             let mut worths: Vec<Option<W>> = self.entries.values().map(&worth).collect();
             let (less, bound, _) = worths.select_nth_unstable(batch - 1);
-            // Many may be equal, so a count says how many of those go.
+            // Several entries may have exactly the worth `bound`; only so many of them are evicted.
             let mut equal_left = batch - less.iter().filter(|worth| **worth < *bound).count();
             self.entries.retain(|_, value| {
                 let worth = worth(value);
-                let goes = worth < *bound || (worth == *bound && equal_left > 0);
-                equal_left -= usize::from(goes && worth == *bound);
-                !goes
+                let evict = worth < *bound || (worth == *bound && equal_left > 0);
+                equal_left -= usize::from(evict && worth == *bound);
+                !evict
             });
         }
         self.evicted += (before - self.entries.len()) as u64;
@@ -110,7 +112,7 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         self.entries.len()
     }
 
-    /// Entries evicted for lack of room, since the start.
+    /// How many entries were evicted in the map's lifetime.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_evicts_the_least_and_a_known_one_nothing() {
+    fn a_full_map_evicts_the_entry_of_least_worth_for_a_new_key_only() {
         let mut map = BoundedMap::new(3);
         for (key, value) in [(1, 30), (2, 10), (3, 20), (1, 5)] {
             put(&mut map, key, value);
@@ -143,11 +145,11 @@ mod tests {
         assert_eq!((keys(&map), map.evicted()), (vec![2, 3, 4], 1));
         assert_eq!((map.remove(&2), map.get(&2)), (Some(10), None));
         put(&mut map, 5, 0);
-        assert_eq!((map.len(), map.evicted()), (3, 1), "there was room");
+        assert_eq!((map.len(), map.evicted()), (3, 1), "the map was not full");
     }
 
     #[test]
-    fn what_is_worth_nothing_goes_first_and_all_of_it() {
+    fn entries_without_worth_are_all_evicted_first() {
         let mut map = BoundedMap::new(4);
         (1..=4).for_each(|key| put(&mut map, key, key));
         map.or_insert_with(9, |value| (*value > 3).then_some(*value), || 9);
@@ -156,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_bounded_and_nothing_goes_that_was_worth_more_than_what_stayed(
+        fn a_map_stays_bounded_and_evicts_nothing_worth_more_than_what_it_keeps(
             max in 1usize..40,
             batches in any::<bool>(),
             puts in prop::collection::vec((0u32..60, 0u32..10), 1..200),
@@ -168,16 +170,16 @@ mod tests {
                 put(&mut map, key, value);
                 prop_assert!(map.len() <= max);
                 prop_assert_eq!(map.get(&key), Some(&value));
-                let is_gone = |key: &u32| map.get(key).is_none();
-                let gone: Vec<u32> = before.keys().copied().filter(is_gone).collect();
+                let is_evicted = |key: &u32| map.get(key).is_none();
+                let evicted: Vec<u32> = before.keys().copied().filter(is_evicted).collect();
                 let full = before.len() == max && !before.contains_key(&key);
-                prop_assert_eq!(gone.len(), if full { map.batch } else { 0 });
-                let dearest = gone.iter().map(|key| before[key]).max();
-                let stayed = before.iter().filter(|(key, _)| map.get(key).is_some());
-                let others = stayed.filter(|(known, _)| **known != key);
-                let cheapest = others.map(|(_, value)| *value).min();
-                if let (Some(dearest), Some(cheapest)) = (dearest, cheapest) {
-                    prop_assert!(dearest <= cheapest);
+                prop_assert_eq!(evicted.len(), if full { map.batch } else { 0 });
+                let evicted_worth_max = evicted.iter().map(|key| before[key]).max();
+                let kept = before.iter().filter(|(key, _)| map.get(key).is_some());
+                let others = kept.filter(|(kept_key, _)| **kept_key != key);
+                let kept_worth_min = others.map(|(_, value)| *value).min();
+                if let (Some(evicted), Some(kept)) = (evicted_worth_max, kept_worth_min) {
+                    prop_assert!(evicted <= kept);
                 }
             }
         }

@@ -1,19 +1,19 @@
-//! The two brokers, by the letter that the API uses.
+//! The two brokers, under the letters that the API uses for them.
 
-/// A broker whose portfolios are synced.
+/// A broker from which portfolios are synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Broker {
-    /// Wire-compatible with Kite Connect v3.
+    /// Any broker that speaks Kite Connect v3 (Zerodha).
     A,
-    /// Wire-compatible with the Breeze API.
+    /// Any broker that speaks the Breeze API (ICICI Direct).
     B,
 }
 
 impl Broker {
-    /// Both, in the order of the API.
+    /// Both brokers, in the order in which the API lists them.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
-    /// `a` or `b`.
+    /// The letter in paths and documents: `a` or `b`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::A => "a",
@@ -21,12 +21,12 @@ impl Broker {
         }
     }
 
-    /// The broker of a letter.
+    /// The broker with this letter; `None` for any other text.
     pub fn parse(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|broker| broker.as_str() == letter)
     }
 
-    /// The name in logs and in what a person reads.
+    /// The name for log lines and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::A => "broker A",

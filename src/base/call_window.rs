@@ -1,17 +1,18 @@
-//! Calls within a sliding span of time, for limits that a broker writes as "so many a second": no
-//! span of that length has more of them, wherever it begins.
+//! A sliding-window limit, for brokers that allow "N calls a second": no window of that length ever
+//! contains more calls, wherever it begins.
 //!
-//! A [`Limiter`](super::limiter::Limiter) with such a burst would let twice as many through within
-//! one span, the burst and what refills behind it. Plain values: whoever shares one brings a lock.
+//! A [`Limiter`](super::limiter::Limiter) with a burst of N would admit up to 2 N calls within one
+//! window: the burst, and what is refilled behind it. `CallWindow` has no lock of its own: to share
+//! one, wrap it in a lock.
 
 use std::collections::VecDeque;
 
-/// The latest calls.
+/// The times of the latest calls.
 #[derive(Debug)]
 pub struct CallWindow {
     calls_max: usize,
     span_ms: u64,
-    /// When they were made, oldest first; never more than `calls_max`.
+    /// One entry a call, oldest first; never more than `calls_max`.
     times_ms: VecDeque<u64>,
 }
 
@@ -21,20 +22,20 @@ impl CallWindow {
         Self { calls_max, span_ms, times_ms: VecDeque::new() }
     }
 
-    /// How long until `calls` calls fit into `share` of what is allowed, zero for now. Takes
-    /// nothing.
+    /// How long until `calls` more calls fit, if only `share` of the `calls_max` places may be
+    /// used. Zero if they fit now. Counts nothing.
     pub fn wait_ms(&mut self, calls: usize, share: usize, now_ms: u64) -> u64 {
         self.forget_past(now_ms);
         let over = (self.times_ms.len() + calls).saturating_sub(share.min(self.calls_max));
         if over == 0 {
             return 0;
         }
-        // More than are ever allowed have to wait for the last of those that were made.
+        // A request for more calls than are ever allowed waits until the window is empty.
         let last_ms = self.times_ms.get(over - 1).copied().unwrap_or(now_ms);
         (last_ms + self.span_ms).saturating_sub(now_ms).max(1)
     }
 
-    /// Counts calls, whatever is allowed; of more, the latest.
+    /// Records calls as made, even beyond the limit. Only the latest `calls_max` are remembered.
     pub fn count(&mut self, calls: usize, now_ms: u64) {
         self.forget_past(now_ms);
         self.times_ms.extend(std::iter::repeat_n(now_ms, calls));
@@ -42,7 +43,7 @@ impl CallWindow {
         self.times_ms.drain(..surplus);
     }
 
-    /// Counts one call, unless that would be one too many.
+    /// Records one call if the limit allows it; says whether it did.
     pub fn admit(&mut self, now_ms: u64) -> bool {
         let admitted = self.wait_ms(1, self.calls_max, now_ms) == 0;
         if admitted {
@@ -51,21 +52,21 @@ impl CallWindow {
         admitted
     }
 
-    /// Takes back up to `calls` calls that were counted at `at_ms`.
+    /// Removes up to `calls` calls that were recorded for the time `at_ms`: they were not made.
     pub fn give_back(&mut self, calls: usize, at_ms: u64) {
         let first = self.times_ms.partition_point(|at| *at < at_ms);
         let same = self.times_ms.partition_point(|at| *at <= at_ms) - first;
         self.times_ms.drain(first..first + same.min(calls));
     }
 
-    /// Calls within the span that ends now.
+    /// How many calls the window that ends now contains.
     pub fn calls(&mut self, now_ms: u64) -> usize {
         self.forget_past(now_ms);
         self.times_ms.len()
     }
 
     fn forget_past(&mut self, now_ms: u64) {
-        // A call at the very edge of the span still counts.
+        // A call exactly `span_ms` ago is outside the window; one of a millisecond less is inside.
         while self.times_ms.front().is_some_and(|at| at + self.span_ms <= now_ms) {
             self.times_ms.pop_front();
         }
@@ -79,14 +80,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_slides() {
+    fn calls_leave_the_window_one_span_after_they_were_made() {
         let mut window = CallWindow::new(2, 1_000);
         let admitted = [0, 999, 999, 1_000, 1_500, 1_999, 2_000].map(|at| window.admit(at));
         assert_eq!(admitted, [true, true, false, true, false, true, true]);
     }
 
     #[test]
-    fn calls_are_given_back_in_their_place_and_counted_beyond_what_is_allowed() {
+    fn given_back_calls_leave_their_own_instant_and_count_records_beyond_the_limit() {
         let mut window = CallWindow::new(5, 1_000);
         window.count(3, 0);
         window.count(2, 500);
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!((window.calls(500), window.wait_ms(3, 5, 500)), (2, 0));
         window.count(12, 600);
         assert_eq!((window.calls(600), window.wait_ms(1, 5, 600)), (5, 1_000));
-        assert_eq!(window.wait_ms(6, 5, 600), 1_000, "more than ever fit");
+        assert_eq!(window.wait_ms(6, 5, 600), 1_000, "more calls than are ever allowed");
     }
 
     proptest! {

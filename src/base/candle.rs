@@ -1,11 +1,11 @@
-//! A day's candle, in ten-thousandths of a rupee: exact for what exchanges and vendors send, and
-//! small enough to hold years of a universe.
+//! A daily candle with integer prices in ten-thousandths of a rupee. That is exact for the prices
+//! that exchanges and vendors send, and small enough to hold years of candles for every symbol.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-/// Units of a price in one rupee.
+/// Price units in one rupee.
 pub const PRICE_E4: i64 = 10_000;
 
 /// One complete trading day of one instrument.
@@ -20,7 +20,7 @@ pub struct Candle {
     pub volume: i64,
 }
 
-/// Why a candle is not believed.
+/// Why a candle is rejected as implausible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CandleFault {
     #[error("a price is not positive")]
@@ -32,10 +32,11 @@ pub enum CandleFault {
 }
 
 impl Candle {
-    /// Whether it can have happened.
+    /// Checks that the candle is plausible.
     ///
     /// # Errors
-    /// [`CandleFault`]; an untraded day too, which candlestick functions would call a doji.
+    /// [`CandleFault`]. A day without trades is rejected too: pattern detection would take its four
+    /// equal prices for a doji.
     pub fn check(&self) -> Result<(), CandleFault> {
         let Self { open_e4, high_e4, low_e4, close_e4, volume, .. } = *self;
         if open_e4.min(high_e4).min(low_e4).min(close_e4) <= 0 {
@@ -48,7 +49,7 @@ impl Candle {
     }
 }
 
-/// A price in ten-thousandths, rounded half away from zero; `None` out of range.
+/// A price in ten-thousandths, rounded half away from zero; `None` if it does not fit.
 pub fn price_e4(price: Decimal) -> Option<i64> {
     let scaled = price.checked_mul(Decimal::from(PRICE_E4))?;
     scaled.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero).to_i64()
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candle_must_have_been_possible() {
+    fn implausible_candles_are_rejected_each_with_its_fault() {
         assert_eq!(candle(2, 4, 1, 3, 9).check(), Ok(()));
         assert_eq!(candle(2, 2, 2, 2, 9).check(), Ok(()));
         assert_eq!(candle(0, 4, 1, 3, 9).check(), Err(CandleFault::NotPositive));
@@ -74,11 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn prices_are_exact_to_four_places() {
-        let of = |text: &str| price_e4(text.parse().unwrap());
-        assert_eq!(of("801.78125"), Some(8_017_813));
-        assert_eq!(of("299.8"), Some(2_998_000));
-        assert_eq!(of("-0.00005"), Some(-1));
-        assert_eq!(of("79228162514264337593543950335"), None);
+    fn prices_are_rounded_to_four_places_and_refused_out_of_range() {
+        let scaled = |text: &str| price_e4(text.parse().unwrap());
+        assert_eq!(scaled("801.78125"), Some(8_017_813));
+        assert_eq!(scaled("299.8"), Some(2_998_000));
+        assert_eq!(scaled("-0.00005"), Some(-1));
+        assert_eq!(scaled("79228162514264337593543950335"), None);
     }
 }

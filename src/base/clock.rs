@@ -1,8 +1,8 @@
 //! The only place that reads the machine's clocks.
 //!
-//! A [`Clock`] is a cheap handle. The system clock can be started at another instant (`BHAV_NOW`,
-//! the demo, tests) and then runs on; a manual clock moves only when told to. Any thread may read
-//! it; it never blocks.
+//! A [`Clock`] is a handle that is cheap to clone. There are two kinds. A running clock follows the
+//! machine's, possibly from another starting instant (`BHAV_NOW`, the demo, tests). A manual clock
+//! moves only when a test advances it. Any thread may read a clock; reading never blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,22 +11,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Wall time and monotonic time, from one seam.
+/// Source of wall time and monotonic time.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
-    /// The machine's clock, moved by what is constant but for [`Clock::jump_ms`].
-    /// `set`: it was started at another instant.
+    /// The machine's clock plus `offset_ms`, which only [`Clock::jump_ms`] changes.
+    /// `set`: the clock was given a starting instant other than the machine's.
     Running { offset_ms: AtomicI64, started_ns: u64, set: bool },
-    /// Stands still until [`Clock::advance_ms`].
+    /// Moves only by [`Clock::advance_ms`].
     Manual { start_ms: i64, elapsed_ms: AtomicI64 },
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock seam")]
 impl Clock {
-    /// The machine's own time.
+    /// A clock that reads the machine's time.
     pub fn system() -> Self {
         let (offset_ms, started_ns) = (AtomicI64::new(0), machine_ns());
         Self(Arc::new(Kind::Running { offset_ms, started_ns, set: false }))
@@ -51,15 +51,16 @@ impl Clock {
         }
     }
 
-    /// Moves a running clock's wall time alone, as setting the machine's clock does; a manual clock
-    /// ignores it. For tests of what a wrong clock does.
+    /// Moves a running clock's wall time and not its monotonic time, as setting the machine's clock
+    /// does. A manual clock ignores it. For tests of a machine whose clock is wrong.
     pub fn jump_ms(&self, by_ms: i64) {
         if let Kind::Running { offset_ms, .. } = &*self.0 {
             offset_ms.fetch_add(by_ms, Ordering::SeqCst);
         }
     }
 
-    /// Whether somebody chose what it reads, instead of the machine.
+    /// Whether the clock was given its time ([`Clock::starting_at`], [`Clock::manual`]) instead of
+    /// reading the machine's.
     pub fn is_set(&self) -> bool {
         !matches!(&*self.0, Kind::Running { set: false, .. })
     }
@@ -86,7 +87,8 @@ impl Clock {
         }
     }
 
-    /// The same in nanoseconds, for durations that are over in one millisecond. Costs about 25 ns.
+    /// Like [`Self::monotonic_ms`] in nanoseconds, for durations below a millisecond. A call costs
+    /// about 25 ns.
     pub fn monotonic_ns(&self) -> u64 {
         match &*self.0 {
             Kind::Running { started_ns, .. } => machine_ns() - started_ns,
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_moves_only_when_told() {
+    fn a_manual_clock_moves_by_exactly_what_it_is_advanced() {
         let clock = Clock::manual("2026-11-20T10:00:00Z".parse().unwrap());
         assert_eq!(clock.now().to_string(), "2026-11-20T10:00:00Z");
         clock.advance_ms(61_000);
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_moves_wall_time_and_not_the_monotonic() {
+    fn a_jump_moves_wall_time_and_not_monotonic_time() {
         let clock = Clock::starting_at("2026-08-03T03:45:00Z".parse().unwrap());
         let (before_ms, mono_ms) = (clock.now_ms(), clock.monotonic_ms());
         clock.jump_ms(-3_600_000);
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_started_elsewhere_runs_on() {
+    fn a_clock_started_at_another_instant_runs_on_from_it() {
         let start: Timestamp = "2026-08-03T03:45:00Z".parse().unwrap();
         let clock = Clock::starting_at(start);
         let first = clock.now_ms();

@@ -1,4 +1,4 @@
-//! Closing prices, and where prices stand between one close and the next.
+//! Official closing prices, and the trading dates by which the age of prices is judged.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,22 +8,23 @@ use rust_decimal::Decimal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosingPrice {
     pub price: Decimal,
-    /// Of the trading date before; `None` where the feed did not say it.
+    /// Closing price of the trading date before; `None` if the feed did not name it.
     pub previous_close: Option<Decimal>,
-    /// The price's own time, Unix milliseconds: the close, or the last trade before it.
+    /// Time of the price, Unix milliseconds: the close, or the last trade before the close.
     pub as_of_ms: i64,
 }
 
-/// What the market's calendar says about the age of prices at one instant.
+/// What the market calendar says about one instant, as far as the age of prices depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketDay {
-    /// The instant's date in IST.
+    /// Date of the instant in IST.
     pub today: Date,
-    /// The latest trading date up to and including today, whether or not it has begun; today where
-    /// the calendar does not know.
+    /// The latest trading date up to and including today, even if today's session has not opened
+    /// yet. `today` if the calendar does not cover the date.
     pub session: Date,
-    /// The latest trading date that has begun; `None` where the calendar does not know.
+    /// The latest trading date whose session has opened; `None` if the calendar does not cover the
+    /// date.
     pub day: Option<Date>,
-    /// The last official close, as long as no price can be of a later date.
+    /// Instant of the last official close; `None` once prices of a later date are possible.
     pub last_close: Option<Timestamp>,
 }

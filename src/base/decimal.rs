@@ -1,7 +1,7 @@
 //! Exact decimal arithmetic and its written form.
 //!
-//! Money never passes through a binary float: the brokers' digits are parsed into [`Decimal`] and
-//! rounded, half away from zero, only when written out (contract, section 2).
+//! Money never passes through a binary float. The brokers' digits are parsed into [`Decimal`] and
+//! rounded only when written out, half away from zero.
 
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -13,8 +13,8 @@ pub fn rounded(value: Decimal) -> Decimal {
     value.round_dp_with_strategy(WRITTEN_PLACES, RoundingStrategy::MidpointAwayFromZero)
 }
 
-/// Percent change of `last` from `previous_close`; `None` where the previous close is not positive,
-/// or the quotient does not fit.
+/// Percent change of `last` from `previous_close`; `None` if the previous close is not positive or
+/// the result does not fit.
 pub fn percent_change(last: Decimal, previous_close: Decimal) -> Option<Decimal> {
     if previous_close <= Decimal::ZERO {
         return None;
@@ -29,12 +29,12 @@ pub fn write_json(out: &mut Vec<u8>, value: Decimal) {
     let _ = write!(out, "{}", shortest(rounded(value)));
 }
 
-/// The same number in the form with the fewest digits; zero has no sign.
+/// The same number without trailing zeros; negative zero becomes `0`.
 pub fn shortest(value: Decimal) -> Decimal {
     if value.is_zero() { Decimal::ZERO } else { value.normalize() }
 }
 
-/// Parses a JSON number's text, plain or with an exponent.
+/// Parses the text of a JSON number, plain or with an exponent; `None` if it does not fit.
 pub fn parse(text: &str) -> Option<Decimal> {
     let text = text.trim();
     if text.contains(['e', 'E']) { Decimal::from_scientific(text).ok() } else { text.parse().ok() }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_change_refuses_a_zero_close() {
+    fn percent_change_from_a_zero_close_is_none() {
         let ten = Decimal::TEN;
         assert_eq!(percent_change(ten, Decimal::ZERO), None);
         assert_eq!(percent_change(Decimal::from(11), ten), Some(ten));

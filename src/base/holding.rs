@@ -1,6 +1,6 @@
-//! What a user owns and trades at one broker: the rows that a sync brings and the store keeps.
+//! Holdings and positions of a user at one broker: what a sync fetches and the store keeps.
 //!
-//! Quantities and prices are the broker's own digits; nothing is rounded before it is written out.
+//! Quantities and prices are exactly the broker's digits; they are rounded only when written out.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -11,66 +11,66 @@ use super::{Broker, Symbol};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
     pub broker: Broker,
-    /// `NSE`, `BSE`; as the broker says.
+    /// Exchange code as the broker writes it: `NSE`, `BSE`.
     pub exchange: String,
     /// The exchange's ticker; the broker's own short code while `unresolved`.
     pub tradingsymbol: String,
-    /// Empty text is never kept: `None` where the broker gave none.
+    /// `None` if the broker sent none or an empty text.
     pub isin: Option<String>,
-    /// Delivered and not sold.
+    /// Shares delivered and not sold.
     pub settled_quantity: Decimal,
-    /// Bought, not delivered yet; owned all the same.
+    /// Shares bought and not delivered yet. They count as owned.
     pub t1_quantity: Decimal,
-    /// Pledged as margin. Shown, never added to what is owned.
+    /// Shares pledged as margin. Shown, never added to the owned quantity.
     pub pledged_quantity: Decimal,
-    /// Margin-funded. Shown, never added to what is owned.
+    /// Shares bought with margin funding. Shown, never added to the owned quantity.
     pub mtf_quantity: Decimal,
     /// Shares that one of the broker's two lists counts and the other does not (broker B: pledged
-    /// or undelivered). Already inside the owned quantity; zero where the lists agree.
+    /// or undelivered). Already included in the owned quantity; zero if the lists agree.
     pub disputed_quantity: Decimal,
-    /// What the owned shares cost; `None` where the broker has no cost.
+    /// Cost of the owned shares; `None` if the broker has none.
     pub cost: Option<Cost>,
-    /// The last price the broker named; `None` where it names none.
+    /// Last price in the broker's row; `None` if it has none.
     pub last_price: Option<Decimal>,
     /// Previous trading day's close.
     pub close_price: Option<Decimal>,
-    /// When `last_price` was true, Unix milliseconds: the time of the sync, or of the last close if
-    /// the market rested then; of a closing price written since, its own.
+    /// Time of `last_price`, Unix milliseconds. After a sync: the time of the sync, or of the last
+    /// close if the market was closed. After a closing price was written: that price's time.
     pub as_of_ms: i64,
-    /// The broker's own profit figure for the row, to be shown beside ours.
+    /// Profit as the broker computes it, shown beside ours.
     pub broker_pnl: Option<Decimal>,
-    /// The broker says that its own average is unreliable.
+    /// The broker marks its own average price as unreliable.
     pub discrepancy: bool,
-    /// `tradingsymbol` is a broker's code that no list could turn into a ticker.
+    /// `tradingsymbol` is a broker's code for which no instrument list has a ticker.
     pub unresolved: bool,
-    /// It looks like a split or bonus, or the effect of one.
+    /// Quantity and price suggest a split or bonus.
     pub mark: Option<Mark>,
 }
 
-/// What the owned shares of a holding cost, in the form in which the broker gives it, so that no
-/// sum is made of a rounded average.
+/// Cost of a holding's owned shares, in the form in which the broker gives it, so that no total is
+/// computed from a rounded average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// The broker's average cost of one share.
     PerShare(Decimal),
-    /// The cost of all owned shares together, added up from the broker's rows.
+    /// The cost of all owned shares together, summed from the broker's rows.
     Total(Decimal),
-    /// The broker knows the cost of `quantity` of the owned shares and none of the others'. The
-    /// holding's own cost is then unknown: an average over shares of unknown cost is a guess.
+    /// The broker knows the cost of only `quantity` of the owned shares. The cost of the whole
+    /// holding is then unknown.
     Part { quantity: Decimal, cost: Decimal },
 }
 
-/// A holding whose quantity and price seem to tell of a split, a bonus or a consolidation.
+/// A sign, in a holding's quantity and price, of a split, bonus or consolidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The IST date on which it was seen first.
+    /// IST date on which the sign was first seen.
     pub on: Date,
     pub sign: ActionSign,
 }
 
 impl Mark {
-    /// Whether the value on `date` is in doubt because of it.
-    pub fn bends(&self, date: Date) -> bool {
+    /// Whether the holding's value on `date` may be wrong because of the corporate action.
+    pub fn distorts(&self, date: Date) -> bool {
         match self.sign {
             ActionSign::InverseRatios => self.on == date,
             ActionSign::PriceLeap => self.on <= date,
@@ -79,21 +79,21 @@ impl Mark {
     }
 }
 
-/// What was seen.
+/// The kind of sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionSign {
     /// Quantity and price, or quantity and average cost, moved by inverse ratios.
     InverseRatios,
-    /// The price moved as only corporate actions move it, and the quantity has not followed yet:
-    /// until it does, the holding's value is not to be trusted.
+    /// The price changed by a ratio typical of corporate actions, and the quantity has not followed
+    /// yet. Until it does, the holding's value is wrong.
     PriceLeap,
-    /// Shares came without money while the price stood: what a leap of the price announced is
-    /// complete, and the figures are right again.
+    /// The quantity grew at unchanged cost and price: the shares that an earlier price leap
+    /// announced have arrived, and the value is right again.
     SharesArrived,
 }
 
 impl ActionSign {
-    /// The word that clients and the store see.
+    /// The text in API documents and in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InverseRatios => "inverse_ratios",
@@ -102,20 +102,20 @@ impl ActionSign {
         }
     }
 
-    /// The sign of a word.
-    pub fn parse(word: &str) -> Option<Self> {
+    /// Inverse of [`Self::as_str`]; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
         let all = [Self::InverseRatios, Self::PriceLeap, Self::SharesArrived];
-        all.into_iter().find(|sign| sign.as_str() == word)
+        all.into_iter().find(|sign| sign.as_str() == text)
     }
 }
 
 impl Holding {
-    /// What the user owns: settled and T1.
+    /// Shares that the user owns: settled and T1.
     pub fn quantity(&self) -> Decimal {
         self.settled_quantity.saturating_add(self.t1_quantity)
     }
 
-    /// Average cost of one share; `None` where the cost is not known of all of them.
+    /// Average cost of one share; `None` unless the cost of all owned shares is known.
     pub fn average_price(&self) -> Option<Decimal> {
         match self.cost? {
             Cost::PerShare(average) => Some(average),
@@ -124,7 +124,7 @@ impl Holding {
         }
     }
 
-    /// The symbol under which quotes know it; `None` for unresolved or unquoted ones.
+    /// The symbol under which the share is quoted; `None` if unresolved or on an unquoted exchange.
     pub fn symbol(&self) -> Option<Symbol> {
         if self.unresolved {
             return None;
@@ -133,12 +133,12 @@ impl Holding {
     }
 }
 
-/// Which of the broker's two lists a position stands in. They overlap: never add them.
+/// Which of the broker's two position lists a row is from. The lists overlap: never add them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PositionKind {
-    /// Today's trading alone.
+    /// Today's trades only.
     Day,
-    /// The state now, carried positions included.
+    /// Current positions, including those carried over from earlier days.
     Net,
 }
 
@@ -151,9 +151,9 @@ impl PositionKind {
         }
     }
 
-    /// The kind of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Day, Self::Net].into_iter().find(|kind| kind.as_str() == word)
+    /// Inverse of [`Self::as_str`]; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Day, Self::Net].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -163,9 +163,9 @@ pub struct Position {
     pub broker: Broker,
     pub kind: PositionKind,
     pub exchange: String,
-    /// The exchange's ticker or contract; broker B's derivatives as code, expiry, strike and right.
+    /// The exchange's ticker or contract. For broker B's derivatives: code, expiry, strike, right.
     pub tradingsymbol: String,
-    /// `CNC`, `MIS`, `NRML`, ...; as the broker says.
+    /// Product code as the broker writes it: `CNC`, `MIS`, `NRML`, ...
     pub product: String,
     /// Signed: short is negative. Zero means closed.
     pub quantity: Decimal,
@@ -173,22 +173,22 @@ pub struct Position {
     pub multiplier: Decimal,
     pub average_price: Option<Decimal>,
     pub last_price: Option<Decimal>,
-    /// Previous close; `None` where nothing was carried.
+    /// Previous close; `None` if nothing was carried over from an earlier day.
     pub close_price: Option<Decimal>,
     pub pnl: Option<Decimal>,
-    /// Of what was closed; `None` where the broker's row does not tell.
+    /// Profit on the closed part; `None` if the broker's row does not contain it.
     pub realised: Option<Decimal>,
-    /// Of what is open, so zero once closed; `None` where the broker's row does not tell.
+    /// Profit on the open part, zero once closed; `None` if the broker's row does not contain it.
     pub unrealised: Option<Decimal>,
-    /// `tradingsymbol` is a broker's code that no list could turn into a ticker.
+    /// `tradingsymbol` is a broker's code for which no instrument list has a ticker.
     pub unresolved: bool,
 }
 
-/// Everything one sync brought from one broker.
+/// Everything that one sync fetched from one broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
     pub holdings: Vec<Holding>,
     pub positions: Vec<Position>,
-    /// An answer carried the simulator's mark.
+    /// At least one of the broker's responses was marked as simulated.
     pub simulated: bool,
 }

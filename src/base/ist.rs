@@ -17,30 +17,30 @@ pub fn zone() -> TimeZone {
     )
 }
 
-/// The instant as a civil time in IST.
+/// `at` in IST.
 pub fn zoned(at: Timestamp) -> Zoned {
     at.to_zoned(zone())
 }
 
-/// The instant of a civil time that the wire gives without a zone and means as IST.
+/// The instant of a civil time in IST. Brokers send times without a zone and mean IST.
 pub fn instant(civil: DateTime) -> Timestamp {
-    // A fixed offset has neither gaps nor folds, and the calendar years in use are far inside the
-    // range.
+    // Cannot fail: a fixed offset has neither gaps nor folds, and the years in use are far inside
+    // jiff's range.
     civil.to_zoned(zone()).map(|z| z.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// `2026-11-20T15:30:00+05:30`, whole seconds: the form every market time of the API has.
+/// `2026-11-20T15:30:00+05:30`, whole seconds: the form of every market time in the API.
 pub fn iso(at: Timestamp) -> String {
     zoned(at).strftime("%Y-%m-%dT%H:%M:%S+05:30").to_string()
 }
 
-/// The first midnight after `at`.
+/// The first IST midnight after `at`.
 pub fn next_midnight(at: Timestamp) -> Timestamp {
     let tomorrow = zoned(at).date().saturating_add(1.day());
     instant(tomorrow.at(0, 0, 0, 0))
 }
 
-/// How long until then.
+/// Time from `at` until [`next_midnight`].
 pub fn until_midnight(at: Timestamp) -> Duration {
     Duration::try_from(next_midnight(at).duration_since(at)).unwrap_or_default()
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn midnight_is_at_half_past_six_utc() {
+    fn ist_midnight_is_at_half_past_six_in_the_evening_utc() {
         for (at, midnight) in [
             ("2026-11-20T18:29:59Z", "2026-11-20T18:30:00Z"),
             ("2026-11-20T18:30:00Z", "2026-11-21T18:30:00Z"),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_is_half_past_five() {
+    fn ist_is_five_and_a_half_hours_ahead_of_utc() {
         let at: Timestamp = "2026-11-20T10:00:00Z".parse().unwrap();
         assert_eq!(iso(at), "2026-11-20T15:30:00+05:30");
         assert_eq!(instant("2026-11-20T15:30:00".parse().unwrap()), at);

@@ -1,8 +1,8 @@
-//! Reading JSON of strangers: the checks that a parser lacks, then the parser. Pure.
+//! Parsing of untrusted JSON: the checks that the parsers lack, then the parser. Pure.
 //!
-//! Upstreams' large answers are read by sonic-rs ([`parse`]). Clients' small bodies, which carry
-//! secrets, are split by serde_json ([`members`]): sonic-rs copies a piece of the input into each
-//! error, where nothing wipes it.
+//! Large responses of upstreams are parsed by sonic-rs ([`parse`]). Small bodies of clients, which
+//! carry secrets, are split by serde_json ([`members`]): sonic-rs copies a piece of the input into
+//! each error, and nothing wipes that copy.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,39 +12,40 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
-/// Deepest nesting in any known answer is 8 (the chart's events); the rest is room.
+/// Deepest nesting accepted. The deepest of any known upstream is 8 (the public chart's events).
 const DEPTH_MAX: usize = 32;
 
 /// Parses `body`; `None` if it is not JSON, not a `T`, or nested too deeply.
 ///
-/// The parser (sonic-rs 0.5.10) skips unknown values by recursion without a bound, so a body of
-/// opening brackets would overflow the stack and end the process; and it hands out lazy values of a
-/// byte slice without checking that they are UTF-8. It must not get to see either.
+/// The checks come first because of two gaps in the parser (sonic-rs 0.5.10). It skips unknown
+/// values by unbounded recursion, so a body of opening brackets would overflow the stack and end
+/// the process. It also returns lazy values of a byte slice without checking that they are UTF-8.
 pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     let text = std::str::from_utf8(body).ok()?;
-    if !shallow(body) {
+    if !within_depth(body) {
         return None;
     }
     sonic_rs::from_str(text).ok()
 }
 
-/// Members of an object, or elements of an array, in what a client sends; the largest route has
-/// nine, and no list more than twenty. Bounds the memory for them.
+/// Most members of an object or elements of an array accepted from a client. Bounds the memory for
+/// them. The largest request body has nine members, and the longest list twenty elements.
 const COUNT_MAX: usize = 256;
 
-/// A name, decoded, and the JSON text of what it names.
+/// A member: its name, decoded, and its value as undecoded JSON text.
 pub type Member<'a> = (Cow<'a, str>, &'a str);
 
-/// The members of the one object in `body`, in order: names, and JSON texts undecoded. A name with
-/// escapes is the name that they spell (RFC 8259, 8.3). `None` if it is not an object, is nested
-/// too deeply, or has more than `COUNT_MAX` members. Copies nothing of the values.
+/// The members of the one object in `body`, in order. Escapes in names are decoded before names are
+/// compared (RFC 8259, 8.3). `None` if `body` is not one object, is nested too deeply, or has more
+/// than `COUNT_MAX` members. Values are not copied.
 pub fn members(body: &[u8]) -> Option<Vec<Member<'_>>> {
-    // An error about another kind of value would quote it.
+    // `split` checks the opening byte first: serde's error about a wrong type quotes the value.
     let members: Members<'_> = split(body, b'{')?;
     Some(members.0)
 }
 
-/// The elements of the one array in `raw`, in order, undecoded; `None` as for [`members`].
+/// The elements of the one array in `raw`, in order, as undecoded JSON texts. `None` as in
+/// [`members`].
 pub fn elements(raw: &str) -> Option<Vec<&str>> {
     let elements: Elements<'_> = split(raw.as_bytes(), b'[')?;
     Some(elements.0)
@@ -52,8 +53,8 @@ pub fn elements(raw: &str) -> Option<Vec<&str>> {
 
 fn split<'a, T: Deserialize<'a>>(json: &'a [u8], opening: u8) -> Option<T> {
     let text = std::str::from_utf8(json).ok()?;
-    let opens = json.trim_ascii_start().first() == Some(&opening);
-    if !opens || !shallow(json) {
+    let has_opening = json.trim_ascii_start().first() == Some(&opening);
+    if !has_opening || !within_depth(json) {
         return None;
     }
     serde_json::from_str(text).ok()
@@ -63,7 +64,7 @@ struct Members<'a>(Vec<Member<'a>>);
 
 struct Elements<'a>(Vec<&'a str>);
 
-/// A member's name; borrowed if it stands in the input as it is.
+/// A member's decoded name; borrowed from the input if it has no escapes.
 struct Name<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
@@ -139,12 +140,13 @@ impl<'de> Deserialize<'de> for Elements<'de> {
     }
 }
 
-/// The text of a JSON string, in memory that is wiped; `None` if `raw` is not a string.
+/// The decoded text of a JSON string, in memory that is wiped on drop; `None` if `raw` is not a
+/// string.
 ///
-/// Decoded here and not by the parser, which would leave copies of an escaped secret behind.
+/// Does not use the parser, which would leave unwiped copies of an escaped secret behind.
 pub fn unescaped(raw: &str) -> Option<Zeroizing<String>> {
     let inner = raw.trim().strip_prefix('"')?.strip_suffix('"')?;
-    // Never longer than its escaped form, so it never grows by copying.
+    // Decoded text is never longer than its escaped form, so the buffer never reallocates.
     let mut text = Zeroizing::new(String::with_capacity(inner.len()));
     let mut rest = inner;
     while let Some(at) = rest.find('\\') {
@@ -170,11 +172,12 @@ pub fn unescaped(raw: &str) -> Option<Zeroizing<String>> {
     Some(text)
 }
 
-/// The character of what follows `\u`, with its second half if it has one.
+/// Decodes what follows `\u`, including the second half of a surrogate pair. Returns the character
+/// and the rest of the text; `None` for an unpaired surrogate or bad digits.
 fn unicode_escape(rest: &str) -> Option<(char, &str)> {
     let unit = |text: &str| {
         let digits = text.get(..4)?;
-        // The library's own parser would take a sign.
+        // `from_str_radix` alone would accept a leading sign.
         let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         hex.then(|| u32::from_str_radix(digits, 16).ok())?
     };
@@ -188,8 +191,9 @@ fn unicode_escape(rest: &str) -> Option<(char, &str)> {
     Some((char::from_u32(0x10000 + ((first - 0xd800) << 10) + low)?, &rest[6..]))
 }
 
-/// Whether brackets outside strings nest at most [`DEPTH_MAX`] deep. Says nothing about validity.
-fn shallow(body: &[u8]) -> bool {
+/// Whether brackets outside strings nest at most [`DEPTH_MAX`] deep. Does not check that the text
+/// is valid JSON.
+fn within_depth(body: &[u8]) -> bool {
     let mut depth = 0_usize;
     let mut in_string = false;
     let mut bytes = body.iter();
@@ -222,17 +226,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_counts_outside_strings_only() {
+    fn depth_is_counted_outside_strings_only() {
         let deepest = ["[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX)].concat();
-        assert!(shallow(deepest.as_bytes()));
-        assert!(!shallow(format!("[{deepest}]").as_bytes()));
+        assert!(within_depth(deepest.as_bytes()));
+        assert!(!within_depth(format!("[{deepest}]").as_bytes()));
         let flat = format!(r#"["{}", "\"{}"]"#, "[".repeat(100), "{".repeat(100));
-        assert!(shallow(flat.as_bytes()));
-        assert!(shallow("[]".repeat(100).as_bytes()));
+        assert!(within_depth(flat.as_bytes()));
+        assert!(within_depth("[]".repeat(100).as_bytes()));
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_refused() {
+    fn a_body_that_is_not_utf8_is_refused() {
         assert!(parse::<LazyValue<'_>>(b"[\"\x80\"]").is_none());
     }
 
@@ -259,17 +263,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_escaped_name_is_the_name(name in vec((any::<char>(), any::<bool>()), 0..12)) {
+        fn a_name_with_escapes_is_decoded(name in vec((any::<char>(), any::<bool>()), 0..12)) {
             let plain: String = name.iter().map(|(c, _)| c).collect();
             let escape = |c: char| {
                 let mut units = [0; 2];
                 let units = c.encode_utf16(&mut units);
                 units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>()
             };
-            let must = |c: char| c < ' ' || c == '"' || c == '\\';
+            let must_escape = |c: char| c < ' ' || c == '"' || c == '\\';
             let written: String = name
                 .iter()
-                .map(|&(c, escaped)| if escaped || must(c) { escape(c) } else { c.into() })
+                .map(|&(c, escaped)| if escaped || must_escape(c) { escape(c) } else { c.into() })
                 .collect();
             let body = format!(" {{\"{written}\":[\"{written}\"]}} ");
             let read = members(body.as_bytes()).unwrap();
@@ -280,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_half_a_character_is_refused() {
+    fn a_name_with_an_unpaired_surrogate_or_a_bad_escape_is_refused() {
         for name in [r"\ud83d", r"\udc00", r"\ud83d\u0041", r"\x", r"\u12"] {
             assert!(members(format!("{{\"{name}\":1}}").as_bytes()).is_none(), "{name}");
         }
@@ -301,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_decoded_as_json_has_it() {
+    fn string_escapes_are_decoded_and_bad_ones_refused() {
         for (raw, text) in [
             (r#""""#, Some("")),
             (r#""plain \u00e9""#, Some("plain é")),

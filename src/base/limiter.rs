@@ -1,10 +1,10 @@
-//! The one rate limiter: so many calls at once, then one each interval (GCRA).
+//! The rate limiter: a burst of calls at once, then one call each interval (GCRA, a token bucket).
 //!
-//! A bucket is one number, the time at which it will be full again. Times are monotonic
-//! milliseconds of the caller's [`Clock`](super::Clock). [`Limiter`] is one bucket without a lock;
-//! [`KeyedLimiter`] has one for each key, at most so many, under a lock that is held for a look-up.
-//! Who is counted by what, and what a refusal means, is decided where they are used. What a broker
-//! counts within a span of time is another thing: [`CallWindow`](super::CallWindow).
+//! A bucket is stored as one number: the time at which it will be full again. Times are monotonic
+//! milliseconds of the caller's [`Clock`](super::Clock). [`Limiter`] is one bucket without a lock.
+//! [`KeyedLimiter`] has a bucket for each key, a bounded number of them, under a lock that is held
+//! for a look-up only. For limits that a broker counts per second, see
+//! [`CallWindow`](super::CallWindow).
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,22 +13,22 @@ use parking_lot::Mutex;
 
 use super::bounded_map::BoundedMap;
 
-/// `burst` calls at once, and in the long run one each interval.
+/// A rate: `burst` calls at once, and in the long run one call each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     interval_ms: u64,
-    /// How far from full a bucket may be for one more call.
+    /// A call is admitted if the bucket will be full within this time.
     tolerance_ms: u64,
 }
 
 impl Rate {
-    /// Zero counts as one for either.
+    /// One call each `interval_ms`, after `burst` at once. Zero counts as one for either.
     pub const fn new(interval_ms: u64, burst: u64) -> Self {
         let interval_ms = if interval_ms == 0 { 1 } else { interval_ms };
         Self { interval_ms, tolerance_ms: interval_ms * burst.saturating_sub(1) }
     }
 
-    /// Evenly spaced, never two at once.
+    /// One call each `interval_ms`, without a burst.
     pub const fn every_ms(interval_ms: u64) -> Self {
         Self::new(interval_ms, 1)
     }
@@ -37,18 +37,19 @@ impl Rate {
         full_at_ms.saturating_sub(now_ms).saturating_sub(self.tolerance_ms)
     }
 
-    fn taken(self, full_at_ms: u64, now_ms: u64) -> u64 {
+    /// When the bucket will be full again after one more call.
+    fn full_at_after_call_ms(self, full_at_ms: u64, now_ms: u64) -> u64 {
         full_at_ms.max(now_ms).saturating_add(self.interval_ms)
     }
 }
 
-/// Too early: the next call may come after this.
+/// A refused call, and the time after which the next one is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooEarly {
     pub retry_after_ms: u64,
 }
 
-/// One bucket for everybody.
+/// One bucket, shared by all callers.
 #[derive(Debug)]
 pub struct Limiter {
     rate: Rate,
@@ -60,35 +61,36 @@ impl Limiter {
         Self { rate, full_at_ms: AtomicU64::new(0) }
     }
 
-    /// Takes one call. A refused one takes nothing, and only reads.
+    /// Counts one call. A refused call is not counted and writes nothing.
     ///
     /// # Errors
     /// [`TooEarly`].
     pub fn admit(&self, now_ms: u64) -> Result<(), TooEarly> {
-        let taken =
+        let updated =
             self.full_at_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |full_at_ms| {
-                let free = self.rate.wait_ms(full_at_ms, now_ms) == 0;
-                free.then(|| self.rate.taken(full_at_ms, now_ms))
+                let admitted = self.rate.wait_ms(full_at_ms, now_ms) == 0;
+                admitted.then(|| self.rate.full_at_after_call_ms(full_at_ms, now_ms))
             });
-        let refused =
+        let refusal =
             |full_at_ms| TooEarly { retry_after_ms: self.rate.wait_ms(full_at_ms, now_ms) };
-        taken.map(|_| ()).map_err(refused)
+        updated.map(|_| ()).map_err(refusal)
     }
 
-    /// How long until a call is admitted, zero for now. Takes nothing.
+    /// How long until a call is admitted; zero if it would be now. Counts nothing.
     pub fn wait_ms(&self, now_ms: u64) -> u64 {
         self.rate.wait_ms(self.full_at_ms.load(Ordering::Acquire), now_ms)
     }
 
-    /// Admits nothing before `until_ms`, and no burst right after it.
+    /// Admits nothing before `until_ms`. From then on calls are admitted one each interval, without
+    /// a burst.
     pub fn hold_until(&self, until_ms: u64) {
         let full_at_ms = until_ms.saturating_add(self.rate.tolerance_ms);
         self.full_at_ms.fetch_max(full_at_ms, Ordering::AcqRel);
     }
 }
 
-/// A bucket for each key. Past the bound those nearest to full are dropped, which gives the least
-/// away.
+/// A bucket for each key. Past the maximum of keys, the buckets nearest to full are forgotten. A
+/// forgotten bucket counts as full.
 #[derive(Debug)]
 pub struct KeyedLimiter {
     hasher: RandomState,
@@ -97,10 +99,10 @@ pub struct KeyedLimiter {
 
 #[derive(Debug)]
 struct Buckets {
-    /// None where the limit is off.
+    /// `None` if the limit is off.
     rate: Option<Rate>,
-    /// When each will be full again. Keyed by a hash with a secret of this process, so that nobody
-    /// can aim at another's bucket.
+    /// When each bucket will be full again, by the hash of its key. The hash is seeded with a
+    /// random secret, so a caller cannot construct a key that shares another caller's bucket.
     full_at_ms: BoundedMap<u64, u64>,
 }
 
@@ -111,21 +113,22 @@ impl Buckets {
 }
 
 impl KeyedLimiter {
-    /// `rate` for each key, at most `keys_max` of them; no rate is no limit.
+    /// A limiter with `rate` for each key, which remembers at most `keys_max` keys. Without a rate
+    /// there is no limit.
     pub fn new(rate: Option<Rate>, keys_max: usize) -> Self {
         let full_at_ms = BoundedMap::evicting_in_batches(keys_max);
         Self { hasher: RandomState::new(), buckets: Mutex::new(Buckets { rate, full_at_ms }) }
     }
 
-    /// Changes the rate. A bucket that is part empty stays as far from full as it was.
+    /// Changes the rate. The time at which each bucket will be full stays as it was.
     pub fn set_rate(&self, rate: Option<Rate>) {
         self.buckets.lock().rate = rate;
     }
 
-    /// Takes one call from each key's bucket, or from none.
+    /// Counts one call in the bucket of every key, or in none if any of them refuses.
     ///
     /// # Errors
-    /// [`TooEarly`], by the bucket that takes longest.
+    /// [`TooEarly`], with the longest wait among the keys.
     pub fn admit(&self, keys: &[impl Hash], now_ms: u64) -> Result<(), TooEarly> {
         let hashes = || keys.iter().map(|key| self.hasher.hash_one(key));
         let mut buckets = self.buckets.lock();
@@ -135,21 +138,21 @@ impl KeyedLimiter {
         if retry_after_ms > 0 {
             return Err(TooEarly { retry_after_ms });
         }
-        // A full bucket is as good as none.
+        // A full bucket need not be remembered.
         let worth = |full_at_ms: &u64| (*full_at_ms > now_ms).then_some(*full_at_ms);
         for hash in hashes() {
             let full_at_ms = buckets.full_at_ms.or_insert_with(hash, worth, || now_ms);
-            *full_at_ms = rate.taken(*full_at_ms, now_ms);
+            *full_at_ms = rate.full_at_after_call_ms(*full_at_ms, now_ms);
         }
         Ok(())
     }
 
-    /// Fills the key's bucket.
+    /// Forgets the calls of `key`: its bucket is full again.
     pub fn forgive(&self, key: &impl Hash) {
         self.buckets.lock().full_at_ms.remove(&self.hasher.hash_one(key));
     }
 
-    /// Keys that are remembered now.
+    /// Number of remembered keys.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.buckets.lock().full_at_ms.len()
@@ -167,7 +170,7 @@ mod tests {
             .prop_map(|(interval_ms, burst)| (interval_ms, burst, Rate::new(interval_ms, burst)))
     }
 
-    /// Pauses before attempts: many within a bucket, some that fill it.
+    /// Pauses between attempts: most are shorter than a bucket takes to fill, some longer.
     fn pauses() -> impl Strategy<Value = Vec<u64>> {
         prop::collection::vec(prop_oneof![4 => 0u64..20, 2 => 0u64..400, 1 => 0u64..20_000], 1..300)
     }
@@ -181,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_interval_sees_more_than_the_burst_and_what_its_length_allows(
+        fn any_span_admits_at_most_the_burst_and_one_call_an_interval(
             (interval_ms, burst, rate) in rate(),
             pauses in pauses(),
         ) {
@@ -196,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_is_refused_is_told_the_first_instant_that_is_admitted(
+        fn a_refusal_names_the_first_instant_that_is_admitted(
             (_, _, rate) in rate(),
             pauses in pauses(),
         ) {
@@ -215,7 +218,7 @@ mod tests {
         }
 
         #[test]
-        fn each_key_has_a_bucket_of_its_own_and_all_or_none_is_taken(
+        fn each_key_has_its_own_bucket_and_a_call_counts_in_all_or_none(
             (_, _, rate) in rate(),
             tries in prop::collection::vec(
                 (0u64..200, prop::collection::btree_set(0usize..4, 1..4)),
@@ -223,15 +226,15 @@ mod tests {
             ),
         ) {
             let keyed = KeyedLimiter::new(Some(rate), 100);
-            let alone: Vec<Limiter> = (0..4).map(|_| Limiter::new(rate)).collect();
+            let single: Vec<Limiter> = (0..4).map(|_| Limiter::new(rate)).collect();
             let mut now_ms = 0;
             for (pause_ms, keys) in tries {
                 now_ms += pause_ms;
-                let wait_ms = keys.iter().map(|key| alone[*key].wait_ms(now_ms)).max().unwrap();
+                let wait_ms = keys.iter().map(|key| single[*key].wait_ms(now_ms)).max().unwrap();
                 let keys: Vec<usize> = keys.into_iter().collect();
                 let admitted = keyed.admit(&keys, now_ms);
                 if wait_ms == 0 {
-                    keys.iter().for_each(|key| alone[*key].admit(now_ms).unwrap());
+                    keys.iter().for_each(|key| single[*key].admit(now_ms).unwrap());
                     prop_assert_eq!(admitted, Ok(()));
                 } else {
                     prop_assert_eq!(admitted, Err(TooEarly { retry_after_ms: wait_ms }));
@@ -240,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn keys_are_bounded(
+        fn remembered_keys_are_bounded(
             (_, _, rate) in rate(),
             keys_max in 1usize..40,
             tries in prop::collection::vec((0u64..20, 0usize..60), 1..400),
@@ -257,7 +260,7 @@ mod tests {
         }
 
         #[test]
-        fn a_change_of_rate_leaves_buckets_as_far_from_full_as_they_were(
+        fn a_change_of_rate_keeps_the_time_at_which_buckets_are_full(
             (interval_ms, burst, before) in rate(),
             (later_ms, later_burst, after) in rate(),
             taken in 1u64..20,
@@ -269,13 +272,13 @@ mod tests {
             prop_assert_eq!(keyed.admit(&["key"], 0), Ok(()), "off");
             keyed.set_rate(Some(after));
             let wait_ms = (taken * interval_ms).saturating_sub(later_ms * (later_burst - 1));
-            let told = keyed.admit(&["key"], 0).err().map_or(0, |early| early.retry_after_ms);
-            prop_assert_eq!(told, wait_ms);
+            let refused = keyed.admit(&["key"], 0).err();
+            prop_assert_eq!(refused.map_or(0, |early| early.retry_after_ms), wait_ms);
         }
     }
 
     #[test]
-    fn held_back_it_admits_nothing_and_then_no_burst() {
+    fn a_held_limiter_admits_nothing_until_then_and_no_burst_after() {
         let limiter = Limiter::new(Rate::new(10, 5));
         limiter.hold_until(1_000);
         limiter.hold_until(500);
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_together_get_no_more_than_the_burst() {
+    fn concurrent_threads_together_get_only_the_burst() {
         let limiter = Limiter::new(Rate::new(1_000, 7));
         let admitted: usize = std::thread::scope(|scope| {
             let each = || (0..1_000).filter(|_| limiter.admit(5).is_ok()).count();
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_key_outlives_a_flood_of_others() {
+    fn an_empty_bucket_survives_a_flood_of_other_keys() {
         let limiter = KeyedLimiter::new(Some(Rate::new(6_000, 10)), 1_000);
         while limiter.admit(&["guessed"], 0).is_ok() {}
         for number in 0..10_000 {

@@ -1,5 +1,5 @@
-//! Nouns of the product (symbol, quote, candle, holding, decimal), seams for clock and chance, the
-//! rate limiter and the bounded map.
+//! The value types that all other modules share (symbol, quote, candle, holding, decimal), the
+//! clock, randomness, the rate limiter and the bounded map.
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 

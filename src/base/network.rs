@@ -1,11 +1,11 @@
-//! What counts as one client. Pure.
+//! Grouping of client addresses for limits. Pure.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// One IPv6 subscriber has a /64 or more to himself.
+/// Providers give each IPv6 subscriber a /64 or more, so a limit by address would not bind.
 const IPV6_PREFIX_BITS: u32 = 64;
 
-/// What an address stands for where clients are counted: itself, or its /64 for IPv6.
+/// The network by which limits count a client: the address itself for IPv4, its /64 for IPv6.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv6_network_is_one_client_and_mapped_ipv4_is_ipv4() {
+    fn an_ipv6_address_counts_by_its_network_and_a_mapped_ipv4_by_itself() {
         for (address, expected) in [
             ("192.0.2.1", "192.0.2.1"),
             ("::ffff:192.0.2.1", "192.0.2.1"),

@@ -1,4 +1,4 @@
-//! A price of one instrument, with where and when it comes from.
+//! A quote: the price of one instrument, its time and its source.
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -6,20 +6,20 @@ use rust_decimal::Decimal;
 use super::decimal;
 use super::symbol::Symbol;
 
-/// Who said the price.
+/// Where a price comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Broker A's quote calls: real time.
+    /// Broker A's quote calls, in real time.
     BrokerA,
-    /// The public secondary provider: delayed by up to a quarter of an hour.
+    /// The public provider (Yahoo Finance), delayed by up to a quarter of an hour.
     Public,
 }
 
 impl Source {
-    /// Both, the preferred one first.
+    /// Both sources, the preferred one first.
     pub const ALL: [Self; 2] = [Self::BrokerA, Self::Public];
 
-    /// The word that clients see.
+    /// The text in API documents.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BrokerA => "broker_a",
@@ -28,27 +28,27 @@ impl Source {
     }
 }
 
-/// A plausible price. Feeds only hand out quotes whose `last_price` is positive.
+/// A quote. Feeds return only quotes whose `last_price` is positive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quote {
     pub symbol: Symbol,
-    /// Rupees (index points for an index), exactly as the wire had it.
+    /// Rupees, or index points for an index; exactly the source's digits.
     pub last_price: Decimal,
-    /// Official close of the previous session, where the source gave a positive one.
+    /// Official close of the previous session; `None` if the source sent none that is positive.
     pub previous_close: Option<Decimal>,
-    /// The price's own time, exchange time. Where the source gives none, the time at which it was
-    /// asked, until the feed's index tells better.
+    /// Exchange time of the price. If the source sends none, this is `asked`, until the time of the
+    /// same feed's index quotes allows a better estimate.
     pub as_of: Timestamp,
-    /// Whether the source itself said `as_of`.
+    /// Whether `as_of` was sent by the source.
     pub timed: bool,
-    /// When the call that brought it went out. However late the answer came, it says nothing of
-    /// what was later.
+    /// When the request for this quote was sent. However late the response arrived, the price is
+    /// not known to be newer than this.
     pub asked: Timestamp,
-    /// How far its source runs behind the exchange by its nature, as measured when the quote came;
-    /// `None` where it does not.
+    /// The source's usual delay behind the exchange, as measured when the quote arrived; `None` for
+    /// a real-time source.
     pub delay_s: Option<u32>,
     pub source: Source,
-    /// The upstream marked its answer as simulated.
+    /// The upstream marked its response as simulated.
     pub simulated: bool,
 }
 

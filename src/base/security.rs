@@ -1,6 +1,6 @@
-//! A share as broker B's security master lists it.
+//! A row of broker B's security master, the file that maps its short codes to exchange tickers.
 
-/// One row: what a short code of broker B stands for on one exchange.
+/// One share on one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MasterRow {
     /// Broker B's own code of at most six letters.
@@ -9,8 +9,8 @@ pub struct MasterRow {
     pub exchange: &'static str,
     /// The exchange's ticker.
     pub ticker: String,
-    /// `None` where the list has none.
+    /// `None` if the file has none.
     pub isin: Option<String>,
-    /// `EQ`, `BE`, ...; as the list says.
+    /// Series as the file writes it: `EQ`, `BE`, ...
     pub series: String,
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest symbol accepted, exchange and colon included. The longest in broker A's dump of shares
-/// and indices is under 40.
+/// Longest symbol accepted, including exchange and colon. The longest in broker A's instrument list
+/// is under 40.
 pub const SYMBOL_BYTES_MAX: usize = 48;
 
 /// The two exchanges whose instruments are quoted.
@@ -72,7 +72,7 @@ impl fmt::Debug for Symbol {
 
 /// Whether `text` is `NSE:` or `BSE:` and a ticker of upper-case letters, digits, `&`, `-`, `.`,
 /// `_`, `*`, `$` and inner spaces. None of these needs escaping in JSON, so a symbol can be copied
-/// into an answer as it is.
+/// into a response as it is.
 pub fn well_formed(text: &[u8]) -> bool {
     let Some(ticker) = text.strip_prefix(b"NSE:").or_else(|| text.strip_prefix(b"BSE:")) else {
         return false;
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accepts_what_the_exchanges_use() {
+    fn symbols_as_the_exchanges_write_them_are_accepted() {
         for good in ["NSE:INFY", "NSE:M&M", "NSE:NIFTY 50", "BSE:SENSEX", "NSE:BAJAJ-AUTO"] {
             assert!(well_formed(good.as_bytes()), "{good}");
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn symbols_that_are_malformed_are_refused() {
         let long = format!("NSE:{}", "A".repeat(SYMBOL_BYTES_MAX));
         for bad in [
             "", "NSE", "NSE:", "nse:INFY", "NSE:infy", "NFO:X", "NSE: X", "NSE:X ", "NSE:\"", &long,

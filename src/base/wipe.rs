@@ -1,17 +1,18 @@
-//! What values leave behind on a stack. Pure; runs on whatever thread or coroutine calls it.
+//! Overwrites copies of secrets that finished functions left on the stack.
 //!
-//! A secret in wiped memory is still copied by who reads it: into registers, and from there into
-//! the frame, by hashing, by vectorised parsing, by comparing. A frame that has returned keeps that
-//! until another one overwrites it.
+//! Heap memory that held a secret is wiped when it is freed. But code that reads the secret
+//! (hashing, vectorised parsing, comparing) also copies it into registers and spills those to its
+//! stack frame. After the function returns, the copy stays there until another frame overwrites it.
 
-/// More stack than anything takes that reads secrets: some hundred bytes to a few thousand, in a
-/// build without optimisation more. A coroutine has four times as much.
+/// More stack than any function uses that reads secrets: a few hundred to a few thousand bytes, and
+/// more in a build without optimisation. A coroutine's stack is four times as large.
 const SCRUBBED_BYTES: usize = 16 * 1024;
 
-/// Overwrites the stack below its caller, where functions that have returned kept their values.
+/// Overwrites the stack below its caller's frame. Call it after the last function that reads the
+/// secret has returned.
 #[inline(never)]
 pub fn scrub() {
-    // Handed out, so that the compiler cannot leave the writing away.
+    // `black_box` keeps the compiler from removing the write as unused.
     std::hint::black_box(&mut [0_u8; SCRUBBED_BYTES]);
 }
 
@@ -21,15 +22,15 @@ mod tests {
 
     const PATTERN: u8 = 0xa7;
 
-    /// Fills a frame, and leaves it.
+    /// Fills its stack frame with the pattern and returns the frame's address.
     #[inline(never)]
-    fn leave() -> usize {
+    fn fill_frame() -> usize {
         let mut frame = [0_u8; 4096];
         std::hint::black_box(&mut frame).fill(PATTERN);
         std::hint::black_box(&frame).as_ptr() as usize
     }
 
-    /// What stands at an address of this thread's stack.
+    /// Reads the stack at an address without a reference to it, which would be undefined behaviour.
     fn bytes_at(address: usize) -> Vec<u8> {
         use std::io::{Read, Seek, SeekFrom};
         let mut memory = std::fs::File::open("/proc/self/mem").unwrap();
@@ -40,9 +41,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_frame_held_is_overwritten() {
-        assert!(bytes_at(leave()).contains(&PATTERN), "it would be there");
-        let address = leave();
+    fn a_returned_frame_is_overwritten() {
+        assert!(bytes_at(fill_frame()).contains(&PATTERN), "without scrub the pattern remains");
+        let address = fill_frame();
         scrub();
         assert!(!bytes_at(address).contains(&PATTERN));
     }

@@ -1,8 +1,8 @@
-//! Asking the running service over its own listen address: ureq for http and https, a few lines of
-//! our own for a Unix socket.
+//! HTTP client for the running service: ureq for http and https, a few lines of our own for a Unix
+//! socket.
 //!
-//! Main thread of a command; blocks, each call for its deadline at most. Bodies that carry secrets
-//! pass only through memory that is wiped.
+//! Runs on the main thread of a command and blocks, at most for the timeout of each call. Request
+//! bodies with secrets pass only through memory that is wiped.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
@@ -16,24 +16,24 @@ use ureq::Agent;
 use ureq::http::HeaderValue;
 use zeroize::Zeroizing;
 
-/// A document of health is some KiB; whoever sends more is not our service.
+/// Longest response read. The service's have a few KiB.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
-/// Most headers an answer of ours has, with room.
+/// More headers than any response of the service has.
 const HEADERS_MAX: usize = 32;
 
-/// Where the service is asked.
+/// The address of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Without a slash at its end.
+    /// URL without a trailing slash.
     Http(String),
     Unix(PathBuf),
 }
 
-/// What came back, whatever its status.
+/// A response of any status.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// The service's clock, to the second.
+    /// The `Date` header: the service's clock, to the second.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
 }
@@ -42,7 +42,7 @@ impl Target {
     /// From `--url`, else from the listen address of the settings.
     ///
     /// # Errors
-    /// What to give instead, for a person.
+    /// A message that says what to give instead.
     pub fn of(url: Option<&str>, listen: &str) -> Result<Self, String> {
         let Some(url) = url.map(|url| url.trim_end_matches('/')) else {
             return Self::of_listen(listen);
@@ -68,7 +68,7 @@ impl Target {
         if address.port() == 0 {
             return Err("with port 0 only the service knows its port; give --url".into());
         }
-        // Listening everywhere includes loopback.
+        // A service that listens on all addresses is reached over loopback.
         let ip = match address.ip() {
             ip if !ip.is_unspecified() => ip,
             std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
@@ -77,7 +77,7 @@ impl Target {
         Ok(Self::Http(format!("http://{}", SocketAddr::new(ip, address.port()))))
     }
 
-    /// As a person would write it.
+    /// The address as text, for messages.
     pub fn text(&self) -> String {
         match self {
             Self::Http(url) => url.clone(),
@@ -106,7 +106,7 @@ impl Target {
             Self::Http(url) => over_http(&format!("{url}{path}"), json, timeout),
             Self::Unix(socket) => {
                 let stream = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-                // Before connecting, which waits as well where the backlog is full.
+                // Set before connecting, which also waits if the socket's backlog is full.
                 stream.set_write_timeout(Some(timeout))?;
                 stream.set_read_timeout(Some(timeout))?;
                 stream.connect(&SockAddr::unix(socket)?)?;
@@ -140,7 +140,7 @@ fn over_http(url: &str, json: Option<&[u8]>, timeout: Duration) -> io::Result<An
     Ok(answer)
 }
 
-/// One request on one connection, which the service is asked to close behind the answer.
+/// Sends one request and reads the response until the service closes the connection.
 fn over_stream(
     mut stream: impl Read + io::Write,
     path: &str,
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_settings_or_the_url_say_where() {
+    fn the_target_is_the_url_or_the_listen_address() {
         for (url, listen, expected) in [
             (None, "127.0.0.1:8080", "http://127.0.0.1:8080"),
             (None, "0.0.0.0:81", "http://127.0.0.1:81"),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_whole_or_none() {
+    fn a_response_that_is_cut_off_is_refused() {
         let whole = "HTTP/1.1 503 Service Unavailable\r\ndate: Fri, 20 Nov 2026 05:30:00 GMT\r\n\
                      Content-Length: 2\r\n\r\n{}";
         let answer = parsed(whole.as_bytes()).unwrap();

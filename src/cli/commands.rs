@@ -1,4 +1,4 @@
-//! The command line: its commands, how a service is started from it, and exit codes.
+//! The commands of the command line, and the start of the service.
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,13 +25,13 @@ use crate::config::template::template;
 use crate::ops::log_settings::LogFormat;
 use crate::ops::{Exit, address_space, exit, log, panic, version};
 
-/// Longest wait for the last log lines at the end.
+/// Longest wait for the last log lines when a command ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// Runs by these settings; the second reads them again.
+/// Runs the service with these settings; the second argument reads them again for a reload.
 pub type Serve = fn(&Config, &Reread<'_>) -> ExitCode;
 
-/// What the commands that run do; given by the composition root.
+/// The implementations of commands that need the whole service, provided by `app`.
 #[derive(Debug, Clone, Copy)]
 pub struct Commands {
     pub serve: Serve,
@@ -40,20 +40,20 @@ pub struct Commands {
     pub evaluate: Evaluate,
 }
 
-/// Runs one command line, the program's name first. A panic of this thread, as of a library that
-/// gets no descriptor, is a code that is documented too.
+/// Runs one command line, whose first argument is the program's name. A panic on this thread, as by
+/// a library that gets no file descriptor, ends with a documented exit code too.
 pub fn run(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
-    // Nothing of it is used again after a panic.
-    let ended = catch_unwind(AssertUnwindSafe(|| ended(args, commands)));
+    // Unwind safe: nothing is used again after a panic.
+    let exit = catch_unwind(AssertUnwindSafe(|| dispatch(args, commands)));
     log::flush(LOG_FLUSH_MAX);
-    ended.unwrap_or_else(|_| Exit::Internal.into())
+    exit.unwrap_or_else(|_| Exit::Internal.into())
 }
 
-pub(super) fn ended(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
+pub(super) fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> ExitCode {
     let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => {
-            // clap also answers --help this way, on standard output.
+            // clap also reports --help as an error, which it prints on standard output.
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
         }
@@ -138,7 +138,7 @@ pub(super) fn settings(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
     })
 }
 
-/// What flags, environment and files say now. Where something is wrong, all that is.
+/// Reads the settings from flags, environment and files; returns all faults at once.
 pub(super) fn read(flags: &Flags) -> Result<Loaded, Vec<Fault>> {
     let env = Environment::of_process().with_file()?;
     load(flags, &env).map_err(|mut faults| {
@@ -154,14 +154,14 @@ Examples:
   bhav demo                              a simulated exchange day, no network, no settings
   bhav serve                             real feeds on 127.0.0.1:8080
   BHAV_LISTEN=127.0.0.1:9000 bhav serve  the same on another port
-  bhav status                            how the service is, what is wrong, and what to do
-  bhav token a                           log in at broker A, give the service its token of the day
-  bhav user add asha@example.com         an account; asks for its password, as bhav user passwd does
-  bhav backup /var/backups/bhav --keep 7 a checked copy of the database, while it is in use
+  bhav status                            state of the service, what is wrong and what to do
+  bhav token a                           log in at broker A and give the service its token
+  bhav user add asha@example.com         create an account; asks for the password
+  bhav backup /var/backups/bhav --keep 7 copy and check the database, while it is in use
   bhav config check                      the settings in force and where each came from
-  bhav signals evaluate candles/         what signals were worth, on your own candles
+  bhav signals evaluate candles/         how well signals predicted, on your own candles
 
-Every flag has an environment variable, named in the long help of its command; the flag wins.
+Every flag has an environment variable, named in the long help of its command, and overrides it.
 Secrets have no flag: give JWT_SECRET, BROKERA_* and BROKERB_* as systemd credentials, as
 <NAME>_FILE, or in the environment.
 
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_demanded() {
+    fn a_command_is_required_and_secrets_have_no_flag() {
         assert!(command().try_get_matches_from(["bhav"]).is_err());
         assert!(command().try_get_matches_from(["bhav", "config"]).is_err());
         assert!(command().try_get_matches_from(["bhav", "serve", "--jwt-secret", "x"]).is_err());

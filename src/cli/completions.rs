@@ -1,5 +1,5 @@
-//! `bhav completions` and `bhav man`: made from the command line's own definitions, so that they
-//! cannot tell of another program. Main thread.
+//! `bhav completions` and `bhav man`, generated from the definitions of the command line. Main
+//! thread.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,17 +14,17 @@ use crate::ops::Exit;
 
 const PROGRAM: &str = "bhav";
 
-/// `completions`' part of the command line.
+/// The definition of the command `completions`.
 pub fn completions_command() -> Command {
     let shell = Arg::new("shell").value_name("SHELL").required(true);
     let shells = [Shell::Bash, Shell::Zsh, Shell::Fish];
     Command::new("completions")
         .about("Print completions for a shell")
-        .arg(shell.value_parser(clap::builder::EnumValueParser::<Shell>::new()).help("Which one"))
+        .arg(shell.value_parser(clap::builder::EnumValueParser::<Shell>::new()).help("The shell"))
         .after_help(format!("Packaged for {}.", shells.map(|shell| shell.to_string()).join(", ")))
 }
 
-/// `man`'s part of the command line.
+/// The definition of the command `man`.
 pub fn man_command() -> Command {
     let folder = Arg::new("folder").value_name("DIR").required(true);
     Command::new("man")
@@ -39,11 +39,11 @@ pub fn completions(matches: &ArgMatches, mut program: Command) -> ExitCode {
     };
     let mut text = Vec::new();
     clap_complete::generate(*shell, &mut program, PROGRAM, &mut text);
-    // Made of the definitions' own text.
+    // Generated from our own definitions, so it is UTF-8.
     print(&String::from_utf8_lossy(&text))
 }
 
-/// One page of the program and of each command below it.
+/// Writes a page for the program and each of its commands.
 fn write_pages(mut program: Command, folder: &Path) -> io::Result<()> {
     program = program.disable_help_subcommand(true);
     program.build();
@@ -59,7 +59,7 @@ fn write_pages(mut program: Command, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Examples and exit codes are set line by line, as in the help; roff would run them together.
+/// Keeps the line breaks of examples and exit codes, which roff would join into paragraphs.
 fn with_lines_kept(page: &str) -> String {
     let mut text = String::with_capacity(page.len() + 16);
     let mut kept = false;

@@ -1,6 +1,6 @@
-//! `bhav backup`, `bhav restore`, `bhav migrate`: the database file in the hands of its operator.
+//! `bhav backup`, `bhav restore` and `bhav migrate`.
 //!
-//! Main thread. A backup is made beside a running service; a restore only without one.
+//! Main thread. A backup may be made while the service runs; a restore only while it is stopped.
 
 use std::fs;
 use std::io::IsTerminal;
@@ -22,18 +22,18 @@ use crate::store::{self, FILE_NAME, MaintenanceError, backups};
 const KEY_FILE: &str = "jwt.key";
 
 const BACKUP_NOTES: &str = "\
-Works while the service runs. The copy is checked before it gets its name, has mode 600, and holds
-everything the database holds: keep it as safe. The signing key (jwt.key) is not in it and not
-needed: after a restore everybody logs in again. An existing file is never overwritten; what a
-backup into the directory that was ended has left there is removed. bhav status shows the last good
-copy, whoever made it; a failure only of a timer's run (--scheduled).";
+Works while the service runs. The copy is checked before it gets its final name. It has mode 600
+and contains everything in the database: keep it as safe. It does not contain the signing key
+(jwt.key), which is not needed: after a restore everybody logs in again. An existing file is never
+overwritten. Files that an interrupted backup left in the directory are removed. bhav status shows
+the last good copy, and a failure if it was a timer's run (--scheduled).";
 
 const RESTORE_NOTES: &str = "\
-Stop the service first, and its socket unit, which would start it: systemctl stop bhav.socket
-bhav.service. Start both again behind it, the socket only if you use it. The database that stands
-there is kept beside, as bhav.sqlite.before-restore-TIME; delete it in time. Everybody logs in
-again: no token of before is good for a restored database. --rotate-key is for a signing key that
-somebody else may know (where it is given as JWT_SECRET, change that).";
+First stop the service and its socket unit, which would start it again: systemctl stop bhav.socket
+bhav.service. Start both again afterwards, the socket only if you use it. The replaced database is
+kept as bhav.sqlite.before-restore-TIME; delete it when you no longer need it. Everybody logs in
+again: tokens issued before are not valid for a restored database. Use --rotate-key if somebody
+else may know the signing key (if it is given as JWT_SECRET, change that instead).";
 
 /// `backup`'s part of the command line.
 pub fn backup_command() -> Command {
@@ -42,7 +42,7 @@ pub fn backup_command() -> Command {
     let scheduled = Arg::new("scheduled").long("scheduled").action(ArgAction::SetTrue);
     with_service(
         Command::new("backup")
-            .about("Copy the database, while the service runs or not")
+            .about("Copy the database, whether or not the service runs")
             .arg(to.value_parser(value_parser!(PathBuf)).help(
                 "A new file, or a directory that gets bhav-YYYYMMDD-HHMMSS.sqlite (time in IST)",
             ))
@@ -51,10 +51,7 @@ pub fn backup_command() -> Command {
                     "In a directory: keep the newest N files of that pattern, remove older ones",
                 ),
             )
-            .arg(
-                scheduled
-                    .help("For a timer: bhav status tells of a failure, which nobody sees here"),
-            )
+            .arg(scheduled.help("For a timer: bhav status then shows a failure of this run"))
             .after_help(format!("{BACKUP_NOTES}\n\n{}", exit::HELP)),
     )
 }
@@ -66,10 +63,10 @@ pub fn restore_command() -> Command {
     let rotate = Arg::new("rotate-key").long("rotate-key").action(ArgAction::SetTrue);
     with_service(
         Command::new("restore")
-            .about("Put a backup in the place of the database; the service must be stopped")
+            .about("Replace the database by a backup; the service must be stopped")
             .arg(from.value_parser(value_parser!(PathBuf)).help("The backup"))
             .arg(yes.help("Do not ask"))
-            .arg(rotate.help("Set the signing key aside too, so that the next start makes another"))
+            .arg(rotate.help("Also rename the signing key, so that the next start makes a new one"))
             .after_help(format!("{RESTORE_NOTES}\n\n{}", exit::HELP)),
     )
 }
@@ -79,8 +76,8 @@ pub fn migrate_command() -> Command {
     let status = Arg::new("status").long("status").action(ArgAction::SetTrue).required(true);
     with_service(
         Command::new("migrate")
-            .about("Tell which changes of the database a start would make")
-            .arg(status.help("Only look; starting the service is what migrates"))
+            .about("Show which migrations of the database the next start would run")
+            .arg(status.help("Only show them; starting the service runs them"))
             .after_help(exit::HELP),
     )
 }
@@ -96,7 +93,7 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
     let clock = Clock::system();
     let database = config.state_dir.join(FILE_NAME);
     let made = copy(&database, given, keep.is_some(), &clock);
-    // One that fails by hand does so before somebody's eyes.
+    // A person who runs a backup sees its failure; only a timer's failure has to be remembered.
     if made.is_ok() || matches.get_flag("scheduled") {
         remember(&config.state_dir, &database, &clock, made.is_ok());
     }
@@ -125,10 +122,10 @@ pub fn backup(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-/// A copy that is good.
+/// A checked copy.
 struct Copied<'a> {
     to: PathBuf,
-    /// What it was put in, where the file was not named.
+    /// The directory given instead of a file name.
     directory: Option<&'a Path>,
     report: FileReport,
 }
@@ -157,10 +154,10 @@ fn copy<'a>(
     }
 }
 
-/// The directory that a new file is to be made in, or `None` where `to` names the file.
+/// The directory in which to create a new file; `None` if `to` names the file itself.
 ///
 /// # Errors
-/// Why there is no such place, and the exit code.
+/// The reason and exit code if the directory does not exist or `to` is no directory.
 fn directory(to: &Path, keeps: bool) -> Result<Option<&Path>, (String, Exit)> {
     if to.is_dir() {
         return Ok(Some(to));
@@ -179,7 +176,7 @@ fn directory(to: &Path, keeps: bool) -> Result<Option<&Path>, (String, Exit)> {
     }
 }
 
-/// For `bhav status` and the metrics.
+/// Records the result of a backup for `bhav status` and the metrics.
 fn remember(state_dir: &Path, database: &Path, clock: &Clock, good: bool) {
     if !database.exists() {
         return;
@@ -197,7 +194,7 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
     };
     let from: &PathBuf = matches.get_one("from").expect("clap demands it");
     let state = config.state_dir.as_path();
-    // Held to the end, so that no service starts in between.
+    // Held until the command ends, so that no service starts meanwhile.
     let _lock = match state_lock::take(state) {
         Ok(StateLock::Held(lock)) => lock,
         Ok(StateLock::InUse) => {
@@ -208,7 +205,7 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
             return refuse(&format!("{}: {error}", state.display()), Exit::StateDir);
         }
     };
-    // Before anybody is asked anything.
+    // Check the backup before asking for confirmation.
     if let Err(error) = maintenance::verify(from) {
         return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::Data));
     }
@@ -263,7 +260,7 @@ pub fn migrate(matches: &ArgMatches) -> ExitCode {
     print(&text)
 }
 
-/// A file that is not ours or newer is for the operator to decide, wherever it stands.
+/// The exit code of an error; `otherwise` if the error has no code of its own.
 fn exit_of(error: &MaintenanceError, otherwise: Exit) -> Exit {
     match error {
         MaintenanceError::Newer { .. } | MaintenanceError::Foreign(_) => Exit::Usage,
@@ -278,7 +275,7 @@ fn exit_of(error: &MaintenanceError, otherwise: Exit) -> Exit {
     }
 }
 
-/// Asked only where somebody can answer.
+/// Asks for confirmation on a terminal; false without one.
 fn confirmed(from: &Path, path: &Path) -> bool {
     if !std::io::stdin().is_terminal() {
         return false;
@@ -288,7 +285,7 @@ fn confirmed(from: &Path, path: &Path) -> bool {
     std::io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
 }
 
-/// The next start makes a new key, which no token was signed with.
+/// Renames the key file, so that the next start generates a new key.
 fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
     let path = state.join(KEY_FILE);
     let kept = state.join(format!("{KEY_FILE}.before-restore-{stamp}"));
@@ -301,7 +298,7 @@ fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
     }
 }
 
-/// `20261120-110000`, IST.
+/// The time for file names, in IST: `20261120-110000`.
 fn stamp(clock: &Clock) -> String {
     ist::zoned(clock.now()).strftime("%Y%m%d-%H%M%S").to_string()
 }
@@ -310,7 +307,7 @@ fn backup_name(stamp: &str) -> String {
     format!("bhav-{stamp}.sqlite")
 }
 
-/// Names of our pattern only; anything else in the directory is not ours to remove.
+/// Whether a file has the name of a backup. Only such files are ever removed.
 fn is_backup(name: &str) -> bool {
     let stamp = name.strip_prefix("bhav-").and_then(|rest| rest.strip_suffix(".sqlite"));
     stamp.and_then(|stamp| stamp.split_once('-')).is_some_and(|(date, time)| {
@@ -319,8 +316,8 @@ fn is_backup(name: &str) -> bool {
     })
 }
 
-/// Removes what backups into this directory that were ended have left. One that is under way stays;
-/// what cannot be removed keeps no backup from being made.
+/// Removes what interrupted backups left in the directory, but not the file of one that runs.
+/// Ignores files that cannot be removed.
 fn remove_unfinished(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
@@ -332,7 +329,7 @@ fn remove_unfinished(directory: &Path) {
     }
 }
 
-/// Removes all but the newest `keep`, which sort by name as by time.
+/// Removes all backups but the newest `keep`. Names contain the time, so they sort by age.
 fn remove_older(directory: &Path, keep: usize) -> std::io::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -1,10 +1,11 @@
-//! What can be wrong, in words: the cause, and what the operator does about it. One table.
+//! The table of everything that `bhav status` can diagnose: each with its cause and its cure.
 //!
-//! Constant data. `{}` in a cause stands for what the service said; texts name no secret.
+//! Constant data. `{}` in a cause is replaced by a detail that the service reported. No text
+//! contains a secret.
 
 use serde::Serialize;
 
-/// How bad it is. Also the exit code of `bhav status`.
+/// Severity of a trouble; decides the exit code of `bhav status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -16,29 +17,29 @@ pub enum Severity {
 
 /// One row of the table.
 #[derive(Debug)]
-pub struct Cure {
-    /// Stable, for programs.
+pub struct Diagnosis {
+    /// Stable name for programs.
     pub name: &'static str,
     pub severity: Severity,
     pub cause: &'static str,
     pub cure: &'static str,
 }
 
-/// A row with what was seen.
+/// A diagnosis with its detail.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trouble {
     pub name: &'static str,
     pub severity: Severity,
     pub cause: String,
     pub cure: &'static str,
-    /// Where to log in, for a trouble that a login ends.
+    /// The login page, if logging in is the cure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login_url: Option<String>,
 }
 
-impl Cure {
-    /// With what was seen in the place of `{}`.
-    pub fn told(&self, detail: &str) -> Trouble {
+impl Diagnosis {
+    /// The trouble, with `detail` in the place of `{}`.
+    pub fn trouble(&self, detail: &str) -> Trouble {
         Trouble {
             name: self.name,
             severity: self.severity,
@@ -49,18 +50,18 @@ impl Cure {
     }
 }
 
-macro_rules! cures {
+macro_rules! diagnoses {
     ($($id:ident $name:literal $severity:ident $cause:literal => $cure:literal,)*) => {
-        $(pub const $id: Cure = Cure {
+        $(pub const $id: Diagnosis = Diagnosis {
             name: $name, severity: Severity::$severity, cause: $cause, cure: $cure,
         };)*
         /// All rows.
         #[cfg(test)]
-        pub const TABLE: &[&Cure] = &[$(&$id),*];
+        pub const TABLE: &[&Diagnosis] = &[$(&$id),*];
     };
 }
 
-cures! {
+diagnoses! {
     // The service itself.
     NOT_RUNNING "not_running" Down
         "The service is not running: {}"
@@ -211,8 +212,8 @@ cures! {
         => "ask it: curl its /api/health; the log has the cause",
 }
 
-/// The row for a word of health's `database`; `None` for "ok".
-pub fn of_store(state: &str) -> Option<&'static Cure> {
+/// The diagnosis for a value of `database` in `/api/health`; `None` for "ok".
+pub fn of_store(state: &str) -> Option<&'static Diagnosis> {
     match state {
         "ok" => None,
         "full" => Some(&STORE_FULL),
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_says_both_in_a_line_or_two_and_has_its_own_name() {
+    fn every_diagnosis_has_a_unique_name_and_short_texts() {
         for row in TABLE {
             for text in [row.cause, row.cure] {
                 assert!((5..=100).contains(&text.len()), "{}: {}", row.name, text.len());
@@ -240,8 +241,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_tells_what_was_seen() {
-        let told = UNREACHABLE.told("refused");
+    fn a_trouble_contains_the_reported_detail() {
+        let told = UNREACHABLE.trouble("refused");
         assert_eq!(told.cause, "The service does not answer: refused");
         assert!(of_store("ok").is_none());
         assert_eq!(of_store("corrupt").unwrap().name, "store_corrupt");

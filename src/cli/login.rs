@@ -1,4 +1,4 @@
-//! The brokers' login pages, and the one-time code out of what a person pastes. Pure.
+//! The brokers' login pages, and extraction of the one-time code from what a person pastes. Pure.
 
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
@@ -6,10 +6,10 @@ use zeroize::Zeroizing;
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
 
-/// Stands where the API key belongs, when it is not known here.
+/// In the place of an API key that is not known to the command.
 const PLACEHOLDER: &str = "YOUR_API_KEY";
 
-/// Where a person logs in to get a code.
+/// The URL of the page where a person logs in to get a code.
 pub fn page(broker: Broker, api_key: Option<&SecretString>) -> String {
     let mut url = String::from(match broker {
         Broker::A => "https://kite.zerodha.com/connect/login?v=3&api_key=",
@@ -22,8 +22,8 @@ pub fn page(broker: Broker, api_key: Option<&SecretString>) -> String {
     url
 }
 
-/// The code that was pasted, bare or inside the whole address that the browser was sent to; names
-/// are found in any case. `None` where there is none.
+/// The code in pasted text: the bare code, or the whole address to which the browser was
+/// redirected. Parameter names are matched in any case. `None` if there is no code.
 pub fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
     let pasted = pasted.trim();
     let found = match pasted.split_once('?') {
@@ -35,7 +35,7 @@ pub fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
         }
         None => pasted,
     };
-    // Codes of both brokers are letters and digits; an address without a code is none.
+    // Codes of both brokers are letters and digits, so an address without a code is refused here.
     let good = !found.is_empty()
         && found.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
     good.then(|| Zeroizing::new(found.to_owned()))

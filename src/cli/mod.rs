@@ -1,6 +1,6 @@
 //! The command line: reads settings, starts the log, runs a command, and exits with its code.
 //!
-//! Main thread, before and after everything else. Serves nothing.
+//! Runs on the main thread, before and after everything else.
 
 pub(crate) mod client;
 mod commands;

@@ -1,5 +1,5 @@
-//! The files that settings name, read as the service reads them, so that what is wrong inside them
-//! is told together with what is wrong with the settings. Main thread of a command.
+//! Checks the files that settings name by reading them as the service does, so that their faults
+//! are reported together with those of the settings. Main thread of a command.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::market::{IndexList, MarketCalendar, Universe};
 
 type Reader = fn(&Path) -> Result<(), String>;
 
-/// Each setting with who reads its file.
+/// Each setting that names a file, with the function that reads the file.
 const FILES: [(&str, Reader); 4] = [
     ("BHAV_CALENDAR_FILE", |path| said(MarketCalendar::load(Some(path)))),
     ("BHAV_INDICES_FILE", |path| said(IndexList::load(Some(path)))),
@@ -18,7 +18,7 @@ const FILES: [(&str, Reader); 4] = [
     ("BHAV_BROKERB_MASTER_FILE", |path| said(master::load(path))),
 ];
 
-/// What is wrong inside of them; `known` has settings that were found to be wrong already.
+/// Faults in the contents of the files. Settings with a fault in `known` are skipped.
 pub fn faults(flags: &Flags, env: &Environment, known: &[Fault]) -> Vec<Fault> {
     let mut found = Vec::new();
     for (name, read) in FILES {
@@ -35,7 +35,7 @@ pub fn faults(flags: &Flags, env: &Environment, known: &[Fault]) -> Vec<Fault> {
             value: Some(path.display().to_string()),
             origin: Some(origin),
             problem: format!("cannot be used: {problem}"),
-            cure: "mend the file, or unset it to do without".to_owned(),
+            cure: "correct the file, or unset the setting to do without".to_owned(),
         }));
     }
     found

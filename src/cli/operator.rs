@@ -1,5 +1,5 @@
-//! What the commands about an installed service share: settings found where the unit has them, and
-//! talking to the terminal.
+//! Shared by the commands about an installed service: finding its settings, and messages on the
+//! terminal.
 //!
 //! Main thread of a command. Nothing here prints a secret.
 
@@ -21,18 +21,18 @@ use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
 use crate::store::{FILE_NAME, MaintenanceError};
 
-/// Where the package keeps the unit's settings and its state.
+/// Settings file and state directory of the package's systemd unit.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";
 pub const STATE_DIR: &str = "/var/lib/bhav";
-/// Where the unit's credentials lie (systemd.exec(5), `LoadCredential=`).
+/// Source of the unit's credentials (systemd.exec(5), `LoadCredential=`).
 const CREDENTIAL_STORE: &str = "/etc/credstore";
 
-/// `command` with the flags that say which service is meant.
+/// `command` with the flags that select the service.
 pub fn with_service(command: Command) -> Command {
     with_env_file(with_flags(command, Scope::Operator))
 }
 
-/// The same for a command that asks the running service: it may be told where.
+/// `command` with the flags that select the service, and `--url` for its address.
 pub fn with_running_service(command: Command) -> Command {
     let url = Arg::new("url").long("url").value_name("URL");
     with_service(command.arg(url.help("Ask here instead of where the settings say it listens")))
@@ -44,15 +44,15 @@ pub fn with_env_file(command: Command) -> Command {
         .long("env-file")
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
-        .help(format!("Settings of the service, as its unit has them [default: {ENV_FILE}]"));
+        .help(format!("Settings file of the service [default: {ENV_FILE}]"));
     command.arg(env_file)
 }
 
-/// What is said of the service that is meant: flags, the environment, then the unit's own file.
+/// The sources of the selected service's settings: flags, environment, and the unit's own file.
 struct Sources {
     flags: Flags,
     env: Environment,
-    /// What could not be read.
+    /// A warning if the unit's file could not be read.
     missing: Option<String>,
 }
 
@@ -77,8 +77,7 @@ impl Sources {
     }
 }
 
-/// Without the package there is no such file; where it is not for our eyes, the environment may do,
-/// but that is told.
+/// Adds the package's settings file if it exists. If it cannot be read, returns a warning instead.
 fn with_package_file(
     env: Environment,
     file: &Path,
@@ -96,7 +95,8 @@ fn with_package_file(
     }
 }
 
-/// Where nothing names a state directory: of a service started by hand here, else the package's.
+/// If no setting names a state directory and the default one does not exist here, uses the
+/// package's.
 fn take_package_state(loaded: &mut Loaded, package: &Path) {
     const NAME: &str = "BHAV_STATE_DIR";
     if !loaded.origins.contains_key(NAME) && !loaded.config.state_dir.exists() && package.exists() {
@@ -105,31 +105,31 @@ fn take_package_state(loaded: &mut Loaded, package: &Path) {
     }
 }
 
-fn told(faults: &[Fault]) -> ExitCode {
+fn report_faults(faults: &[Fault]) -> ExitCode {
     say(&format!("bhav: {}", report(faults)));
     Exit::Usage.into()
 }
 
-/// The settings of the service that is meant, for a person to look at.
+/// The settings of the selected service.
 ///
 /// # Errors
-/// The exit code; the reason has been told.
+/// The exit code; the reason has been printed.
 pub fn shown(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
-    Sources::of(matches).and_then(|sources| sources.load()).map_err(|faults| told(&faults))
+    Sources::of(matches).and_then(|sources| sources.load()).map_err(|faults| report_faults(&faults))
 }
 
-/// The same, and the files that they name are read as the service would.
+/// The settings of the selected service, after checking the files that they name.
 ///
 /// # Errors
-/// The exit code; everything that is wrong has been told.
+/// The exit code; all faults have been printed.
 pub fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
-    let sources = Sources::of(matches).map_err(|faults| told(&faults))?;
+    let sources = Sources::of(matches).map_err(|faults| report_faults(&faults))?;
     let (loaded, mut faults) = match sources.load() {
         Ok(loaded) => (Some(loaded), Vec::new()),
         Err(faults) => (None, faults),
     };
     faults.extend(named_files::faults(&sources.flags, &sources.env, &faults));
-    loaded.filter(|_| faults.is_empty()).ok_or_else(|| told(&faults))
+    loaded.filter(|_| faults.is_empty()).ok_or_else(|| report_faults(&faults))
 }
 
 /// The settings for a command about the service's state directory.
@@ -140,10 +140,10 @@ pub fn settings(matches: &ArgMatches) -> Result<Config, ExitCode> {
     shown(matches).map(|loaded| loaded.config)
 }
 
-/// The same for a command [`with_running_service`], and where that is to be asked.
+/// The settings and the address, for a command [`with_running_service`].
 ///
 /// # Errors
-/// As [`settings`]; an address that nobody can be asked at is told too.
+/// As in [`settings`], or if there is no usable address.
 pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
     let config = settings(matches)?;
     let url = matches.get_one::<String>("url").map(String::as_str);
@@ -151,7 +151,7 @@ pub fn service(matches: &ArgMatches) -> Result<(Config, Target), ExitCode> {
     Ok((config, target))
 }
 
-/// To standard output. A reader that went away (`| head`) is no fault.
+/// Prints to standard output. A closed pipe (`| head`) is no error.
 pub fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -162,15 +162,15 @@ pub fn print(text: &str) -> ExitCode {
     }
 }
 
-/// To standard error, before the log runs. Nobody is left to tell when that fails.
+/// Prints to standard error. Errors are ignored, because there is no other place to report them.
 pub fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// What stops the service and keeps its socket from starting it again, where that unit is used.
+/// The command that stops the service and the socket unit that would start it again.
 pub const STOP: &str = "systemctl stop bhav.socket bhav.service";
 
-/// A failure with the service's database, told so that the next step shows.
+/// An error of the service's database as a message that says what to do.
 pub fn in_words(error: &MaintenanceError) -> String {
     let cure = match error {
         MaintenanceError::File { path, source }
@@ -211,7 +211,7 @@ pub fn in_words(error: &MaintenanceError) -> String {
     format!("{error}; {cure}")
 }
 
-/// The same with a backup that was to be put back.
+/// An error of a backup that was to be restored, as a message that says what to do.
 pub fn in_words_of_backup(error: &MaintenanceError) -> String {
     match error {
         MaintenanceError::Foreign(path) => {
@@ -226,13 +226,13 @@ pub fn in_words_of_backup(error: &MaintenanceError) -> String {
     }
 }
 
-/// Tells why a command does nothing.
+/// Prints why a command fails, and returns the exit code.
 pub fn refuse(why: &str, exit: Exit) -> ExitCode {
     say(&format!("bhav: {why}\n"));
     exit.into()
 }
 
-/// Text of another program, made harmless for a terminal.
+/// Text from outside with control characters replaced, so that it cannot manipulate the terminal.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -254,7 +254,7 @@ mod tests {
     use crate::config::check::effective;
 
     #[test]
-    fn a_file_of_the_package_that_cannot_be_read_is_told_of() {
+    fn a_settings_file_that_cannot_be_read_gives_a_warning() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("bhav.env");
         let told = |file: &Path| with_package_file(Environment::default(), file).unwrap().1;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_units_state_directory_is_told_where_nothing_names_another() {
+    fn the_units_state_directory_is_used_unless_one_is_set() {
         let package = tempfile::tempdir().unwrap();
         let state = |pairs: &[(&str, &str)], package: &Path| {
             let env = Environment::from_pairs(pairs.iter().copied());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_read_like_a_person_says_them() {
+    fn a_span_is_written_in_its_two_largest_units() {
         for (seconds, text) in
             [(7, "7 s"), (250, "4 min 10 s"), (7_500, "2 h 5 min"), (273_600, "3 d 4 h")]
         {

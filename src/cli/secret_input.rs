@@ -1,6 +1,6 @@
-//! Secrets that a person types or a file holds, read into memory that is wiped.
+//! Reads secrets from the terminal or a file into memory that is wiped.
 //!
-//! Main thread of a command. Nothing typed here is echoed, and nothing read here is printed.
+//! Main thread of a command. Typed secrets are not echoed, and no secret is printed.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,36 +14,37 @@ use zeroize::Zeroizing;
 
 use super::operator::say;
 
-/// Longest secret that is read: a pasted address with a code, or a password. A terminal gives no
-/// longer line.
+/// Longest secret accepted: a pasted address with a code, or a password. Terminals limit a line to
+/// the same length.
 pub const BYTES_MAX: usize = 4_096;
 
-/// Names standard input where a file is asked for.
+/// Given in place of a file name: standard input.
 pub const STDIN: &str = "-";
 
-/// Whether somebody can be asked.
+/// Whether standard input is a terminal, so that a person can be asked.
 pub fn is_terminal() -> bool {
     isatty(stdin())
 }
 
-/// One line of standard input, typed where `invite` asked for it; a terminal does not show it.
+/// Reads one line of standard input after `invite` has printed the prompt, without echo on a
+/// terminal.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// The reason as a message.
 pub fn ask(invite: impl FnOnce()) -> Result<Zeroizing<String>, String> {
-    // Before the prompt shows: what is typed then must not show any more.
-    let _silence = Silence::begin();
+    // Switch the echo off before the prompt: a person may type as soon as the prompt shows.
+    let _no_echo = NoEcho::begin();
     invite();
     let input = Input::read(stdin(), |bytes| bytes.contains(&b'\n'))
         .map_err(|error| format!("standard input: {error}"))?;
     text(input.bytes().split(|byte| *byte == b'\n').next().unwrap_or_default())
 }
 
-/// The one line that the file at `path` holds, or standard input where it is [`STDIN`]. A file that
-/// others may read is told of.
+/// Reads a file of one line, or standard input if `path` is [`STDIN`]. Warns about a file that
+/// others may read.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// The reason as a message.
 pub fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
     let of_path = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let input = if path == Path::new(STDIN) {
@@ -70,17 +71,17 @@ fn warn_if_open(file: &File, path: &Path) {
     }
 }
 
-/// What was read; wiped. On the heap, where moving it leaves no copy behind; of a fixed size for
-/// the same reason.
+/// Input in memory that is wiped. On the heap and of fixed size, so that neither moving nor growing
+/// leaves copies behind.
 struct Input {
-    /// One byte more than is allowed, so that more is noticed.
+    /// One byte longer than [`BYTES_MAX`], so that longer input is noticed.
     buffer: Zeroizing<Vec<u8>>,
     filled: usize,
 }
 
 impl Input {
-    /// Reads to the end or until `done`, past the library's buffered input, which would keep a
-    /// copy.
+    /// Reads to the end or until `done`. Does not use the standard library's buffered input, which
+    /// would keep a copy.
     fn read(from: BorrowedFd<'_>, done: impl Fn(&[u8]) -> bool) -> rustix::io::Result<Self> {
         let mut input = Self { buffer: Zeroizing::new(vec![0; BYTES_MAX + 1]), filled: 0 };
         while input.filled < input.buffer.len() && !done(input.bytes()) {
@@ -109,10 +110,10 @@ fn text(line: &[u8]) -> Result<Zeroizing<String>, String> {
     }
 }
 
-/// The terminal does not echo while this lives.
-struct Silence(Option<Termios>);
+/// Switches the terminal's echo off until dropped.
+struct NoEcho(Option<Termios>);
 
-impl Silence {
+impl NoEcho {
     fn begin() -> Self {
         if !is_terminal() {
             return Self(None);
@@ -120,14 +121,14 @@ impl Silence {
         let before = tcgetattr(stdin()).ok();
         if let Some(mut silent) = before.clone() {
             silent.local_modes.remove(LocalModes::ECHO);
-            // A terminal that refuses shows the secret to the person who types it.
+            // If the terminal refuses, the secret is shown to the person who types it.
             let _ = tcsetattr(stdin(), OptionalActions::Now, &silent);
         }
         Self(before)
     }
 }
 
-impl Drop for Silence {
+impl Drop for NoEcho {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
             let _ = tcsetattr(stdin(), OptionalActions::Now, before);

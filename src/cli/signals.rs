@@ -8,7 +8,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use crate::ops::exit;
 use crate::signals::confidence::PRIOR_DATES;
 
-/// Folder of candles, weight of the prior in dates, whether to write JSON, file for a plot.
+/// Runs the evaluation. Arguments: folder of candles, weight of the prior in dates, whether to
+/// write JSON, file for a plot.
 pub type Evaluate = fn(&Path, u32, bool, Option<&Path>) -> ExitCode;
 
 pub(super) fn evaluate(matches: &ArgMatches, run: Evaluate) -> ExitCode {
@@ -18,17 +19,17 @@ pub(super) fn evaluate(matches: &ArgMatches, run: Evaluate) -> ExitCode {
     run(folder, prior_dates, matches.get_flag("json"), plot)
 }
 
-/// Forty years of sessions, as many as a file may have: with it nothing else is left.
+/// Forty years of sessions, as many as a file may have; with it the prior outweighs all data.
 const PRIOR_DATES_MAX: i64 = 10_000;
 
 const EVALUATION: &str = "\
-Reads every *.csv of the folder, one symbol a file, named after it (INFY.csv), with a line of
-headers that names date,open,high,low,close,volume; other columns are ignored. Dates are 2022-01-03
-or 03-Jan-2022, thousands may be set apart in quotes, and the newest row may be first, as in the
-files that NSE gives of a share's history. Rows that cannot be true are told and left out.
-Walks forward: what would have been printed on each date is made of the dates before it alone.
+Reads every *.csv file in the folder. Each contains one symbol, is named after it (INFY.csv), and
+has a header line with date,open,high,low,close,volume; other columns are ignored. Dates are written
+2022-01-03 or 03-Jan-2022, quoted numbers may have thousands separators, and the newest row may be
+first, as in the history files of NSE. Implausible rows are reported and left out.
+The evaluation walks forward: the confidence of each date is computed from earlier dates only.
 
-To try it on, candles of shares that do not exist: examples/candles in the repository,
+Example data of invented shares: examples/candles in the repository,
 /usr/share/doc/bhav/examples/candles in the package.
 
 Information, not investment advice.";
@@ -42,10 +43,10 @@ pub(super) fn evaluation() -> Command {
     let prior = prior.value_parser(value_parser!(u32).range(1..=PRIOR_DATES_MAX));
     let prior = prior.default_value(PRIOR_DATES.to_string());
     Command::new("evaluate")
-        .about("Measure what signals were worth on a folder of daily candles")
+        .about("Measure how well signals predicted, on a folder of daily candles")
         .arg(folder.help("Folder of daily candles"))
         .arg(json.help("Write one JSON document, with all digits"))
-        .arg(plot.help("Draw what was predicted against what came"))
-        .arg(prior.help("Dates that the market's own drift weighs in a confidence"))
+        .arg(plot.help("Plot predictions against outcomes"))
+        .arg(prior.help("Weight of the market's own drift in a confidence, in dates"))
         .after_help(format!("{EVALUATION}\n\n{}", exit::HELP))
 }

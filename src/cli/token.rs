@@ -1,7 +1,7 @@
-//! `bhav token a|b`: from a login page to the service's shared token.
+//! `bhav token a|b`: logs in at a broker and gives the running service its token of the day.
 //!
-//! Main thread; asks the running service to exchange the code and stores nothing itself. The code
-//! is read without echo into memory that is wiped, and is never printed.
+//! Main thread. Sends the code of the login to the service, which exchanges it for a token; nothing
+//! is stored here. The code is read without echo into memory that is wiped, and never printed.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,14 +19,15 @@ use crate::ops::{Exit, exit};
 
 /// Longer than the service waits for the broker.
 const TIMEOUT: Duration = Duration::from_millis(30_000);
-/// Names, quotes and, of each byte of a secret, an escape of six.
+/// Longest request body: names, quotes, and two secrets of which each byte may need an escape of
+/// six.
 const BODY_BYTES: usize = 64 + 6 * 2 * secret_input::BYTES_MAX;
 
 const NOTES: &str = "\
 Open the link, log in, and paste the address that the browser is sent to, or the code in it. From a
 script, write it to standard input: --code shows it to every user of this machine.";
 
-/// Its part of the command line.
+/// The definition of the command.
 pub fn command() -> Command {
     let broker = Arg::new("broker").value_name("BROKER").required(true).value_parser(["a", "b"]);
     let code = Arg::new("code").long("code").value_name("CODE");
@@ -41,7 +42,7 @@ pub fn command() -> Command {
     )
 }
 
-/// What is sent; the broker's name for the code, and the administrator's secret if one is set.
+/// The request: the code under the broker's name for it, and the admin secret if one is set.
 #[derive(Serialize)]
 struct Activation<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +53,7 @@ struct Activation<'a> {
     secret: Option<&'a str>,
 }
 
-/// The token's state, or the problem.
+/// The response: the token's state, or an error document.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Outcome {
@@ -62,7 +63,7 @@ struct Outcome {
     detail: String,
 }
 
-/// Asks for the code and has it exchanged.
+/// Asks for the code and sends it to the service.
 pub fn run(matches: &ArgMatches) -> ExitCode {
     let (config, target) = match service(matches) {
         Ok(meant) => meant,
@@ -92,7 +93,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     activate(broker, &target, &code, secret.as_ref())
 }
 
-/// On standard error, so that standard output holds the outcome alone.
+/// Prints the prompt on standard error, so that standard output contains only the result.
 fn invite(broker: Broker, api_key: Option<&SecretString>) {
     say(&format!("Log in at {}:\n  {}\n", broker.name(), login::page(broker, api_key)));
     if api_key.is_none() {
@@ -120,7 +121,7 @@ fn activate(
         api_session: mine.1,
         secret: secret.map(ExposeSecret::expose_secret),
     };
-    // Room for everything: a growing buffer would leave copies behind.
+    // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
     let mut body = Zeroizing::new(Vec::with_capacity(BODY_BYTES));
     // Text always serialises; a Vec takes it.
     let _ = sonic_rs::to_writer(&mut *body, &activation);

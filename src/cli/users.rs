@@ -1,7 +1,7 @@
-//! `bhav user list|add|passwd|disable|enable|delete`: accounts in the hands of the operator.
+//! `bhav user list|add|passwd|disable|enable|delete`: management of accounts by the operator.
 //!
-//! Main thread; works on the database, beside a running service or without one. A running service
-//! is waited for until it refuses what it has to refuse.
+//! Main thread. Works on the database, whether or not the service runs. If it runs, the command
+//! waits until the service refuses the tokens that the change revoked.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -28,21 +28,22 @@ use crate::store::{
 
 /// Users read at a time.
 const PAGE: usize = 500;
-/// Three times what the service takes between two looks.
+/// Longest wait for the running service: three times its interval of checks.
 const NOTICE_MAX_MS: u64 = 15_000;
-const LOOK_EVERY_MS: u64 = 100;
+/// How often the command checks whether the service has taken up the change.
+const NOTICE_POLL_MS: u64 = 100;
 
 const NOTES: &str = "\
-Works while the service runs, which takes a change up within 5 seconds; the command waits for it. A
-disabled user cannot log in, and no token they have is accepted, also after they are enabled again:
-they log in anew.";
+Works while the service runs; the service applies a change within 5 seconds, and the command waits
+for it. A disabled user cannot log in, and their tokens are refused, even after the account is
+enabled again: they have to log in anew.";
 
 const PASSWORD_NOTES: &str = "\
-Works while the service runs or not. The password is asked for on the terminal, twice and without
-showing it, or read from a file of one line (-: standard input); it is never an argument, which
-other users of the machine could see. 8 to 256 characters, and none of the most common passwords.";
+Works whether or not the service runs. The password is asked for on the terminal, twice and without
+showing it, or read from a file of one line (-: standard input). It is never an argument, which
+other users of the machine could see. 8 to 256 characters, none of the most common passwords.";
 
-/// Its part of the command line.
+/// The definition of the command.
 pub fn command() -> Command {
     let one = |name: &'static str, about: &'static str| {
         let user = Arg::new("user").value_name("ID|EMAIL").required(true);
@@ -51,22 +52,22 @@ pub fn command() -> Command {
     };
     let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask");
     Command::new("user")
-        .about("Look at accounts, make them, set passwords, close them")
+        .about("List, create, disable and erase accounts, and set passwords")
         .after_help(NOTES)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(with_service(
-            Command::new("list").about("All users: id, e-mail, times, what is stored"),
+            Command::new("list").about("List all users: id, e-mail, times, stored data"),
         ))
         .subcommand(add_command())
         .subcommand(
-            one("passwd", "Set a new password; every token that the user has ends")
+            one("passwd", "Set a new password; ends all tokens of the user")
                 .arg(password_file())
                 .after_help(format!("{PASSWORD_NOTES}\n\n{}", exit::HELP)),
         )
-        .subcommand(one("disable", "No login any more, and no token there is"))
-        .subcommand(one("enable", "Logins again"))
+        .subcommand(one("disable", "Refuse logins and all existing tokens of a user"))
+        .subcommand(one("enable", "Allow a disabled user to log in again"))
         .subcommand(one("delete", "Erase an account and everything stored for it").arg(yes))
 }
 
@@ -75,7 +76,7 @@ fn add_command() -> Command {
     let name = Arg::new("name").long("name").value_name("NAME");
     with_service(
         Command::new("add")
-            .about("Make an account, also where registration is closed")
+            .about("Create an account, even if registration is closed")
             .arg(email.help("Its e-mail address"))
             .arg(name.help("The user's name"))
             .arg(password_file()),
@@ -89,7 +90,7 @@ fn password_file() -> Arg {
         .help("Read the password from this file instead of asking; - is standard input")
 }
 
-/// Any of them.
+/// Runs one of the subcommands.
 pub fn run(matches: &ArgMatches) -> ExitCode {
     let Some((name, matches)) = matches.subcommand() else {
         unreachable!("clap demands one of them");
@@ -99,11 +100,11 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Err(code) => return code,
     };
     let opened = store::open_users(&config.state_dir);
-    let done = opened.and_then(|mut people| match name {
-        "list" => list(&*people),
-        "add" => add(&mut *people, matches, &config),
-        "passwd" => passwd(&mut *people, matches, &config),
-        name => change(&mut *people, name, matches, &config),
+    let done = opened.and_then(|mut directory| match name {
+        "list" => list(&*directory),
+        "add" => add(&mut *directory, matches, &config),
+        "passwd" => passwd(&mut *directory, matches, &config),
+        name => change(&mut *directory, name, matches, &config),
     });
     done.unwrap_or_else(|error| {
         let exit = match &error {
@@ -116,16 +117,16 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     })
 }
 
-fn list(people: &dyn UserDirectory) -> Result<ExitCode, MaintenanceError> {
+fn list(directory: &dyn UserDirectory) -> Result<ExitCode, MaintenanceError> {
     let mut text = format!(
         "{:>8}  {:<17}  {:<17}  {:>8}  {:>11}  {:<8}  e-mail\n",
         "id", "created (IST)", "last sync", "rows", "journal KiB", "state"
     );
     let mut after = AccountId(0);
     loop {
-        let page = people.page(after, PAGE)?;
-        for person in &page {
-            line(&mut text, person);
+        let page = directory.page(after, PAGE)?;
+        for user in &page {
+            line(&mut text, user);
         }
         let done = print(&text);
         text.clear();
@@ -136,18 +137,18 @@ fn list(people: &dyn UserDirectory) -> Result<ExitCode, MaintenanceError> {
     }
 }
 
-fn line(text: &mut String, person: &UserSummary) {
-    let state = if person.disabled_ms.is_some() { "disabled" } else { "open" };
-    let synced = person.synced_ms.map_or_else(|| "never".to_owned(), minute);
+fn line(text: &mut String, user: &UserSummary) {
+    let state = if user.disabled_ms.is_some() { "disabled" } else { "open" };
+    let synced = user.synced_ms.map_or_else(|| "never".to_owned(), minute);
     let _ = writeln!(
         text,
         "{:>8}  {:<17}  {synced:<17}  {:>8}  {:>11}  {state:<8}  {}",
-        person.id.0,
-        minute(person.created_ms),
-        person.rows,
-        // A short note is not nothing.
-        (person.journal_bytes + 1_023) / 1_024,
-        plain(&person.email)
+        user.id.0,
+        minute(user.created_ms),
+        user.rows,
+        // Rounded up, so that a short note shows as 1.
+        (user.journal_bytes + 1_023) / 1_024,
+        plain(&user.email)
     );
 }
 
@@ -157,7 +158,7 @@ fn minute(ms: i64) -> String {
 }
 
 fn add(
-    people: &mut dyn UserDirectory,
+    directory: &mut dyn UserDirectory,
     matches: &ArgMatches,
     config: &Config,
 ) -> Result<ExitCode, MaintenanceError> {
@@ -167,17 +168,17 @@ fn add(
     };
     let name = matches.get_one::<String>("name").map(|name| name.trim().to_owned());
     let name = name.filter(|name| !name.is_empty());
-    let crooked =
+    let unusable =
         |name: &String| name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control);
-    if name.as_ref().is_some_and(crooked) {
+    if name.as_ref().is_some_and(unusable) {
         let why =
             format!("--name takes at most {NAME_CHARS_MAX} characters, no control characters");
         return Ok(refuse(&why, Exit::Usage));
     }
     let taken =
         format!("there is this account already; bhav user passwd {email} sets its password");
-    // Before anybody is asked anything; the insert decides.
-    if people.find(&email)?.is_some() {
+    // Saves asking for a password; the insert below decides whether the address is taken.
+    if directory.find(&email)?.is_some() {
         return Ok(refuse(&taken, Exit::Usage));
     }
     let password_hash = match new_hash(matches, config) {
@@ -185,7 +186,7 @@ fn add(
         Err(code) => return Ok(code),
     };
     let created_ms = clock(config).now_ms();
-    match people.add(NewUser { email, name, password_hash, created_ms })? {
+    match directory.add(NewUser { email, name, password_hash, created_ms })? {
         Some(user) => {
             let (id, email) = (user.id.0, plain(&user.email));
             Ok(print(&format!("user {id} ({email}) is added\n")))
@@ -195,28 +196,28 @@ fn add(
 }
 
 fn passwd(
-    people: &mut dyn UserDirectory,
+    directory: &mut dyn UserDirectory,
     matches: &ArgMatches,
     config: &Config,
 ) -> Result<ExitCode, MaintenanceError> {
-    let Some(person) = meant(&*people, matches)? else { return Ok(nobody()) };
+    let Some(user) = find_user(&*directory, matches)? else { return Ok(no_such_user()) };
     let hash = match new_hash(matches, config) {
         Ok(hash) => hash,
         Err(code) => return Ok(code),
     };
-    let Some(number) = people.set_password(person.id, &hash)? else { return Ok(nobody()) };
-    let closed = match person.disabled_ms {
+    let Some(number) = directory.set_password(user.id, &hash)? else { return Ok(no_such_user()) };
+    let closed = match user.disabled_ms {
         Some(_) => "; the account stays disabled",
         None => "",
     };
-    let code = print(&format!("{} has a new password{closed}\n", called(&person)));
-    await_notice(&*people, number, config, code, "older tokens")
+    let code = print(&format!("{} has a new password{closed}\n", describe(&user)));
+    await_notice(&*directory, number, config, code, "older tokens")
 }
 
-/// The hash of the password that is asked for or read from a file.
+/// Asks for the new password or reads it from a file, and hashes it.
 ///
 /// # Errors
-/// The exit code; the reason has been told.
+/// The exit code; the reason has been printed.
 fn new_hash(matches: &ArgMatches, config: &Config) -> Result<String, ExitCode> {
     if let Err(error) = core_dumps::close_memory() {
         say(&format!("bhav: warning: core files cannot be switched off: {error}\n"));
@@ -244,7 +245,7 @@ fn asked_twice() -> Result<Zeroizing<String>, String> {
     if *first == *second { Ok(first) } else { Err("the two differ".to_owned()) }
 }
 
-/// The limits that registering has.
+/// Checks the password's length, with the same limits as registration.
 fn usable(password: &str) -> Result<(), String> {
     match password.chars().count() {
         0 => Err("it is empty".to_owned()),
@@ -254,21 +255,21 @@ fn usable(password: &str) -> Result<(), String> {
     }
 }
 
-/// Whose account the command line names.
-fn meant(
-    people: &dyn UserDirectory,
+/// Finds the account that the command line names.
+fn find_user(
+    directory: &dyn UserDirectory,
     matches: &ArgMatches,
 ) -> Result<Option<UserSummary>, MaintenanceError> {
     let given = matches.get_one::<String>("user").map_or("", String::as_str);
-    people.find(&normalised(given).unwrap_or_else(|| given.to_owned()))
+    directory.find(&normalised(given).unwrap_or_else(|| given.to_owned()))
 }
 
-fn nobody() -> ExitCode {
+fn no_such_user() -> ExitCode {
     refuse("there is no such user; bhav user list shows all", Exit::Usage)
 }
 
-fn called(person: &UserSummary) -> String {
-    format!("user {} ({})", person.id.0, plain(&person.email))
+fn describe(user: &UserSummary) -> String {
+    format!("user {} ({})", user.id.0, plain(&user.email))
 }
 
 fn clock(config: &Config) -> Clock {
@@ -276,13 +277,13 @@ fn clock(config: &Config) -> Clock {
 }
 
 fn change(
-    people: &mut dyn UserDirectory,
+    directory: &mut dyn UserDirectory,
     name: &str,
     matches: &ArgMatches,
     config: &Config,
 ) -> Result<ExitCode, MaintenanceError> {
-    let Some(person) = meant(&*people, matches)? else { return Ok(nobody()) };
-    let who = called(&person);
+    let Some(user) = find_user(&*directory, matches)? else { return Ok(no_such_user()) };
+    let who = describe(&user);
     let now_ms = clock(config).now_ms();
     let (change, done) = match name {
         "disable" => (UserChange::Disable { now_ms }, "is disabled"),
@@ -295,21 +296,21 @@ fn change(
             (UserChange::Delete, "is erased with everything stored for them")
         }
     };
-    let Some(number) = people.change(person.id, change)? else {
+    let Some(number) = directory.change(user.id, change)? else {
         return Ok(print(&format!("{who} {done} already\n")));
     };
     let code = print(&format!("{who} {done}\n"));
     match change {
-        // Nothing that a service would have to refuse.
+        // Enabling revokes nothing, so there is nothing to wait for.
         UserChange::Enable => Ok(code),
-        _ => await_notice(&*people, number, config, code, "tokens"),
+        _ => await_notice(&*directory, number, config, code, "tokens"),
     }
 }
 
-/// Waits until a running service refuses what the change with this number ended; `code` is that of
-/// the change itself.
+/// Waits until a running service has taken up the change with this number. Returns `code`, the exit
+/// code of the change itself, if no service runs.
 fn await_notice(
-    people: &dyn UserDirectory,
+    directory: &dyn UserDirectory,
     number: i64,
     config: &Config,
     code: ExitCode,
@@ -319,18 +320,18 @@ fn await_notice(
         return Ok(code);
     }
     let (waited, parker) = (Clock::system(), Parker::current());
-    while !people.noticed(number)? {
+    while !directory.noticed(number)? {
         if waited.monotonic_ms() > NOTICE_MAX_MS {
             let why =
                 format!("the running service has not taken it up: restart it to end their {what}");
             return Ok(refuse(&why, Exit::Unavailable));
         }
-        parker.park(LOOK_EVERY_MS);
+        parker.park(NOTICE_POLL_MS);
     }
     Ok(print(&format!("the running service refuses their {what}\n")))
 }
 
-/// Asked only where somebody can answer.
+/// Asks for confirmation on a terminal; false without one.
 fn confirmed(who: &str) -> bool {
     if !std::io::stdin().is_terminal() {
         return false;

@@ -1,7 +1,7 @@
-//! Judges settings that are each readable: relations between them, files they name, and dangers.
+//! Checks settings that are each valid by themselves: relations between them, the files that they
+//! name, and dangers. Also formats faults and the settings in force.
 //!
-//! Also the words in which faults and the effective settings are shown. Main thread, at start and
-//! at each reload.
+//! Runs on the main thread, at start and at each reload.
 
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use super::settings::SETTINGS;
 /// One thing wrong with the settings, and its cure.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// The variable.
+    /// The environment variable.
     pub name: String,
-    /// Its text, where it is no secret.
+    /// Its value; `***` for a secret.
     pub value: Option<String>,
-    /// Kind of place it came from, where one place is to blame.
+    /// Where the value came from; `None` if the fault is not one of a single place.
     pub origin: Option<String>,
     pub problem: String,
     pub cure: String,
@@ -46,7 +46,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if let Some(value) = &self.value {
-            // Control characters of a bad value must not reach a terminal as such.
+            // Escape control characters, which could manipulate the terminal.
             write!(f, "={}", value.escape_debug())?;
         }
         if let Some(origin) = &self.origin {
@@ -56,7 +56,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The faults as one text for a person.
+/// All faults as one text.
 pub fn report(faults: &[Fault]) -> String {
     let mut text = match faults.len() {
         1 => "1 setting is wrong:\n".to_owned(),
@@ -68,7 +68,8 @@ pub fn report(faults: &[Fault]) -> String {
     text
 }
 
-/// Pairs of settings that contradict each other, and files that are not there.
+/// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
+/// comes with the names of the settings involved.
 pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let mut found = Vec::new();
     let http = &config.http;
@@ -122,7 +123,7 @@ fn unusable_file(path: &Path) -> Option<(String, String)> {
     Some((path.display().to_string(), problem))
 }
 
-/// What is allowed but should be known.
+/// Adds warnings about settings that are allowed and dangerous.
 pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
     let Loaded { config, origins, warnings } = loaded;
     if let Ok(address) = config.http.listen.parse::<SocketAddr>()
@@ -138,13 +139,17 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
         && !address.ip().to_canonical().is_loopback()
     {
         warnings.push(format!(
-            "BHAV_ADMIN_LISTEN={address} tells everybody who can reach it how the service is doing"
+            "BHAV_ADMIN_LISTEN={address} can be reached from outside this machine and shows \
+             everybody how the service is doing"
         ));
     }
     if let Ok(address) = config.sim.listen.parse::<SocketAddr>()
         && !address.ip().to_canonical().is_loopback()
     {
-        warnings.push(format!("BHAV_SIM_LISTEN={address}: the simulator obeys everybody"));
+        warnings.push(format!(
+            "BHAV_SIM_LISTEN={address} can be reached from outside this machine, and the \
+             simulator has no access control"
+        ));
     }
     let urls =
         [("BHAV_BROKERA_URL", &config.broker_a.url), ("BHAV_BROKERB_URL", &config.broker_b.url)];
@@ -167,7 +172,7 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
     }
     for name in env.names().filter(|name| is_stray(name)) {
         warnings.push(format!(
-            "{name} is read by nobody; bhav has JWT_SECRET and JWT_PREVIOUS_SECRETS"
+            "{name} is no setting of bhav; it has JWT_SECRET and JWT_PREVIOUS_SECRETS"
         ));
     }
 }
@@ -181,7 +186,8 @@ fn is_plain_and_remote(url: &str) -> bool {
     host != "localhost" && !host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Looks as if it were meant for us. Not a fault: other programs have names of this kind.
+/// Whether an unknown variable looks as if it were meant for bhav. Only a warning, because other
+/// programs use names with this prefix too.
 fn is_stray(name: &str) -> bool {
     name.starts_with(SHARED_PREFIX) && !is_known(name)
 }
@@ -231,19 +237,19 @@ mod tests {
     }
 
     #[test]
-    fn dangers_are_told_and_only_they() {
+    fn dangerous_settings_give_a_warning_and_safe_ones_none() {
         assert!(load_env(&[]).unwrap().warnings.is_empty());
-        for (name, value, said) in [
+        for (name, value, expected) in [
             ("BHAV_LISTEN", "0.0.0.0:8080", "regulated in India"),
             ("BHAV_LISTEN", "[::]:8080", "regulated in India"),
             ("BHAV_ADMIN_LISTEN", "0.0.0.0:9464", "how the service is doing"),
             ("BHAV_SIM_LISTEN", "0.0.0.0:1", "simulator"),
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
-            ("JWT_ALGORITHM", "k", "JWT_ALGORITHM is read by nobody"),
+            ("JWT_ALGORITHM", "k", "JWT_ALGORITHM is no setting"),
         ] {
             let warnings = load_env(&[(name, value)]).unwrap().warnings.join("\n");
-            assert!(warnings.contains(said), "{name}={value}: {warnings}");
+            assert!(warnings.contains(expected), "{name}={value}: {warnings}");
         }
         for (name, value) in [
             ("BHAV_LISTEN", "[::1]:8080"),
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_force_is_shown_without_secrets() {
+    fn settings_in_force_are_shown_with_origins_and_without_secrets() {
         let loaded =
             load_env(&[("BROKERA_API_KEY", "s3cr3t"), ("BHAV_EDGE_THREADS", "2")]).unwrap();
         let text = effective(&loaded);

@@ -1,7 +1,7 @@
-//! The flags of the settings, made from [`SETTINGS`] for clap.
+//! The command line flags of the settings, generated from [`SETTINGS`] for clap.
 //!
-//! Values stay text here: [`super::load`] judges them together with the environment, so that all
-//! faults come out at once. Secrets have no flag.
+//! Values stay text here. [`super::load`] parses them together with the environment, so that all
+//! faults are reported at once. Secrets have no flag.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub enum Scope {
     Simulator,
     /// `config check` and `config show`: all.
     Check,
-    /// Commands about a service that is there: where it listens, where its files are, its clock.
+    /// Commands about an installed service: its address, its state directory and its clock.
     Operator,
 }
 
@@ -77,14 +77,15 @@ fn flag(setting: &'static Setting, scope: Scope) -> Arg {
         .allow_hyphen_values(false)
 }
 
-/// The words of a setting that takes one of some: `open or closed`.
+/// The allowed words of a setting whose unit lists them: `open or closed`.
 fn words(unit: &'static str) -> Option<Vec<&'static str>> {
     let words: Vec<_> = unit.split(" or ").collect();
     let plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
     (words.len() > 1 && words.iter().all(plain)).then_some(words)
 }
 
-/// Shows them in help and completions. Takes any text: [`super::load`] judges it with all others.
+/// Shows the allowed words in help and completions, and accepts any text: [`super::load`] checks
+/// it.
 #[derive(Clone)]
 struct Words(Vec<&'static str>);
 
@@ -122,7 +123,7 @@ fn value_name(unit: &'static str) -> &'static str {
     }
 }
 
-/// The flags that were typed.
+/// The flags given on the command line.
 pub fn typed(matches: &ArgMatches) -> Flags {
     SETTINGS
         .iter()
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_simulator_listens_by_its_short_name() {
+    fn the_sim_command_has_the_short_flag_listen() {
         let command = with_flags(Command::new("sim"), Scope::Simulator);
         let matches = command.try_get_matches_from(["sim", "--listen", "127.0.0.1:9"]).unwrap();
         assert_eq!(typed(&matches)["BHAV_SIM_LISTEN"], "127.0.0.1:9");

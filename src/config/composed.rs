@@ -1,4 +1,4 @@
-//! All settings of the service, each module's own part as that module declares it.
+//! All settings of the service, composed of the settings structs of its modules.
 
 use std::path::PathBuf;
 
@@ -34,11 +34,11 @@ pub struct Config {
     pub auth: AuthSettings,
     pub sim: SimSettings,
     pub log: LogSettings,
-    /// Databases and keys live here (`BHAV_STATE_DIR`).
+    /// Directory of the databases and the signing key (`BHAV_STATE_DIR`).
     pub state_dir: PathBuf,
-    /// Leave core files and debuggers on (`BHAV_DEBUGGABLE`).
+    /// Allow core files and debuggers (`BHAV_DEBUGGABLE`).
     pub debuggable: bool,
-    /// Start the clock here instead of now (`BHAV_NOW`).
+    /// Instant at which the service's clock starts, instead of now (`BHAV_NOW`).
     pub now: Option<Timestamp>,
 }
 

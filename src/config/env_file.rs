@@ -1,9 +1,9 @@
-//! The file of settings that `BHAV_ENV_FILE` names, in systemd's form: `NAME=value` lines, comments
-//! with `#` or `;`, values bare or in quotes.
+//! Parses the settings file that `BHAV_ENV_FILE` names. It has systemd's format: lines
+//! `NAME=value`, comments with `#` or `;`, values bare or in quotes.
 //!
-//! Main thread, at start and at each reload. The program reads the file itself, because what
-//! systemd puts into the environment cannot change any more. Stricter than systemd, which takes the
-//! last of two values and ignores what it does not understand.
+//! Runs on the main thread, at start and at each reload. The program reads the file itself, because
+//! the environment of a running process cannot be changed by systemd. It is stricter than systemd,
+//! which takes the last of two values and ignores lines that it does not understand.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,21 +14,21 @@ use zeroize::Zeroizing;
 
 use super::check::Fault;
 
-/// The variable that names it.
+/// The environment variable that names the file.
 pub const NAME: &str = "BHAV_ENV_FILE";
 
-/// The template with every setting has some 20 KiB.
+/// Longest file accepted. The template with every setting has about 20 KiB.
 const BYTES_MAX: u64 = 256 * 1024;
 
-/// One variable of it. Wiped when dropped: it may be a secret.
+/// A variable of the file. Wiped on drop, because it may be a secret.
 #[derive(Debug)]
 pub struct Entry {
     pub value: Zeroizing<String>,
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
 }
 
-/// What it says.
+/// The parsed file.
 #[derive(Debug, Default)]
 pub struct EnvFile {
     pub path: PathBuf,
@@ -38,10 +38,10 @@ pub struct EnvFile {
 /// Reads the file.
 ///
 /// # Errors
-/// Everything that is wrong with it, with the lines.
+/// All faults of the file, with line numbers.
 pub fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
     let unreadable = |why: String| vec![fault(path, format!("cannot be read: {why}"))];
-    // Room for everything that is read at once: a growing buffer would leave copies behind.
+    // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX as usize + 1));
     File::open(path)
         .and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes))
@@ -65,7 +65,7 @@ fn parse(text: &str, path: &Path) -> Result<EnvFile, Vec<Fault>> {
             Ok((name, entry)) => {
                 if let Some(before) = file.entries.get(name) {
                     let first = before.line;
-                    let problem = format!("line {line}: {name} stands in line {first} already");
+                    let problem = format!("line {line}: {name} is set in line {first} already");
                     faults.push(fault(path, problem));
                 } else {
                     file.entries.insert(name.to_owned(), entry);
@@ -77,7 +77,7 @@ fn parse(text: &str, path: &Path) -> Result<EnvFile, Vec<Fault>> {
     if faults.is_empty() { Ok(file) } else { Err(faults) }
 }
 
-/// What is wrong never quotes the value, which may be a secret.
+/// Parses one line. Errors never quote the value, which may be a secret.
 fn entry(text: &str, line: usize) -> Result<(&str, Entry), &'static str> {
     let (name, value) = text.split_once('=').ok_or("is no NAME=value")?;
     let name = name.trim_end();
@@ -91,18 +91,18 @@ fn entry(text: &str, line: usize) -> Result<(&str, Entry), &'static str> {
 fn unquoted(value: &str) -> Result<Zeroizing<String>, &'static str> {
     let Some(quote) = value.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
         if value.ends_with('\\') {
-            return Err("goes on in the next line, which is not supported: write one line");
+            return Err("continues on the next line, which is not supported: write one line");
         }
         return Ok(Zeroizing::new(value.to_owned()));
     };
     let inner = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-    let inner = inner.filter(|_| value.len() >= 2).ok_or("has a quote without its end")?;
+    let inner = inner.filter(|_| value.len() >= 2).ok_or("has no closing quote")?;
     let mut plain = Zeroizing::new(String::with_capacity(inner.len()));
     let mut letters = inner.chars();
     while let Some(letter) = letters.next() {
         match letter {
             '\\' if quote == '"' => plain.push(letters.next().ok_or("ends with a backslash")?),
-            letter if letter == quote => return Err("has text behind its closing quote"),
+            letter if letter == quote => return Err("has text after its closing quote"),
             letter => plain.push(letter),
         }
     }
@@ -115,7 +115,7 @@ fn fault(path: &Path, problem: String) -> Fault {
         value: Some(path.display().to_string()),
         origin: None,
         problem,
-        cure: "mend the file; `bhav config template` prints a whole one".into(),
+        cure: "correct the file; `bhav config template` prints one with all settings".into(),
     }
 }
 
@@ -152,15 +152,17 @@ mod tests {
     #[test]
     fn every_bad_line_is_named_and_no_value_shown() {
         let text = "A=1\nexport s3cr3t=1\ns3cr3t\nB=\"s3cr3t\nC=s3cr3t\\\nA=s3cr3t2\nD='a'b'\n";
-        let said = parsed(text).unwrap_err();
+        let faults = parsed(text).unwrap_err();
         for line in [2, 3, 4, 5, 6, 7] {
-            assert!(said.contains(&format!("line {line}: ")), "{line} in {said}");
+            assert!(faults.contains(&format!("line {line}: ")), "{line} in {faults}");
         }
-        assert!(said.contains("line 6: A stands in line 1 already") && !said.contains("s3cr3t"));
+        assert!(
+            faults.contains("line 6: A is set in line 1 already") && !faults.contains("s3cr3t")
+        );
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_is_a_fault() {
+    fn a_file_that_is_missing_or_too_long_or_not_utf8_is_a_fault() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("bhav.env");
         assert!(read(&path).is_err());

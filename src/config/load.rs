@@ -1,8 +1,8 @@
-//! From flags and environment to one judged [`Config`].
+//! Loads flags, environment and settings file into one checked [`Config`].
 //!
-//! Runs on the main thread, at start and at each reload. A flag wins over its variable, a variable
-//! over the default; a variable that is set but empty counts as not set. Every fault is collected
-//! before any is reported.
+//! Runs on the main thread, at start and at each reload. A flag overrides its environment variable,
+//! and that the default. A variable that is set but empty counts as not set. All faults are
+//! collected before they are reported.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,24 +15,24 @@ use super::env_file::{self, Entry, EnvFile};
 use super::secrets::{self, SECRETS};
 use super::settings::{SETTINGS, Setting};
 
-/// Least likeness (0 to 1) of a misspelt name to a known one before the known one is suggested.
+/// A known name is suggested for a misspelt one from this similarity (0 to 1) on.
 const LIKENESS_MIN: f64 = 0.6;
 
-/// A secret's variable with this behind it names a file that holds it.
+/// A secret's name with this suffix is the variable that names a file with the secret.
 pub(super) const FILE_SUFFIX: &str = "_FILE";
 
-/// Names that begin so are ours alone: one that nothing reads is a typing error.
+/// Prefixes that only bhav uses: an unknown name with one of them is taken for a typing error.
 const OWN_PREFIXES: [&str; 5] = ["BHAV_", "BROKERA_", "BROKERB_", "BROKER_A_", "BROKER_B_"];
-/// Other programs have names of this kind too, so only one that is much like ours is a typing
-/// error.
+/// A prefix that other programs use too: an unknown name with it is taken for a typing error only
+/// if it is very similar to one of ours.
 pub(super) const SHARED_PREFIX: &str = "JWT_";
 const SHARED_LIKENESS_MIN: f64 = 0.8;
 
-/// What was typed on the command line: variable name to text.
+/// The flags given on the command line, by variable name.
 pub type Flags = BTreeMap<&'static str, String>;
 
-/// The environment variables, taken once so that tests can bring their own, and below them what the
-/// file of settings says.
+/// The environment variables, and the settings file, which they override. Taken once, so that tests
+/// can provide their own.
 #[derive(Debug, Default)]
 pub struct Environment {
     own: BTreeMap<String, OsString>,
@@ -40,16 +40,17 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Those of this process. Names that are not UTF-8 are nobody's setting and are left out.
+    /// The environment of this process. Names that are not UTF-8 are left out, as no setting has
+    /// one.
     pub fn of_process() -> Self {
         let named = |(name, value): (OsString, _)| Some((name.into_string().ok()?, value));
         Self { own: std::env::vars_os().filter_map(named).collect(), file: EnvFile::default() }
     }
 
-    /// With what the file that `BHAV_ENV_FILE` names says now, where it names one.
+    /// Adds the settings file that `BHAV_ENV_FILE` names, if it names one.
     ///
     /// # Errors
-    /// Everything that is wrong with the file.
+    /// All faults of the file.
     pub fn with_file(self) -> Result<Self, Vec<Fault>> {
         match self.path(env_file::NAME) {
             Some(path) => self.with_file_at(&path),
@@ -57,10 +58,10 @@ impl Environment {
         }
     }
 
-    /// With what the file at `path` says, whatever the environment names.
+    /// Adds the settings file at `path`.
     ///
     /// # Errors
-    /// Everything that is wrong with the file.
+    /// All faults of the file.
     pub fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
         self.file = env_file::read(path)?;
         Ok(self)
@@ -72,7 +73,7 @@ impl Environment {
         Self { own, file: EnvFile::default() }
     }
 
-    /// The text of a variable that is set and not empty; `Err` where it is not UTF-8.
+    /// The text of a variable; `None` if not set or empty, `Err` if it is not UTF-8.
     pub fn text(&self, name: &str) -> Option<Result<&str, NotText>> {
         match self.set(name) {
             Some(value) => Some(value.to_str().ok_or(NotText)),
@@ -86,7 +87,7 @@ impl Environment {
         self.set(name).map(PathBuf::from).or_else(from_file)
     }
 
-    /// Where a variable that is set comes from.
+    /// Where the value of a set variable comes from.
     pub fn origin(&self, name: &str) -> Origin {
         match (self.set(name), self.entry(name)) {
             (None, Some(entry)) => Origin::EnvFile(self.file.path.clone(), entry.line),
@@ -102,7 +103,7 @@ impl Environment {
         self.file.entries.get(name).filter(|entry| !entry.value.is_empty())
     }
 
-    /// Names that stand in the file.
+    /// Names of the variables in the settings file.
     fn names_in_file(&self) -> impl Iterator<Item = &str> {
         self.file.entries.keys().map(String::as_str)
     }
@@ -112,7 +113,7 @@ impl Environment {
     }
 }
 
-/// The bytes of a variable are not UTF-8.
+/// The value of a variable is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotText;
 
@@ -126,7 +127,7 @@ pub enum Origin {
     EnvFile(PathBuf, usize),
     /// `$STATE_DIRECTORY`, which systemd sets.
     StateDirectory,
-    /// What the package's unit will set, as a command beside it knows.
+    /// The state directory of the package's unit, assumed by commands about an installed service.
     Unit,
     /// The file that `<NAME>_FILE` names.
     File(PathBuf),
@@ -135,7 +136,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The kind of place, in one word.
+    /// The kind of origin as text.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -162,11 +163,11 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Good settings, where each came from, and what the operator should know about them.
+/// Valid settings, the origin of each, and warnings for the operator.
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// By variable name, secrets included; a name left out has its default.
+    /// By variable name, including secrets; a name that is absent has its default.
     pub origins: BTreeMap<&'static str, Origin>,
     pub warnings: Vec<String>,
 }
@@ -174,7 +175,7 @@ pub struct Loaded {
 /// Reads all settings again, as at the start.
 pub type Reread<'a> = dyn Fn() -> Result<Loaded, Vec<Fault>> + 'a;
 
-/// Reads and judges everything.
+/// Reads and checks all settings.
 ///
 /// # Errors
 /// All faults at once, never an empty list.
@@ -189,7 +190,8 @@ pub fn load(flags: &Flags, env: &Environment) -> Result<Loaded, Vec<Fault>> {
     }
     secrets::read_all(env, &mut loaded, &mut faults);
     faults.extend(unknown_names(env));
-    // A relation is judged only where both of its sides were read: else it blames a default.
+    // Check a relation only if both of its settings are valid: an invalid one still has its
+    // default here.
     let broken: Vec<String> = faults.iter().map(|fault| fault.name.clone()).collect();
     let relations = check::relations(&loaded.config);
     faults.extend(
@@ -236,8 +238,8 @@ fn read_setting(
     Ok(())
 }
 
-/// Variables that nothing reads: almost always a typing error that would go unnoticed. In the
-/// environment those that look like ours, in our own file all.
+/// Faults for unknown variables, which are almost always typing errors. In the environment only
+/// names that look like ours count, in the settings file all.
 fn unknown_names(env: &Environment) -> Vec<Fault> {
     let ours = env.names().filter(|name| looks_like_ours(name));
     let unknown = |name: &&str| !is_known(name);
@@ -247,7 +249,7 @@ fn unknown_names(env: &Environment) -> Vec<Fault> {
         .chain(in_file.filter(unknown))
         .map(|name| Fault {
             name: name.into(),
-            // Somebody may have put a secret under a wrong name.
+            // Not shown: it may be a secret under a misspelt name.
             value: None,
             origin: Some(env.origin(name).to_string()),
             problem: "is no setting".into(),
@@ -277,14 +279,15 @@ pub(super) fn is_known(name: &str) -> bool {
         })
 }
 
-/// The known name that looks most like `name`; of a secret, that of its file where `name` is one.
+/// The known name most similar to `name`, with the suffix `_FILE` if that is a secret's and `name`
+/// has it. `None` if no name is similar enough.
 pub fn likeliest(name: &str) -> Option<String> {
     let bare = name.strip_prefix("BHAV_").unwrap_or(name);
     let (bare_of_file, suffix) = match bare.strip_suffix(FILE_SUFFIX) {
         Some(of_file) => (of_file, FILE_SUFFIX),
         None => (bare, ""),
     };
-    // What all names share says nothing about likeness.
+    // Compare without the prefix, which all names share.
     let settings = SETTINGS.iter().map(|setting| {
         let known = setting.name.strip_prefix("BHAV_").unwrap_or(setting.name);
         (strsim::jaro(bare, known), setting.name, "")
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_wins_over_its_variable_and_empty_is_not_set() {
+    fn a_flag_overrides_its_variable_and_an_empty_variable_is_not_set() {
         let env = Environment::from_pairs([
             ("BHAV_LISTEN", "127.0.0.1:1"),
             ("BHAV_EDGE_THREADS", "3"),
@@ -334,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_file_fills_in_what_is_not_set() {
+    fn the_settings_file_applies_where_the_environment_sets_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("bhav.env");
         let text = "# BHAV_X=1\n;BHAV_Y=2\n\nBHAV_LISTEN=127.0.0.1:2\nBHAV_EDGE_THREADS = 3\n\
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relation_does_not_blame_a_default_for_an_unreadable_value() {
+    fn a_relation_with_an_invalid_setting_is_not_checked() {
         let faults = load_env(&[
             ("BHAV_UPSTREAM_TOTAL_TIMEOUT_MS", "huge"),
             ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "8000"),
@@ -384,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_directory_of_systemd_is_taken_when_nothing_else_is_given() {
+    fn systemds_state_directory_is_used_unless_one_is_set() {
         let given = ("STATE_DIRECTORY", "/var/lib/bhav:/var/lib/other");
         let loaded = load_env(&[given]).unwrap();
         assert_eq!(loaded.config.state_dir, PathBuf::from("/var/lib/bhav"));
@@ -394,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_are_near_or_absent() {
+    fn a_similar_name_is_suggested_and_no_dissimilar_one() {
         for (name, known) in [
             ("BHAV_MAXCONNECTIONS", Some("BHAV_MAX_CONNECTIONS")),
             ("BHAV_JWT_SECRET", Some("JWT_SECRET")),

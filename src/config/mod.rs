@@ -1,10 +1,10 @@
 //! All settings as one typed value, read from flags, environment and files.
 //!
-//! Read on the main thread at the start and at each reload; modules receive their own part by
-//! reference. Each module declares its own settings and their defaults, and [`Config`] holds them
-//! all. `settings` names each one and its range, `load` reads flags and environment, `secrets`
-//! reads the credentials, `check` judges the whole, `cli` makes the flags. Never logs: the log is
-//! started from what is read here.
+//! Read on the main thread, at start and at each reload. Each module declares its own settings
+//! struct with the defaults, and gets it by reference; [`Config`] composes them. `settings` lists
+//! each setting with name and range, `load` reads flags and environment, `secrets` reads
+//! credentials, `check` checks the whole, `cli` generates the flags. Nothing here logs, because the
+//! log is started with these settings.
 
 pub mod check;
 pub mod cli;

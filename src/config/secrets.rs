@@ -1,12 +1,12 @@
-//! Secrets: never flags (other users of the machine can read those), never printed.
+//! Reads secrets. They have no flags, because other users of the machine can see flags, and they
+//! are never printed.
 //!
-//! Each is looked for, and the first place that has it wins:
+//! The first of these places that has a secret counts:
 //! 1. the variable of its name, or the file that `<NAME>_FILE` names (both at once is a fault);
 //! 2. `$CREDENTIALS_DIRECTORY/<NAME>`, also in lower case, which systemd's `LoadCredential=` fills;
-//! 3. for commands beside the service alone: where the unit's `LoadCredential=` takes it from.
+//! 3. only for commands about an installed service: the source of the unit's `LoadCredential=`.
 //!
-//! Runs on the main thread, at start and at each reload; what it reads passes only through memory
-//! that is wiped.
+//! Runs on the main thread, at start and at each reload. All memory that held a secret is wiped.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,10 +20,10 @@ use super::check::Fault;
 use super::composed::Config;
 use super::load::{Environment, Loaded, NotText, Origin};
 
-/// Longest secret that is read. Keys and tokens have tens of bytes, a JWT some hundreds.
+/// Longest secret accepted. Keys and tokens have tens of bytes, a JWT has hundreds.
 const SECRET_BYTES_MAX: u64 = 4096;
 
-/// HS256 keys shorter than its hash can be found by trying (RFC 7518, 3.2).
+/// Shortest HS256 key allowed (RFC 7518, 3.2). Shorter ones can be found by brute force.
 const JWT_SECRET_BYTES_MIN: usize = 32;
 
 /// One secret.
@@ -35,7 +35,7 @@ pub struct Secret {
     pub slot: fn(&mut Config) -> &mut Option<SecretString>,
 }
 
-/// All of them.
+/// All secrets.
 pub const SECRETS: &[Secret] = &[
     Secret {
         name: "BROKERA_API_KEY",
@@ -44,17 +44,17 @@ pub const SECRETS: &[Secret] = &[
     },
     Secret {
         name: "BROKERA_API_SECRET",
-        about: "API secret of that app; turns a request token into an access token",
+        about: "API secret of that app; exchanges a request token for an access token",
         slot: |c| &mut c.broker_a.api_secret,
     },
     Secret {
         name: "BROKERA_ACCESS_TOKEN",
-        about: "Shared access token of the day; dies at 06:00 IST",
+        about: "Shared access token of the day; expires at 06:00 IST",
         slot: |c| &mut c.broker_a.access_token,
     },
     Secret {
         name: "BROKERA_ADMIN_SECRET",
-        about: "Guards the activation of broker A's token",
+        about: "Required to activate broker A's token from other machines",
         slot: |c| &mut c.broker_a.admin_secret,
     },
     Secret {
@@ -69,22 +69,22 @@ pub const SECRETS: &[Secret] = &[
     },
     Secret {
         name: "BROKERB_ADMIN_SECRET",
-        about: "Guards the activation of broker B's session",
+        about: "Required to activate broker B's session from other machines",
         slot: |c| &mut c.broker_b.admin_secret,
     },
     Secret {
         name: "JWT_SECRET",
-        about: "Signs access tokens, 32 bytes or more; made once if not given",
+        about: "Key that signs access tokens, 32 bytes or more; generated once if not given",
         slot: |c| &mut c.auth.jwt_secret,
     },
     Secret {
         name: "JWT_PREVIOUS_SECRETS",
-        about: "Earlier signing keys, comma-separated, whose tokens stay good until they expire",
+        about: "Earlier signing keys, comma-separated, whose tokens stay valid until they expire",
         slot: |c| &mut c.auth.jwt_previous_secrets,
     },
 ];
 
-/// Fills every secret that is given; faults and warnings join those of the caller.
+/// Reads every secret that is given; adds faults and warnings to those of the caller.
 pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>) {
     for secret in SECRETS {
         let found = match read(secret.name, env, &mut loaded.warnings) {
@@ -104,8 +104,8 @@ pub fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>)
     }
 }
 
-/// Fills what is still missing from where the unit's `LoadCredential=` takes it, for commands
-/// beside the service. What is not there, or not for our eyes, stays missing.
+/// For commands about an installed service: reads missing secrets from the source of the unit's
+/// `LoadCredential=`. Those that are absent or not readable stay missing.
 pub fn read_credential_store(store: &Path, loaded: &mut Loaded) {
     for secret in SECRETS {
         let slot = (secret.slot)(&mut loaded.config);
@@ -117,7 +117,7 @@ pub fn read_credential_store(store: &Path, loaded: &mut Loaded) {
     }
 }
 
-/// A signing key that could be found by trying.
+/// A fault if the secret contains a signing key that is too short.
 fn weak_key(name: &str, text: &str) -> Option<Fault> {
     let keys = match name {
         "JWT_SECRET" => vec![text],
@@ -126,10 +126,10 @@ fn weak_key(name: &str, text: &str) -> Option<Fault> {
     };
     keys.iter().any(|key| key.trim().len() < JWT_SECRET_BYTES_MIN).then(|| {
         let problem = format!(
-            "has a key shorter than {JWT_SECRET_BYTES_MIN} bytes, so that tokens can be forged by \
-             trying keys"
+            "has a key shorter than {JWT_SECRET_BYTES_MIN} bytes, which can be found by brute \
+             force and used to forge tokens"
         );
-        Fault::of_secret(name, problem, "make one with `openssl rand -base64 48`")
+        Fault::of_secret(name, problem, "generate one with `openssl rand -base64 48`")
     })
 }
 
@@ -164,8 +164,8 @@ fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Fou
     }
 }
 
-/// The fault with what an operator has to change: of a secret in a file, the variable that names it
-/// and where that stands.
+/// Completes a fault with the place that the operator has to change. For a secret in a file that is
+/// the variable that names the file, and the origin of that variable.
 fn blamed(fault: Fault, name: &str, origin: &Origin, env: &Environment) -> Fault {
     let Origin::File(path) = origin else {
         return Fault { origin: Some(origin.to_string()), ..fault };
@@ -195,7 +195,7 @@ fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
             "name a readable file that holds the secret and nothing else",
         )
     };
-    // Room for everything that is read at once: a growing buffer would leave copies behind.
+    // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX as usize + 1));
     File::open(path)
         .and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes))
@@ -209,7 +209,8 @@ fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
     }
 }
 
-/// Secrets go into headers and forms, so line ends and other control characters cannot be meant.
+/// Checks the text of a secret. Secrets are sent in headers and forms, so control characters are
+/// refused.
 fn usable(name: &str, text: &str) -> Result<SecretString, Fault> {
     const CURE: &str = "give the secret alone, on one line";
     if text.is_empty() || text.len() as u64 > SECRET_BYTES_MAX {
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_unit_loads_is_found_by_commands_and_comes_last() {
+    fn commands_read_the_units_credentials_last() {
         let store = directory_with("bhav.brokera_api_key", b"stored\n");
         std::fs::write(store.path().join("bhav.brokerb_api_key"), "stored").unwrap();
         let mut loaded = load_env(&[("BROKERB_API_KEY", "given")]).unwrap();
@@ -283,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_read_is_told() {
+    fn a_secret_file_that_others_may_read_gives_a_warning() {
         use std::os::unix::fs::PermissionsExt;
         let directory = directory_with("key", b"k");
         let path = directory.path().join("key");
-        for (mode, told) in [(0o600, false), (0o640, true), (0o604, true)] {
+        for (mode, warned) in [(0o600, false), (0o640, true), (0o604, true)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
             let loaded = load_env(&[("BROKERA_API_KEY_FILE", path.to_str().unwrap())]).unwrap();
-            assert_eq!(!loaded.warnings.is_empty(), told, "{mode:o}: {:?}", loaded.warnings);
+            assert_eq!(!loaded.warnings.is_empty(), warned, "{mode:o}: {:?}", loaded.warnings);
         }
     }
 
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_wins_over_a_credential() {
+    fn a_variable_overrides_a_credential() {
         let directory = directory_with("BROKERA_ACCESS_TOKEN", b"old");
         let path = directory.path().to_str().unwrap();
         let loaded =

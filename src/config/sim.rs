@@ -3,17 +3,17 @@
 /// The simulator, used by `bhav demo` and `bhav sim` only.
 #[derive(Debug, Clone)]
 pub struct SimSettings {
-    /// `IP:PORT`; port 0 takes a free one.
+    /// `IP:PORT`; port 0 takes a free port.
     pub listen: String,
     /// The same seed gives the same exchange day.
     pub seed: u64,
-    /// How far its public provider is behind the exchange.
+    /// Delay of the simulated public provider behind the exchange.
     pub public_delay_s: u64,
 }
 
 impl Default for SimSettings {
     fn default() -> Self {
-        // Observed delay of the real one: a quarter of an hour.
+        // The real provider's observed delay is a quarter of an hour.
         Self { listen: "127.0.0.1:0".into(), seed: 1, public_delay_s: 900 }
     }
 }

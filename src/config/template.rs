@@ -8,20 +8,20 @@ use super::secrets::SECRETS;
 use super::settings::{Group, SETTINGS};
 
 const OPENING: &str = "\
-# Settings of bhav. The program reads this file itself where BHAV_ENV_FILE names it, at start and
-# again at a reload (systemctl reload bhav); a variable of the environment wins over it.
-# Every one is shown commented out at its default: remove the # to change it.
-# A variable that is set but empty counts as not set; an unknown name is refused, here and among
+# Settings of bhav. The program reads this file itself if BHAV_ENV_FILE names it, at start and at
+# each reload (systemctl reload bhav). A variable of the environment overrides this file.
+# Each setting is commented out at its default: remove the # to change it.
+# A variable that is set but empty counts as not set. An unknown name is refused, here and among
 # the BHAV_, BROKERA_ and BROKERB_ names of the environment.
 # Check with: bhav config check
 ";
 
 const SECRETS_OPENING: &str = "
 # ==== Secrets ====
-# Better not in this file, which is copied and shown around.
-# systemd: a file /etc/credstore/bhav.NAME, the name in lower case, which the unit loads as a
-# credential; a new value needs a restart. Elsewhere, or where it is to change by a reload:
-# NAME_FILE=PATH of a file with mode 600 that the service may read.
+# Do not put secrets into this file, which is easily copied and shown to others.
+# With systemd: put each into a file /etc/credstore/bhav.NAME, the name in lower case, which the
+# unit loads as a credential; a new value needs a restart. Without systemd, or to change it by a
+# reload: set NAME_FILE=PATH to a file with mode 600 that the service can read.
 ";
 
 /// Width at which explanations wrap.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_file_in_the_repository_is_this_template() {
-        assert!(FILE == template(), "renew systemd/bhav.env: bhav config template > it");
+        assert!(FILE == template(), "run: bhav config template > systemd/bhav.env");
     }
 
     #[test]

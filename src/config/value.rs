@@ -1,7 +1,6 @@
-//! How the text of one setting becomes a value, and back.
+//! Parses the text of one setting into its value, and formats it back.
 //!
-//! Pure functions for the main thread. A refusal never repeats the value: the caller shows it,
-//! masked where it must be.
+//! Pure functions. An error never repeats the value; the caller shows it, masked if it is a secret.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +13,7 @@ use crate::admin::settings::AdminListen;
 use crate::auth::settings::Registration;
 use crate::ops::log_settings::LogFormat;
 
-/// Why a text is no value of its setting, and what to give instead.
+/// Why a text is not a valid value, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub problem: String,

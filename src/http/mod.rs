@@ -1,13 +1,13 @@
-//! HTTP/1.1 on may's coroutines: the edge of the product. Knows no route.
+//! The HTTP/1.1 server, on may's coroutines. It knows no routes.
 //!
-//! `server` accepts connections, keeps the table of the open ones and drains them. `connection`
-//! runs one connection: reads, answers what has arrived, writes. `message` is requests and
-//! responses as RFC 9110 and 9112 have them, `document` what is serialised and compressed ahead;
-//! both are pure. Everything runs on edge workers but for the sweeper in `connection_table`, an OS
-//! thread that ends what is late.
+//! `server` accepts connections, keeps the table of open ones and drains them. `connection` runs
+//! one connection: reads, answers, writes. `message` parses requests and formats responses after
+//! RFC 9110 and 9112. `document` holds documents serialised and compressed ahead of time. The last
+//! two are pure. Everything runs on edge workers, except the sweeper in `connection_table`, an OS
+//! thread that wakes connections whose deadline has passed.
 //!
-//! Calls upwards through [`Serve`] alone. Never blocks. The only waits are may's, and no buffer,
-//! lock or cache view is held over one, except by a handler that waits for a lane.
+//! It calls the layers above only through [`Serve`]. It never blocks. All waits are may's, and no
+//! buffer, lock or guard is held across one, except the buffers of a handler that waits for a lane.
 
 pub mod connection;
 pub mod document;

@@ -2,15 +2,16 @@
 
 use std::net::IpAddr;
 
-/// The edge: sockets and HTTP/1.1.
+/// Settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`; a socket from systemd wins.
+    /// `127.0.0.1:8080`, `[::1]:8080` or `unix:PATH`. A socket passed by systemd takes precedence.
     pub listen: String,
-    /// may workers; 0 means one per core.
+    /// Number of edge workers; 0 means one for each core.
     pub edge_threads: usize,
     pub connections_max: usize,
-    /// A tenth of the above, so that it takes ten to fill it; 0 switches the limit off.
+    /// By client network; 0 means no limit. The default is a tenth of `connections_max`, so that it
+    /// takes ten networks to use all.
     pub connections_per_address_max: usize,
     pub head_bytes_max: usize,
     pub headers_max: usize,
@@ -21,7 +22,7 @@ pub struct HttpSettings {
     pub unread_output_bytes_max: usize,
     pub unread_output_timeout_ms: u64,
     pub drain_timeout_ms: u64,
-    /// Proxies whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<IpAddr>,
     pub allowed_origins: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! How often a caller may ask: attempts by account, by address and by user.
+//! Rate limits of attempts: by account, by client network and by user.
 //!
-//! Runs on the edge, before any work is done for the request.
+//! Checked on the edge, before any work is done for the request.
 
 pub mod throttle;

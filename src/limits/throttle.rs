@@ -1,8 +1,8 @@
-//! How often passwords may be tried: per account, known or not, and per client address; and what
-//! else users may try so many times a minute.
+//! Limits attempts per minute. Passwords are limited by account (whether it exists or not) and by
+//! client network, other actions by user.
 //!
-//! Runs on the edge, before anything is hashed. As many attempts at once as are allowed a minute,
-//! then one each time its share of the minute has passed.
+//! Checked on the edge, before a password is hashed. All attempts of a minute may be made at once;
+//! after that, attempts are admitted at even intervals.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::base::limiter::{KeyedLimiter, Rate};
 use crate::base::network::network;
 use crate::ops::Counter;
 
-/// Keys remembered, about 3 MiB.
+/// Most keys remembered, in about 3 MiB.
 pub const KEYS_MAX: usize = 100_000;
 
 const MINUTE_MS: u64 = 60_000;
@@ -19,23 +19,25 @@ const MINUTE_MS: u64 = 60_000;
 /// What attempts are counted by.
 #[derive(Clone, Copy, Debug, Hash)]
 pub enum Key<'a> {
-    /// A normalised e-mail, whether somebody has it or not.
+    /// A normalised e-mail address, whether or not an account has it.
     Account(&'a str),
-    /// The same, tried from where it was logged in to before: strangers cannot use this up.
+    /// An account, tried from a network where it logged in before. Clients of other networks cannot
+    /// use up these attempts.
     Familiar(&'a str, IpAddr),
-    /// Nothing is known of a client behind a Unix socket that says nothing; all those share one.
+    /// A client's network. `None` if the address is unknown (a Unix socket without a forwarded
+    /// address): all such clients share one limit.
     Address(Option<IpAddr>),
-    /// The number of an account whose token was shown.
+    /// The user id of an authenticated request.
     User(i64),
 }
 
-/// Too many attempts; the next may be made after this.
+/// A refused attempt, and the time after which the next one is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttled {
     pub retry_after_ms: u64,
 }
 
-/// The attempts.
+/// Limits the attempts of each key.
 pub struct Throttle {
     clock: Clock,
     keys: KeyedLimiter,
@@ -43,21 +45,21 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// `per_minute` attempts for each key; 0 is no limit.
+    /// Allows `per_minute` attempts for each key; 0 means no limit.
     pub fn new(per_minute: u32, clock: Clock) -> Self {
         let keys = KeyedLimiter::new(rate(per_minute), KEYS_MAX);
         Self { clock, keys, refused: Counter::new() }
     }
 
-    /// Changes the rate, also of keys that have made attempts.
+    /// Changes the rate for all keys, including those that have made attempts.
     pub fn set_rate(&self, per_minute: u32) {
         self.keys.set_rate(rate(per_minute));
     }
 
-    /// Takes one attempt of each key, or of none.
+    /// Counts one attempt for every key, or for none if any of them is refused.
     ///
     /// # Errors
-    /// [`Throttled`] where one of them has none left.
+    /// [`Throttled`] if a key has no attempt left.
     pub fn admit<const N: usize>(&self, keys: &[Key<'_>; N]) -> Result<(), Throttled> {
         let admitted = self.keys.admit(&keys.map(by_network), self.clock.monotonic_ms());
         admitted.map_err(|early| {
@@ -71,7 +73,7 @@ impl Throttle {
         self.refused.value()
     }
 
-    /// Gives all attempts back: who knows the password was no guesser.
+    /// Forgets the attempts of a key, after a correct password.
     pub fn forgive(&self, key: Key<'_>) {
         self.keys.forgive(&by_network(key));
     }
@@ -82,7 +84,7 @@ fn rate(per_minute: u32) -> Option<Rate> {
     (attempts > 0).then(|| Rate::new(MINUTE_MS.div_ceil(attempts), attempts))
 }
 
-/// A client is its network.
+/// Replaces addresses by their networks, see [`network`].
 fn by_network(key: Key<'_>) -> Key<'_> {
     match key {
         Key::Address(address) => Key::Address(address.map(network)),
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_allowed_then_one_each_interval() {
+    fn a_minute_of_attempts_is_admitted_at_once_then_one_each_interval() {
         let clock = clock();
         let throttle = Throttle::new(10, clock.clone());
         let key = [Key::Account("a@b")];
@@ -122,11 +124,11 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(throttle.admit(&key), Ok(()));
         }
-        assert!(throttle.admit(&key).is_err(), "a rest gives one full bucket, not more");
+        assert!(throttle.admit(&key).is_err(), "a pause refills the bucket once, not more");
     }
 
     #[test]
-    fn an_empty_bucket_takes_nothing_from_the_other() {
+    fn an_attempt_refused_by_one_key_is_not_counted_for_the_other() {
         let throttle = Throttle::new(2, clock());
         let (account, client) = (Key::Account("a@b"), address("192.0.2.1"));
         for _ in 0..2 {
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_network_is_one_client_and_mapped_ipv4_is_ipv4() {
+    fn addresses_of_one_ipv6_network_and_unknown_addresses_share_a_limit() {
         let throttle = Throttle::new(1, clock());
         assert!(throttle.admit(&[address("2001:db8:1:2::1")]).is_ok());
         assert!(throttle.admit(&[address("2001:db8:1:2:ffff::9")]).is_err());
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_no_limit() {
+    fn a_rate_of_zero_means_no_limit() {
         let throttle = Throttle::new(0, clock());
         assert!((0..1_000).all(|_| throttle.admit(&[Key::Account("a")]).is_ok()));
         assert_eq!(throttle.keys.len(), 0);

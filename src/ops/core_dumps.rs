@@ -1,29 +1,29 @@
-//! Keeps the process's memory to itself: no core file and no debugger of the same user gets at
-//! credentials in flight.
+//! Disables core dumps and ptrace, so that neither a core file nor a debugger of the same user can
+//! read the credentials in this process's memory.
 //!
-//! Called once on the main thread before anything starts. A privileged user can still look; the
-//! kernel lets nobody refuse that.
+//! Called once on the main thread before anything starts. A privileged user can still read the
+//! memory; no process can prevent that.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-/// Whether texts that may quote data of a request are shown, and debuggers let in.
+/// Whether debuggers are allowed and panic texts that may quote request data are logged.
 static DEBUGGABLE: AtomicBool = AtomicBool::new(false);
 
-/// Switches core files and ptrace off, for this process and what it may start.
+/// Disables core files and ptrace for this process and the programs that it starts.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn close_memory() -> io::Result<()> {
-    // The limit first: it needs no further call to hold, and the kernel keeps it over `execve`.
+    // The limit first: unlike the dumpable flag, it survives `execve`.
     rlimit::setrlimit(rlimit::Resource::CORE, 0, 0)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok(())
 }
 
-/// Leaves the memory open and lets the panic log quote what a panic was about.
+/// Leaves core files and ptrace enabled, and allows the panic log to quote request data.
 pub fn allow_debugging() {
     DEBUGGABLE.store(true, Ordering::Relaxed);
 }
@@ -39,11 +39,11 @@ mod tests {
 
     use rustix::process::{DumpableBehavior, dumpable_behavior};
 
-    /// Set in the child process: what is switched off stays off.
-    const CHILD: &str = "PRIVACY_CHILD";
+    /// Set in a child process, because memory that is closed cannot be opened again.
+    const CHILD: &str = "CORE_DUMPS_CHILD";
 
     #[test]
-    fn a_closed_process_cannot_be_dumped() {
+    fn a_process_with_closed_memory_cannot_be_dumped() {
         if std::env::var_os(CHILD).is_some() {
             super::close_memory().unwrap();
             assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
@@ -51,7 +51,10 @@ mod tests {
             return;
         }
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "ops::privacy::tests::a_closed_process_cannot_be_dumped"])
+            .args([
+                "--exact",
+                "ops::core_dumps::tests::a_process_with_closed_memory_cannot_be_dumped",
+            ])
             .env(CHILD, "1")
             .status()
             .unwrap();

@@ -1,12 +1,13 @@
-//! Counters that any thread may touch and none waits for.
+//! Counters that any thread may increment without waiting.
 //!
-//! Relaxed atomics: a reader sees each number eventually, and no order between two numbers.
+//! They are relaxed atomics: a reader sees each increment eventually, and increments of two
+//! counters in no particular order.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Alone on its cache lines, so that two busy counters do not slow each other. 128 bytes because
-/// x86 fetches lines in pairs and some ARM cores have lines that long.
+/// A counter, aligned so that it shares no cache line with another counter (false sharing). 128
+/// bytes because x86 fetches lines in pairs and some ARM cores have lines of that length.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counter(AtomicU64);
@@ -29,10 +30,10 @@ impl Counter {
     }
 }
 
-/// Most edge threads that count without meeting; more share, which costs speed and nothing else.
+/// Number of shards. More edge threads than this share shards, which is correct and slower.
 pub(super) const SHARDS: usize = 16;
 
-/// A counter for the hot path: each thread adds to a shard of its own, a reader sums them.
+/// A counter for the hot path: each thread adds to its own shard, and a reader sums the shards.
 #[derive(Debug, Default)]
 pub struct Sharded([Counter; SHARDS]);
 
@@ -54,18 +55,19 @@ impl Sharded {
     }
 }
 
-/// This thread's shard. A coroutine may count on another thread each time; the sum stays right.
-/// Never inlined: the address of a thread-local must not be kept over a wait in the caller.
+/// The shard of this thread. A coroutine that moves to another thread uses that thread's shard; the
+/// sum stays right. Never inlined, so that the compiler cannot keep the address of the thread-local
+/// across a suspension point of the caller.
 #[inline(never)]
 pub(super) fn shard() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static MINE: Cell<Option<usize>> = const { Cell::new(None) };
+        static THREAD_SHARD: Cell<Option<usize>> = const { Cell::new(None) };
     }
-    MINE.with(|mine| {
-        mine.get().unwrap_or_else(|| {
+    THREAD_SHARD.with(|shard| {
+        shard.get().unwrap_or_else(|| {
             let index = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
-            mine.set(Some(index));
+            shard.set(Some(index));
             index
         })
     })
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_between_threads() {
+    fn counters_lose_no_increment_of_concurrent_threads() {
         static PLAIN: Counter = Counter::new();
         static SHARDED: Sharded = Sharded::new();
         std::thread::scope(|scope| {

@@ -1,39 +1,41 @@
-//! Exit codes, after sysexits(3). The unit file relies on 64 not being restarted.
+//! Exit codes of every command, after sysexits(3). The systemd unit does not restart the service
+//! after code 64.
 
 use std::io;
 use std::process::ExitCode;
 
 use rustix::io::Errno;
 
-/// How the process ends.
+/// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or drained after SIGTERM.
+    /// The command succeeded, or the service was drained after SIGTERM.
     Ok = 0,
-    /// `bhav status` alone: the service serves, and something needs an operator.
+    /// `bhav status` only: the service works, and something needs an operator.
     Degraded = 1,
-    /// `bhav status` alone: nothing is served, or nobody answers.
+    /// `bhav status` only: the service cannot serve, or does not answer.
     Down = 2,
     /// Wrong command line, settings or database version (EX_USAGE): restarting cannot help.
     Usage = 64,
-    /// What was given to work on cannot be used: candles, code, password, backup (EX_DATAERR).
+    /// The given data cannot be used: candles, login code, password or backup (EX_DATAERR).
     Data = 65,
-    /// Cannot bind, another instance has the address or the state, or none answers
+    /// The address or the state directory is in use, or the service or broker does not answer
     /// (EX_UNAVAILABLE).
     Unavailable = 69,
-    /// A fault of the program itself, or no thread or descriptor to be had (EX_SOFTWARE).
+    /// A bug, or the system has no thread or file descriptor left (EX_SOFTWARE).
     Internal = 70,
-    /// The state directory, a file asked for or the output cannot be written (EX_IOERR).
+    /// The state directory, a requested file or the output cannot be written (EX_IOERR).
     StateDir = 74,
 }
 
 impl Exit {
-    /// `otherwise`, but not for what the system lacks at this moment: it may be there at the next
-    /// start, which [`Exit::Usage`] would keep a supervisor from making.
+    /// `otherwise`, except for a temporary shortage (descriptors, memory): that is
+    /// [`Exit::Internal`], so that systemd starts the service again, which it does not after
+    /// [`Exit::Usage`].
     pub fn of_io(error: &io::Error, otherwise: Self) -> Self {
-        const LACKING: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+        const SHORTAGES: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
         match Errno::from_io_error(error) {
-            Some(errno) if LACKING.contains(&errno) => Self::Internal,
+            Some(errno) if SHORTAGES.contains(&errno) => Self::Internal,
             _ => otherwise,
         }
     }
@@ -45,27 +47,27 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The table of codes that help shows.
+/// The table of exit codes in `--help`.
 pub const HELP: &str = "\
 Exit codes:
-   0  done, or stopped by SIGTERM or SIGINT after open requests were answered
+   0  success, or stopped by SIGTERM or SIGINT after open requests were answered
    1  status only: degraded
-   2  status only: down, or not reachable
-  64  wrong command line or settings, a database that a newer version wrote or that is not ours,
+   2  status only: down or not reachable
+  64  wrong command line or settings, a database that a newer version or another program wrote,
       or a limit on address space that is too low; restarting cannot help
-  65  the candles to evaluate, the code of a login, the new password or the backup cannot be used
-  69  cannot listen: address in use; or the state directory belongs to a running instance; or
-      the service or a broker does not answer a command
-  70  internal fault, or the system gives no thread or descriptor
-  74  the state directory cannot be made, or the signing key in it not be used; or a plot, a
-      backup or the output not written";
+  65  the candles to evaluate, the login code, the new password or the backup cannot be used
+  69  the address or the state directory is in use by another instance, or the service or a
+      broker does not answer
+  70  internal error, or the system has no thread or file descriptor left
+  74  the state directory cannot be created, its signing key cannot be used, or a plot, a backup
+      or the output cannot be written";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn help_lists_each_code() {
+    fn help_lists_each_exit_code() {
         use Exit::{Data, Degraded, Down, Internal, Ok, StateDir, Unavailable, Usage};
         for exit in [Ok, Degraded, Down, Usage, Data, Unavailable, Internal, StateDir] {
             assert!(HELP.contains(&format!("\n  {:>2}  ", exit as u8)), "{exit:?}");

@@ -1,14 +1,14 @@
-//! How long things took: histograms that any thread adds to and none waits for.
+//! Histograms of durations that any thread may add to without waiting.
 //!
-//! Each thread adds to a shard of its own, so the hot path pays two additions to cache lines that
-//! no other core writes. A reader sums the shards; relaxed, so a sum may miss what is being added.
+//! Each thread adds to its own shard, so the hot path pays two additions to cache lines that no
+//! other core writes. A reader sums the shards and may miss additions that happen meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::counter::{SHARDS, shard};
 
-/// Upper bounds of the buckets in nanoseconds; one more bucket takes what is longer. Dense around
-/// the 2 ms that answers from memory are promised in, then up to the deadlines of lanes.
+/// Upper bounds of the buckets in nanoseconds; one more bucket counts longer durations. Dense up to
+/// 2 ms, the promised limit for responses from memory, then wider up to the deadlines of lanes.
 pub const BOUNDS_NS: [u64; 16] = [
     50_000,
     100_000,
@@ -28,10 +28,10 @@ pub const BOUNDS_NS: [u64; 16] = [
     10_000_000_000,
 ];
 
-/// The bounds and the one above them.
+/// Number of buckets: one for each bound, and one for longer durations.
 pub const BUCKETS: usize = BOUNDS_NS.len() + 1;
 
-/// One series on one shard, on cache lines of its own.
+/// One series in one shard, aligned so that it shares no cache line with another.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Cell {
@@ -42,20 +42,20 @@ struct Cell {
 /// A fixed number of histograms with the same buckets.
 #[derive(Debug)]
 pub struct Durations {
-    /// By shard, then by series.
+    /// Indexed by shard, then by series.
     shards: Box<[Box<[Cell]>]>,
 }
 
-/// One histogram as it stands.
+/// The counts of one histogram at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DurationCounts {
-    /// Not cumulative; the last holds what is above all bounds.
+    /// Counts by bucket, not cumulative; the last bucket is above all bounds.
     pub buckets: [u64; BUCKETS],
     pub sum_ns: u64,
 }
 
 impl DurationCounts {
-    /// How many were recorded.
+    /// Number of recorded durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -68,7 +68,7 @@ impl Durations {
         Self { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
-    /// Adds one duration. A series that does not exist is a fault of the caller and counts nothing.
+    /// Records one duration. A `series` out of range is a bug of the caller and is ignored.
     pub fn record(&self, series: usize, took_ns: u64) {
         let Some(cell) = self.shards[shard()].get(series) else { return };
         let bucket = BOUNDS_NS.iter().position(|bound| took_ns <= *bound);
@@ -88,7 +88,7 @@ impl Durations {
         counts
     }
 
-    /// How many were recorded in all histograms together.
+    /// Number of recorded durations in all histograms together.
     pub fn count(&self) -> u64 {
         let cells = self.shards.iter().flatten();
         cells.flat_map(|cell| &cell.buckets).map(|bucket| bucket.load(Relaxed)).sum()
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_duration_lands_in_the_first_bucket_that_holds_it() {
+    fn a_duration_is_counted_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         assert!(BOUNDS_NS.is_sorted_by(|low, high| low < high));
         let durations = Durations::new(2);
         for bound in BOUNDS_NS {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_between_threads() {
+    fn a_histogram_loses_no_duration_of_concurrent_threads() {
         let durations = Durations::new(1);
         std::thread::scope(|scope| {
             for _ in 0..2 * SHARDS {

@@ -1,58 +1,59 @@
-//! Descriptors that a supervisor passed at start: the listening socket of a socket unit, and what
-//! an earlier process of this unit had it keep.
+//! File descriptors that systemd passed at start: the listening socket of a socket unit, and files
+//! that an earlier process of this unit put into systemd's file descriptor store.
 //!
-//! Main thread, once, before anything else is opened. What each of them is shows in its name or in
-//! its kind, never in its place.
+//! Taken once, on the main thread, before anything else is opened. A descriptor is identified by
+//! its name or its type, never by its position.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-/// The descriptors belong to whoever takes them first.
+/// Whether [`Inherited::take`] was called.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// What was passed and not claimed yet. Closed when dropped.
+/// The passed descriptors, each with its name, that nobody claimed yet. Closed on drop.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<(Option<String>, OwnedFd)>);
 
 impl Inherited {
-    /// All of them, closed in programs that this one starts. Nothing where this process was passed
-    /// nothing, and nothing the second time.
+    /// Takes all passed descriptors and marks them close-on-exec. Empty if none were passed, and on
+    /// every call but the first.
     pub fn take() -> Self {
         if TAKEN.swap(true, Ordering::AcqRel) {
             return Self::default();
         }
         let passed = sd_listen_fds::get().unwrap_or_else(|error| {
-            tracing::warn!(%error, "descriptors of the supervisor are not used");
+            tracing::warn!(%error, "file descriptors from systemd cannot be used");
             Vec::new()
         });
         let owned = passed.into_iter().map(|(name, descriptor)| (name, descriptor.into_std()));
         let mut inherited: Vec<_> = owned.collect();
-        inherited.extend(nameless().into_iter().map(|socket| (None, socket)));
+        inherited.extend(sockets_without_pid().into_iter().map(|socket| (None, socket)));
         for (_, descriptor) in &inherited {
             if let Err(error) = fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
-                tracing::warn!(%error, "a descriptor of the supervisor stays open in children");
+                tracing::warn!(%error, "a file descriptor from systemd stays open in children");
             }
         }
         Self(inherited)
     }
 
-    /// Takes the one of this name out; of several the last, which was given last.
+    /// Takes the descriptor with this name. If several have it, returns the newest, which is passed
+    /// last, and closes the others.
     pub fn claim(&mut self, name: &str) -> Option<OwnedFd> {
         let named = |(given, _): &mut (Option<String>, OwnedFd)| given.as_deref() == Some(name);
         self.0.extract_if(.., named).last().map(|(_, descriptor)| descriptor)
     }
 
-    /// What nobody claimed by its name, in the order in which it was passed.
+    /// The unclaimed descriptors, in the order in which they were passed.
     pub fn rest(self) -> Vec<OwnedFd> {
         self.0.into_iter().map(|(_, descriptor)| descriptor).collect()
     }
 }
 
-/// Listening sockets of a supervisor that does not say whom they are for, as one that cannot know
-/// this process's number before it starts it.
-fn nameless() -> Vec<OwnedFd> {
+/// Listening sockets passed without `LISTEN_PID`, by supervisors that do not know the process id
+/// before they start the process.
+fn sockets_without_pid() -> Vec<OwnedFd> {
     if std::env::var_os("LISTEN_PID").is_some() {
         return Vec::new();
     }
@@ -71,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    fn holding(text: &str) -> OwnedFd {
+    fn file_containing(text: &str) -> OwnedFd {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, text).unwrap();
@@ -85,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn each_is_found_by_its_name_wherever_it_stands() {
+    fn a_descriptor_is_claimed_by_its_name_and_the_newest_wins() {
         let passed = [
             (Some("kept"), "first"),
             (None, "nameless"),
             (Some("bhav.socket"), "socket"),
             (Some("kept"), "second"),
         ];
-        let passed = passed.map(|(name, text)| (name.map(str::to_owned), holding(text)));
+        let passed = passed.map(|(name, text)| (name.map(str::to_owned), file_containing(text)));
         let mut inherited = Inherited(passed.into());
         assert!(inherited.claim("other").is_none());
         assert_eq!(inherited.claim("kept").map(read).as_deref(), Some("second"));

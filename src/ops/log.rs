@@ -1,8 +1,7 @@
-//! The log: one line an event to standard error, logfmt or JSON, each with its time in IST and that
-//! zone's offset.
+//! The log: one line for each event on standard error, in logfmt or JSON, with its time in IST.
 //!
-//! Callers format and hand over a line; one thread, `log`, writes. So a reader of the log that is
-//! slow or gone never holds the edge: lines are then dropped and counted, and the process lives.
+//! The caller formats the line and queues it; one thread, `log`, writes. So a slow or closed
+//! standard error never blocks the caller: lines are then dropped and counted.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -23,43 +22,43 @@ use tracing_subscriber::reload;
 use super::Counter;
 use crate::base::{Clock, ist};
 
-/// Lines that may wait for the writing thread: some seconds of a noisy start, at most 32 MiB.
+/// Most lines that wait for the log thread: a few seconds of a noisy start, at most 32 MiB.
 const LINES_MAX: usize = 4096;
-/// A longer line is cut, so that a foreign error text cannot fill the memory.
+/// Longer lines are cut, so that an upstream's error text cannot fill the memory.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// The log of the process, once it is started.
+/// The log of the process; empty until [`start`].
 static SINK: OnceLock<Sink> = OnceLock::new();
 
-/// Changes its filter.
+/// Replaces the filter of the running log; empty until [`start`].
 static FILTER: OnceLock<ChangeFilter> = OnceLock::new();
 
 type ChangeFilter = Box<dyn Fn(Targets) -> bool + Send + Sync>;
 
 #[derive(Debug, Default)]
-struct Tally {
+struct Stats {
     dropped: Counter,
     failed: Counter,
 }
 
-/// Lines lost because the reader of the log was too slow.
+/// Lines dropped because standard error was read too slowly.
 pub fn lines_dropped() -> u64 {
-    SINK.get().map_or(0, |sink| sink.tally.dropped.value())
+    SINK.get().map_or(0, |sink| sink.stats.dropped.value())
 }
 
-/// Writes that failed, mostly because nobody reads the log any more.
+/// Failed writes to standard error, usually because its reader closed it.
 pub fn writes_failed() -> u64 {
-    SINK.get().map_or(0, |sink| sink.tally.failed.value())
+    SINK.get().map_or(0, |sink| sink.stats.failed.value())
 }
 
-/// How lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Logfmt,
     Json,
 }
 
-/// A panic, as its hook saw it.
+/// What the panic hook knows about a panic.
 #[derive(Debug)]
 pub struct PanicNote {
     pub message: String,
@@ -69,9 +68,11 @@ pub struct PanicNote {
     pub backtrace: Option<String>,
 }
 
+/// What callers queue for the log thread.
 enum Note {
     Line(Vec<u8>),
     Panic(PanicNote),
+    /// Confirm when everything queued before this is written.
     Flush(Sender<()>),
 }
 
@@ -86,13 +87,13 @@ pub enum StartError {
     Twice,
 }
 
-/// Starts the writing thread and makes this the log of the process.
+/// Starts the log thread and installs the log for the whole process.
 ///
 /// # Errors
-/// A bad filter, no thread to be had, or a log that runs already.
+/// A bad filter, a thread that cannot be started, or a log that already runs.
 pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
     let filter = parsed(filter)?;
-    // The journal stamps each line itself.
+    // The journal adds the time to each line itself.
     let clock = Clock::system();
     let time = (form == Form::Json || !stderr_is_the_journal()).then(|| InIst(clock.clone()));
     let sink = spawn_writer(io::stderr(), form, time.clone())?;
@@ -118,17 +119,17 @@ pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
     FILTER.set(change).map_err(|_| StartError::Twice)
 }
 
-/// A filter that cannot be used.
+/// Why a log filter was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BadFilter {
     #[error(transparent)]
     Malformed(#[from] ParseError),
-    #[error("there are no spans")]
+    #[error("filters by span are not supported, as this program has no spans")]
     OfSpans,
 }
 
-/// A filter as operators write it: a level, or levels by module, separated by commas; only errors
-/// where there is none.
+/// Parses a filter as operators write it: a level, or levels by module, separated by commas. An
+/// empty filter logs errors only.
 ///
 /// # Errors
 /// [`BadFilter`].
@@ -144,7 +145,7 @@ pub fn parsed(filter: &str) -> Result<Targets, BadFilter> {
     Ok(listed.join(",").parse()?)
 }
 
-/// Logs by another filter from now on. False if it cannot be used or no log runs.
+/// Replaces the filter of the running log. False if the filter is malformed or no log runs.
 pub fn change_filter(filter: &str) -> bool {
     match (parsed(filter), FILTER.get()) {
         (Ok(filter), Some(change)) => change(filter),
@@ -152,27 +153,28 @@ pub fn change_filter(filter: &str) -> bool {
     }
 }
 
-/// Waits until what was logged so far is written, at most `within`.
+/// Waits until everything logged so far is written, at most `within`.
 pub fn flush(within: Duration) {
     if let Some(sink) = SINK.get() {
-        // Twice: a panic's line is formatted by the writing thread and queued behind the first.
+        // Twice: the log thread formats a panic's line and queues it behind the first flush.
         let _ = sink.flush(within) && sink.flush(within);
     }
 }
 
-/// Logs a panic without formatting on the stack that panicked.
+/// Logs a panic. The log thread does the formatting, so the panicking stack may be nearly full.
 pub(super) fn panicked(note: PanicNote) {
     match SINK.get() {
-        Some(sink) => sink.hand_over(Note::Panic(note)),
-        // Before the log runs, standard error is all there is; its failure has no better place to
-        // go.
+        Some(sink) => sink.queue(Note::Panic(note)),
+        // Before the log runs, write to standard error directly. If that fails, nothing else can
+        // report it.
         None => {
             let _ = writeln!(io::stderr(), "panic at {}: {}", note.location, note.message);
         }
     }
 }
 
-/// The time of a line: by the machine's own clock, whatever the service's reads.
+/// Formats the time of a line in IST. Always the machine's clock, even if the service runs on
+/// another one (`BHAV_NOW`).
 #[derive(Clone)]
 struct InIst(Clock);
 
@@ -183,7 +185,7 @@ impl FormatTime for InIst {
     }
 }
 
-/// A line of logfmt, with its time first where nobody else stamps it.
+/// Formats a line of logfmt, with the time first unless the journal adds it.
 struct Logfmt<F> {
     line: F,
     time: Option<InIst>,
@@ -210,11 +212,12 @@ where
     }
 }
 
-/// `$JOURNAL_STREAM` names its device and inode (systemd.exec(5)).
+/// Whether standard error goes to the systemd journal: `$JOURNAL_STREAM` names the journal's device
+/// and inode (systemd.exec(5)).
 fn stderr_is_the_journal() -> bool {
-    let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(journal) = std::env::var("JOURNAL_STREAM") else { return false };
     std::fs::metadata("/proc/self/fd/2")
-        .is_ok_and(|stderr| named == format!("{}:{}", stderr.dev(), stderr.ino()))
+        .is_ok_and(|stderr| journal == format!("{}:{}", stderr.dev(), stderr.ino()))
 }
 
 fn spawn_writer(
@@ -222,12 +225,12 @@ fn spawn_writer(
     form: Form,
     time: Option<InIst>,
 ) -> io::Result<Sink> {
-    let (queue, notes) = bounded(LINES_MAX);
-    let sink = Sink { queue, tally: Arc::default() };
-    let tally = Arc::clone(&sink.tally);
-    // Not one of rt's threads: the log must outlive them all and stands below them.
+    let (sender, notes) = bounded(LINES_MAX);
+    let sink = Sink { sender, stats: Arc::default() };
+    let stats = Arc::clone(&sink.stats);
+    // Not started through `rt`: the log outlives every thread of `rt`, and is in a lower layer.
     std::thread::Builder::new().name("log".into()).spawn(move || {
-        write_all(&notes, out, &tally, |lines| dropped_line(lines, form, time.as_ref()));
+        write_all(&notes, out, &stats, |lines| dropped_line(lines, form, time.as_ref()));
     })?;
     Ok(sink)
 }
@@ -235,10 +238,10 @@ fn spawn_writer(
 fn write_all(
     notes: &Receiver<Note>,
     mut out: impl Write,
-    tally: &Tally,
+    stats: &Stats,
     dropped_line: impl Fn(u64) -> String,
 ) {
-    let mut told = 0;
+    let mut dropped_reported = 0;
     for note in notes {
         let written = match note {
             Note::Line(line) => out.write_all(&line),
@@ -248,20 +251,20 @@ fn write_all(
             }
             Note::Flush(done) => {
                 let flushed = out.flush();
-                // The one who asked may have given up by now.
+                // Fails if the caller no longer waits.
                 let _ = done.try_send(());
                 flushed
             }
         };
         if written.is_err() {
-            tally.failed.increment();
+            stats.failed.increment();
         }
-        let dropped = tally.dropped.value();
-        if dropped > told {
-            if out.write_all(dropped_line(dropped - told).as_bytes()).is_err() {
-                tally.failed.increment();
+        let dropped = stats.dropped.value();
+        if dropped > dropped_reported {
+            if out.write_all(dropped_line(dropped - dropped_reported).as_bytes()).is_err() {
+                stats.failed.increment();
             }
-            told = dropped;
+            dropped_reported = dropped;
         }
     }
 }
@@ -277,6 +280,7 @@ fn log_panic(panic: &PanicNote) {
     );
 }
 
+/// The line that reports dropped lines. Not an event of tracing, whose line could be dropped too.
 fn dropped_line(lines: u64, form: Form, time: Option<&InIst>) -> String {
     let now = time.map(|time| {
         let mut now = String::new();
@@ -297,23 +301,24 @@ fn dropped_line(lines: u64, form: Form, time: Option<&InIst>) -> String {
     }
 }
 
-/// The callers' end. Gives each event a buffer that is queued as one line.
+/// The callers' end of the queue. Gives each event a buffer that is queued as one line.
 #[derive(Clone)]
 struct Sink {
-    queue: Sender<Note>,
-    tally: Arc<Tally>,
+    sender: Sender<Note>,
+    stats: Arc<Stats>,
 }
 
 impl Sink {
-    fn hand_over(&self, note: Note) {
-        if self.queue.try_send(note).is_err() {
-            self.tally.dropped.increment();
+    /// Queues a note; drops and counts it if the queue is full.
+    fn queue(&self, note: Note) {
+        if self.sender.try_send(note).is_err() {
+            self.stats.dropped.increment();
         }
     }
 
     fn flush(&self, within: Duration) -> bool {
         let (done, written) = bounded(1);
-        self.queue.send_timeout(Note::Flush(done), within).is_ok()
+        self.sender.send_timeout(Note::Flush(done), within).is_ok()
             && written.recv_timeout(within).is_ok()
     }
 }
@@ -326,6 +331,7 @@ impl<'a> MakeWriter<'a> for Sink {
     }
 }
 
+/// Collects the bytes of one line; queues them when dropped.
 struct Line<'a> {
     sink: &'a Sink,
     bytes: Vec<u8>,
@@ -352,7 +358,7 @@ impl Drop for Line<'_> {
             bytes.truncate(LINE_BYTES_MAX);
             bytes.extend_from_slice(b" (cut)\n");
         }
-        self.sink.hand_over(Note::Line(bytes));
+        self.sink.queue(Note::Line(bytes));
     }
 }
 
@@ -371,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_a_level_or_levels_by_module_and_nothing_of_spans() {
+    fn a_filter_is_a_level_or_levels_by_module_and_never_by_span() {
         let shown = |filter: &str, target: &str| {
             let filter = parsed(filter).unwrap();
             let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
@@ -410,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_gone_costs_lines_only() {
+    fn a_closed_standard_error_loses_lines_and_does_not_end_the_log_thread() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let sink = spawn_writer(writer, Form::Logfmt, None).unwrap();
@@ -418,21 +424,21 @@ mod tests {
             write_line(&sink, "a=1\n");
         }
         assert!(sink.flush(LONG), "the writing thread has ended");
-        assert_eq!(sink.tally.failed.value(), 10);
+        assert_eq!(sink.stats.failed.value(), 10);
     }
 
     #[test]
-    fn a_reader_that_stopped_reading_holds_nobody() {
+    fn a_standard_error_that_nobody_reads_blocks_no_caller() {
         let (reader, writer) = io::pipe().unwrap();
         let sink = spawn_writer(writer, Form::Json, Some(InIst(Clock::system()))).unwrap();
-        // Far more than pipe and queue hold; ends only because full queues drop.
+        // Far more than pipe and queue hold: this loop ends only because a full queue drops lines.
         let line = "x".repeat(1024);
         for _ in 0..2 * LINES_MAX {
             write_line(&sink, &line);
         }
         assert!(!sink.flush(Duration::from_millis(1)), "the pipe took everything");
         let mut reader = reader;
-        let drain = std::thread::scope(|scope| {
+        let written = std::thread::scope(|scope| {
             let reading = scope.spawn(move || {
                 let mut text = String::new();
                 reader.read_to_string(&mut text).map(|_| text)
@@ -441,9 +447,10 @@ mod tests {
             drop(sink);
             reading.join().unwrap().unwrap()
         });
-        // The lines of this test have no end of their own.
-        let told = drain.trim_start_matches('x').split("\n").next().unwrap();
-        assert!(told.starts_with("{\"timestamp\":\"20"), "{told:.99}");
-        assert!(told.contains("+05:30\"") && told.contains("log lines dropped"), "{told:.99}");
+        // The lines of this test have no newline, so the report follows the last `x`.
+        let report = written.trim_start_matches('x').split("\n").next().unwrap();
+        assert!(report.starts_with("{\"timestamp\":\"20"), "{report:.99}");
+        assert!(report.contains("+05:30\""), "{report:.99}");
+        assert!(report.contains("log lines dropped"), "{report:.99}");
     }
 }

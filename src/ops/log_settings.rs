@@ -1,16 +1,16 @@
 //! Settings of the log.
 
-/// One line an event, in which form.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     Logfmt,
     Json,
 }
 
-/// The log.
+/// Settings of the log.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
-    /// tracing filter.
+    /// Filter: a level, or levels by module, separated by commas.
     pub filter: String,
     pub format: LogFormat,
 }

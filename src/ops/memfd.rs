@@ -1,7 +1,8 @@
-//! Files that exist in memory alone, for what one process leaves to the next: no name in any file
-//! system, closed to programs that this one starts, sealed once written.
+//! Files in memory (memfd), in which a process leaves data to its successor. They have no name in
+//! any file system, are close-on-exec, and are sealed after writing.
 //!
-//! Any thread. Some microseconds each; the bytes pass through wiped memory and never to the log.
+//! Any thread; each call takes a few microseconds. The bytes are read into memory that is wiped on
+//! drop, and never logged.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,33 +13,34 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-/// Makes one of `bytes`, which nobody can change any more. `name` shows in `/proc` only.
+/// Creates a file in memory with these bytes and seals it, so that no process can change it. `name`
+/// shows in `/proc` only.
 ///
 /// # Errors
 /// When the system refuses the file or a seal.
 pub fn sealed(name: &str, bytes: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let made = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+    let created = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         // Linux before 6.3 does not know the flag.
         Err(Errno::INVAL) => memfd_create(name, flags),
-        made => made,
+        created => created,
     };
-    let mut file = File::from(made?);
+    let mut file = File::from(created?);
     file.write_all(bytes)?;
     let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     fcntl_add_seals(&file, seals)?;
     Ok(file.into())
 }
 
-/// All bytes of the file, read in one piece wherever it stands, and closes it.
+/// Reads all bytes of the file, whatever its offset, and closes it.
 ///
 /// # Errors
-/// When it is no regular file, holds more than `bytes_max`, or cannot be read.
+/// If it is not a regular file, is longer than `bytes_max`, or cannot be read.
 pub fn read(descriptor: OwnedFd, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let file = File::from(descriptor);
-    let there = file.metadata()?;
-    let length = usize::try_from(there.len()).unwrap_or(usize::MAX);
-    if !there.is_file() || length > bytes_max {
+    let metadata = file.metadata()?;
+    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    if !metadata.is_file() || length > bytes_max {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let mut bytes = Zeroizing::new(vec![0; length]);
@@ -56,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_cannot_be_changed() {
+    fn a_sealed_file_is_read_whole_and_cannot_be_changed() {
         let descriptor = sealed("test", b"some bytes").unwrap();
         assert!(fcntl_getfd(&descriptor).unwrap().contains(FdFlags::CLOEXEC));
         let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
@@ -64,7 +66,7 @@ mod tests {
         let file = File::from(descriptor.try_clone().unwrap());
         assert!(file.write_at(b"x", 0).is_err() && file.write_at(b"x", 10).is_err());
         assert!(ftruncate(&file, 3).is_err() && ftruncate(&file, 30).is_err());
-        // The offset stands at the end, which does not matter; nor that it was read before.
+        // Neither the offset at the end nor an earlier read matters.
         for _ in 0..2 {
             let read = read(descriptor.try_clone().unwrap(), 10).unwrap();
             assert_eq!(read.as_slice(), b"some bytes");
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_file_is_refused() {
+    fn a_file_that_is_too_long_and_a_socket_are_refused() {
         let ten = sealed("test", b"some bytes").unwrap();
         assert_eq!(read(ten, 9).unwrap_err().kind(), io::ErrorKind::InvalidData);
         let (one, _other) = UnixStream::pair().unwrap();

@@ -1,7 +1,7 @@
-//! What runs the process: log, counters, panic hook, memory limits, systemd, exit codes, version.
+//! Running the process: log, counters, panic hook, memory limits, systemd, exit codes, version.
 //!
-//! Any thread may call in here, and none of it blocks the caller. Takes plain values, no settings
-//! of other modules.
+//! Any thread may call these functions, and none of them blocks. They take plain values, never the
+//! settings of other modules.
 
 pub mod address_space;
 pub mod core_dumps;

@@ -1,6 +1,6 @@
-//! Tells systemd how far the service is. Without `$NOTIFY_SOCKET` every call does nothing.
+//! Notifications to systemd (sd_notify). Without `$NOTIFY_SOCKET` every call does nothing.
 //!
-//! One datagram each; call from start-up, warmers and shutdown, never per request.
+//! Each call sends one datagram. Call from start-up, warmers and shutdown, never for a request.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,28 +8,28 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Serving: requests are answered from now on.
+/// The service answers requests from now on.
 pub fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// One line for `systemctl status`.
+/// Sets the status line that `systemctl status` shows.
 pub fn status(status: &str) {
     send(&[NotifyState::Status(status)]);
 }
 
-/// The process gets on. Left out for `WatchdogSec`, systemd ends it and starts another.
+/// Watchdog ping. Without one for `WatchdogSec`, systemd kills the process and starts another.
 pub fn watchdog() {
     send(&[NotifyState::Watchdog]);
 }
 
-/// How long systemd waits for the next ping of this process; `None` without a watchdog.
+/// How long systemd waits for the next watchdog ping; `None` without a watchdog.
 pub fn watchdog_limit() -> Option<Duration> {
     sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero())
 }
 
-/// Settings are read again; [`ready`] says that it is done. The time has to be in the same message
-/// for systemd 253 and later.
+/// A reload of the settings has begun; call [`ready`] when it is done. systemd 253 and later
+/// require the time in the same message.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now, NotifyState::Status("reloading")]),
@@ -37,38 +37,39 @@ pub fn reloading() {
     }
 }
 
-/// Draining: no new requests are taken.
+/// The service drains and takes no new requests.
 pub fn stopping() {
     send(&[NotifyState::Stopping, NotifyState::Status("draining")]);
 }
 
-/// What takes long at start gets on: systemd waits for at least so much longer from now, also
-/// beyond the unit's own limit.
+/// Asks systemd to wait at least `by` longer from now for the current start or stop, even beyond
+/// the unit's own limit. For a start that makes progress and takes long.
 pub fn extend_timeout(by: Duration) {
     let usec = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
     send(&[NotifyState::ExtendTimeoutUsec(usec)]);
 }
 
-/// Whether anybody listens.
+/// Whether the process was started by systemd (or another supervisor that listens).
 pub fn supervised() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// Has systemd keep `file` for the next process of this unit, under a name that must stand for
-/// nothing yet. Whether it does is not known: the unit may allow none.
+/// Puts `file` into systemd's file descriptor store, for the next process of this unit. `name` must
+/// not be in the store yet. systemd sends no reply, so the caller cannot know whether the unit
+/// allows a store at all.
 ///
 /// # Errors
-/// When it cannot be told.
+/// If the notification cannot be sent.
 pub fn keep(name: &str, file: BorrowedFd<'_>) -> io::Result<()> {
-    // Only what says that it ended is dropped when it ends; a file in memory never says so.
+    // systemd polls stored descriptors to drop closed connections. A file in memory needs none.
     let states = [NotifyState::FdStore, NotifyState::FdName(name), NotifyState::Custom("FDPOLL=0")];
     sd_notify::notify_with_fds(&states, &[file])
 }
 
-/// Has systemd close what it keeps under that name.
+/// Removes the files with this name from systemd's file descriptor store.
 ///
 /// # Errors
-/// When it cannot be told.
+/// If the notification cannot be sent.
 pub fn forget(name: &str) -> io::Result<()> {
     sd_notify::notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)])
 }
@@ -89,7 +90,7 @@ mod tests {
     const CHILD: &str = "NOTIFY_CHILD";
 
     #[test]
-    fn systemd_hears_ready_status_and_stopping() {
+    fn each_notification_is_the_datagram_that_systemd_expects() {
         if std::env::var_os(CHILD).is_some() {
             super::ready("serving");
             super::status("token dead");
@@ -107,7 +108,10 @@ mod tests {
         let path = directory.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "ops::notify::tests::systemd_hears_ready_status_and_stopping"])
+            .args([
+                "--exact",
+                "ops::notify::tests::each_notification_is_the_datagram_that_systemd_expects",
+            ])
             .env(CHILD, "1")
             .env("NOTIFY_SOCKET", &path)
             .output()
@@ -116,7 +120,7 @@ mod tests {
         assert!(status.success());
         socket.set_nonblocking(true).unwrap();
         let mut bytes = [0; 256];
-        for said in [
+        for expected in [
             "READY=1\nSTATUS=serving\n",
             "STATUS=token dead\n",
             "WATCHDOG=1\n",
@@ -127,9 +131,9 @@ mod tests {
             "STOPPING=1\nSTATUS=draining\n",
         ] {
             let length = socket.recv(&mut bytes).unwrap();
-            let heard = std::str::from_utf8(&bytes[..length]).unwrap();
-            let (before, after) = said.split_once("<N>").unwrap_or((said, ""));
-            assert!(heard.starts_with(before) && heard.ends_with(after), "{heard}");
+            let datagram = std::str::from_utf8(&bytes[..length]).unwrap();
+            let (before, after) = expected.split_once("<N>").unwrap_or((expected, ""));
+            assert!(datagram.starts_with(before) && datagram.ends_with(after), "{datagram}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! One log line for each panic, wherever it happens.
+//! The panic hook: one log line for each panic, on any thread or coroutine.
 //!
-//! Install before the first coroutine: may then wraps this hook and keeps its own cancel panics,
-//! which are no faults, away from it. The hook runs on the stack that panicked, which may be a
-//! coroutine's with little left (printing a backtrace takes 20 KB), so it only hands over where and
-//! what.
+//! Install it before the first coroutine starts. may then wraps this hook and filters out the
+//! panics by which it cancels coroutines, which are no bugs. The hook runs on the panicking stack,
+//! possibly a small one of a coroutine (printing a backtrace takes 20 KB). So it only passes place
+//! and text to the log thread.
 //!
-//! A text made at run time may quote what it failed on (slicing a string does, so does `expect` of
-//! an error), and that may be a credential of the request. Only texts that stand in the source are
-//! logged, with the place; the others only where `BHAV_DEBUGGABLE` has opened the memory anyway.
+//! A panic text formatted at run time may quote the value that caused it (slicing a string does, as
+//! does `expect` on an error), and that may be a client's credential. So only constant texts are
+//! logged. The others are logged if `BHAV_DEBUGGABLE` is set, which opens the memory anyway.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 
@@ -20,10 +20,10 @@ pub static PANICS: Counter = Counter::new();
 /// Longest panic text that is logged.
 const MESSAGE_CHARS_MAX: usize = 1000;
 
-/// In place of a text that may quote a secret.
+/// Logged in place of a text that may quote a secret.
 const WITHHELD: &str = "(its text may quote a request; BHAV_DEBUGGABLE=true shows it)";
 
-/// Replaces the hook that prints to standard error.
+/// Replaces the default panic hook, which prints to standard error.
 pub fn install() {
     std::panic::set_hook(Box::new(|info| {
         PANICS.increment();
@@ -40,13 +40,13 @@ pub fn install() {
             location: info.location().map(ToString::to_string).unwrap_or_default(),
             thread: std::thread::current().name().unwrap_or("unnamed").to_owned(),
             in_coroutine,
-            backtrace: if in_coroutine { None } else { asked_backtrace() },
+            backtrace: if in_coroutine { None } else { requested_backtrace() },
         });
     }));
 }
 
-/// On a thread's own large stack, and only where `RUST_BACKTRACE` asks.
-fn asked_backtrace() -> Option<String> {
+/// A backtrace if `RUST_BACKTRACE` asks for one. Only for threads, whose stacks are large enough.
+fn requested_backtrace() -> Option<String> {
     let trace = Backtrace::capture();
     (trace.status() == BacktraceStatus::Captured).then(|| trace.to_string())
 }
@@ -56,7 +56,7 @@ mod tests {
     use std::process::Command;
     use std::time::Duration;
 
-    /// Set in the child process, which alone may replace the hook of its tests.
+    /// Set in a child process, because the hook and the log are those of the whole process.
     const CHILD: &str = "PANIC_HOOK_CHILD";
 
     fn panic_everywhere() {
@@ -66,7 +66,7 @@ mod tests {
         assert!(thread.spawn(|| panic!("in a {}", "thread")).unwrap().join().is_err());
         assert!(may::go!(|| panic!("in a coroutine")).join().is_err());
         let waiting = may::go!(may::coroutine::park);
-        // A cancelled coroutine unwinds by a panic of may's own, which is no fault.
+        // may cancels a coroutine by a panic, which the hook must not count.
         unsafe_cancel(&waiting);
         assert!(waiting.join().is_err());
         assert_eq!(super::PANICS.value(), 2);

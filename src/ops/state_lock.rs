@@ -1,7 +1,8 @@
-//! The lock on a state directory: one instance at a time, and commands that can tell.
+//! The lock on a state directory: one running instance at a time, and commands can tell whether one
+//! runs.
 //!
-//! Main thread, and the store's writer for an instance that could not take it at its start. The
-//! lock is the system's, so it goes with the process that holds it.
+//! The main thread takes it at start. If it could not, the store's writer thread tries again. The
+//! lock is a file lock, so the kernel releases it when the process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -12,17 +13,17 @@ use parking_lot::Mutex;
 
 const FILE_NAME: &str = "lock";
 
-/// What trying for the lock showed.
+/// Result of trying to take the lock.
 #[derive(Debug)]
 pub enum StateLock {
-    /// Nobody had it; it is ours while the file lives.
+    /// The lock is ours as long as the file is open.
     Held(File),
-    /// A running instance has it.
+    /// A running instance holds the lock.
     InUse,
 }
 
-/// The lock of a running instance. Where it could not be taken, as on a directory that cannot be
-/// written, it is tried for again by whoever wants to write.
+/// The lock of a running instance. If it could not be taken at start (the directory was not
+/// writable), the store tries again before each write.
 #[derive(Debug)]
 pub struct InstanceLock {
     state_dir: PathBuf,
@@ -35,14 +36,14 @@ enum Hold {
     Held {
         _file: File,
     },
-    /// For good: the next instance may have it.
+    /// Given up for good, so that the next instance can take it.
     Released,
 }
 
-/// Why an instance has no lock.
+/// Why the lock is not held.
 #[derive(Debug, thiserror::Error)]
 pub enum NotHeld {
-    #[error("another instance runs on the state directory")]
+    #[error("another instance uses the state directory")]
     InUse,
     #[error("the lock of the state directory cannot be taken: {0}")]
     Refused(#[from] io::Error),
@@ -51,12 +52,12 @@ pub enum NotHeld {
 }
 
 impl InstanceLock {
-    /// Nobody's yet.
+    /// The lock of `state_dir`, not taken yet.
     pub fn of(state_dir: &Path) -> Self {
         Self { state_dir: state_dir.to_owned(), hold: Mutex::new(Hold::NotYet) }
     }
 
-    /// Takes the lock where it is not held already.
+    /// Takes the lock unless it is held already.
     ///
     /// # Errors
     /// [`NotHeld`].
@@ -75,36 +76,36 @@ impl InstanceLock {
         }
     }
 
-    /// Lets the next instance have it.
+    /// Releases the lock for good, so that the next instance can take it.
     pub fn release(&self) {
         *self.hold.lock() = Hold::Released;
     }
 }
 
-/// Takes the lock of the directory, making its file. One that is there is enough: a directory that
-/// takes no writes now may take them later.
+/// Takes the lock of the directory and creates its file if needed. On a directory that is not
+/// writable now, an existing lock file is enough.
 ///
 /// # Errors
-/// When the file cannot be made or locked.
+/// If the file cannot be created or locked.
 pub fn take(state_dir: &Path) -> io::Result<StateLock> {
-    let mut making = OpenOptions::new();
-    making.write(true).create(true).truncate(false);
-    let lock = try_lock(&making, state_dir).or_else(|error| {
-        // What was wrong with making it is the cause.
+    let mut creating = OpenOptions::new();
+    creating.write(true).create(true).truncate(false);
+    let lock = try_lock(&creating, state_dir).or_else(|error| {
+        // If reading fails too, report the first error: it names the cause.
         try_lock(OpenOptions::new().read(true), state_dir).map_err(|_| error)
     })?;
     if let StateLock::Held(file) = &lock {
         let (own, directory) = (file.metadata()?, std::fs::metadata(state_dir)?);
         if own.uid() != directory.uid() {
-            // Made by root, for a command: the service must be able to open it too.
+            // A command run by root created the file; the service's user must be able to open it.
             fchown(file, Some(directory.uid()), Some(directory.gid()))?;
         }
     }
     Ok(lock)
 }
 
-/// Whether an instance runs on the directory; changes nothing in it. `None` where that cannot be
-/// told.
+/// Whether a running instance uses the directory; `None` if the lock file cannot be opened or
+/// checked. Changes nothing in the directory.
 pub fn in_use(state_dir: &Path) -> Option<bool> {
     match try_lock(OpenOptions::new().read(true), state_dir) {
         Ok(StateLock::InUse) => Some(true),
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holds_it_and_others_can_tell() {
+    fn a_held_lock_is_refused_to_others_and_seen_as_in_use() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(in_use(directory.path()), Some(false));
         assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none());
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_takes_it_as_soon_as_it_can() {
+    fn an_instance_takes_the_lock_at_a_later_try_and_never_after_release() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("state");
         let (first, second) = (InstanceLock::of(&directory), InstanceLock::of(&directory));
@@ -157,9 +158,9 @@ mod tests {
         assert!(matches!(first.hold(), Err(NotHeld::Released)));
     }
 
-    /// As on a medium that takes no writes, where an earlier instance left its file.
+    /// As on a read-only file system where an earlier instance left its lock file.
     #[test]
-    fn a_file_that_cannot_be_written_is_locked_all_the_same() {
+    fn a_lock_file_that_is_not_writable_is_locked_through_a_reader() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         drop(take(directory.path()).unwrap());

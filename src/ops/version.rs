@@ -1,9 +1,9 @@
-//! What this build is, known without a build script.
+//! Version and profile of this build.
 
 /// The package version, as in `/api/health`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// `release`, or `debug` where assertions are on (slower, never for service).
+/// `release`, or `debug` for a build with assertions, which is too slow for production.
 pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
 /// One line for `bhav version` and the first line of the log.

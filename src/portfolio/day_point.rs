@@ -69,7 +69,7 @@ pub fn point<'a>(
     let (mut carried, mut suspect) = (0, false);
     for Valued { holding, valuation } in &rows {
         carried += u32::from(valuation.current_value.is_some() && is_old(holding));
-        suspect |= holding.discrepancy || holding.mark.is_some_and(|mark| mark.bends(day.today));
+        suspect |= holding.discrepancy || holding.mark.is_some_and(|mark| mark.distorts(day.today));
     }
     let sum = summary(&rows, None)?;
     Ok(DayPoint {

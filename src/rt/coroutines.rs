@@ -1,10 +1,10 @@
-//! The coroutine side: worker count, stack size, spawning on the worker that owns a descriptor, and
-//! the one way to wait with a limit.
+//! Coroutines (the `may` crate): worker count, stack size, spawning on the worker that polls a
+//! descriptor, and [`Parker`], the only way to wait with a timeout.
 //!
-//! may is built without its `io_timeout`, `io_cancel` and `work_steal` features: deadlines come
-//! from the connection table's sweeper, nothing is ever cancelled, and a connection stays on the
-//! worker whose epoll holds its descriptor. That makes every wait cheaper and lets an idle worker
-//! sleep for good.
+//! may is built without its features `io_timeout`, `io_cancel` and `work_steal`. Deadlines are
+//! enforced by the connection table's sweeper, no coroutine is ever cancelled, and a connection
+//! stays on the worker whose epoll holds its descriptor. This makes every wait cheaper, and an idle
+//! worker sleeps until there is work.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,17 +15,16 @@ use std::time::Duration;
 use may::coroutine;
 use may::sync::Blocker;
 
-/// Stack of a coroutine in words of eight bytes: 64 KiB of address space, of which only touched
-/// pages cost memory. An even number, since may reports stack use of odd ones at exit. Half of this
-/// is may's default; a failed name look-up takes 13 KiB and a printed backtrace 20 KiB, so there is
-/// room for both.
+/// Stack size of a coroutine in words of eight bytes: 64 KiB of address space, of which only
+/// touched pages use memory. Twice may's default, because a failed name look-up takes 13 KiB and a
+/// printed backtrace 20 KiB. Must be even: for an odd size may prints stack use at exit.
 const STACK_WORDS: usize = 0x2000;
 
-/// Finished coroutines whose stacks are kept for the next connection. Each keeps its touched pages.
+/// Stacks of finished coroutines kept for new connections. Each keeps its touched pages.
 const POOLED_STACKS: usize = 512;
 
-/// Sets the number of edge workers, 0 meaning one per core. Has an effect only before the first
-/// coroutine.
+/// Sets the number of edge workers; 0 means one for each core. Takes effect only if called before
+/// the first coroutine is spawned.
 pub fn configure(threads: usize) {
     let config = may::config();
     if threads > 0 {
@@ -33,11 +32,11 @@ pub fn configure(threads: usize) {
     }
     config.set_stack_size(STACK_WORDS);
     config.set_pool_capacity(POOLED_STACKS);
-    // A pinned worker cannot leave a core that a lane thread or a neighbour is using.
+    // A worker pinned to a core would wait while a lane thread or another process uses that core.
     config.set_worker_pin(false);
 }
 
-/// How many workers there are.
+/// Number of edge workers.
 pub fn workers() -> usize {
     may::config().get_workers()
 }
@@ -45,12 +44,12 @@ pub fn workers() -> usize {
 /// Starts a coroutine on the worker that polls `descriptor`.
 ///
 /// # Errors
-/// When no stack can be mapped (the kernel's limit on mappings): the caller refuses the connection
-/// and goes on. may reports this by a panic, which is caught here.
+/// If no stack can be mapped (the kernel limits the number of mappings). The caller then refuses
+/// the connection. may reports this by a panic, which is caught here.
 pub fn spawn_for(descriptor: i32, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let builder = coroutine::Builder::new().id(descriptor.unsigned_abs() as usize);
-    // SAFETY-relevant rules of may (no thread-local borrow over a wait, bounded stack depth) are
-    // the module rules of `rt`; the macro is may's own safe wrapper.
+    // `go!` is may's safe wrapper. Its safety conditions (no thread-local borrow across a
+    // suspension point, bounded stack depth) are rules for all code on the edge, see module `rt`.
     match catch_unwind(AssertUnwindSafe(|| may::go!(builder, body))) {
         Ok(spawned) => spawned.map(drop),
         Err(_) => Err(io::Error::other("no memory mapping left for a coroutine stack")),
@@ -60,7 +59,7 @@ pub fn spawn_for(descriptor: i32, body: impl FnOnce() + Send + 'static) -> io::R
 /// Starts a coroutine on any worker.
 ///
 /// # Errors
-/// As [`spawn_for`].
+/// As in [`spawn_for`].
 pub fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     spawn_for(0, body)
 }
@@ -85,28 +84,29 @@ pub fn settle(limit_ms: u64) -> bool {
     left.load(Ordering::Acquire) == 0
 }
 
-/// Shortest park: may loses a timeout that fires before the coroutine is stored, and takes less
-/// than a millisecond for "no limit".
+/// Shortest timeout passed to may. It misses a timeout that fires before the coroutine has
+/// suspended, and takes one below a millisecond for "no timeout".
 const PARK_MS_MIN: u64 = 10;
 
-/// A place to wait, for one coroutine or thread. Made by the waiter, given to the waker.
+/// Lets one coroutine or thread wait until another one wakes it. The waiter creates it and gives a
+/// clone to the waker.
 #[derive(Clone, Debug)]
 pub struct Parker(Arc<Blocker>);
 
 impl Parker {
-    /// For the calling coroutine or thread; only that one may call [`Parker::park`].
+    /// A parker for the calling coroutine or thread, which alone may call [`Parker::park`].
     pub fn current() -> Self {
         Self(Blocker::current())
     }
 
-    /// Waits until [`unpark`](Self::unpark) or for `limit_ms`; true if it was woken in time. A wake
-    /// that came before is not lost.
+    /// Waits for [`unpark`](Self::unpark), at most `limit_ms`; true if woken in time. Returns at
+    /// once if `unpark` was called before.
     pub fn park(&self, limit_ms: u64) -> bool {
         let limit = Duration::from_millis(limit_ms.max(PARK_MS_MIN));
         let woken = self.0.park(Some(limit)).is_ok();
         if !woken && coroutine::is_coroutine() {
-            // A timed-out coroutine runs on may's only timer thread until it yields; go back to a
-            // worker.
+            // After a timeout the coroutine runs on may's only timer thread until it yields. Yield,
+            // so that it goes back to a worker.
             coroutine::yield_now();
         }
         woken

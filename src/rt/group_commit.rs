@@ -1,9 +1,10 @@
-//! One writer for many: waiting jobs are run one after the other inside one transaction.
+//! Group commit: one thread runs all waiting write jobs inside one transaction.
 //!
-//! A [`Batch`] is one named OS thread behind a bounded queue, and the only owner of its [`Ledger`].
-//! It takes what waits, up to a bound, begins, runs each job under a mark of its own so that one
-//! that fails undoes its own work alone, and commits once; only then are the jobs answered. While
-//! it commits, the next batch gathers. Nothing is answered as done that was not committed.
+//! A [`Batch`] is a named OS thread behind a bounded queue, and the only owner of its [`Ledger`],
+//! the store that it writes to. The thread takes the queued jobs, up to a maximum, and begins a
+//! transaction. It runs each job under its own savepoint, so that a job that fails undoes only its
+//! own work. Then it commits once, and only then answers the jobs. Meanwhile the next jobs queue.
+//! No job is answered as done before its commit.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,65 +14,68 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::lanes::{Answer, LaneError, Refused, Ticket, join_soon, promise};
+use super::lanes::{Answer, LaneError, Refused, Ticket, join_within_grace, promise};
 use super::threads;
 use crate::base::Clock;
 
-/// What a batch writes to. Called on the batch's thread alone.
+/// A store with transactions and savepoints. Called on the batch's thread only.
 pub trait Ledger: Send + 'static {
     type Error: Clone + Send + 'static;
 
     /// Opens a transaction.
     fn begin(&mut self) -> Result<(), Self::Error>;
-    /// Sets the mark to which [`settle`](Self::settle) goes back.
+    /// Sets a savepoint.
     fn mark(&mut self) -> Result<(), Self::Error>;
-    /// Keeps what was done since the mark, or undoes it. An error says that the transaction is
-    /// lost.
+    /// Releases the savepoint and keeps what was done since, or rolls back to it. An error means
+    /// that the whole transaction is lost.
     fn settle(&mut self, keep: bool) -> Result<(), Self::Error>;
-    /// Makes everything since [`begin`](Self::begin) lasting. After an error nothing of it is, or
-    /// the error says that this is not known.
+    /// Commits everything since [`begin`](Self::begin). After an error nothing is committed, unless
+    /// the error says that the outcome is unknown.
     fn commit(&mut self) -> Result<(), Self::Error>;
-    /// Undoes everything since [`begin`](Self::begin).
+    /// Rolls back everything since [`begin`](Self::begin).
     fn abandon(&mut self);
 }
 
-/// What a batch is made of.
+/// Parameters of a batch.
 #[derive(Debug, Clone)]
 pub struct BatchSpec {
     /// Also the name of its thread.
     pub name: &'static str,
-    /// Jobs that may wait; one more is refused.
+    /// Most jobs in the queue; one more is refused.
     pub queue_max: usize,
-    /// Jobs that one transaction carries at most.
+    /// Most jobs in one transaction.
     pub batch_max: usize,
 }
 
-/// Upper bounds of the sizes that commits are counted by; one more bucket takes larger ones.
+/// Upper bounds of the buckets of commit sizes (jobs in a commit); one more bucket counts larger
+/// commits.
 pub const COMMIT_SIZES: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
 
-/// Counters of a batch; all since start except `depth`.
+/// Counters of a batch since its start; `depth` and `busy_ms` are current values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BatchStats {
+    /// Jobs in the queue.
     pub depth: usize,
-    /// Commits that carried at least one job.
+    /// Commits of at least one job.
     pub commits: u64,
-    /// Jobs that were committed.
+    /// Jobs committed.
     pub committed: u64,
     /// Jobs that failed by themselves or with their transaction.
     pub failed: u64,
-    /// Most jobs that one commit carried.
+    /// Most jobs in one commit so far.
     pub batch_max: u64,
-    /// Commits by how many jobs they carried, by [`COMMIT_SIZES`]; not cumulative.
+    /// Number of commits by size, in the buckets of [`COMMIT_SIZES`]; not cumulative.
     pub sizes: [u64; COMMIT_SIZES.len() + 1],
+    /// Jobs refused because the queue was full.
     pub refused: u64,
-    /// Dropped unrun because their deadline passed in the queue.
+    /// Jobs dropped unrun because their deadline passed in the queue.
     pub expired: u64,
     pub panicked: u64,
-    /// How long the batch in work has been in work; `None` while idle.
+    /// How long the current batch has been running; `None` while idle.
     pub busy_ms: Option<u64>,
 }
 
-/// [`Counters::busy_since_ms`] while nothing is in work.
+/// [`Counters::busy_since_ms`] while no batch runs.
 const IDLE: u64 = u64::MAX;
 
 struct Counters {
@@ -86,7 +90,7 @@ struct Counters {
     panicked: AtomicU64,
 }
 
-/// A bounded queue of jobs in front of one ledger.
+/// A bounded queue of jobs and the thread that runs them on one ledger.
 pub struct Batch<L: Ledger> {
     name: &'static str,
     clock: Clock,
@@ -135,11 +139,12 @@ impl<L: Ledger> Batch<L> {
         })
     }
 
-    /// Queues `job`; it must have begun `deadline_ms` from now, and the ticket waits as long. The
-    /// answer is the job's own, once it is committed, or the error of the transaction.
+    /// Queues `job`. If it has not begun `deadline_ms` from now it never runs, and the ticket stops
+    /// waiting after the same time. The ticket gets the job's result once that is committed, or the
+    /// error of the transaction.
     ///
     /// # Errors
-    /// [`Refused`] at once when the queue is full.
+    /// [`Refused`], at once, if the queue is full.
     pub fn submit<T, F>(
         &self,
         deadline_ms: u64,
@@ -161,7 +166,7 @@ impl<L: Ledger> Batch<L> {
         Ok(ticket)
     }
 
-    /// The counters now.
+    /// Current values of the counters.
     pub fn stats(&self) -> BatchStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
@@ -179,7 +184,7 @@ impl<L: Ledger> Batch<L> {
         }
     }
 
-    /// A thread that ended by a panic never gets on again.
+    /// See [`BatchStats::busy_ms`]. If the thread ended by a panic: forever.
     fn busy_ms(&self) -> Option<u64> {
         if self.threads.iter().any(JoinHandle::is_finished) {
             return Some(u64::MAX);
@@ -190,26 +195,27 @@ impl<L: Ledger> Batch<L> {
 }
 
 impl<L: Ledger> Drop for Batch<L> {
-    /// Lets what is queued finish, if that is quick.
+    /// Gives queued jobs a short time to finish.
     fn drop(&mut self) {
         self.queue = None;
-        join_soon(&mut self.threads);
+        join_within_grace(&mut self.threads);
     }
 }
 
-/// How a job ended, as far as the transaction is concerned.
+/// How a job ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ran {
+enum JobEnd {
     Done,
     Failed,
     Panicked,
 }
 
-/// A job of any result.
+/// A job, whatever its result type.
 trait Work<L: Ledger>: Send {
-    fn run(&mut self, ledger: &mut L) -> Ran;
-    /// Tells the waiter: with `fate` an error, that; else what the job itself gave.
-    fn answer(self: Box<Self>, fate: Result<(), L::Error>);
+    fn run(&mut self, ledger: &mut L) -> JobEnd;
+    /// Answers the waiter: the transaction's error if it failed, else the job's own result.
+    fn answer(self: Box<Self>, transaction: Result<(), L::Error>);
+    /// Tells the waiter that the job was not run in time.
     fn expire(self: Box<Self>);
 }
 
@@ -231,21 +237,21 @@ where
     T: Send,
     F: FnOnce(&mut L) -> Result<T, L::Error> + Send,
 {
-    fn run(&mut self, ledger: &mut L) -> Ran {
-        let Some(job) = self.job.take() else { return Ran::Failed };
+    fn run(&mut self, ledger: &mut L) -> JobEnd {
+        let Some(job) = self.job.take() else { return JobEnd::Failed };
         match catch_unwind(AssertUnwindSafe(|| job(ledger))) {
             Ok(done) => {
-                let ran = if done.is_ok() { Ran::Done } else { Ran::Failed };
+                let end = if done.is_ok() { JobEnd::Done } else { JobEnd::Failed };
                 self.done = Some(done);
-                ran
+                end
             }
-            Err(_) => Ran::Panicked,
+            Err(_) => JobEnd::Panicked,
         }
     }
 
-    fn answer(self: Box<Self>, fate: Result<(), L::Error>) {
-        let result = match (self.done, fate) {
-            // What the job saw was undone, so its own answer says nothing.
+    fn answer(self: Box<Self>, transaction: Result<(), L::Error>) {
+        let result = match (self.done, transaction) {
+            // The job's work was rolled back, so its own result is void.
             (_, Err(error)) => Ok(Err(error)),
             (None, Ok(())) => Err(LaneError::Panicked),
             (Some(done), Ok(())) => Ok(done),
@@ -283,7 +289,8 @@ impl<L: Ledger> Writer<L> {
         }
     }
 
-    /// One transaction; what it could not take because it was lost on the way fails with it.
+    /// Runs the batch in one transaction. If the transaction is lost midway, the jobs that have not
+    /// run yet fail with it.
     fn write(&mut self, batch: &mut Vec<Queued<L>>) {
         let now_ms = self.clock.monotonic_ms();
         let mut due = Vec::with_capacity(batch.len());
@@ -292,26 +299,26 @@ impl<L: Ledger> Writer<L> {
                 self.count(&self.counters.expired, 1);
                 queued.work.expire();
             } else {
-                due.push((queued.work, Ran::Failed));
+                due.push((queued.work, JobEnd::Failed));
             }
         }
         if due.is_empty() {
             return;
         }
-        let mut fate = self.ledger.begin();
-        if fate.is_ok() {
-            fate = due.iter_mut().try_for_each(|(work, ran)| {
-                *ran = Self::run_marked(&mut self.ledger, &mut **work)?;
+        let mut transaction = self.ledger.begin();
+        if transaction.is_ok() {
+            transaction = due.iter_mut().try_for_each(|(work, end)| {
+                *end = Self::run_in_savepoint(&mut self.ledger, &mut **work)?;
                 Ok(())
             });
-            fate = fate.and_then(|()| self.ledger.commit());
-            if fate.is_err() {
+            transaction = transaction.and_then(|()| self.ledger.commit());
+            if transaction.is_err() {
                 self.ledger.abandon();
             }
         }
-        let ended = |how: Ran| due.iter().filter(|(_, ran)| *ran == how).count() as u64;
-        let (done, panicked) = (ended(Ran::Done), ended(Ran::Panicked));
-        let committed = if fate.is_ok() { done } else { 0 };
+        let jobs_ended = |how: JobEnd| due.iter().filter(|(_, end)| *end == how).count() as u64;
+        let (done, panicked) = (jobs_ended(JobEnd::Done), jobs_ended(JobEnd::Panicked));
+        let committed = if transaction.is_ok() { done } else { 0 };
         self.count(&self.counters.panicked, panicked);
         self.count(&self.counters.committed, committed);
         self.count(&self.counters.failed, due.len() as u64 - committed - panicked);
@@ -321,18 +328,18 @@ impl<L: Ledger> Writer<L> {
             let bucket = COMMIT_SIZES.iter().position(|bound| committed <= *bound);
             self.count(&self.counters.sizes[bucket.unwrap_or(COMMIT_SIZES.len())], 1);
         }
-        // Before anybody hears of it: who has an answer finds the writer at rest.
+        // Before the answers, so that a caller that has its answer sees an idle writer.
         self.counters.busy_since_ms.store(IDLE, Ordering::Relaxed);
         for (work, _) in due {
-            work.answer(fate.clone());
+            work.answer(transaction.clone());
         }
     }
 
-    fn run_marked(ledger: &mut L, work: &mut dyn Work<L>) -> Result<Ran, L::Error> {
+    fn run_in_savepoint(ledger: &mut L, work: &mut dyn Work<L>) -> Result<JobEnd, L::Error> {
         ledger.mark()?;
-        let ran = work.run(ledger);
-        ledger.settle(ran == Ran::Done)?;
-        Ok(ran)
+        let end = work.run(ledger);
+        ledger.settle(end == JobEnd::Done)?;
+        Ok(end)
     }
 
     fn count(&self, counter: &AtomicU64, by: u64) {

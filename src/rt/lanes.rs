@@ -1,8 +1,10 @@
-//! The blocking pools: what can wait for a disk, a broker or a hash runs here and nowhere else.
+//! Thread pools for blocking work. Everything that waits for a disk or an upstream, or computes for
+//! long (password hashes), runs here and nowhere else.
 //!
-//! A [`Lane`] is a few named OS threads behind one bounded queue. Submitting never blocks: a full
-//! queue is refused at once. A job has a deadline; one that is still queued when it passes is
-//! dropped unrun, and its waiter was told so in time. A panic fails the job, not the thread.
+//! A [`Lane`] is a few named OS threads behind one bounded queue. Submitting a job never blocks: a
+//! full queue refuses it at once. Every job has a deadline. If that passes while the job is queued,
+//! the job never runs; its waiter stops waiting at the deadline in any case. A panic fails the job
+//! and not the thread.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,35 +19,36 @@ use super::coroutines::Parker;
 use super::threads;
 use crate::base::Clock;
 
-/// How long a closing lane waits for jobs under way, and how often it looks.
+/// How long a closing lane waits for running jobs.
 const CLOSE_GRACE_MS: u64 = 500;
+/// How often a closing lane checks whether its threads have ended.
 const CLOSE_POLL_MS: u64 = 5;
 
-/// Upper bounds, in milliseconds, of the buckets that waits are counted in; one more takes what is
-/// longer. From no wait at all, as the clock tells it, to the longest deadlines of jobs.
+/// Upper bounds of the histogram of queueing times, in milliseconds; one more bucket counts longer
+/// ones. They reach from no wait to the longest deadlines of jobs.
 pub const WAIT_BOUNDS_MS: [u64; 10] = [1, 5, 10, 25, 100, 250, 1_000, 2_500, 10_000, 60_000];
 
-/// The bounds and the one above them.
+/// Number of buckets: one for each bound, and one for longer times.
 const WAIT_BUCKETS: usize = WAIT_BOUNDS_MS.len() + 1;
 
-/// What a lane is made of.
+/// Parameters of a lane.
 #[derive(Debug, Clone)]
 pub struct LaneSpec {
-    /// Also the name of its threads.
+    /// Also the prefix of its threads' names.
     pub name: &'static str,
     pub threads: usize,
-    /// Jobs that may wait; one more is refused.
+    /// Most jobs in the queue; one more is refused.
     pub queue_max: usize,
 }
 
-/// The lane's queue is full, or the lane has been closed.
+/// The lane's queue is full, or the lane is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("lane {lane} is full")]
 pub struct Refused {
     pub lane: &'static str,
 }
 
-/// Why a submitted job gave no result.
+/// Why a submitted job has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
     #[error("the job did not end within its deadline")]
@@ -56,19 +59,21 @@ pub enum LaneError {
     Closed,
 }
 
-/// Counters of one lane; all since start except `depth` and `running`.
+/// Counters of one lane since its start; `depth` and `running` are current values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LaneStats {
+    /// Jobs in the queue.
     pub depth: usize,
     pub running: u64,
     pub completed: u64,
+    /// Jobs refused because the queue was full.
     pub refused: u64,
-    /// Dropped unrun because their deadline passed in the queue.
+    /// Jobs dropped unrun because their deadline passed in the queue.
     pub expired: u64,
     pub panicked: u64,
-    /// Jobs by how long they were queued, by the bounds of [`WAIT_BOUNDS_MS`]; not cumulative.
+    /// Number of jobs by queueing time, in the buckets of [`WAIT_BOUNDS_MS`]; not cumulative.
     pub waits: [u64; WAIT_BUCKETS],
-    /// Time jobs spent queued, summed.
+    /// Sum of all queueing times.
     pub wait_ms_total: u64,
     pub wait_ms_max: u64,
 }
@@ -86,7 +91,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn waited(&self, waited_ms: u64) {
+    fn record_wait(&self, waited_ms: u64) {
         let bucket = WAIT_BOUNDS_MS.iter().position(|bound_ms| waited_ms <= *bound_ms);
         self.waits[bucket.unwrap_or(WAIT_BOUNDS_MS.len())].fetch_add(1, Ordering::Relaxed);
         self.wait_ms_total.fetch_add(waited_ms, Ordering::Relaxed);
@@ -97,11 +102,12 @@ impl Counters {
 struct Job {
     queued_at_ms: u64,
     deadline_ms: u64,
-    /// Called with true to run, with false to be told that it will not run.
+    /// Called with true to run the job, with false to answer its waiter that it expired.
     body: Box<dyn FnOnce(bool) + Send>,
 }
 
-/// A bounded pool of blocking threads. Dropping it lets what is queued finish, if that is quick.
+/// A pool of OS threads behind a bounded queue. Dropping it gives queued jobs a short time to
+/// finish.
 pub struct Lane {
     name: &'static str,
     clock: Clock,
@@ -114,21 +120,21 @@ impl Lane {
     /// Starts the lane's threads.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// If a thread cannot be started.
     pub fn start(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
-        Self::start_at(spec, clock, false)
+        Self::start_with_priority(spec, clock, false)
     }
 
-    /// As [`start`](Self::start), with threads of the lowest priority: for work that fills cores
-    /// and must not keep the edge from one.
+    /// Starts the lane's threads with the lowest priority: for work that computes for long and must
+    /// not keep the edge from a core.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// If a thread cannot be started.
     pub fn start_lowered(spec: &LaneSpec, clock: &Clock) -> io::Result<Self> {
-        Self::start_at(spec, clock, true)
+        Self::start_with_priority(spec, clock, true)
     }
 
-    fn start_at(spec: &LaneSpec, clock: &Clock, lowered: bool) -> io::Result<Self> {
+    fn start_with_priority(spec: &LaneSpec, clock: &Clock, lowered: bool) -> io::Result<Self> {
         let (queue, jobs) = bounded(spec.queue_max);
         let counters = Arc::new(Counters::default());
         let mut handles = Vec::with_capacity(spec.threads);
@@ -137,9 +143,9 @@ impl Lane {
             let name = format!("{}-{number}", spec.name);
             handles.push(threads::spawn(&name, move || {
                 if lowered && let Err(error) = threads::lower_own_priority() {
-                    tracing::warn!(%error, "a thread keeps its ordinary priority");
+                    tracing::warn!(%error, "cannot lower the priority of a lane's thread");
                 }
-                work(&jobs, &counters, &clock);
+                run_jobs(&jobs, &counters, &clock);
             })?);
         }
         Ok(Self {
@@ -151,10 +157,11 @@ impl Lane {
         })
     }
 
-    /// Queues `job`; it must have ended `deadline_ms` from now.
+    /// Queues `job`. The ticket waits for its result until `deadline_ms` from now; a job that is
+    /// still queued then never runs.
     ///
     /// # Errors
-    /// [`Refused`] at once when the queue is full.
+    /// [`Refused`], at once, if the queue is full.
     pub fn submit<T, F>(&self, deadline_ms: u64, job: F) -> Result<Ticket<T>, Refused>
     where
         T: Send + 'static,
@@ -190,7 +197,7 @@ impl Lane {
         }
     }
 
-    /// The lane's counters now.
+    /// Current values of the counters.
     pub fn stats(&self) -> LaneStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
@@ -207,23 +214,22 @@ impl Lane {
         }
     }
 
-    /// The lane's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 }
 
 impl Drop for Lane {
-    /// Threads that are still at work after a moment are left to end by themselves: a process that
-    /// stops must not wait for an upstream that hangs.
+    /// Does not wait for threads that still run a job after the grace period: a process that stops
+    /// must not wait for an upstream that hangs.
     fn drop(&mut self) {
         self.queue = None;
-        join_soon(&mut self.threads);
+        join_within_grace(&mut self.threads);
     }
 }
 
-/// Joins threads whose queue is closed; those still at work after the grace are left alone.
-pub(super) fn join_soon(handles: &mut Vec<JoinHandle<()>>) {
+/// Joins threads whose queue is closed. Threads that still run after the grace period are detached.
+pub(super) fn join_within_grace(handles: &mut Vec<JoinHandle<()>>) {
     let parker = Parker::current();
     for _ in 0..CLOSE_GRACE_MS / CLOSE_POLL_MS {
         if handles.iter().all(JoinHandle::is_finished) {
@@ -232,15 +238,15 @@ pub(super) fn join_soon(handles: &mut Vec<JoinHandle<()>>) {
         parker.park(CLOSE_POLL_MS);
     }
     for thread in handles.drain(..).filter(JoinHandle::is_finished) {
-        // Such a thread only ends by its queue closing; its jobs' panics were caught.
+        // Cannot fail: the thread ended because its queue closed, and panics of jobs are caught.
         let _ = thread.join();
     }
 }
 
-fn work(jobs: &Receiver<Job>, counters: &Counters, clock: &Clock) {
+fn run_jobs(jobs: &Receiver<Job>, counters: &Counters, clock: &Clock) {
     for job in jobs {
         let now_ms = clock.monotonic_ms();
-        counters.waited(now_ms.saturating_sub(job.queued_at_ms));
+        counters.record_wait(now_ms.saturating_sub(job.queued_at_ms));
         if now_ms > job.deadline_ms {
             counters.expired.fetch_add(1, Ordering::Relaxed);
             (job.body)(false);
@@ -262,20 +268,20 @@ struct Slot<T> {
     outcome: Mutex<Outcome<T>>,
 }
 
-/// The two ends of one answer: the worker's and the waiter's.
+/// The two ends of one result: the lane's, which sets it, and the caller's, which waits for it.
 pub(super) fn promise<T>(deadline_ms: u64) -> (Answer<T>, Ticket<T>) {
     let slot = Arc::new(Slot { outcome: Mutex::new(Outcome::Waiting(None)) });
     (Answer(Arc::clone(&slot)), Ticket { slot, deadline_ms })
 }
 
-/// The lane's end of a slot; dropped without an answer it says that the lane closed.
+/// The lane's end of a result. Dropped without [`Answer::give`], it answers that the lane closed.
 pub(super) struct Answer<T>(Arc<Slot<T>>);
 
 impl<T> Answer<T> {
     pub(super) fn give(&self, result: Result<T, LaneError>) {
         let mut outcome = self.0.outcome.lock();
         let Outcome::Waiting(parker) = &mut *outcome else {
-            return; // already answered, or nobody listens any more
+            return; // Already answered, or the waiter gave up.
         };
         let parker = parker.take();
         *outcome = Outcome::Done(result);
@@ -292,7 +298,7 @@ impl<T> Drop for Answer<T> {
     }
 }
 
-/// A job that was accepted.
+/// The caller's end of an accepted job.
 pub struct Ticket<T> {
     slot: Arc<Slot<T>>,
     deadline_ms: u64,
@@ -300,7 +306,7 @@ pub struct Ticket<T> {
 
 impl<T> Ticket<T> {
     /// Parks the calling coroutine (or OS thread) until the job has ended or its deadline has
-    /// passed. A job that is running then goes on, and its result is dropped.
+    /// passed. A job that runs past its deadline continues, and its result is dropped.
     ///
     /// # Errors
     /// [`LaneError`].
@@ -340,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_answers_a_thread_and_a_coroutine() {
+    fn a_thread_and_a_coroutine_can_wait_for_a_job() {
         let lane = Arc::new(lane(2, 4));
         assert_eq!(lane.submit(5_000, || 6 * 7).unwrap().wait(), Ok(42));
         let (send, receive) = unbounded();
@@ -353,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_refuses_at_once_and_counts_it() {
+    fn a_full_queue_refuses_a_job_at_once_and_counts_it() {
         let lane = lane(1, 1);
         let (release, gate) = unbounded::<()>();
         let (started, running) = unbounded::<()>();
@@ -372,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_the_job_and_not_the_thread() {
+    fn a_panic_fails_the_job_and_leaves_the_thread_running() {
         let lane = lane(1, 4);
         let ticket = lane.submit(5_000, || panic!("on purpose")).unwrap();
         assert_eq!(ticket.wait(), Err::<(), _>(LaneError::Panicked));
@@ -381,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_job_is_given_up_and_a_queued_one_never_runs() {
+    fn a_job_past_its_deadline_answers_late_and_a_queued_one_never_runs() {
         let clock = Clock::manual("2026-11-20T04:00:00Z".parse().unwrap());
         let lane = Lane::start(&LaneSpec { name: "t", threads: 1, queue_max: 4 }, &clock).unwrap();
         let (release, gate) = unbounded::<()>();
@@ -401,19 +407,19 @@ mod tests {
         assert_eq!(lane.submit(5_000, || 1).unwrap().wait(), Ok(1));
         let stats = lane.stats();
         assert_eq!((stats.expired, stats.panicked), (1, 0));
-        // Two began at once; the one that expired had waited a second.
+        // Two jobs began without waiting; the expired one had waited a second.
         assert_eq!(stats.waits, [2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
         assert_eq!((stats.wait_ms_total, stats.wait_ms_max), (1_000, 1_000));
     }
 
     #[test]
-    fn each_wait_lands_in_the_first_bucket_that_holds_it() {
+    fn a_wait_is_counted_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         assert!(WAIT_BOUNDS_MS.is_sorted_by(|low, high| low < high));
         let counters = Counters::default();
-        counters.waited(0);
+        counters.record_wait(0);
         for bound_ms in WAIT_BOUNDS_MS {
-            counters.waited(bound_ms);
-            counters.waited(bound_ms + 1);
+            counters.record_wait(bound_ms);
+            counters.record_wait(bound_ms + 1);
         }
         let waits = counters.waits.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         assert_eq!(waits, [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
@@ -435,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn many_coroutines_share_a_lane() {
+    fn many_coroutines_waiting_on_one_lane_all_get_their_results() {
         let lane = Arc::new(lane(2, 1_000));
         let (send, receive) = unbounded();
         for number in 0..500u64 {

@@ -1,7 +1,7 @@
-//! Whether the edge gets on: one coroutine after the other through each worker, and when the last
-//! one of each came through.
+//! Edge liveness: sends one coroutine at a time through every edge worker and remembers when each
+//! worker last finished one.
 //!
-//! Sent by the main thread about once a second; costs a worker some microseconds.
+//! The main thread sends them about once a second. One costs a worker a few microseconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,20 +10,20 @@ use super::coroutines;
 use crate::base::Clock;
 
 struct Worker {
-    /// When the last probe came through.
+    /// When the worker last finished a probe.
     passed_mono_ms: AtomicU64,
-    /// One is on its way: a stuck worker must not gather more.
+    /// A probe is queued or runs. No other is sent then, so that none pile up on a stuck worker.
     under_way: AtomicBool,
 }
 
-/// Probes of all edge workers.
+/// Probe coroutines of all edge workers.
 pub struct EdgeLiveness {
     clock: Clock,
     workers: Arc<[Worker]>,
 }
 
 impl EdgeLiveness {
-    /// For the workers that are configured; each counts as having got on now.
+    /// For the configured workers. Each counts as having finished a probe now.
     pub fn new(clock: &Clock) -> Self {
         let now_mono_ms = clock.monotonic_ms();
         let worker = |_| Worker {
@@ -33,7 +33,7 @@ impl EdgeLiveness {
         Self { clock: clock.clone(), workers: (0..coroutines::workers()).map(worker).collect() }
     }
 
-    /// Sends a probe to each worker whose last one has come through.
+    /// Sends a probe to each worker that has finished its last one.
     pub fn send(&self) {
         for index in 0..self.workers.len() {
             if self.workers[index].under_way.swap(true, Ordering::AcqRel) {
@@ -46,13 +46,13 @@ impl EdgeLiveness {
                 worker.under_way.store(false, Ordering::Release);
             });
             if sent.is_err() {
-                // No memory for a stack just now: the next round tries again.
+                // No memory for a stack: the next call tries again.
                 self.workers[index].under_way.store(false, Ordering::Release);
             }
         }
     }
 
-    /// When the worker that is furthest behind last got on.
+    /// The earliest, among all workers, of the times at which they last finished a probe.
     pub fn passed_mono_ms(&self) -> u64 {
         let passed = |worker: &Worker| worker.passed_mono_ms.load(Ordering::Acquire);
         self.workers.iter().map(passed).min().unwrap_or(0)

@@ -1,12 +1,13 @@
-//! Threads, coroutines and lanes. The only module that starts or parks them, or hears signals.
+//! Threads, coroutines, lanes and Unix signals. No other module starts or parks threads and
+//! coroutines, or handles signals.
 //!
-//! Two schedulers live side by side. The *edge* is may's: one worker per core, each with its own
-//! epoll, running coroutines with their own stacks, which must never block. Work that can block
-//! runs on a [`Lane`]: a pool of named OS threads behind a bounded queue. A coroutine hands a job
-//! to a lane and parks; its worker goes on.
+//! There are two schedulers. The *edge* is may's: one worker thread for each core, each with its
+//! own epoll, runs coroutines, which must never block. Work that can block runs on a [`Lane`]: a
+//! pool of named OS threads behind a bounded queue. A coroutine submits a job to a lane and parks;
+//! meanwhile its worker runs other coroutines.
 //!
-//! A coroutine may wake on another thread. So nothing that is bound to a thread (a lock guard, a
-//! thread-local borrow, a cache view) is held over a call that parks.
+//! A coroutine may resume on another thread. So nothing that is bound to a thread (a lock guard, a
+//! thread-local borrow, a papaya or ArcSwap guard) is held across a call that parks.
 
 pub mod coroutines;
 pub mod group_commit;

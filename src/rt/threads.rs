@@ -1,13 +1,13 @@
-//! OS threads by name. Nothing else in the product starts one (the simulator's server apart, which
-//! is another program that happens to live in the same binary).
+//! Named OS threads. No other module starts one, except the log (`ops/log.rs`) and the simulator's
+//! server.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts a named thread; the name shows in the process list and in panic lines.
+/// Starts a thread. Its name shows in the process list and in log lines about panics.
 ///
 /// # Errors
-/// When the system has no room for another thread.
+/// If the system cannot start another thread.
 pub fn spawn<F, T>(name: &str, body: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -16,13 +16,13 @@ where
     Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// Niceness of threads whose work can wait: the lowest priority among equals.
+/// Niceness of threads whose work can wait: the lowest priority.
 const LOWERED_NICENESS: i32 = 19;
 
-/// Lowers the priority of the calling thread alone (on Linux a thread's id names just that thread).
+/// Lowers the priority of the calling thread, and of no other (Linux takes a thread id here).
 ///
 /// # Errors
-/// When the system refuses; the thread then runs on as before.
+/// If the system refuses; the thread then keeps its priority.
 pub fn lower_own_priority() -> io::Result<()> {
     let own = rustix::thread::gettid();
     Ok(rustix::process::setpriority_process(Some(own), LOWERED_NICENESS)?)
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_calling_thread_is_lowered() {
+    fn lowering_the_priority_affects_the_calling_thread_only() {
         let niceness =
             || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
         let before = niceness();

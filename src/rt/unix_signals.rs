@@ -1,5 +1,5 @@
-//! Signals, heard on the main thread, which waits for them with a limit and does its own rounds
-//! between them.
+//! Unix signals. The main thread waits for them with a timeout and does its periodic work in
+//! between.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -10,41 +10,42 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
 
-/// What SIGHUP means to a command.
+/// What SIGHUP does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hangup {
-    /// Read the settings again.
+    /// Reloads the settings: for the service.
     Reloads,
-    /// The terminal is gone, and with it whoever looked at it.
+    /// Ends the process: for a command in a terminal, which was closed.
     Ends,
 }
 
-/// What was asked of the process.
+/// What a signal asks of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// To end, by the signal of this number.
+    /// End the process; the number of the signal.
     End(i32),
+    /// Reload the settings.
     Reload,
 }
 
-/// The signals that the process answers to, armed before anything starts so that none is missed.
+/// The handled signals. Created before anything else starts, so that none is missed.
 pub struct Signals {
-    /// Readable after each signal.
+    /// Becomes readable with each signal.
     wake: UnixStream,
-    /// The last signal that asks for the end; 0 is none.
+    /// Number of the last signal that asked the process to end; 0 if none did.
     end: Arc<AtomicUsize>,
     reload: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Takes over SIGTERM, SIGINT and SIGHUP.
+    /// Installs handlers for SIGTERM, SIGINT and SIGHUP.
     ///
     /// # Errors
-    /// When the handlers cannot be installed.
+    /// If a handler cannot be installed.
     pub fn arm(hangup: Hangup) -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
         let (end, reload) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        // The flag before the wake: whoever is woken finds it.
+        // Handlers run in this order: the flag is set before the waiting thread is woken.
         for signal in [SIGTERM, SIGINT] {
             flag::register_usize(signal, Arc::clone(&end), signal as usize)?;
         }
@@ -58,20 +59,21 @@ impl Signals {
         Ok(Self { wake, end, reload })
     }
 
-    /// Blocks the calling OS thread until a signal arrives, at most `within`. An end that was asked
-    /// for wins over a reload and stays asked for; reloads asked for meanwhile are one.
+    /// Blocks the calling OS thread until a signal arrives, at most `within`. [`Signal::End`] takes
+    /// precedence over a reload and is returned by every later call too. Several SIGHUPs between
+    /// two calls are one reload.
     pub fn wait(&mut self, within: Duration) -> Option<Signal> {
         if let Some(signal) = self.pending() {
             return Some(signal);
         }
-        // Zero would mean no limit. Neither call fails on a socket of our own; if one did, the
-        // caller's rounds would go on all the same.
+        // A timeout of zero would be refused. An error of either call is ignored: it ends the wait
+        // early, and the caller waits again.
         let _ = self.wake.set_read_timeout(Some(within.max(Duration::from_millis(1))));
         let _ = self.wake.read(&mut [0; 64]);
         self.pending()
     }
 
-    /// Blocks until the process is asked to end; gives the signal's number.
+    /// Blocks until a signal asks the process to end; returns the signal's number.
     pub fn wait_for_end(&mut self) -> i32 {
         const LONG: Duration = Duration::from_secs(3_600);
         loop {
@@ -97,19 +99,19 @@ mod tests {
 
     use super::*;
 
-    /// Set in the child process, which may be signalled.
+    /// Set in a child process, because signal handlers are those of the whole process.
     const CHILD: &str = "SIGNALS_CHILD";
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
-    fn signals_are_heard_once_each_and_the_end_wins() {
+    fn reloads_are_returned_once_and_an_end_takes_precedence() {
         if std::env::var_os(CHILD).is_some() {
             let mut signals = Signals::arm(Hangup::Reloads).unwrap();
             assert_eq!(signals.wait(Duration::from_millis(1)), None);
             raise(SIGHUP).unwrap();
             raise(SIGHUP).unwrap();
             assert_eq!(signals.wait(LONG), Some(Signal::Reload));
-            // The second wrote a wake as well, which finds nothing to do.
+            // Both SIGHUPs woke the thread, but they are one reload.
             assert_eq!(signals.wait(Duration::from_millis(1)), None);
             raise(SIGHUP).unwrap();
             raise(SIGTERM).unwrap();
@@ -118,7 +120,10 @@ mod tests {
             return;
         }
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "rt::signals::tests::signals_are_heard_once_each_and_the_end_wins"])
+            .args([
+                "--exact",
+                "rt::unix_signals::tests::reloads_are_returned_once_and_an_end_takes_precedence",
+            ])
             .env(CHILD, "1")
             .status()
             .unwrap();

@@ -164,7 +164,7 @@ fn what_cannot_be_made_or_written_is_74() {
     let key = out.path().join("jwt.key");
     fs::write(&key, "no key").unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    expect("key", &served(&scene, out.path(), FREE), 74, "holds no key");
+    expect("key", &served(&scene, out.path(), FREE), 74, "contains no key");
     let candles = root().join("examples/candles");
     let plot = format!("--plot={}", below.display());
     let ran = run(bhav(&["signals", "evaluate", &plot]).arg(&candles));

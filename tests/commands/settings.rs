@@ -196,7 +196,7 @@ fn a_misspelt_secret_is_a_fault_like_a_misspelt_setting() {
     for name in ["JWT_ALGORITHM", "JWT_ISSUER", "JWT_EXPIRES_IN", "JWT_TOKEN", "BROKER_URL"] {
         let ran = check_with(&[(name, "x")], &[]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
-        let told = ran.out.contains(&format!("# warning: {name} is read by nobody"));
+        let told = ran.out.contains(&format!("# warning: {name} is no setting of bhav"));
         assert_eq!(told, name.starts_with("JWT_"), "{}", ran.out);
     }
 }

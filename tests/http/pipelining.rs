@@ -123,11 +123,11 @@ fn one_client_pipelining_deeply_waits_for_its_neighbours_after_each_flush() {
     (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));
     wire.ask("GET /large?200000 HTTP/1.1\r\nHost: a\r\n\r\n");
     wire.ask(get(1));
-    assert_eq!(slots.breaths(), 0);
+    assert_eq!(slots.yields(), 0);
     // 450 KiB are several turns; once is enough for none of them.
     let answers = 300;
     wire.send("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
     (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));
     let turns = answers * 1_500 / FLUSH_BYTES;
-    assert!(slots.breaths() >= turns as u64, "{} breaths", slots.breaths());
+    assert!(slots.yields() >= turns as u64, "{} yields", slots.yields());
 }

@@ -1,4 +1,4 @@
-//! Families of the HTTP layer and of accounts. Runs on the admin lane.
+//! Metric families of the HTTP layer and of accounts. Runs on the lane `admin`.
 
 use crate::admin::exposition::{Exposition, Kind};
 use crate::admin::listener::Watched;
@@ -16,38 +16,40 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     let mut logins = text.family(
         Kind::Counter,
         "bhav_logins_total",
-        "Logins that got as far as the password, by result.",
+        "Logins whose password was checked, by result.",
     );
     logins.sample(&[("result", "ok")], auth.logins);
     logins.sample(&[("result", "wrong_password")], auth.wrong_passwords);
     text.counter(
         "bhav_login_throttled_total",
-        "Attempts at a password refused for too many of them.",
+        "Password attempts refused by the rate limit.",
         auth.throttled,
     );
     text.counter(
         "bhav_registration_throttled_total",
-        "Attempts to make an account refused for too many of them.",
+        "Registrations refused by the rate limit.",
         auth.registrations_throttled,
     );
     text.counter(
         "bhav_login_strangers_refused_total",
-        "Attempts of strangers refused because their part of the hashing queue was full.",
+        "Password attempts from unknown networks refused because their share of the hashing queue \
+         was full.",
         auth.strangers_refused,
     );
 }
 
-/// A route and class that nothing was answered with has no series, except 2xx: so that a scraper
-/// sees every route from the start, at a quarter of the lines.
+/// Writes a series for each route and status class that occurred. The class 2xx is always written,
+/// so that a scraper sees every route from the start.
 fn requests(text: &mut Exposition, watched: &Watched) {
     let stats = &watched.edge.stats;
     let mut family = text.family(
         Kind::Histogram,
         "bhav_http_request_duration_seconds",
-        "From the whole request to its whole answer in the output buffer, by route and class.",
+        "Time from the complete request to the complete response in the output buffer, by route \
+         and status class.",
     );
     let known = ROUTES.iter().map(|route| (route.method.as_str(), route.path));
-    // As the HTTP layer numbers kinds: 0 is none of the routes.
+    // The HTTP layer numbers kinds of requests: 0 is no route, then ROUTES in their order.
     let kinds = std::iter::once(("other", "other")).chain(known);
     for (kind, (method, route)) in kinds.enumerate() {
         for (class, counts) in STATUS_CLASSES.into_iter().zip(stats.durations(kind)) {
@@ -61,11 +63,11 @@ fn requests(text: &mut Exposition, watched: &Watched) {
     }
     text.gauge(
         "bhav_http_requests_in_flight",
-        "Requests whose answer is being made, such as those that wait for a lane.",
+        "Requests being handled, including those that wait for a lane.",
         stats.in_flight(),
     );
     let mut errors =
-        text.family(Kind::Counter, "bhav_http_errors_total", "Answers with an error status.");
+        text.family(Kind::Counter, "bhav_http_errors_total", "Responses with an error status.");
     errors.sample(&[("status", "4xx")], stats.client_errors.value());
     errors.sample(&[("status", "5xx")], stats.server_errors.value());
     let lines = [&stats.refusal_lines, &watched.edge.service.state().refusal_lines];
@@ -73,13 +75,13 @@ fn requests(text: &mut Exposition, watched: &Watched) {
     let mut unlogged = text.family(
         Kind::Counter,
         "bhav_http_errors_unlogged_total",
-        "Of these, how many have no line of their own in the log: there were too many at once.",
+        "Error responses without a log line of their own, because there were too many at once.",
     );
     unlogged.sample(&[("status", "4xx")], left_out.iter().map(|counts| counts.0).sum::<u64>());
     unlogged.sample(&[("status", "5xx")], left_out.iter().map(|counts| counts.1).sum::<u64>());
     text.counter(
         "bhav_http_handler_panics_total",
-        "Requests whose handler panicked or sent nothing; answered 500.",
+        "Requests answered 500 because their handler panicked or sent nothing.",
         stats.handler_panics.value(),
     );
 }
@@ -94,31 +96,32 @@ fn connections(text: &mut Exposition, watched: &Watched) {
     );
     text.counter(
         "bhav_http_connections_accepted_total",
-        "Connections that were taken in.",
+        "Accepted connections.",
         stats.accepted.value(),
     );
     let mut refused = text.family(
         Kind::Counter,
         "bhav_http_connections_refused_total",
-        "Connections dropped at once: too many of one address, or the system refused.",
+        "Connections refused: too many from one address, or an error of the system.",
     );
     refused.sample(&[("reason", "address")], stats.address_refusals.value());
     refused.sample(&[("reason", "system")], stats.accept_errors.value());
     text.counter(
         "bhav_http_accept_pauses_total",
-        "Times accepting paused at the limit of connections.",
+        "How often accepting paused at the connection limit.",
         stats.accept_pauses.value(),
     );
     let mut closed = text.family(
         Kind::Counter,
         "bhav_http_connections_timed_out_total",
-        "Connections closed because the client was idle, sent too slowly, read too slowly, or \
-         was the slowest reader while all unread output together was too much.",
+        "Connections closed because the client was idle, sent too slowly (read), read too slowly \
+         (write), or was the slowest reader when the unread output of all clients exceeded its \
+         limit (crowded).",
     );
     closed.sample(&[("reason", "idle")], stats.idle_closed.value());
     closed.sample(&[("reason", "read")], stats.read_timeouts.value());
     closed.sample(&[("reason", "write")], stats.write_timeouts.value());
     closed.sample(&[("reason", "crowded")], stats.unread_cuts.value());
     let unread = edge.unread.bytes();
-    text.gauge("bhav_http_unread_output_bytes", "Output that slow clients have not read.", unread);
+    text.gauge("bhav_http_unread_output_bytes", "Output that clients have not read yet.", unread);
 }

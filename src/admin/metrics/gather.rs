@@ -1,4 +1,4 @@
-//! One scrape: every family of metrics, in their order. Runs on the lane `admin`.
+//! One scrape: all metric families in their order. Runs on the lane `admin`.
 
 use crate::admin::exposition::{Exposition, Kind};
 use crate::admin::listener::Watched;
@@ -9,7 +9,7 @@ use crate::admin::process;
 use crate::ops::{log, panic, version};
 use crate::rt::LaneStats;
 
-/// The whole text. `own` is the lane that this runs on.
+/// The text of one scrape. `own` are the counters of the lane `admin`.
 pub(in crate::admin) fn gather(watched: &Watched, own: LaneStats) -> String {
     let mut text = Exposition::default();
     edge::write(&mut text, watched);
@@ -25,42 +25,42 @@ fn own_process(text: &mut Exposition, watched: &Watched) {
         ("profile", version::PROFILE),
         ("arch", std::env::consts::ARCH),
     ];
-    text.family(Kind::Gauge, "bhav_build_info", "What runs; always 1.").sample(&labels, 1);
+    text.family(Kind::Gauge, "bhav_build_info", "Version and build; always 1.").sample(&labels, 1);
     text.counter(
         "bhav_log_lines_dropped_total",
-        "Log lines lost because the reader of the log was too slow.",
+        "Log lines dropped because standard error was read too slowly.",
         log::lines_dropped(),
     );
     text.counter(
         "bhav_log_writes_failed_total",
-        "Writes to the log that failed, mostly because nobody reads it.",
+        "Failed writes to the log, usually because its reader closed it.",
         log::writes_failed(),
     );
-    text.counter("bhav_panics_total", "Panics of any thread or coroutine.", panic::PANICS.value());
-    if let Some(bytes) = process::available_bytes(&watched.back.state_dir) {
+    text.counter("bhav_panics_total", "Panics in any thread or coroutine.", panic::PANICS.value());
+    if let Some(bytes) = process::available_bytes(&watched.sources.state_dir) {
         text.gauge(
             "bhav_state_dir_available_bytes",
-            "What may still be written where the state directory is.",
+            "Free space on the file system of the state directory.",
             bytes,
         );
     }
     text.gauge(
         "process_start_time_seconds",
-        "When the process started, in seconds since the Unix epoch.",
+        "Start time of the process, in seconds since the Unix epoch.",
         watched.started_s,
     );
-    text.family(Kind::Counter, "process_cpu_seconds_total", "User and system time used.")
+    text.family(Kind::Counter, "process_cpu_seconds_total", "User and system CPU time.")
         .sample(&[], process::cpu_seconds());
     if let Some(status) = process::Status::read() {
         if let Some(bytes) = status.resident_bytes() {
             text.gauge("process_resident_memory_bytes", "Resident memory.", bytes);
         }
         if let Some(threads) = status.threads() {
-            text.gauge("process_threads", "Threads of the system.", threads);
+            text.gauge("process_threads", "OS threads of the process.", threads);
         }
     }
     if let Some((open, max)) = process::descriptors() {
         text.gauge("process_open_fds", "Open file descriptors.", open);
-        text.gauge("process_max_fds", "Most file descriptors that may be open.", max);
+        text.gauge("process_max_fds", "Limit on open file descriptors.", max);
     }
 }

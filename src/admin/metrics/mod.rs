@@ -1,7 +1,8 @@
-//! Every metric family, gathered anew for each scrape.
+//! All metric families, gathered for each scrape.
 //!
-//! Runs on the admin lane. Labels are names of routes, lanes, caches, upstreams and states, all
-//! fixed at build time: no user, symbol or address, so the number of series has a bound.
+//! Runs on the lane `admin`. Labels are names of routes, lanes, caches, upstreams and states, all
+//! fixed at build time. No label contains a user, symbol or address, so the number of series is
+//! bounded.
 
 mod edge;
 mod gather;

@@ -1,5 +1,5 @@
-//! Families of the upstreams, their tokens, and what the scheduler makes of them. Runs on the admin
-//! lane.
+//! Metric families of upstream calls, broker sessions, feeds, warmers and the snapshot. Runs on the
+//! lane `admin`.
 
 use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::listener::Watched;
@@ -10,7 +10,7 @@ use crate::health::{Readings, WARMER_STATES, WarmerReadings};
 
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];
-/// Every state of a feed, as health names it.
+/// All feed states, named as in `/api/health`.
 const FEED_STATES: [&str; 12] = [
     "ok",
     "standby",
@@ -30,24 +30,24 @@ pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
     let mut classes = vec![("broker_a", state.broker_a.readings())];
     classes.push(("broker_b", state.broker_b.readings()));
-    if let Some(public) = &watched.back.public {
+    if let Some(public) = &watched.sources.public {
         classes.push(("public", public.readings()));
     }
     calls(text, watched, &classes);
-    let now = watched.back.clock.now();
+    let now = watched.sources.clock.now();
     tokens(
         text,
         now,
         &[("broker_a", state.broker_a_token.status(now)), ("broker_b", state.broker_b.status())],
     );
-    if let Some(vitals) = watched.back.vitals.load_full() {
-        warm(text, watched, &vitals);
+    if let Some(readings) = watched.sources.readings.load_full() {
+        scheduler(text, watched, &readings);
     }
 }
 
 fn calls(text: &mut Exposition, watched: &Watched, classes: &[(&str, Vec<ClassReading>)]) {
     let each = || classes.iter().flat_map(|(name, of)| of.iter().map(move |class| (*name, class)));
-    let help = "Requests that went out, by what came of them.";
+    let help = "Requests sent to upstreams, by outcome.";
     let mut calls = text.family(Kind::Counter, "bhav_upstream_calls_total", help);
     for (upstream, class) in each() {
         for (outcome, count) in &class.outcomes {
@@ -55,19 +55,19 @@ fn calls(text: &mut Exposition, watched: &Watched, classes: &[(&str, Vec<ClassRe
             calls.sample(&labels, count);
         }
     }
-    let help = "Requests that pace, penalty, circuit, token, or a limit of a key or of all syncs \
-                kept from going out.";
+    let help = "Requests not sent because of pacing, a penalty, an open circuit breaker, a missing \
+                token, or a limit of a key or of all syncs.";
     let mut held = text.family(Kind::Counter, "bhav_upstream_held_back_total", help);
     for (upstream, class) in each() {
         held.sample(&[("upstream", upstream), ("class", class.class)], class.held_back);
     }
     text.counter(
         "bhav_sync_throttled_total",
-        "Syncs refused because their user had tried too many.",
+        "Syncs refused by the rate limit of their user.",
         watched.edge.service.state().portfolio.attempts.refused(),
     );
-    let help = "Sessions that syncs opened at broker A: ended, not ended though asked, left \
-                because nothing could be asked, kept for being of the server's own app.";
+    let help = "Sessions that syncs opened at broker A: ended by a logout, logout failed, left \
+                because no logout could be sent, kept because they belong to the server's own app.";
     let mut sessions = text.family(Kind::Counter, "bhav_sync_sessions_total", help);
     let counts = watched.edge.service.state().broker_a.session_counts();
     for (outcome, count) in [
@@ -78,7 +78,7 @@ fn calls(text: &mut Exposition, watched: &Watched, classes: &[(&str, Vec<ClassRe
     ] {
         sessions.sample(&[("outcome", outcome)], count);
     }
-    let help = "State of the circuit breaker: 1 for the one it is in.";
+    let help = "State of the circuit breaker: 1 for the current state.";
     let mut circuits = text.family(Kind::Gauge, "bhav_upstream_circuit_state", help);
     for (upstream, class) in each() {
         let labels = [("upstream", upstream), ("class", class.class)];
@@ -87,12 +87,13 @@ fn calls(text: &mut Exposition, watched: &Watched, classes: &[(&str, Vec<ClassRe
 }
 
 fn tokens(text: &mut Exposition, now: jiff::Timestamp, tokens: &[(&str, TokenStatus)]) {
-    let help = "Whether the server's own session at the broker is set, not expired, not refused.";
+    let help = "Whether the server's own session at the broker is usable: set, not expired, not \
+                refused.";
     let mut valid = text.family(Kind::Gauge, "bhav_token_valid", help);
     for (broker, status) in tokens {
         valid.sample(&[("broker", broker)], u8::from(status.valid));
     }
-    let help = "Time until the session expires; 0 where it is not valid.";
+    let help = "Time until the session expires; 0 if it is not valid.";
     let mut left = text.family(Kind::Gauge, "bhav_token_time_left_seconds", help);
     for (broker, status) in tokens {
         let until = status.expires_at.filter(|_| status.valid);
@@ -101,58 +102,55 @@ fn tokens(text: &mut Exposition, now: jiff::Timestamp, tokens: &[(&str, TokenSta
     }
 }
 
-fn warm(text: &mut Exposition, watched: &Watched, vitals: &Readings) {
-    let clock = &watched.back.clock;
-    // The ages of a reading have grown since it was made.
-    let since_ms = clock.monotonic_ms().saturating_sub(vitals.seen_mono_ms);
-    let help = "Since the call went out that the feed last answered as it should; +Inf before the \
-                first time.";
+fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
+    let clock = &watched.sources.clock;
+    // Ages in the readings are as of when they were taken.
+    let since_ms = clock.monotonic_ms().saturating_sub(readings.seen_mono_ms);
+    let help = "Time since the last successful call of the feed was sent; +Inf before the first.";
     let mut ages = text.family(Kind::Gauge, "bhav_feed_age_seconds", help);
-    for feed in &vitals.feeds {
+    for feed in &readings.feeds {
         let age = feed.age_ms.map(|age_ms| seconds(age_ms + since_ms));
         ages.sample(&[("source", feed.source.as_str())], Seconds(age));
     }
-    let help =
-        "How far the feed runs behind the exchange by its nature, as measured; 0: it does not.";
+    let help = "The feed's usual delay behind the exchange, as measured; 0 for a real-time feed.";
     let mut delays = text.family(Kind::Gauge, "bhav_feed_delay_seconds", help);
-    for feed in &vitals.feeds {
+    for feed in &readings.feeds {
         delays.sample(&[("source", feed.source.as_str())], feed.delay_s.unwrap_or(0));
     }
     let mut states =
-        text.family(Kind::Gauge, "bhav_feed_state", "State of the feed: 1 for the one it is in.");
-    for feed in &vitals.feeds {
+        text.family(Kind::Gauge, "bhav_feed_state", "State of the feed: 1 for the current state.");
+    for feed in &readings.feeds {
         states.state(&[("source", feed.source.as_str())], &FEED_STATES, feed.state);
     }
-    let mut rounds =
-        text.family(Kind::Counter, "bhav_feed_rounds_total", "Calls for shared quotes.");
-    for feed in &vitals.feeds {
+    let mut rounds = text.family(Kind::Counter, "bhav_feed_rounds_total", "Polls of the feed.");
+    for feed in &readings.feeds {
         rounds.sample(&[("source", feed.source.as_str())], feed.rounds);
     }
-    let help = "Of these, how many did not bring every index asked for.";
+    let help = "Polls that did not return every requested index.";
     let mut failures = text.family(Kind::Counter, "bhav_feed_failures_total", help);
-    for feed in &vitals.feeds {
+    for feed in &readings.feeds {
         failures.sample(&[("source", feed.source.as_str())], feed.failures);
     }
-    warmers(text, &vitals.warmers);
+    warmers(text, &readings.warmers);
     if let Some(age_ms) = probes::heartbeat_age_ms(watched) {
-        let help = "Since the scheduler last reported; it does so each second.";
+        let help = "Time since the scheduler last reported, which it does every second.";
         text.gauge("bhav_scheduler_heartbeat_age_seconds", help, seconds(age_ms));
     }
-    snapshot(text, watched, vitals);
+    snapshot(text, watched, readings);
 }
 
 fn warmers(text: &mut Exposition, warmers: &[WarmerReadings]) {
-    let help = "State of the warmer: 1 for the one it is in.";
+    let help = "State of the warmer (background task): 1 for the current state.";
     let mut states = text.family(Kind::Gauge, "bhav_warmer_state", help);
     for warmer in warmers {
         states.state(&[("warmer", warmer.name)], &WARMER_STATES, warmer.state);
     }
-    let help = "Attempts of the warmer that ended: rounds, downloads, calls, writes, steps.";
+    let help = "Finished runs of the warmer: polls, downloads, calls, writes, steps.";
     let mut runs = text.family(Kind::Counter, "bhav_warmer_runs_total", help);
     for warmer in warmers {
         runs.sample(&[("warmer", warmer.name)], warmer.runs.runs);
     }
-    let help = "Of these, how many came to nothing.";
+    let help = "Failed runs of the warmer.";
     let mut failures = text.family(Kind::Counter, "bhav_warmer_failures_total", help);
     for warmer in warmers {
         failures.sample(&[("warmer", warmer.name)], warmer.runs.failures);
@@ -161,11 +159,11 @@ fn warmers(text: &mut Exposition, warmers: &[WarmerReadings]) {
         let each = warmers.iter();
         each.filter_map(|warmer| Some((warmer.name, warmer.runs.succeeded_ms?)))
     };
-    // A family without a sample says nothing.
+    // Write no family without samples.
     if succeeded().next().is_none() {
         return;
     }
-    let help = "When an attempt last succeeded, in seconds since the Unix epoch; not there before \
+    let help = "Time of the last successful run, in seconds since the Unix epoch; absent before \
                 the first.";
     let mut times = text.family(Kind::Gauge, "bhav_warmer_last_success_timestamp_seconds", help);
     for (name, succeeded_ms) in succeeded() {
@@ -173,44 +171,47 @@ fn warmers(text: &mut Exposition, warmers: &[WarmerReadings]) {
     }
 }
 
-fn snapshot(text: &mut Exposition, watched: &Watched, vitals: &Readings) {
-    let age = vitals.snapshot.map(|snapshot| {
-        let age = snapshot.age.as_of.duration_until(watched.back.clock.now());
+fn snapshot(text: &mut Exposition, watched: &Watched, readings: &Readings) {
+    let age = readings.snapshot.map(|snapshot| {
+        let age = snapshot.age.as_of.duration_until(watched.sources.clock.now());
         age.as_secs_f64().max(0.0)
     });
     text.gauge(
         "bhav_snapshot_age_seconds",
-        "Since the time of the primary index's price, +Inf before the first; grows while the \
-         market rests.",
+        "Age of the primary index's price; +Inf before the first. Grows while the market is \
+         closed.",
         Seconds(age),
     );
     text.gauge(
         "bhav_snapshot_simulated",
-        "Whether some value of the snapshot came from the simulator.",
-        u8::from(vitals.snapshot.is_some_and(|snapshot| snapshot.simulated)),
+        "Whether any value of the snapshot came from the simulator.",
+        u8::from(readings.snapshot.is_some_and(|snapshot| snapshot.simulated)),
     );
     text.gauge(
         "bhav_snapshot_published",
         "Whether there is a snapshot to serve.",
-        u8::from(vitals.snapshot.is_some()),
+        u8::from(readings.snapshot.is_some()),
     );
     text.gauge(
         "bhav_snapshot_stale",
         "Whether the snapshot is marked as stale; 1 before the first.",
-        u8::from(vitals.snapshot.is_none_or(|snapshot| snapshot.age.stale)),
+        u8::from(readings.snapshot.is_none_or(|snapshot| snapshot.age.stale)),
     );
-    text.family(Kind::Gauge, "bhav_market_phase", "Phase of the market: 1 for the one it is in.")
-        .state(&[], &PHASES, vitals.phase.as_str());
+    text.family(Kind::Gauge, "bhav_market_phase", "Market phase: 1 for the current phase.").state(
+        &[],
+        &PHASES,
+        readings.phase.as_str(),
+    );
     text.gauge(
         "bhav_market_calendar_known",
-        "Whether the calendar covers this year; else the market counts as closed.",
-        u8::from(vitals.calendar_known),
+        "Whether the holiday calendar covers this year; if not, the market counts as closed.",
+        u8::from(readings.calendar_known),
     );
-    if let Some(ends) = vitals.calendar_ends {
+    if let Some(ends) = readings.calendar_ends {
         text.gauge(
             "bhav_market_calendar_end_timestamp_seconds",
-            "When the years end of which the calendar lists the holidays, in seconds since the \
-             Unix epoch; not there when this year is none of them.",
+            "End of the last year that the holiday calendar covers, in seconds since the Unix \
+             epoch; absent if it does not cover this year.",
             ends.as_second(),
         );
     }

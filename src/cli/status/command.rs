@@ -1,4 +1,4 @@
-//! The command `status`: asks the service, and prints what it says.
+//! The command `status`: queries the service and prints the result.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -12,26 +12,26 @@ use crate::base::Clock;
 use crate::cli::client::{Answer, Target};
 use crate::cli::diagnoses::{self, Severity, Trouble};
 use crate::cli::operator::{plain, print, refuse, service, with_running_service};
-use crate::cli::status::facts::{Facts, Said};
+use crate::cli::status::facts::{Facts, ServiceReport};
 use crate::cli::status::health::Health;
 use crate::cli::status::screen::{Colours, screen};
 use crate::config::Config;
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
 
-/// The routes asked are answered from memory.
+/// Timeout of each request. The requested routes are answered from memory.
 const TIMEOUT: Duration = Duration::from_millis(3_000);
 
-/// The operator's listener is asked only where the service itself was silent: less than what the
-/// two questions behind its answer may take, so that the command takes no longer for it.
+/// Timeout of the request to the operator's listener, which is made only if the service does not
+/// answer. The two further requests are skipped then, so the command takes no longer.
 const LIVEZ_TIMEOUT: Duration = Duration::from_millis(1_000);
 
-/// Its part of the command line.
+/// The definition of the command.
 pub fn command() -> Command {
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
     with_running_service(
         Command::new("status")
-            .about("How the running service is, what is wrong, and what to do")
+            .about("Show the state of the running service, what is wrong, and what to do")
             .arg(json.help("Write one JSON document"))
             .after_help(format!(
                 "0 is ok, 1 degraded (something needs you), 2 down or not reachable.\n\n{}",
@@ -40,7 +40,7 @@ pub fn command() -> Command {
     )
 }
 
-/// Asks, prints, and says by the exit code how it is.
+/// Queries the service and prints the result; the exit code is the state.
 pub fn run(matches: &ArgMatches) -> ExitCode {
     let (config, target) = match service(matches) {
         Ok(meant) => meant,
@@ -50,7 +50,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(calendar) => calendar,
         Err(error) => return refuse(&error.to_string(), Exit::Usage),
     };
-    // Whoever names another address asks another service.
+    // With --url another service may be meant, whose operator's listener is not known.
     let elsewhere = matches.contains_id("url");
     let admin = config.admin.listen.address().filter(|_| !elsewhere);
     let admin = admin.and_then(|address| Target::of(None, address).ok());
@@ -75,7 +75,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     .into()
 }
 
-/// Only for a person's eyes, and not where they said no (no-color.org).
+/// Colours on a terminal, unless `NO_COLOR` is set (no-color.org).
 pub(super) fn colours() -> Colours {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match io::stdout().is_terminal() && !unwanted {
@@ -84,7 +84,11 @@ pub(super) fn colours() -> Colours {
     }
 }
 
-fn ask(target: &Target, admin: Option<&Target>, config: &Config) -> Result<Box<Said>, Trouble> {
+fn ask(
+    target: &Target,
+    admin: Option<&Target>,
+    config: &Config,
+) -> Result<Box<ServiceReport>, Trouble> {
     let answer = target.get("/api/health", TIMEOUT).map_err(|error| {
         let said = plain(&format!("{}: {error}", target.text()));
         if is_timeout(&error) { silent(&said, admin, config) } else { unreachable(&said, config) }
@@ -93,11 +97,11 @@ fn ask(target: &Target, admin: Option<&Target>, config: &Config) -> Result<Box<S
     let health: Option<Health> = document(&answer);
     let health = match health.filter(|health| !health.status.is_empty()) {
         Some(health) if matches!(health.status.as_str(), "ok" | "degraded" | "down") => health,
-        _ if is_starting(&answer) => return Err(diagnoses::STARTING.told("")),
-        _ => return Err(diagnoses::NOT_OURS.told(&target.text())),
+        _ if is_starting(&answer) => return Err(diagnoses::STARTING.trouble("")),
+        _ => return Err(diagnoses::NOT_OURS.trouble(&target.text())),
     };
     let token = |path| target.get(path, TIMEOUT).ok().and_then(|answer| document(&answer));
-    Ok(Box::new(Said {
+    Ok(Box::new(ServiceReport {
         health,
         token_a: token("/brokera/status").unwrap_or_default(),
         token_b: token("/brokerb/status").unwrap_or_default(),
@@ -110,26 +114,27 @@ fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
     sonic_rs::from_slice(&answer.body).ok()
 }
 
-/// Our own words for a service that has no report yet.
+/// Whether this is the response of a service that has no health report yet.
 fn is_starting(answer: &Answer) -> bool {
     let json: Option<sonic_rs::Value> = document(answer);
     json.is_some_and(|json| answer.status == 503 && json["code"] == "starting")
 }
 
-/// It was reached, or the kernel holds the connection for it, and nothing came back.
+/// Whether the service, or the kernel for it, accepted the connection and no response came in time.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
-/// At the default address the listener of another instance may answer, which says whose it is.
+/// Whether a response of the operator's listener is from this service. At the default address
+/// another instance may answer; its response names the service that it belongs to.
 fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
     let json: Option<sonic_rs::Value> = document(answer);
     config.admin.listen != AdminListen::Default
         || json.is_some_and(|json| json["of"] == config.http.listen.as_str())
 }
 
-/// Its other listener, which has connections of its own, tells whether it is alive; else the state
-/// directory tells whether it is there. Silence never means that it is gone.
+/// Diagnoses a service that does not answer in time. The operator's listener, which has connections
+/// of its own, shows whether the service is alive; else the lock of the state directory does.
 pub(super) fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Trouble {
     let alive = admin.and_then(|admin| admin.get("/livez", LIVEZ_TIMEOUT).ok());
     let alive = alive.filter(|answer| is_of_this_service(answer, config));
@@ -139,17 +144,18 @@ pub(super) fn silent(said: &str, admin: Option<&Target>, config: &Config) -> Tro
         _ if state_lock::in_use(&config.state_dir) == Some(true) => &diagnoses::NO_ROOM,
         _ => &diagnoses::UNREACHABLE,
     };
-    row.told(said)
+    row.trouble(said)
 }
 
-/// The state directory tells whether it is gone or only somewhere else.
+/// Diagnoses a refused connection. The lock of the state directory shows whether the service runs
+/// and listens elsewhere.
 fn unreachable(said: &str, config: &Config) -> Trouble {
     let row = match state_lock::in_use(&config.state_dir) {
         Some(true) => &diagnoses::SILENT,
         Some(false) if config.state_dir.exists() => &diagnoses::NOT_RUNNING,
         _ => &diagnoses::UNREACHABLE,
     };
-    row.told(said)
+    row.trouble(said)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! From what the service said to what is shown: one value, from which the screen and the JSON are
-//! made, so that they cannot disagree. Pure.
+//! Everything that `bhav status` shows, as one value. The screen and the JSON are both made from
+//! it, so they cannot disagree. Pure.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::health::{Backup, CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Token, Warmers};
 use super::next_phase::next_phase;
-use super::troubles::judged;
+use super::troubles::find_troubles;
 use crate::base::{Broker, ist};
 use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::plain;
@@ -94,8 +94,8 @@ pub struct Caches {
     pub l2: CacheL2,
 }
 
-/// What the service said, and when by which clock.
-pub struct Said {
+/// What the service reported, and the time by its clock and ours.
+pub struct ServiceReport {
     pub health: Health,
     pub token_a: Token,
     pub token_b: Token,
@@ -105,28 +105,33 @@ pub struct Said {
 }
 
 impl Facts {
-    /// Of a service that cannot be asked.
+    /// The facts about a service that does not answer.
     pub fn without_service(url: String, trouble: Trouble) -> Self {
         Self { status: word(trouble.severity), url, service: None, troubles: vec![trouble] }
     }
 
-    /// Of one that answered.
-    pub fn of(url: String, said: Said, config: &Config, calendar: &MarketCalendar) -> Self {
-        let now = said.service_now.unwrap_or(said.here_now);
+    /// The facts about a service that answered.
+    pub fn of(
+        url: String,
+        report: ServiceReport,
+        config: &Config,
+        calendar: &MarketCalendar,
+    ) -> Self {
+        let now = report.service_now.unwrap_or(report.here_now);
         let tokens =
-            vec![token(Broker::A, &said.token_a, now), token(Broker::B, &said.token_b, now)];
-        let troubles = judged(&said, &tokens, config);
+            vec![token(Broker::A, &report.token_a, now), token(Broker::B, &report.token_b, now)];
+        let troubles = find_troubles(&report, &tokens, config);
         let worst = troubles.iter().map(|trouble| trouble.severity).max();
         let Health { status, version, uptime_s, database, store, warmers, market, .. } =
-            said.health;
+            report.health;
         let reported = severity(&status);
-        let feeds = said.health.feeds;
+        let feeds = report.health.feeds;
         let next = next_phase(calendar, now);
-        let backup = said.health.backup.as_ref().map(|backup| backed_up(backup, said.here_now));
+        let backup = report.health.backup.as_ref().map(|backup| backed_up(backup, report.here_now));
         let service = Service {
             version: plain(&version),
             uptime_s,
-            now_ist: said.service_now.map(ist::iso),
+            now_ist: report.service_now.map(ist::iso),
             market: Market {
                 phase: plain(&market.phase),
                 calendar_known: market.calendar_known,
@@ -143,11 +148,11 @@ impl Facts {
             backup,
             warmers,
             caches: Caches {
-                l1: said.health.cache_l1,
-                answers: said.health.cache_answers,
-                l2: said.health.cache_l2,
+                l1: report.health.cache_l1,
+                answers: report.health.cache_answers,
+                l2: report.health.cache_l2,
             },
-            lanes: said.health.lanes.into_iter().filter(Lane::has_trouble).collect(),
+            lanes: report.health.lanes.into_iter().filter(Lane::has_trouble).collect(),
         };
         let status = word(worst.unwrap_or(Severity::Note).max(reported));
         Self { status, url, service: Some(service), troubles }

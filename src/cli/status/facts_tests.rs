@@ -20,8 +20,8 @@ fn valid(expires_at: &str) -> Token {
     Token { initialized: true, valid: true, expires_at: Some(expires_at.to_owned()) }
 }
 
-fn said(health: &str) -> Said {
-    Said {
+fn report(health: &str) -> ServiceReport {
+    ServiceReport {
         health: sonic_rs::from_str(health).unwrap(),
         token_a: valid("2026-11-21T06:00:00+05:30"),
         token_b: Token::default(),
@@ -30,14 +30,14 @@ fn said(health: &str) -> Said {
     }
 }
 
-fn facts(said: Said) -> Facts {
+fn facts(report: ServiceReport) -> Facts {
     let mut config = Config::default();
     config.broker_a.api_key = Some("keya".into());
-    facts_with(said, &config)
+    facts_with(report, &config)
 }
 
-fn facts_with(said: Said, config: &Config) -> Facts {
-    Facts::of("http://h".into(), said, config, &MarketCalendar::load(None).unwrap())
+fn facts_with(report: ServiceReport, config: &Config) -> Facts {
+    Facts::of("http://h".into(), report, config, &MarketCalendar::load(None).unwrap())
 }
 
 fn names(facts: &Facts) -> Vec<&'static str> {
@@ -46,7 +46,7 @@ fn names(facts: &Facts) -> Vec<&'static str> {
 
 #[test]
 fn a_good_service_has_no_troubles() {
-    let facts = facts(said(OK));
+    let facts = facts(report(OK));
     assert_eq!((facts.status, names(&facts)), ("ok", vec![]));
     let expected = "\
 bhav is ok, version 0.1.0, up 2 h 5 min (http://h)
@@ -100,15 +100,16 @@ fn each_word_of_health_has_its_trouble() {
         ),
         (degraded.clone(), "unexplained"),
     ] {
-        let facts = facts(said(&health));
+        let facts = facts(report(&health));
         assert_eq!((facts.status, names(&facts)), ("degraded", vec![expected]), "{health}");
     }
     for (state, expected) in
         [("no_token", "broker_a_token_missing"), ("token_dead", "broker_a_token_dead")]
     {
-        let mut said = said(&broker_a(state));
-        said.token_a = Token { initialized: state == "token_dead", valid: false, expires_at: None };
-        assert_eq!(names(&facts(said)), [expected]);
+        let mut report = report(&broker_a(state));
+        report.token_a =
+            Token { initialized: state == "token_dead", valid: false, expires_at: None };
+        assert_eq!(names(&facts(report)), [expected]);
     }
     for (health, expected) in [
         (broker_a("off"), "broker_a_off"),
@@ -121,7 +122,7 @@ fn each_word_of_health_has_its_trouble() {
         (degraded.replace("\"depth\":0", "\"refused\":1"), "lane_refused"),
     ] {
         let health = health.replace("degraded", "ok");
-        let facts = facts(said(&health));
+        let facts = facts(report(&health));
         assert_eq!((facts.status, names(&facts)), ("ok", vec![expected]), "a note: {health}");
     }
 }
@@ -132,9 +133,9 @@ fn two_dead_feeds_are_one_story_told_first() {
         .replace("\"status\":\"ok\"", "\"status\":\"down\"")
         .replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"token_dead\"}")
         .replace("{\"state\":\"standby\"}", "{\"state\":\"failing\",\"failure\":\"no route\"}");
-    let mut said = said(&health);
-    said.token_a.valid = false;
-    let facts = facts(said);
+    let mut report = report(&health);
+    report.token_a.valid = false;
+    let facts = facts(report);
     assert_eq!(facts.status, "down");
     assert_eq!(names(&facts), ["feeds_dead", "broker_a_token_dead", "public_fails"]);
     let link = "https://kite.zerodha.com/connect/login?v=3&api_key=keya";
@@ -145,17 +146,17 @@ fn two_dead_feeds_are_one_story_told_first() {
 
 #[test]
 fn tokens_near_their_end_and_sessions_are_notes() {
-    let mut ending = said(OK);
+    let mut ending = report(OK);
     ending.token_a = valid("2026-11-20T11:59:59+05:30");
     ending.token_b = valid("2026-11-20T12:00:00+05:30");
     assert_eq!(names(&facts(ending)), ["broker_a_token_ending"]);
-    let mut ended = said(OK);
+    let mut ended = report(OK);
     ended.token_b = Token { initialized: true, valid: false, expires_at: None };
     let facts = facts(ended);
     assert_eq!((facts.status, names(&facts)), ("ok", vec!["broker_b_session_ended"]));
     let link = facts.troubles[0].login_url.as_deref().unwrap();
     assert!(link.ends_with("api_key=YOUR_API_KEY"), "{link}");
-    let mut just_died = said(OK);
+    let mut just_died = report(OK);
     just_died.token_a.valid = false;
     assert_eq!(names(&self::facts(just_died)), ["broker_a_token_dead"]);
 }
@@ -163,16 +164,16 @@ fn tokens_near_their_end_and_sessions_are_notes() {
 #[test]
 fn a_clock_that_is_off_is_told_unless_it_was_set() {
     for (off_s, told) in [(0, false), (-3, false), (3, false), (-4, true), (7_200, true)] {
-        let mut said = said(OK);
-        said.here_now = now() - jiff::SignedDuration::from_secs(off_s);
-        let facts = facts(said);
+        let mut report = report(OK);
+        report.here_now = now() - jiff::SignedDuration::from_secs(off_s);
+        let facts = facts(report);
         assert_eq!(names(&facts), if told { vec!["clock_off"] } else { vec![] }, "{off_s}");
         assert_eq!(facts.status == "degraded", told);
     }
-    let mut said = said(OK);
-    said.here_now = now() - jiff::SignedDuration::from_hours(2);
-    said.health.clock.set = true;
-    let facts = facts(said);
+    let mut report = report(OK);
+    report.here_now = now() - jiff::SignedDuration::from_hours(2);
+    report.health.clock.set = true;
+    let facts = facts(report);
     assert_eq!((facts.status, names(&facts)), ("ok", vec!["clock_set"]));
     assert!(facts.troubles[0].cause.contains("+2 h 0 min"), "{}", facts.troubles[0].cause);
 }
@@ -191,10 +192,10 @@ fn whatever_is_wrong_fits_on_one_screen() {
         .replace("\"calendar_known\":true", "\"calendar_known\":false")
         .replace("\"depth\":0", "\"refused\":7")
         .replace("\"lanes\"", "\"backup\":{\"failed\":true},\"lanes\"");
-    let mut said = said(&health);
-    said.token_b.initialized = true;
-    said.here_now = Timestamp::UNIX_EPOCH;
-    let facts = facts(said);
+    let mut report = report(&health);
+    report.token_b.initialized = true;
+    report.here_now = Timestamp::UNIX_EPOCH;
+    let facts = facts(report);
     assert!(facts.troubles.len() >= 8, "{:?}", names(&facts));
     let text = screen(&facts, Colours::Off);
     assert!(text.lines().count() <= LINES_MAX, "{text}");
@@ -212,14 +213,14 @@ fn a_wrong_clock_is_named_in_the_place_of_what_follows_from_it() {
         .replace(r#""status":"ok""#, r#""status":"degraded""#);
     let wrong = |ahead_ms: i64| {
         let clock = format!(r#""clock":{{"ahead_of_exchange_ms":{ahead_ms}}},"lanes""#);
-        facts(said(&mute.replace(r#""lanes""#, &clock)))
+        facts(report(&mute.replace(r#""lanes""#, &clock)))
     };
     for (ahead_ms, words) in [(3_600_000, "1 h 0 min ahead of"), (-3_600_000, "1 h 0 min behind")] {
         let facts = wrong(ahead_ms);
         assert_eq!(names(&facts), ["exchange_time_apart", "snapshot_old"]);
         assert!(facts.troubles[0].cause.contains(words), "{}", facts.troubles[0].cause);
     }
-    assert!(names(&facts(said(&mute))).contains(&"feeds_dead"));
+    assert!(names(&facts(report(&mute))).contains(&"feeds_dead"));
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn signals_that_fail_and_a_log_that_is_lost_are_named() {
         .replace(r#""signals":"ok""#, r#""signals":"failing""#)
         .replace(r#""status":"ok""#, r#""status":"degraded""#)
         .replace(r#""lanes""#, r#""log":{"lines_dropped":0,"writes_failed":5},"lanes""#);
-    let facts = facts(said(&failing));
+    let facts = facts(report(&failing));
     assert_eq!(names(&facts), ["signals_fail", "log_lost"]);
     assert_eq!((facts.status, facts.troubles[1].severity), ("degraded", Severity::Note));
 }
@@ -240,7 +241,7 @@ fn a_calendar_that_ends_soon_is_a_note() {
             r#""calendar_known":true"#,
             &format!(r#""calendar_known":true,"calendar_until":"{until}""#),
         );
-        let facts = facts(said(&health));
+        let facts = facts(report(&health));
         assert_eq!(names(&facts), if told { vec!["calendar_ends"] } else { vec![] }, "{until}");
         assert_eq!(facts.status, "ok");
     }
@@ -249,7 +250,7 @@ fn a_calendar_that_ends_soon_is_a_note() {
 #[test]
 fn the_last_backup_is_shown_and_told_of_where_it_is_old_or_failed() {
     let with =
-        |backup: &str| facts(said(&OK.replace(r#""lanes""#, &format!("{backup},\"lanes\""))));
+        |backup: &str| facts(report(&OK.replace(r#""lanes""#, &format!("{backup},\"lanes\""))));
     for (at, failed, row, trouble) in [
         ("2026-11-19T19:15:00+05:30", false, "15 h 45 min old, of 2026-11-19 19:15", None),
         ("2026-11-19T09:00:00+05:30", false, "1 d 2 h old, of 2026-11-19 09:00", None),
@@ -277,14 +278,14 @@ fn the_last_backup_is_shown_and_told_of_where_it_is_old_or_failed() {
     assert!(text.contains("backup    none; the last attempt failed\n"), "{text}");
     // Without any, only an installation with a timer is told.
     let packaged = Config { state_dir: STATE_DIR.into(), ..Config::default() };
-    assert_eq!(names(&facts_with(said(OK), &packaged)), ["backup_none"]);
+    assert_eq!(names(&facts_with(report(OK), &packaged)), ["backup_none"]);
 }
 
 #[test]
 fn a_refused_reload_stays_told() {
     let health =
         OK.replace(r#""lanes""#, r#""reload":{"refused_ist":"2026-11-20T10:59:00+05:30"},"lanes""#);
-    let facts = facts(said(&health));
+    let facts = facts(report(&health));
     assert_eq!((facts.status, names(&facts)), ("degraded", vec!["reload_refused"]));
     let trouble = &facts.troubles[0];
     assert!(trouble.cause.contains("refused at 2026-11-20 10:59"), "{}", trouble.cause);
@@ -294,7 +295,7 @@ fn a_refused_reload_stays_told() {
 #[test]
 fn states_of_feeds_are_words_on_the_screen() {
     let mute = OK.replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"mute\"}");
-    let text = screen(&facts(said(&mute)), Colours::Off);
+    let text = screen(&facts(report(&mute)), Colours::Off);
     assert!(text.contains("broker A  prices stand still\n") && !text.contains("mute"), "{text}");
 }
 
@@ -303,16 +304,16 @@ fn a_source_that_runs_behind_says_so_and_when_it_will_have_passed_broker_a() {
     let public = r#""public":{"state":"ok","age_ms":14000,"delay_s":902}"#;
     let alone = OK.replace("\"public\":{\"state\":\"standby\"}", public);
     assert_ne!(alone, OK);
-    let text = screen(&facts(said(&alone)), Colours::Off);
+    let text = screen(&facts(report(&alone)), Colours::Off);
     let row = "public    ok; asked 14 s ago; 15 min behind the exchange\n";
     assert!(text.contains(row), "{text}");
     let waits = alone
         .replace(r#""index":"ok""#, r#""index":"stale""#)
         .replace(r#""as_of_ist":"#, r#""stale":true,"source":"broker_a","as_of_ist":"#);
-    let told = facts(said(&waits));
+    let told = facts(report(&waits));
     assert_eq!((told.status, names(&told)), ("degraded", vec!["snapshot_waits"]));
     assert!(told.troubles[0].cause.contains("15 min behind, so at about 11:15"));
     assert!(screen(&told, Colours::Off).contains("; OLD prices of 2026-11-20 11:00"));
     let old = waits.replace(r#""state":"ok","age_ms":14000"#, r#""state":"failing""#);
-    assert!(names(&facts(said(&old))).contains(&"snapshot_old"));
+    assert!(names(&facts(report(&old))).contains(&"snapshot_old"));
 }

@@ -1,5 +1,5 @@
-//! What the service says of itself, as far as `bhav status` shows it. A field that is not there
-//! (another version) has its default; one that is new is left out.
+//! The documents that `bhav status` reads, as far as it shows them. A missing field (from another
+//! version of the service) has its default; an unknown field is ignored.
 
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Something was not done since the start, or waits now.
+    /// Whether jobs wait now, or were not done since the start.
     pub fn has_trouble(&self) -> bool {
         self.depth + self.refused + self.expired + self.panicked > 0
     }

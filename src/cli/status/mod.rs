@@ -1,6 +1,6 @@
-//! `bhav status`: how the running service is, what is wrong, and what to do, on one screen.
+//! `bhav status`: the state of the running service, what is wrong and what to do, on one screen.
 //!
-//! Main thread; asks over the service's own listen address and changes nothing. The exit code is 0,
+//! Main thread. Queries the service at its listen address and changes nothing. The exit code is 0,
 //! 1 or 2 for ok, degraded and down.
 
 mod command;

@@ -1,14 +1,14 @@
-//! When the market next does something else that a person would wait for. Pure.
+//! The next market phase that a person would wait for. Pure.
 
 use jiff::Timestamp;
 
 use crate::market::{MarketCalendar, Phase};
 
-/// Phase changes that are looked through; between two sessions there are a few for each day.
+/// Most phase changes examined. Between two sessions there are a few for each day.
 const CHANGES_MAX: usize = 64;
 
-/// The next phase that is another one: while the market rests, the next that is no rest. `None`
-/// where the calendar ends before it.
+/// The next phase that differs from the current one, with its time. Closed and holiday count as the
+/// same. `None` if the calendar ends before it.
 pub fn next_phase(calendar: &MarketCalendar, now: Timestamp) -> Option<(Timestamp, Phase)> {
     let rests = |phase: Phase| matches!(phase, Phase::Closed | Phase::Holiday);
     let status = calendar.status(now);
@@ -31,7 +31,7 @@ mod tests {
     use crate::base::ist;
 
     #[test]
-    fn what_is_told_is_another_phase_and_of_a_rest_its_end() {
+    fn the_next_phase_differs_and_skips_days_without_a_session() {
         let calendar = MarketCalendar::embedded();
         for (now, at, phase) in [
             ("2026-11-20T11:00:00+05:30", "2026-11-20T15:15:00+05:30", "closing"),

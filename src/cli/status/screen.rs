@@ -1,4 +1,4 @@
-//! The facts on one terminal screen: 24 lines of 80 columns, the state first, then what is wrong
+//! Formats the facts for a terminal of 24 lines and 80 columns: first the state, then what is wrong
 //! and what to do. Pure.
 
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub enum Colours {
     Off,
 }
 
-/// The screen. Login pages are never cut: a line of one may be longer.
+/// The whole text. Lines with a login URL are never cut and may be longer.
 pub fn screen(facts: &Facts, colours: Colours) -> String {
     let mut lines = vec![first_line(facts)];
     if let Some(service) = &facts.service {
@@ -94,7 +94,7 @@ fn rows(service: &Service) -> Vec<String> {
     lines
 }
 
-/// By state, those that are well last: `paused: close; ok: index, quotes`.
+/// The warmers grouped by state, `ok` last: `paused: close; ok: index, quotes`.
 fn warmers(warmers: &Warmers) -> String {
     let Warmers { index, quotes, instruments, persist, close, signals } = warmers;
     let all = [
@@ -195,7 +195,7 @@ fn troubles(troubles: &[Trouble], room: usize) -> Vec<String> {
         block.extend(wrapped(" ", &format!("-> {}", trouble.cure)));
         block.extend(trouble.login_url.iter().map(|url| format!("  {url}")));
         let left = troubles.len() - number;
-        // A line is kept for what does not fit, unless this is the last.
+        // Keep a line to say how many do not fit, unless this is the last.
         let kept = usize::from(left > 1);
         if lines.len() + block.len() + kept > room {
             lines.push(format!("... and {left} more: bhav status --json"));
@@ -206,7 +206,7 @@ fn troubles(troubles: &[Trouble], room: usize) -> Vec<String> {
     lines
 }
 
-/// `mark` and the text, broken at spaces and indented below.
+/// `mark` and the text, wrapped at spaces and indented from the second line on.
 fn wrapped(mark: &str, text: &str) -> Vec<String> {
     let mut lines = vec![mark.to_owned()];
     for word in text.split_whitespace() {
@@ -218,7 +218,7 @@ fn wrapped(mark: &str, text: &str) -> Vec<String> {
             line.push_str(word);
         }
     }
-    // What a stranger said may be long; the words are in the JSON.
+    // An upstream's error text may be long. The JSON contains all of it.
     lines.truncate(3);
     lines.iter().map(|line| cut(line)).collect()
 }

@@ -1,4 +1,5 @@
-//! From what the service said to what is wrong, each with its row of the table of cures. Pure.
+//! Finds what is wrong in what the service reported, each with its row of the table of diagnoses.
+//! Pure.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
 
-use super::facts::{BackupFacts, Said, TokenFacts, backed_up, severity};
+use super::facts::{BackupFacts, ServiceReport, TokenFacts, backed_up, severity};
 use super::health::{Clock, Feed, Health, Lane, Log};
 use crate::base::{Broker, ist};
 use crate::cli::diagnoses::{self, Severity, Trouble};
@@ -14,79 +15,85 @@ use crate::cli::login;
 use crate::cli::operator::{STATE_DIR, plain, span};
 use crate::config::Config;
 
-/// A token with less left than this is told of.
+/// A token that expires within this time is reported.
 const ENDING_S: i64 = 3_600;
-/// The timer makes one each day; it may start late and take a while.
+/// An older backup is reported. The timer makes one each day, and may start late.
 const BACKUP_OLD_S: i64 = 26 * 3_600;
-/// Exchanges publish the next year's holidays in December.
+/// A calendar that ends within this time is reported. Exchanges publish the next year's holidays in
+/// December.
 const CALENDAR_ENDING_DAYS: i32 = 30;
-/// The `Date` header is whole seconds and takes a moment to come.
+/// A larger difference of the clocks is reported. The `Date` header has whole seconds, and the
+/// response takes a moment.
 const CLOCK_OFF_MAX_S: i64 = 3;
 
 /// Everything that is wrong, the worst first.
-pub fn judged(said: &Said, tokens: &[TokenFacts], config: &Config) -> Vec<Trouble> {
-    let health = &said.health;
+pub fn find_troubles(
+    report: &ServiceReport,
+    tokens: &[TokenFacts],
+    config: &Config,
+) -> Vec<Trouble> {
+    let health = &report.health;
     let mut found: Vec<Trouble> = time_apart(&health.clock).into_iter().collect();
     let clock_explains = !found.is_empty();
     let mut feeds = feeds(&health.feeds.broker_a, &health.feeds.public);
     if tokens.iter().any(|token| token.broker == "a" && token.state == "valid") {
-        // Given since health was made, a second ago at most.
+        // The token was given after the health report was made, at most a second ago.
         let old = ["broker_a_token_missing", "broker_a_token_dead"];
         for trouble in feeds.iter_mut().filter(|trouble| old.contains(&trouble.name)) {
-            *trouble = diagnoses::TOKEN_TAKEN_A.told("");
+            *trouble = diagnoses::TOKEN_TAKEN_A.trouble("");
         }
     }
     found.extend(feeds.into_iter().filter(|trouble| {
-        // Their cures would send the operator the wrong way.
+        // A wrong clock explains these, and their cures would mislead.
         let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
         !(clock_explains && silent.contains(&trouble.name))
     }));
-    found.extend(diagnoses::of_store(&health.database).map(|row| row.told(&health.database)));
+    found.extend(diagnoses::of_store(&health.database).map(|row| row.trouble(&health.database)));
     if matches!(health.signing_key.as_str(), "missing" | "changed") {
-        found.push(diagnoses::SIGNING_KEY_LOST.told(&health.signing_key));
+        found.push(diagnoses::SIGNING_KEY_LOST.trouble(&health.signing_key));
     }
     found.extend(logins(tokens, &found));
     found.extend(caches(health));
     if !health.market.calendar_known {
-        found.push(diagnoses::CALENDAR_UNKNOWN.told(""));
+        found.push(diagnoses::CALENDAR_UNKNOWN.trouble(""));
     }
-    found.extend(calendar_ending(said));
+    found.extend(calendar_ending(report));
     found.extend(health.reload.as_ref().map(|reload| {
         let minute: String = plain(&reload.refused_ist).chars().take(16).collect();
-        diagnoses::RELOAD_REFUSED.told(&minute.replace('T', " "))
+        diagnoses::RELOAD_REFUSED.trouble(&minute.replace('T', " "))
     }));
-    found.extend(backup_trouble(said, config));
+    found.extend(backup_trouble(report, config));
     found.extend(health.admin_listener.as_ref().map(|listener| {
         let failure = plain(&listener.failure);
-        // What else may help is said by the row.
-        diagnoses::NO_METRICS.told(failure.split([',', ';']).next().unwrap_or_default())
+        // Show the cause only; the diagnosis says what to do.
+        diagnoses::NO_METRICS.trouble(failure.split([',', ';']).next().unwrap_or_default())
     }));
     if health.warmers.instruments == "failing" {
-        found.push(diagnoses::INSTRUMENTS_FAIL.told(""));
+        found.push(diagnoses::INSTRUMENTS_FAIL.trouble(""));
     }
     if health.warmers.close == "failing" {
-        found.push(diagnoses::CLOSE_FAILS.told(""));
+        found.push(diagnoses::CLOSE_FAILS.trouble(""));
     }
     if matches!(health.warmers.signals.as_str(), "failing" | "stale") {
-        found.push(diagnoses::SIGNALS_FAIL.told(""));
+        found.push(diagnoses::SIGNALS_FAIL.trouble(""));
     }
     found.extend(health.lanes.iter().filter_map(lane));
     found.extend(log(&health.log));
-    found.extend(clock(said));
+    found.extend(clock(report));
     let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
     if health.status != "ok" && !explained {
-        let row = diagnoses::UNEXPLAINED.told(&plain(&health.status));
+        let row = diagnoses::UNEXPLAINED.trouble(&plain(&health.status));
         found.push(Trouble { severity: severity(&health.status), ..row });
     }
     for trouble in &mut found {
         trouble.login_url = link(trouble.name, config);
     }
-    // Stable, so that equals keep the order above: feeds before the rest.
+    // A stable sort keeps the order above among equals: feeds first.
     found.sort_by_key(|trouble| std::cmp::Reverse(trouble.severity));
     found
 }
 
-/// What is not served, is served too old, or would not outlive a restart.
+/// Troubles of the snapshot and of the second cache level.
 fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
     let starting = health.status == "down" && health.warmers.index == "starting";
     let stale = health.warmers.index == "stale";
@@ -95,13 +102,13 @@ fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
         _ if health.warmers.persist == "failing" => Some(&diagnoses::PERSIST_FAILS),
         _ => None,
     };
-    let starting = starting.then(|| diagnoses::STARTING.told(""));
+    let starting = starting.then(|| diagnoses::STARTING.trouble(""));
     let stale = stale.then(|| snapshot_old(health));
-    starting.into_iter().chain(stale).chain(kept.map(|row| row.told("")))
+    starting.into_iter().chain(stale).chain(kept.map(|row| row.trouble("")))
 }
 
-/// Where the public provider is well and merely behind, the operator is told when it will have
-/// caught up.
+/// The trouble of an old snapshot. If it only waits for the delayed public provider, it says when
+/// that will have passed broker A's last prices.
 fn snapshot_old(health: &Health) -> Trouble {
     let (market, public) = (&health.market, &health.feeds.public);
     let as_of: Option<Timestamp> = market.as_of_ist.as_deref().and_then(|text| text.parse().ok());
@@ -112,42 +119,43 @@ fn snapshot_old(health: &Health) -> Trouble {
             let clock = ist::zoned(at).strftime("%H:%M");
             let minutes = (delay_s + 30) / 60;
             diagnoses::SNAPSHOT_WAITS
-                .told(&format!("it is {minutes} min behind, so at about {clock}"))
+                .trouble(&format!("it is {minutes} min behind, so at about {clock}"))
         }
-        _ => diagnoses::SNAPSHOT_OLD.told(""),
+        _ => diagnoses::SNAPSHOT_OLD.trouble(""),
     }
 }
 
-fn calendar_ending(said: &Said) -> Option<Trouble> {
-    let until: Date = said.health.market.calendar_until.as_deref()?.parse().ok()?;
-    let today = ist::zoned(said.service_now.unwrap_or(said.here_now)).date();
+fn calendar_ending(report: &ServiceReport) -> Option<Trouble> {
+    let until: Date = report.health.market.calendar_until.as_deref()?.parse().ok()?;
+    let today = ist::zoned(report.service_now.unwrap_or(report.here_now)).date();
     let left = today.until(until).ok()?.get_days();
-    (left <= CALENDAR_ENDING_DAYS).then(|| diagnoses::CALENDAR_ENDS.told(&until.to_string()))
+    (left <= CALENDAR_ENDING_DAYS).then(|| diagnoses::CALENDAR_ENDS.trouble(&until.to_string()))
 }
 
-/// Where none was ever made, nothing is said but of the package's installation, which has a timer.
-fn backup_trouble(said: &Said, config: &Config) -> Option<Trouble> {
-    let Some(backup) = &said.health.backup else {
+/// The trouble of an old, failed or missing backup. A missing one is reported only for the
+/// package's installation, which has a timer.
+fn backup_trouble(report: &ServiceReport, config: &Config) -> Option<Trouble> {
+    let Some(backup) = &report.health.backup else {
         let expected = config.state_dir == Path::new(STATE_DIR);
-        return expected.then(|| diagnoses::BACKUP_NONE.told(""));
+        return expected.then(|| diagnoses::BACKUP_NONE.trouble(""));
     };
-    let BackupFacts { age_s, failed, .. } = backed_up(backup, said.here_now);
+    let BackupFacts { age_s, failed, .. } = backed_up(backup, report.here_now);
     let when = match age_s {
         Some(age_s) => format!("{} ago", span(age_s.unsigned_abs())),
         None => "never".to_owned(),
     };
     if failed {
-        return Some(diagnoses::BACKUP_FAILED.told(&when));
+        return Some(diagnoses::BACKUP_FAILED.trouble(&when));
     }
-    (age_s? > BACKUP_OLD_S).then(|| diagnoses::BACKUP_OLD.told(&when))
+    (age_s? > BACKUP_OLD_S).then(|| diagnoses::BACKUP_OLD.trouble(&when))
 }
 
-/// Neither speaking nor about to.
+/// Whether the feed neither works nor is starting.
 fn fails(feed: &Feed) -> bool {
     !matches!(feed.state.as_str(), "ok" | "standby" | "starting")
 }
 
-/// A feed's state as a person would say it.
+/// A feed's state in words.
 pub fn in_words(feed: &Feed) -> &str {
     match feed.state.as_str() {
         "mute" => "prices stand still",
@@ -165,41 +173,41 @@ fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
     let mut found = Vec::new();
     if fails(broker_a) && fails(public) {
         let seen = format!("broker A: {}, public: {}", in_words(broker_a), in_words(public));
-        found.push(diagnoses::FEEDS_DEAD.told(&plain(&seen)));
+        found.push(diagnoses::FEEDS_DEAD.trouble(&plain(&seen)));
     }
     let cause = |feed: &Feed| plain(feed.failure.as_deref().unwrap_or(in_words(feed)));
     let limited = |feed: &Feed| fails(feed) && cause(feed).contains("too many requests");
     found.extend(match broker_a.state.as_str() {
-        _ if limited(broker_a) => Some(diagnoses::RATE_LIMITED.told(&cause(broker_a))),
-        "no_token" => Some(diagnoses::TOKEN_MISSING_A.told("")),
-        "token_dead" => Some(diagnoses::TOKEN_DEAD_A.told("")),
-        "no_permission" => Some(diagnoses::NO_MARKET_DATA.told("")),
-        "off" => Some(diagnoses::BROKER_A_OFF.told("")),
-        "mute" => Some(diagnoses::BROKER_A_MUTE.told("")),
-        _ if fails(broker_a) => Some(diagnoses::BROKER_A_FAILS.told(&cause(broker_a))),
+        _ if limited(broker_a) => Some(diagnoses::RATE_LIMITED.trouble(&cause(broker_a))),
+        "no_token" => Some(diagnoses::TOKEN_MISSING_A.trouble("")),
+        "token_dead" => Some(diagnoses::TOKEN_DEAD_A.trouble("")),
+        "no_permission" => Some(diagnoses::NO_MARKET_DATA.trouble("")),
+        "off" => Some(diagnoses::BROKER_A_OFF.trouble("")),
+        "mute" => Some(diagnoses::BROKER_A_MUTE.trouble("")),
+        _ if fails(broker_a) => Some(diagnoses::BROKER_A_FAILS.trouble(&cause(broker_a))),
         _ => None,
     });
     found.extend(match public.state.as_str() {
         "off" => None,
-        _ if limited(public) => Some(diagnoses::RATE_LIMITED.told(&cause(public))),
-        _ if fails(public) => Some(diagnoses::PUBLIC_FAILS.told(&cause(public))),
+        _ if limited(public) => Some(diagnoses::RATE_LIMITED.trouble(&cause(public))),
+        _ if fails(public) => Some(diagnoses::PUBLIC_FAILS.trouble(&cause(public))),
         _ => None,
     });
     found
 }
 
-/// Tokens that are about to end, and the session that nothing in health tells of.
+/// Tokens about to expire, and ended sessions, which the health report does not contain.
 fn logins(tokens: &[TokenFacts], found: &[Trouble]) -> Vec<Trouble> {
     let mut more = Vec::new();
     for token in tokens {
         let ending = token.left_s.is_some_and(|left_s| left_s < ENDING_S);
         more.extend(match (token.broker, token.state) {
-            ("a", "valid") if ending => Some(diagnoses::TOKEN_ENDING_A.told("")),
-            ("b", "valid") if ending => Some(diagnoses::SESSION_ENDING_B.told("")),
-            ("b", "dead") => Some(diagnoses::SESSION_ENDED_B.told("")),
-            // Refused since health was made, a second ago at most.
+            ("a", "valid") if ending => Some(diagnoses::TOKEN_ENDING_A.trouble("")),
+            ("b", "valid") if ending => Some(diagnoses::SESSION_ENDING_B.trouble("")),
+            ("b", "dead") => Some(diagnoses::SESSION_ENDED_B.trouble("")),
+            // The token was refused after the health report was made, at most a second ago.
             ("a", "dead") if found.iter().all(|known| known.name != "broker_a_token_dead") => {
-                Some(diagnoses::TOKEN_DEAD_A.told(""))
+                Some(diagnoses::TOKEN_DEAD_A.trouble(""))
             }
             _ => None,
         });
@@ -210,37 +218,37 @@ fn logins(tokens: &[TokenFacts], found: &[Trouble]) -> Vec<Trouble> {
 fn lane(lane: &Lane) -> Option<Trouble> {
     let name = plain(&lane.name);
     if lane.panicked > 0 {
-        return Some(diagnoses::LANE_PANICKED.told(&format!("lane {name}: {}", lane.panicked)));
+        return Some(diagnoses::LANE_PANICKED.trouble(&format!("lane {name}: {}", lane.panicked)));
     }
     let lost = lane.refused + lane.expired;
-    (lost > 0).then(|| diagnoses::LANE_REFUSED.told(&format!("lane {name}: {lost}")))
+    (lost > 0).then(|| diagnoses::LANE_REFUSED.trouble(&format!("lane {name}: {lost}")))
 }
 
 fn log(log: &Log) -> Option<Trouble> {
     let Log { lines_dropped, writes_failed } = log;
     let seen = format!("{lines_dropped} lines dropped, {writes_failed} writes failed");
-    (lines_dropped + writes_failed > 0).then(|| diagnoses::LOG_LOST.told(&seen))
+    (lines_dropped + writes_failed > 0).then(|| diagnoses::LOG_LOST.trouble(&seen))
 }
 
 fn time_apart(clock: &Clock) -> Option<Trouble> {
     let ahead_ms = clock.ahead_of_exchange_ms?;
     let which = if ahead_ms < 0 { "behind" } else { "ahead of" };
     let seen = format!("{} {which}", span(ahead_ms.unsigned_abs() / 1_000));
-    Some(diagnoses::TIME_APART.told(&seen))
+    Some(diagnoses::TIME_APART.trouble(&seen))
 }
 
-fn clock(said: &Said) -> Option<Trouble> {
-    let off_s = said.service_now?.duration_since(said.here_now).as_secs();
+fn clock(report: &ServiceReport) -> Option<Trouble> {
+    let off_s = report.service_now?.duration_since(report.here_now).as_secs();
     if off_s.abs() <= CLOCK_OFF_MAX_S {
         return None;
     }
-    let set = said.health.clock.set;
+    let set = report.health.clock.set;
     let row = if set { &diagnoses::CLOCK_SET } else { &diagnoses::CLOCK_OFF };
     let sign = if off_s < 0 { "-" } else { "+" };
-    Some(row.told(&format!("{sign}{}", span(off_s.unsigned_abs()))))
+    Some(row.trouble(&format!("{sign}{}", span(off_s.unsigned_abs()))))
 }
 
-/// The login page, for a trouble that a login ends.
+/// The login page, if logging in is the cure of this trouble.
 fn link(name: &str, config: &Config) -> Option<String> {
     let key = |key: &Option<SecretString>, broker| login::page(broker, key.as_ref());
     if name.starts_with("broker_a_token") {

@@ -1,8 +1,8 @@
-//! Output that waits for slow readers: how much all connections hold together, and who is cut off
-//! when that is too much.
+//! Memory limit for output that clients have not read yet, over all connections together. When it
+//! is exceeded, the connections that have made no progress for longest are cut off.
 //!
-//! Runs in connections' coroutines. The lock is held for a few instructions, except past the
-//! limit, where the holders are walked once.
+//! Runs in the connections' coroutines. The lock is held for a few instructions, except when the
+//! limit is exceeded: then all holders are scanned.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,26 +13,24 @@ use parking_lot::Mutex;
 
 use crate::base::limiter::{Limiter, Rate};
 
-/// Output waiting for slow readers, all connections together: past it the slowest lose.
+/// Most bytes of unread output, all connections together. Beyond it the slowest are cut off.
 pub const UNREAD_OUTPUT_TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// What a client must take of its answers within the timeout of unread output, again and again: 64
-/// KiB in the usual 30 seconds are slower than any network on which a dashboard can be used, and
-/// who takes less holds memory for longer than a page is open.
+/// Bytes that a client must read within each `unread_output_timeout_ms`. With the default of 30
+/// seconds this is slower than any network on which a dashboard is usable.
 pub const PACE_BYTES: usize = 64 * 1024;
 
-/// A client that does not read costs at most one line of the log in this time; the line says how
-/// many there were.
+/// Least time between two log lines about connections cut off. Each line says how many there were.
 const LOG_EVERY_MS: u64 = 10_000;
 
-/// Who holds unread output.
+/// The unread output of all connections.
 pub struct Backpressure {
     bytes: AtomicUsize,
-    /// By the connection's number.
+    /// By the connection's index in the connection table.
     holders: Mutex<HashMap<u32, Holder>>,
-    lines: Limiter,
-    /// Connections cut off since the last line.
-    unsaid: AtomicU64,
+    log_limit: Limiter,
+    /// Connections cut off since the last log line.
+    unlogged_cuts: AtomicU64,
 }
 
 struct Holder {
@@ -42,7 +40,7 @@ struct Holder {
 }
 
 struct State {
-    /// When the client last took [`PACE_BYTES`], or began to hold.
+    /// When the client last completed reading [`PACE_BYTES`], or began to hold output.
     renewed_ms: AtomicU64,
     is_cut: AtomicBool,
 }
@@ -50,9 +48,9 @@ struct State {
 /// Why a client is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// It took too little in time.
+    /// It read less than [`PACE_BYTES`] in time.
     Slow,
-    /// All together held too much, and nobody had stood still for longer.
+    /// The limit over all connections was exceeded, and this one had made no progress for longest.
     Crowded,
 }
 
@@ -61,20 +59,20 @@ impl Default for Backpressure {
         Self {
             bytes: AtomicUsize::new(0),
             holders: Mutex::default(),
-            lines: Limiter::new(Rate::every_ms(LOG_EVERY_MS)),
-            unsaid: AtomicU64::new(0),
+            log_limit: Limiter::new(Rate::every_ms(LOG_EVERY_MS)),
+            unlogged_cuts: AtomicU64::new(0),
         }
     }
 }
 
 impl Backpressure {
-    /// Bytes held by all together.
+    /// Bytes of unread output, all connections together.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes a share for a connection. Whoever has stood still for longest is cut off, one after
-    /// the other, until all shares fit: that may be this one.
+    /// Registers `bytes` of unread output for a connection. While the total exceeds the limit, the
+    /// connection that has made no progress for longest is cut off; that may be this one.
     pub fn hold(&self, number: u32, bytes: usize, now_ms: u64, waker: WaitIoWaker) -> Held<'_> {
         let renewed_ms = AtomicU64::new(now_ms);
         let state = Arc::new(State { renewed_ms, is_cut: AtomicBool::new(false) });
@@ -82,7 +80,7 @@ impl Backpressure {
         holders.insert(number, Holder { bytes, state: Arc::clone(&state), waker });
         let mut total = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         while total > UNREAD_OUTPUT_TOTAL_BYTES_MAX {
-            // Of those that moved at the same time the largest.
+            // Among equals, the one that holds most.
             let slowest = holders.iter().min_by_key(|(_, holder)| {
                 (holder.state.renewed_ms.load(Ordering::Relaxed), usize::MAX - holder.bytes)
             });
@@ -97,17 +95,17 @@ impl Backpressure {
         Held { unread: self, number, state }
     }
 
-    /// Logs that somebody was cut off, if nothing was said of that lately.
-    pub fn note_cut(&self, why: Cut, unread_bytes: usize, now_ms: u64) {
-        self.unsaid.fetch_add(1, Ordering::Relaxed);
-        if self.lines.admit(now_ms).is_err() {
+    /// Logs that a connection was cut off, at most once in [`LOG_EVERY_MS`].
+    pub fn log_cut(&self, why: Cut, unread_bytes: usize, now_ms: u64) {
+        self.unlogged_cuts.fetch_add(1, Ordering::Relaxed);
+        if self.log_limit.admit(now_ms).is_err() {
             return;
         }
-        let connections = self.unsaid.swap(0, Ordering::Relaxed);
+        let connections = self.unlogged_cuts.swap(0, Ordering::Relaxed);
         let (held_bytes, max_bytes) = (self.bytes(), UNREAD_OUTPUT_TOTAL_BYTES_MAX);
         let why = match why {
             Cut::Slow => "the client reads too slowly",
-            Cut::Crowded => "all unread answers together are too much, and it was the slowest",
+            Cut::Crowded => "unread output of all clients exceeds its limit; this was the slowest",
         };
         tracing::warn!(
             why,
@@ -115,12 +113,12 @@ impl Backpressure {
             held_bytes,
             max_bytes,
             connections,
-            "answers cut off before they were read"
+            "connection closed with unread output"
         );
     }
 }
 
-/// A connection's share, given back on drop.
+/// A connection's registered output; unregistered on drop.
 pub struct Held<'a> {
     unread: &'a Backpressure,
     number: u32,
@@ -128,12 +126,12 @@ pub struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Whether others need the memory more.
+    /// Whether the connection was cut off, because the limit over all connections was exceeded.
     pub fn is_cut(&self) -> bool {
         self.state.is_cut.load(Ordering::Relaxed)
     }
 
-    /// The client has taken [`PACE_BYTES`] more.
+    /// Notes that the client has read [`PACE_BYTES`] more.
     pub fn renew(&self, now_ms: u64) {
         self.state.renewed_ms.store(now_ms, Ordering::Relaxed);
     }
@@ -142,7 +140,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let mut holders = self.unread.holders.lock();
-        // One that was cut has lost its share already.
+        // `hold` has already unregistered a connection that it cut off.
         if !self.is_cut()
             && let Some(holder) = holders.remove(&self.number)
         {

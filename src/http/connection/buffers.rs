@@ -1,13 +1,13 @@
-//! Working buffers that a connection borrows only while it handles bytes.
+//! Pooled working buffers, which a connection borrows only while it handles bytes.
 //!
-//! One or two per worker serve any number of connections, so an idle connection costs its
-//! coroutine's stack and nothing else. A set is taken out of the worker's pool by value: it may
-//! travel with the coroutine to another thread, and is given back wherever that ends up.
+//! One or two sets per worker serve any number of connections, so an idle connection costs only its
+//! coroutine's stack. A set is taken out of the worker thread's pool by value. It may move with the
+//! coroutine to another thread, and is given back to the pool of the thread that it is on then.
 //!
-//! Bodies carry credentials, so a set that may have held one is wiped before it is given back or
-//! dropped, as far as it was used: once a turn, and not at all for requests without a body. So is
-//! the stack below, where the parser of the head leaves the bytes behind it (it reads up to 32 at
-//! once), and handlers what they compared.
+//! Bodies carry credentials. So a set that may have held a body is wiped, as far as it was used,
+//! before it is given back or dropped; requests without a body cost nothing. The stack below is
+//! overwritten too: the parser of the head copies up to 32 bytes that follow the head, and handlers
+//! copy what they compare.
 
 use std::cell::RefCell;
 
@@ -17,40 +17,43 @@ use crate::base::wipe;
 use crate::http::document::owned::OwnedBody;
 use crate::http::message::head::Head;
 
-/// Input a connection reads at once. Large enough for any usual request in one read.
+/// Most bytes read at once. Any usual request fits.
 pub const READ_BYTES: usize = 16 * 1024;
 
-/// Sets kept per worker; more are in use only while handlers wait for lanes.
+/// Most sets kept in a worker's pool. More are in use only while handlers wait for lanes.
 const POOLED_PER_THREAD: usize = 4;
 
-/// Output capacity a pooled set keeps; a larger one is freed after use.
+/// Sets with a larger output buffer are freed instead of pooled.
 const OUT_BYTES_KEPT: usize = 128 * 1024;
 
 /// One set of buffers.
 pub struct Buffers {
-    /// Unconsumed input stands in `input[..input_bytes]`; its length is the head limit plus a read.
+    /// `input[..input_bytes]` is input not handled yet. The length of `input` is the limit of a
+    /// head plus [`READ_BYTES`].
     pub input: Box<[u8]>,
     pub input_bytes: usize,
-    /// How far `input` was written to since the set was taken.
+    /// Length of the part of `input` that was written to since the set was taken.
     input_used: usize,
-    /// A body, or what may be one, stands or stood in `input`.
+    /// `input` contains or contained bytes that are or may be a body.
     pub holds_body: bool,
+    /// Responses to be written.
     pub out: Vec<u8>,
+    /// Body of the response being made.
     pub body: Vec<u8>,
-    /// A body that goes out behind `out`; the connection takes it before the set is given back.
+    /// A response body to be written after `out`. The connection takes it before the set is given
+    /// back.
     pub owned: Option<OwnedBody>,
     pub head: Head,
 }
 
 thread_local! {
-    // Boxes, so that taking and giving back moves a pointer.
     #[expect(clippy::vec_box, reason = "a set moves between pool and coroutine as one pointer")]
     static POOL: RefCell<Vec<Box<Buffers>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Buffers {
-    /// A set from this thread's pool, or a new one. Never inlined: the address of a thread-local
-    /// must not be kept in a register across a wait that may end on another thread.
+    /// A set from this thread's pool, or a new one. Never inlined, so that the compiler cannot keep
+    /// the address of the thread-local across a wait that ends on another thread.
     #[inline(never)]
     pub fn take(head_bytes_max: usize) -> Box<Self> {
         let pooled = POOL.with(|pool| pool.borrow_mut().pop());
@@ -68,13 +71,13 @@ impl Buffers {
         })
     }
 
-    /// Notes that `count` bytes have arrived behind the input that stands there.
+    /// Notes that `count` bytes were read behind the input that is already there.
     pub fn arrived(&mut self, count: usize) {
         self.input_bytes += count;
         self.input_used = self.input_used.max(self.input_bytes);
     }
 
-    /// Gives the set back to the pool of the thread that runs now, wiped if it held a body.
+    /// Gives the set back to the pool of the current thread, wiped if it held a body.
     #[inline(never)]
     pub fn give_back(mut self: Box<Self>) {
         self.wipe_body();
@@ -92,8 +95,9 @@ impl Buffers {
             }
         });
     }
-    /// Overwrites what a body, or an answer to it such as an access token, may have left. Beyond
-    /// the mark there is nothing, or something of requests without a body.
+
+    /// Overwrites everything that a body, or a response to it such as an access token, may have
+    /// left. Nothing of a body is behind `input_used`.
     fn wipe_body(&mut self) {
         if self.holds_body {
             self.input[..self.input_used].zeroize();
@@ -104,11 +108,11 @@ impl Buffers {
         }
         self.input_used = 0;
         #[cfg(test)]
-        tests::look_into(self);
+        tests::inspect(self);
     }
 }
 
-/// Where a set does not come back: its coroutine unwinds, or its pool is full or ends.
+/// Wipes sets that are not pooled: the coroutine panics, or the pool is full or its thread ends.
 impl Drop for Buffers {
     fn drop(&mut self) {
         self.wipe_body();

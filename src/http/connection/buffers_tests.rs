@@ -1,7 +1,7 @@
-//! Whatever becomes of a request with a body, no buffer set keeps a byte of it.
+//! However a request with a body ends, no buffer set keeps a byte of the body.
 //!
-//! Each set is looked into where it is given back or dropped, on whichever worker that is, so the
-//! test sees the very memory that the next connection gets.
+//! Each set is inspected when it is given back or dropped, on whichever worker, so the tests see
+//! the same memory that the next connection gets.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,15 +15,15 @@ use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Request, Response, Server};
 use crate::rt::{Lane, LaneSpec};
 
-/// In every body of this file and nowhere else.
+/// Part of every body in this file.
 const CANARY: &[u8] = b"c4n4ry-of-the-body";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 static FOUND: AtomicUsize = AtomicUsize::new(0);
 
-/// Called with each set that a connection is done with, before its lengths are reset.
-pub(crate) fn look_into(set: &Buffers) {
+/// Called with each set after it was wiped, before its lengths are reset.
+pub(crate) fn inspect(set: &Buffers) {
     GIVEN_BACK.fetch_add(1, Ordering::SeqCst);
     for bytes in [&set.input[..], &set.out, &set.body] {
         if memchr::memmem::find(bytes, CANARY).is_some() {
@@ -41,7 +41,6 @@ impl Serve for Careless {
         match request.path() {
             b"/panic" => panic!("on purpose"),
             b"/echo" => reply.body().extend_from_slice(request.body),
-            // Longer than the last answer, so that it stands behind a shorter one.
             b"/lane" => {
                 let ticket = self.lane.submit(10_000, || ()).unwrap();
                 ticket.wait().unwrap();
@@ -70,7 +69,7 @@ fn started() -> Server<Careless> {
     Server::start(listener, &settings, &clock, service).unwrap()
 }
 
-/// Sends `parts`, each in a write of its own, and gives the first line of what comes back.
+/// Sends each of `parts` in its own write and returns the first line of the response.
 fn sent(server: &Server<Careless>, parts: &[&[u8]], then: Then) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -91,17 +90,18 @@ fn sent(server: &Server<Careless>, parts: &[&[u8]], then: Then) -> String {
         Then::Wait => {}
     }
     let mut answer = Vec::new();
-    // A refused client may be reset.
+    // The server may reset the connection of a refused client.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
 }
 
 #[derive(Clone, Copy)]
 enum Then {
-    /// Nothing more is sent.
+    /// Ends the sending direction, then reads the response.
     Finish,
-    /// Until the server has had enough.
+    /// Keeps the connection open until the server closes it.
     Wait,
+    /// Closes the connection.
     Leave,
 }
 
@@ -110,7 +110,7 @@ fn post(path: &str, framing: &str) -> Vec<u8> {
 }
 
 #[test]
-fn no_buffer_keeps_a_body() {
+fn a_buffer_set_keeps_no_byte_of_a_body_however_its_request_ends() {
     let server = started();
     let body = [&[b'.'; 100][..], CANARY].concat();
     let length = format!("Content-Length: {}", body.len());
@@ -156,18 +156,18 @@ fn no_buffer_keeps_a_body() {
 }
 
 #[test]
-fn a_set_that_is_lost_is_wiped_too() {
+fn a_dropped_set_is_wiped() {
     let mut set = Buffers::take(1024);
     set.input[..CANARY.len()].copy_from_slice(CANARY);
     set.arrived(CANARY.len());
     set.holds_body = true;
-    // `look_into` would count it.
+    // `inspect` counts the set if it still contains the canary.
     drop(set);
     assert_eq!(FOUND.load(Ordering::SeqCst), 0);
 }
 
 #[test]
-fn what_held_no_body_is_left_alone() {
+fn a_set_that_held_no_body_is_not_wiped() {
     let mut set = Buffers::take(1024);
     set.input[..3].copy_from_slice(b"GET");
     set.arrived(3);

@@ -1,8 +1,10 @@
-//! The life of one connection: wait, read, take turns, write, and end well. One coroutine each, on
-//! the worker that polls its descriptor.
+//! The loop of one connection: wait for input, read, answer the complete requests, write; at the
+//! end, close without losing the last response. One coroutine for each connection, on the worker
+//! that polls its descriptor.
 //!
-//! The usual request costs one wait, one read and one write. While it waits, a connection holds no
-//! buffer: unconsumed input (a partial head) and unwritten output are kept in exact-sized vectors.
+//! A usual request costs one wait, one read and one write. While a connection waits it holds no
+//! buffer set: unhandled input (a partial head) and unwritten output are kept in vectors of exactly
+//! their size.
 
 use std::io;
 use std::sync::Arc;
@@ -22,17 +24,18 @@ use crate::rt::readiness::{ERROR_OR_GONE, READABLE, Readiness, WOKEN};
 
 mod output;
 
-/// After our last byte we read on for this long and this much, so that a reset caused by unread
-/// input does not destroy the answer before the client has read it.
+/// After our last byte we read and drop input for this long and up to this much. Closing with
+/// unread input would send a reset, which can destroy the response before the client reads it.
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// While draining, an idle connection may bring a last request: dashboards poll each second.
+/// While draining, an idle connection may send a last request within this time. Dashboards poll
+/// every second.
 const DRAIN_IDLE_MS: u64 = 1_500;
 
-/// A connection that has been accepted and admitted.
+/// An accepted connection.
 pub struct Connection<S> {
-    /// Before `socket`, so that it is dropped first.
+    /// Declared before `socket`, so that it is dropped first.
     readiness: Readiness,
     socket: Socket,
     shared: Arc<Shared<S>>,
@@ -41,14 +44,16 @@ pub struct Connection<S> {
     slot: SlotGuard,
     peer: Peer,
     stage: Stage,
-    /// Input that is not consumed yet; empty while idle.
+    /// Input that is not handled yet; empty while idle.
     carry: Zeroizing<Vec<u8>>,
+    /// The socket may have input to read.
     readable: bool,
+    /// epoll reported an error or the end of input: read until the socket says so too.
     hung_up: bool,
     drain_seen: bool,
-    /// The idle time is over and a last read was tried: what had arrived by then is answered.
+    /// The idle timeout has passed, and one last read is tried before closing.
     last_look: bool,
-    /// The deadline of the current head or body is set and is not moved by further bytes.
+    /// Which deadline is set. That of a head or body is not moved by further bytes.
     timed: Timed,
 }
 
@@ -74,7 +79,7 @@ impl<S: Serve> Connection<S> {
     /// Takes over an accepted socket.
     ///
     /// # Errors
-    /// When it cannot be polled.
+    /// If the socket cannot be polled.
     pub fn new(
         socket: Socket,
         peer: Peer,
@@ -83,7 +88,8 @@ impl<S: Serve> Connection<S> {
     ) -> io::Result<Self> {
         let readiness = Readiness::of(&socket)?;
         slot.register(readiness.waker());
-        // A connection that never speaks is a slow head, not an idle client.
+        // A client that sends nothing after connecting gets the timeout of a head, which is shorter
+        // than the idle timeout.
         let (generation, settings) = (shared.generation(), shared.settings());
         slot.set_deadline_in(settings.head_timeout_ms);
         Ok(Self {
@@ -104,7 +110,7 @@ impl<S: Serve> Connection<S> {
         })
     }
 
-    /// Serves the connection to its end.
+    /// Serves the connection until it ends.
     pub fn run(mut self) {
         let mut need_input = true;
         loop {
@@ -113,26 +119,27 @@ impl<S: Serve> Connection<S> {
                     return self.expire();
                 }
             } else {
-                // A client that sent more than one turn handles waits for its neighbours.
-                self.breathe();
+                // There is more input at once: let the worker's other connections run first.
+                self.yield_to_poll();
             }
-            let Some(turn) = self.turn(need_input) else { return };
-            match turn {
+            let Some(next) = self.turn(need_input) else { return };
+            match next {
                 Next::NeedInput => need_input = true,
                 Next::Flush => need_input = false,
-                Next::Close { rude } => return self.close(rude),
+                Next::Close { unread_input } => return self.close(unread_input),
             }
         }
     }
 
-    /// Reads if asked to, answers what is complete, writes. `None` when the peer is gone.
+    /// Reads if `need_input`, answers every complete request, writes. `None` if the connection is
+    /// over.
     fn turn(&mut self, need_input: bool) -> Option<Next> {
         self.renew_settings();
         let mut buffers = Buffers::take(self.settings.head_bytes_max);
         let carried = self.carry.len();
         buffers.input[..carried].copy_from_slice(&self.carry);
         buffers.arrived(carried);
-        // Not looked at yet, or not whole.
+        // Carried input may be the beginning of a body.
         buffers.holds_body = carried > 0;
         self.carry = Zeroizing::default();
         if need_input {
@@ -150,17 +157,17 @@ impl<S: Serve> Connection<S> {
             }
         }
         let mut exchange = self.exchange();
-        let turn = exchange.run(&mut buffers);
+        let next = exchange.run(&mut buffers);
         let answered = exchange.answered;
         self.slot.count_requests(answered);
         if answered > 0 {
-            // Each request has its own time: what is begun now does not inherit its predecessor's.
+            // Each request has its own deadline; the next one does not inherit this one's.
             self.timed = Timed::Idle;
         }
         self.keep_rest(&buffers);
         self.flush(buffers)?;
         self.set_deadline();
-        Some(turn)
+        Some(next)
     }
 
     fn exchange(&mut self) -> Exchange<'_, S> {
@@ -188,7 +195,7 @@ impl<S: Serve> Connection<S> {
 
     fn set_deadline(&mut self) {
         let settings = &self.settings;
-        // Line ends that some clients send after a body do not begin a request (RFC 9112 2.2).
+        // Some clients send an empty line after a body. It does not begin a request (RFC 9112 2.2).
         let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         let timed = match (&self.stage, begun) {
             (Stage::Body(_), _) => Timed::Body,
@@ -212,7 +219,8 @@ impl<S: Serve> Connection<S> {
     /// Waits for input or the deadline.
     fn wait(&mut self) -> Event {
         loop {
-            // Before every wait: the wake that announced the drain may have ended another one.
+            // Check before every wait: the wake-up that announced the drain may have ended another
+            // wait.
             self.note_drain();
             if self.last_look && self.slot.is_expired() {
                 return Event::Expired;
@@ -224,7 +232,8 @@ impl<S: Serve> Connection<S> {
             }
             if flags & WOKEN != 0 && self.slot.is_expired() {
                 if self.timed == Timed::Idle && !self.last_look {
-                    // A request of this instant is not in `flags` yet; closing would reset it.
+                    // A request may have arrived just now and not be in `flags` yet. Closing would
+                    // reset it, so try one last read.
                     self.last_look = true;
                     return Event::Input;
                 }
@@ -242,7 +251,7 @@ impl<S: Serve> Connection<S> {
         }
     }
 
-    /// Keeps what epoll said: edges are reported once.
+    /// Remembers epoll's events, which are edge-triggered and reported only once.
     fn note(&mut self, flags: usize) {
         self.readable |= flags & (READABLE | ERROR_OR_GONE) != 0;
         self.hung_up |= flags & ERROR_OR_GONE != 0;
@@ -256,7 +265,7 @@ impl<S: Serve> Connection<S> {
                 Ok(0) => return Read::End,
                 Ok(count) => {
                     self.last_look = false;
-                    // A short read has drained the socket; the next byte brings a new edge.
+                    // A short read has emptied the socket; the next byte is reported anew.
                     self.readable = count == room_bytes || self.hung_up;
                     buffers.arrived(count);
                     return Read::Some;
@@ -271,13 +280,14 @@ impl<S: Serve> Connection<S> {
         }
     }
 
-    /// Lets the worker poll its other descriptors. may runs a yielding coroutine again before it
-    /// polls, so the wake has to come from another thread.
+    /// Suspends until the worker has polled its other descriptors, so that one busy client does not
+    /// starve the others. may would run a yielding coroutine again before it polls, so the wake-up
+    /// comes from another thread, the sweeper.
     ///
-    /// Bytes that arrive meanwhile do not end it: where another worker polls this descriptor they
-    /// are noted while we run, and a client that never stops sending would never let us wait.
-    fn breathe(&mut self) {
-        if !self.shared.slots.breathe(self.readiness.waker()) {
+    /// Input that arrives meanwhile does not end the wait, because a client that never stops
+    /// sending would otherwise never let it happen.
+    fn yield_to_poll(&mut self) {
+        if !self.shared.slots.wake_after_poll(self.readiness.waker()) {
             return;
         }
         loop {
@@ -289,7 +299,7 @@ impl<S: Serve> Connection<S> {
         }
     }
 
-    /// The deadline of what the connection was doing has passed.
+    /// Ends a connection whose deadline has passed: silently if idle, else with 408.
     fn expire(mut self) {
         if self.timed == Timed::Idle {
             self.shared.stats.idle_closed.increment();
@@ -310,11 +320,11 @@ impl<S: Serve> Connection<S> {
         }
     }
 
-    /// Ends the connection. Where the client may still be sending, its bytes are read and dropped
-    /// for a while after our last one (RFC 9112 9.6).
-    fn close(mut self, rude: bool) {
+    /// Ends the connection. If the client may still be sending, its input is read and dropped for a
+    /// while after our last byte (RFC 9112 9.6).
+    fn close(mut self, unread_input: bool) {
         self.socket.finish_writing();
-        if !rude && self.carry.is_empty() {
+        if !unread_input && self.carry.is_empty() {
             return;
         }
         self.slot.set_deadline_in(LINGER_MS);
@@ -323,7 +333,7 @@ impl<S: Serve> Connection<S> {
         let mut dropped = 0;
         while dropped < LINGER_BYTES {
             buffers.input_bytes = 0;
-            // What a refused client goes on sending is its body, as likely as not.
+            // What a refused client still sends is probably its body.
             buffers.holds_body = true;
             match self.read(&mut buffers) {
                 Read::Some => dropped += buffers.input_bytes,

@@ -1,5 +1,6 @@
-//! One turn of a connection: what has arrived is parsed, every complete request answered into the
-//! output buffer. Runs on the edge; waits only where a handler waits.
+//! Parses the input of a connection and answers every complete request into the output buffer.
+//!
+//! Runs on the edge, and waits only where a handler waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,9 +18,9 @@ use crate::http::serve::Serve;
 use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
 
-/// Output gathered before it is written, so that answers to pipelined requests share a write but
-/// none waits for too many others, and no neighbour for too many of one client: it is polled before
-/// the next are answered. Sixteen snapshots take 56 KiB.
+/// Output collected before it is written. Responses to pipelined requests share a write, but none
+/// waits for too many others. The worker polls its other connections before it answers more
+/// requests of this one. Sixteen snapshots take 56 KiB.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Where the connection is in its current request.
@@ -28,23 +29,25 @@ pub enum Stage {
     /// Reading a head, or idle.
     #[default]
     Head,
-    Body(Box<Inbound>),
+    /// Reading a body.
+    Body(Box<PartialRequest>),
 }
 
 impl Stage {
-    /// What is known of the request that is arriving, `carry` being what has come of its head.
+    /// What a refusal must know about the request that is arriving. `carry` is the part of its head
+    /// that has arrived.
     pub fn about(&self, carry: &[u8]) -> About {
         match self {
-            Self::Head => About::of_begun(carry),
-            Self::Body(inbound) => inbound.about.clone(),
+            Self::Head => About::of_partial(carry),
+            Self::Body(partial) => partial.about.clone(),
         }
     }
 }
 
-/// What of a refused request its refusal depends on.
+/// The properties of a request on which the response that refuses it depends.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// It was HEAD: its refusal has no body either.
+    /// The method is HEAD: the refusal has no body either.
     head_only: bool,
     origin: Option<Box<[u8]>>,
     own_request_id: Option<Box<[u8]>>,
@@ -57,26 +60,25 @@ impl About {
         Self { head_only: head.method == Method::Head, origin, own_request_id }
     }
 
-    /// Of a head of which only this has arrived.
-    fn of_begun(bytes: &[u8]) -> Self {
+    /// From the part of a head that has arrived.
+    fn of_partial(bytes: &[u8]) -> Self {
         let mut head = Head::default();
         head.glimpse(bytes);
         Self::of(&head, bytes)
     }
 }
 
-/// A request whose body is still arriving. Wiped when dropped: bodies carry credentials.
+/// A request whose body is still arriving. Wiped on drop, because bodies carry credentials.
 #[derive(Debug)]
-pub struct Inbound {
+pub struct PartialRequest {
     head: Zeroizing<Vec<u8>>,
     body: Collected,
     reader: BodyReader,
     about: About,
 }
 
-/// A body as far as it has arrived, in memory reserved for all of it. Only what was written is
-/// wiped: most of a slow body's memory is never touched, and wiping the rest would make it real.
-/// It only ever grows, so nothing was written behind its end.
+/// The part of a body that has arrived, in memory reserved for all of it. On drop only that part is
+/// wiped: the rest was never written, and touching it would allocate its pages.
 #[derive(Debug, Default)]
 struct Collected(Vec<u8>);
 
@@ -88,7 +90,7 @@ impl Drop for Collected {
 
 #[derive(Debug)]
 enum BodyReader {
-    /// Bytes still to come.
+    /// Number of bytes that have not arrived yet.
     Length(usize),
     Chunked(Chunked),
 }
@@ -96,15 +98,15 @@ enum BodyReader {
 /// What the connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// What is left needs more input.
+    /// Reads more input; no complete request is left.
     NeedInput,
-    /// Output is full; complete requests may be left.
+    /// Writes the output, which is full; complete requests may be left.
     Flush,
-    /// The connection ends once the output is written; `rude` if unread input is likely.
-    Close { rude: bool },
+    /// Ends once the output is written. `unread_input`: the client may still be sending.
+    Close { unread_input: bool },
 }
 
-/// What a turn works on beside the buffers.
+/// Everything that answering works on, except the buffers.
 pub struct Exchange<'a, S> {
     pub shared: &'a Shared<S>,
     pub settings: &'a HttpSettings,
@@ -114,31 +116,32 @@ pub struct Exchange<'a, S> {
 }
 
 impl<S: Serve> Exchange<'_, S> {
-    /// Handles what stands in `buffers.input[..input_bytes]`; what is left moves to its front.
+    /// Answers the complete requests in `buffers.input[..input_bytes]` and moves the rest to the
+    /// front.
     pub fn run(&mut self, buffers: &mut Buffers) -> Next {
         let mut at = 0;
-        let turn = loop {
+        let next = loop {
             let full = buffers.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max);
-            // Behind a body that was handed over nothing may stand in `out`.
+            // An owned body is written after `out`, so no further response may be added to `out`.
             if full || buffers.owned.is_some() {
                 break if at < buffers.input_bytes { Next::Flush } else { Next::NeedInput };
             }
             let step = match std::mem::take(self.stage) {
                 Stage::Head => self.head(buffers, &mut at),
-                Stage::Body(inbound) => self.body(buffers, &mut at, inbound),
+                Stage::Body(partial) => self.body(buffers, &mut at, partial),
             };
             match step {
                 Step::Again => {}
-                Step::End(turn) => break turn,
+                Step::End(next) => break next,
             }
         };
         if at < buffers.input_bytes {
             buffers.input.copy_within(at..buffers.input_bytes, 0);
         }
         buffers.input_bytes -= at;
-        // What is left has not been looked at: it may be a request with its body.
+        // The rest was not parsed: it may contain a body.
         buffers.holds_body |= buffers.input_bytes > 0;
-        turn
+        next
     }
 
     fn head(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
@@ -154,7 +157,8 @@ impl<S: Serve> Exchange<'_, S> {
                 let about = About::of(head, arrived);
                 return self.refuse(buffers, &about, &fault.into());
             }
-            // Said over a connection without TLS, by nobody who ends TLS for us (RFC 9110 7.4).
+            // An https target over a connection without TLS, and not from a trusted proxy that ends
+            // TLS for us (RFC 9110 7.4).
             Parsed::Complete if head.https && !self.peer.is_trusted(&settings.trusted_proxies) => {
                 let about = About::of(head, arrived);
                 let detail = "An https target came over a connection without TLS.";
@@ -166,7 +170,7 @@ impl<S: Serve> Exchange<'_, S> {
         let (head_start, body_start) = (*at, *at + head.bytes);
         *at = body_start;
         let available = *input_bytes - body_start;
-        // Before anything can go wrong with it.
+        // Set before anything can fail, so that the buffers are wiped in every case.
         *holds_body |= head.framing != Framing::None;
         let reader = match head.framing {
             Framing::None => {
@@ -191,53 +195,58 @@ impl<S: Serve> Exchange<'_, S> {
         }
         let about = About::of(head, &input[head_start..body_start]);
         let head = Zeroizing::new(buffers.input[head_start..body_start].to_vec());
-        let inbound = Inbound { head, body: Collected::default(), reader, about };
-        *self.stage = Stage::Body(Box::new(inbound));
+        let partial = PartialRequest { head, body: Collected::default(), reader, about };
+        *self.stage = Stage::Body(Box::new(partial));
         Step::Again
     }
 
-    fn body(&mut self, buffers: &mut Buffers, at: &mut usize, mut inbound: Box<Inbound>) -> Step {
+    fn body(
+        &mut self,
+        buffers: &mut Buffers,
+        at: &mut usize,
+        mut partial: Box<PartialRequest>,
+    ) -> Step {
         buffers.holds_body = true;
         let arrived = &buffers.input[*at..buffers.input_bytes];
-        let complete = match &mut inbound.reader {
+        let complete = match &mut partial.reader {
             BodyReader::Length(left) => {
                 let take = arrived.len().min(*left);
-                // Exact: a Vec that grows by copying would leave unwiped copies behind.
-                inbound.body.0.reserve_exact(*left);
-                inbound.body.0.extend_from_slice(&arrived[..take]);
+                // Reserve all of it: a Vec that grows leaves an unwiped copy of its old content.
+                partial.body.0.reserve_exact(*left);
+                partial.body.0.extend_from_slice(&arrived[..take]);
                 *at += take;
                 *left -= take;
                 *left == 0
             }
             BodyReader::Chunked(decoder) => {
                 let max = self.settings.body_bytes_max;
-                let collected = inbound.body.0.len();
-                inbound.body.0.reserve_exact(max.saturating_sub(collected));
-                match decoder.decode(arrived, &mut inbound.body.0, max) {
+                let collected = partial.body.0.len();
+                partial.body.0.reserve_exact(max.saturating_sub(collected));
+                match decoder.decode(arrived, &mut partial.body.0, max) {
                     Ok((used, complete)) => {
                         *at += used;
                         complete
                     }
                     Err(ChunkFault::TooLarge) => {
-                        return self.refuse(buffers, &inbound.about, &too_large());
+                        return self.refuse(buffers, &partial.about, &too_large());
                     }
                     Err(ChunkFault::Malformed) => {
                         let detail = "The chunked request body is malformed.";
                         let problem = Problem::new(400, "malformed_request", detail);
-                        return self.refuse(buffers, &inbound.about, &problem);
+                        return self.refuse(buffers, &partial.about, &problem);
                     }
                 }
             }
         };
         if !complete {
-            *self.stage = Stage::Body(inbound);
+            *self.stage = Stage::Body(partial);
             return Step::End(Next::NeedInput);
         }
         let settings = self.settings;
-        // The same bytes parsed before, so this cannot fail.
-        buffers.head.parse(&inbound.head, settings.headers_max, settings.head_bytes_max);
+        // Cannot fail: the same bytes were parsed before.
+        buffers.head.parse(&partial.head, settings.headers_max, settings.head_bytes_max);
         let Buffers { out, body, owned, head, .. } = buffers;
-        self.answer(&inbound.head, head, &inbound.body.0, Sink { out, body, owned })
+        self.answer(&partial.head, head, &partial.body.0, Sink { out, body, owned })
     }
 
     fn serve(&mut self, buffers: &mut Buffers, head: std::ops::Range<usize>, body: &[u8]) -> Step {
@@ -257,7 +266,7 @@ impl<S: Serve> Exchange<'_, S> {
         self.answer(bytes, head, &rest[..length], Sink { out, body, owned })
     }
 
-    /// Calls the handler; a panic in it costs this request and the connection, nothing else.
+    /// Calls the handler. A panic in it is answered 500 and ends the connection, nothing else.
     fn answer(&mut self, bytes: &[u8], head: &Head, body: &[u8], sink: Sink<'_>) -> Step {
         let Sink { out, body: made, owned } = sink;
         let before = out.len();
@@ -301,15 +310,15 @@ impl<S: Serve> Exchange<'_, S> {
         let took_ns = self.shared.slots.now_ns().saturating_sub(begun_ns);
         stats.count(reply.kind, reply.status, took_ns);
         if reply.connection == ConnectionLine::Close {
-            return Step::End(Next::Close { rude: !head.close });
+            return Step::End(Next::Close { unread_input: !head.close });
         }
         Step::Again
     }
 
-    /// Answers a fault of the protocol and ends the connection, whose framing can no longer be
-    /// trusted.
+    /// Answers a violation of the protocol and ends the connection, because it is no longer known
+    /// where the next request begins.
     pub fn refuse(&mut self, buffers: &mut Buffers, about: &About, problem: &Problem) -> Step {
-        // Behind bytes that were not understood anything may stand.
+        // The bytes that follow were not parsed and may be a body.
         buffers.holds_body = true;
         let mut reply = Response {
             out: &mut buffers.out,
@@ -333,7 +342,7 @@ impl<S: Serve> Exchange<'_, S> {
         self.shared.stats.begin();
         self.shared.stats.count(0, status, 0);
         self.answered += 1;
-        Step::End(Next::Close { rude: true })
+        Step::End(Next::Close { unread_input: true })
     }
 }
 
@@ -341,15 +350,16 @@ fn too_large() -> Problem {
     Problem::new(413, "body_too_large", "The request body is too large.")
 }
 
-/// Where an answer goes.
+/// The buffers that a response is written to.
 struct Sink<'a> {
     out: &'a mut Vec<u8>,
     body: &'a mut Vec<u8>,
     owned: &'a mut Option<OwnedBody>,
 }
 
-/// Whether the turn goes on.
+/// Whether parsing goes on with the rest of the input.
 pub enum Step {
     Again,
+    /// It stops, and the connection does this next.
     End(Next),
 }

@@ -1,6 +1,6 @@
-//! The life of one connection: reads, answers what has arrived, writes, and ends in time.
+//! One connection: reads requests, answers them, writes the responses and enforces the deadlines.
 //!
-//! Edge workers; a coroutine per connection.
+//! Runs on edge workers, in one coroutine for each connection.
 
 pub mod backpressure;
 pub(crate) mod buffers;

@@ -1,29 +1,29 @@
-//! Content codings and tags of bodies that are made ahead of time. Pure; what costs a millisecond
-//! here is for OS threads, never for the edge.
+//! Content codings (gzip, brotli) and entity tags of documents made ahead of time. Pure.
+//! Compressing takes about a millisecond, so it runs on OS threads and never on the edge.
 
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
-/// Bodies change within seconds to minutes: near the best ratio of brotli on some KiB, without the
-/// search of the two highest settings.
+/// On documents of a few KiB, nearly the best ratio of brotli without the slow search of its
+/// highest settings. Documents change every few seconds or minutes.
 const BROTLI_QUALITY: i32 = 5;
 
-/// Base 2 logarithm of brotli's window; covers 128 KiB, and most bodies are smaller. With 16 or
-/// less this encoder takes a table of 32 MiB for each body, with more one of 1 MiB.
+/// Base 2 logarithm of brotli's window: 128 KiB, larger than most documents. With 16 or less this
+/// encoder allocates a table of 32 MiB for each document, with 17 or more one of 1 MiB.
 const BROTLI_WINDOW_BITS: i32 = 17;
 
 const GZIP_LEVEL: u32 = 6;
 
-/// Bytes of the content's SHA-256 that stand in an ETag.
+/// Number of bytes of the content's SHA-256 in an ETag.
 pub const ETAG_HASH_BYTES: usize = 12;
 
-/// What an ETag says about `body`, in hexadecimal: the beginning of its SHA-256.
+/// The content hash in an ETag: the beginning of the SHA-256 of `body`, in hexadecimal.
 pub fn content_tag(body: &[u8]) -> String {
     hex(&Sha256::digest(body)[..ETAG_HASH_BYTES])
 }
 
-/// The strong ETag of `body`, with its quotes.
+/// The strong ETag of `body`, including the quotes.
 pub fn etag(body: &[u8]) -> String {
     format!("\"{}\"", content_tag(body))
 }
@@ -34,7 +34,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// One gzip member. An OS thread's work.
+/// Compresses to gzip. For OS threads, not the edge.
 pub fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder =
         flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
@@ -44,7 +44,7 @@ pub fn gzip(body: &[u8]) -> Vec<u8> {
         .expect("writing to memory does not fail")
 }
 
-/// One brotli stream. An OS thread's work.
+/// Compresses to brotli. For OS threads, not the edge.
 pub fn brotli(body: &[u8]) -> Vec<u8> {
     let params = brotli::enc::BrotliEncoderParams {
         quality: BROTLI_QUALITY,

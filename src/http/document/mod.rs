@@ -1,6 +1,6 @@
-//! Documents that are ready to send: serialised, compressed and tagged once, sent many times.
+//! Documents made ahead of time: serialised, compressed and tagged once, sent many times.
 //!
-//! Made on OS threads, sent on the edge.
+//! They are made on OS threads and sent on the edge.
 
 pub mod coding;
 pub mod negotiate;

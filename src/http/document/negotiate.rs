@@ -1,30 +1,30 @@
-//! Which variant a client takes.
+//! Content negotiation: chooses the content coding by `Accept-Encoding`.
 //!
-//! Pure functions on header bytes, run by the edge for every prepared answer. Must never allocate
-//! or panic, whatever the bytes are; the time is linear in a head that is bounded before it gets
-//! here.
+//! Pure functions on header bytes, which the edge calls for every prepared response. They must
+//! never allocate or panic, whatever the bytes are. They take time linear in the header's length,
+//! which is bounded.
 
 /// A content coding that is made ahead of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     Br,
     Gzip,
-    /// As it is.
+    /// Uncompressed.
     Identity,
 }
 
-/// A weight in thousandths.
+/// A quality value (RFC 9110 12.4.2), in thousandths.
 type Weight = u16;
 
-/// The coding with the highest weight; br before gzip before identity where equal.
+/// The coding with the highest weight; among equals br, then gzip, then identity.
 ///
-/// Without the header, or with nothing acceptable in it, the answer is identity: RFC 9110 12.5.3
-/// lets a server answer so, and every client can read it. Elements that are not well-formed are
-/// passed over; of a coding that is named twice, the first counts.
+/// Without the header, or if no coding in it is known, the result is identity: RFC 9110 12.5.3
+/// allows that, and every client can read it. Malformed elements are ignored. If a coding is named
+/// twice, the first element counts.
 pub fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
     match accept_encoding {
         None => Coding::Identity,
-        // What browsers and curl send, byte for byte.
+        // Fast path: exactly what browsers and curl send.
         Some(
             b"gzip, deflate, br, zstd" | b"gzip, deflate, br" | b"deflate, gzip, br, zstd" | b"br",
         ) => Coding::Br,
@@ -62,7 +62,7 @@ fn weighed_coding(value: &[u8]) -> Coding {
     }
 }
 
-/// `name` or `name;q=0.5`, with optional blanks around the parts.
+/// Parses `name` or `name;q=0.5`, with optional blanks around the parts.
 fn weighed(element: &[u8]) -> Option<(&[u8], Weight)> {
     let mut parts = element.splitn(2, |byte| *byte == b';');
     let name = trimmed(parts.next()?);
@@ -79,7 +79,7 @@ fn weighed(element: &[u8]) -> Option<(&[u8], Weight)> {
     Some((name, weight))
 }
 
-/// `0`, `0.5`, `1.000`: at most three digits after the point.
+/// Parses `0`, `0.5` or `1.000`: at most three digits after the point.
 fn qvalue(digits: &[u8]) -> Option<Weight> {
     let (whole, fraction) = match digits {
         [whole] => (whole, &[][..]),
@@ -100,7 +100,7 @@ fn qvalue(digits: &[u8]) -> Option<Weight> {
     (value <= 1_000).then_some(value)
 }
 
-/// Without blanks and tabs at either end.
+/// `bytes` without spaces and tabs at either end.
 pub(crate) fn trimmed(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;

@@ -1,4 +1,4 @@
-//! Tests of the header parsers: tables, and a slow reference.
+//! Tests of content negotiation: a table, and a comparison with a simple reference.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::{Strategy, any, prop, proptest};
 use super::*;
 
 #[test]
-fn codings_are_chosen_by_weight() {
+fn the_coding_with_the_highest_weight_is_chosen() {
     use Coding::{Br, Gzip, Identity};
     for (value, expected) in [
         ("gzip, deflate, br, zstd", Br),
@@ -33,7 +33,7 @@ fn codings_are_chosen_by_weight() {
         ("gzip;q=0.2, br;q=0.1, *;q=0.5", Identity),
         (" gzip\t; q=0.5 ,\tbr ;q=0.4 ", Gzip),
         ("br;q=0, br;q=1, gzip;q=0.1", Gzip),
-        // Not well-formed: passed over.
+        // Malformed elements are ignored.
         ("br;q=2", Identity),
         ("br;q=1.001, gzip", Gzip),
         ("br;q=0.1234, gzip", Gzip),
@@ -47,7 +47,7 @@ fn codings_are_chosen_by_weight() {
     assert_eq!(preferred_coding(None), Identity);
 }
 
-/// The same rules, with strings, maps and floats.
+/// The reference: the same rules, written simply, with strings, maps and floats.
 fn slow_coding(value: &str) -> Coding {
     let mut weights: HashMap<String, f64> = HashMap::new();
     for element in value.split(',') {
@@ -94,12 +94,12 @@ fn header_like() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn choosing_agrees_with_the_slow_reference(value in header_like()) {
+    fn any_header_gives_the_same_coding_as_the_reference(value in header_like()) {
         assert_eq!(preferred_coding(Some(value.as_bytes())), slow_coding(&value), "{value:?}");
     }
 
     #[test]
-    fn no_bytes_panic(value in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic(value in prop::collection::vec(any::<u8>(), 0..200)) {
         preferred_coding(Some(&value));
     }
 }

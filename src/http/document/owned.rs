@@ -1,23 +1,24 @@
-//! A body that is handed over with its memory instead of being copied into the output.
+//! A response body that is passed to the connection as it is, instead of being copied into the
+//! output buffer.
 //!
-//! Pure. Made by handlers on the edge, or on a lane for them; written and freed by the connection.
+//! Pure. Made by handlers, on the edge or on a lane; written and freed by the connection.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use zeroize::Zeroize;
 
-/// What is longer than this is large: it is not copied, and written in pieces between which the
-/// other connections of the worker have their turn. Shorter bodies travel with their head in one
-/// write, which is cheaper.
+/// A longer body is large: it is not copied, and it is written in pieces, between which the worker
+/// serves its other connections. A shorter body is copied behind its head, so that both go out in
+/// one write, which is cheaper.
 pub const LARGE_BYTES: usize = 256 * 1024;
 
-/// Bytes of a body, its own or shared with others who send the same.
+/// The bytes of a body, owned or shared with other connections that send the same.
 #[derive(Debug)]
 pub struct OwnedBody {
     memory: Memory,
     is_secret: bool,
-    /// Let go with the body.
+    /// Dropped with the body.
     _held: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -28,14 +29,14 @@ enum Memory {
 }
 
 impl OwnedBody {
-    /// A body with what is to be dropped when it is freed, written or not: a place that is taken
-    /// for as long as the body takes memory.
+    /// A body together with a value that is dropped when the body is freed, written or not: a
+    /// permit that limits how many such bodies are in memory.
     pub fn holding(bytes: Vec<u8>, held: impl Any + Send + Sync) -> Self {
         let memory = Memory::Own(bytes);
         Self { memory, is_secret: false, _held: Some(Box::new(held)) }
     }
 
-    /// The whole body.
+    /// All bytes of the body.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
             Memory::Own(bytes) => bytes,
@@ -43,8 +44,8 @@ impl OwnedBody {
         }
     }
 
-    /// Its memory is wiped before it is freed, unless others share it: it may repeat what stood in
-    /// a request's body.
+    /// Marks the body as secret, because it may repeat a request's body. Its memory is then wiped
+    /// before it is freed, unless it is shared.
     pub(crate) fn keep_secret(&mut self) {
         self.is_secret = true;
     }

@@ -1,24 +1,22 @@
 //! A complete response, made ahead of time.
 //!
-//! Publishers on OS threads build these; the edge copies them out. No allocation, formatting or
-//! compression happens when one is sent.
+//! OS threads make them; the edge copies them into its output. Sending one does not allocate,
+//! format or compress.
 
-/// Status line, headers and body as the client gets them, but for `Date`, which is put in when they
-/// are sent.
+/// Status line, headers and body as the client gets them, except `Date`, which is added on sending.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     status: u16,
     bytes: Box<[u8]>,
-    /// Where the headers begin: after the status line.
+    /// Length of the status line, after which the headers begin.
     status_line_bytes: usize,
-    /// Where the body begins: after the empty line.
+    /// Length of the head including its empty line, after which the body begins.
     head_bytes: usize,
 }
 
 impl Prepared {
-    /// Builds the response. `headers` are written in order; `Content-Length` is added except to a
-    /// 304, for which the length of the body it stands for is not sent (RFC 9110 8.6 leaves it
-    /// optional).
+    /// Makes the response. `headers` are written in order, then `Content-Length`. A 304 gets
+    /// neither a body nor `Content-Length`, which RFC 9110 8.6 leaves optional.
     pub fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256 + body.len());
         bytes.extend_from_slice(b"HTTP/1.1 ");
@@ -46,7 +44,6 @@ impl Prepared {
         Self { status, bytes: bytes.into_boxed_slice(), status_line_bytes, head_bytes }
     }
 
-    /// The status code.
     pub fn status(&self) -> u16 {
         self.status
     }
@@ -56,12 +53,12 @@ impl Prepared {
         &self.bytes[..self.status_line_bytes]
     }
 
-    /// Headers with the closing empty line.
+    /// The headers, including the empty line at their end.
     pub fn headers(&self) -> &[u8] {
         &self.bytes[self.status_line_bytes..self.head_bytes]
     }
 
-    /// What follows the status line.
+    /// Everything after the status line.
     pub fn headers_and_body(&self) -> &[u8] {
         &self.bytes[self.status_line_bytes..]
     }
@@ -77,7 +74,7 @@ impl Prepared {
     }
 }
 
-/// The reason phrase of every status the product sends.
+/// The reason phrase of each status that the service sends.
 pub fn reason(status: u16) -> &'static str {
     match status {
         100 => "Continue",

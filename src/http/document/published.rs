@@ -1,8 +1,8 @@
-//! A JSON document as complete responses, ready to be copied out: the snapshot, signals, their
-//! record.
+//! The current state of a JSON document (the snapshot, signals, their record) as complete
+//! responses, ready to be sent.
 //!
-//! Warmers publish on their own threads; the edge loads and picks without allocating,
-//! locking, formatting or compressing. Must never compress JSON that has not changed.
+//! Warmers publish on their own threads. The edge loads the document and selects a variant without
+//! allocating, locking, formatting or compressing. Unchanged JSON is never compressed again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,68 +12,69 @@ use parking_lot::Mutex;
 
 use crate::http::{CachePolicy, Variants};
 
-/// Whoever may see it may keep it, and asks each time whether it still stands.
+/// Any cache may store the document but must revalidate it on each use.
 const POLICY: CachePolicy = CachePolicy {
     cache_control: "public, no-cache",
     vary: "Accept-Encoding",
-    // Asked for again and again: each byte counts.
+    // Polled by many clients, so even small bodies are compressed.
     compressed_from_bytes: 0,
 };
 
-/// Responses that nobody is shown yet.
+/// Responses that are made but not published yet.
 #[derive(Debug)]
 pub struct Made(Variants);
 
 impl Made {
-    /// Serialised and compressed: what takes time of a publication.
+    /// Makes and compresses the responses: the slow part of publishing.
     pub fn of(json: &[u8]) -> Self {
         Self(Variants::new(json, &POLICY))
     }
 }
 
-/// The slot that publishers write and the edge reads. It changes only with the content.
+/// The published document, which warmers replace and the edge reads. It is replaced only when its
+/// content changes.
 #[derive(Debug, Default)]
 pub struct PublishedJson {
     current: ArcSwapOption<Variants>,
-    /// Orders publishers among themselves; readers never take it.
+    /// Held while publishing; readers never take it.
     publishing: Mutex<()>,
     changes: AtomicU64,
 }
 
 impl PublishedJson {
-    /// An empty slot: until the first [`publish`](Self::publish) there is nothing to serve.
+    /// Without a document until the first [`publish`](Self::publish).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Publishes `json`. What has not changed keeps its tags and is not compressed again. Blocks
-    /// for a few milliseconds at most: an OS thread's work, not the edge's.
+    /// Publishes `json`. If it has not changed, the published responses stay as they are. Blocks
+    /// for up to a few milliseconds, so it is for OS threads, not the edge.
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
     pub fn publish(&self, json: Vec<u8>) {
-        let _turn = self.publishing.lock();
+        let _guard = self.publishing.lock();
         if self.current.load().as_ref().is_none_or(|current| current.json() != json) {
-            self.put(Made::of(&json));
+            self.store(Made::of(&json));
         }
     }
 
-    /// Publishes what was made before. Takes no longer than to store a pointer.
+    /// Publishes responses made before. Takes no longer than storing a pointer.
     pub fn show(&self, made: Made) {
-        let _turn = self.publishing.lock();
-        self.put(made);
+        let _guard = self.publishing.lock();
+        self.store(made);
     }
 
-    fn put(&self, Made(variants): Made) {
+    fn store(&self, Made(variants): Made) {
         self.current.store(Some(Arc::new(variants)));
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What is published now; `None` before the first time. The guard must not be held over a point
-    /// where a coroutine yields: copy the bytes out, drop it, then write.
+    /// The published document; `None` before the first. The guard must not be held across a
+    /// suspension point: copy the bytes, drop the guard, then write.
     pub fn load(&self) -> Guard<Option<Arc<Variants>>> {
         self.current.load()
     }
 
-    /// How often the content changed since the start.
+    /// How often the content has changed.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
@@ -99,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_published_before_the_first_data() {
+    fn before_the_first_publication_there_is_no_document() {
         let slot = PublishedJson::new();
         assert!(slot.load().is_none());
     }
 
     #[test]
-    fn a_response_is_complete() {
+    fn a_published_response_has_all_headers_and_the_body() {
         let slot = published(BODY);
         let current = slot.load();
         let prepared = current.as_ref().unwrap().select(None, Preconditions::NONE).unwrap();
@@ -125,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn tags_change_with_the_content_only() {
+    fn etags_change_with_the_content_only() {
         let slot = published(BODY);
         let first = slot.load_full();
         slot.publish(BODY.to_vec());
         let same = slot.load_full();
-        assert!(Arc::ptr_eq(&first, &same), "what has not changed stays");
+        assert!(Arc::ptr_eq(&first, &same), "an unchanged document is not replaced");
         slot.publish(b"{}".to_vec());
         let changed = slot.load_full();
         for coding in [Coding::Br, Coding::Gzip, Coding::Identity] {

@@ -1,8 +1,8 @@
-//! A JSON body in every form in which it can be asked for: three codings, each with its tag, its
-//! 200 and its 304.
+//! All variants of a JSON document: three content codings, each with its ETag, its response 200 and
+//! its response 304.
 //!
-//! Made on OS threads, since it compresses; the edge picks one and copies it out, without
-//! allocating, formatting, locking or compressing.
+//! Made on OS threads, because making them compresses. The edge selects one and copies it out,
+//! without allocating, formatting, locking or compressing.
 
 use super::coding::{brotli, content_tag, gzip};
 use super::negotiate::{Coding, preferred_coding};
@@ -10,7 +10,7 @@ use super::prepared::Prepared;
 use crate::http::message::conditional::{PreconditionFailed, Preconditions, Verdict};
 use crate::http::message::response::JSON;
 
-/// What the responses of one kind of body have in common.
+/// Caching headers of a kind of document, and from which size on it is compressed.
 #[derive(Debug)]
 pub struct CachePolicy {
     pub cache_control: &'static str,
@@ -19,10 +19,10 @@ pub struct CachePolicy {
     pub compressed_from_bytes: usize,
 }
 
-/// One coding of the body, with its two responses.
+/// One coding of the document, with its two responses.
 #[derive(Debug)]
 struct Variant {
-    /// With its quotes.
+    /// Including the quotes.
     etag: String,
     full: Prepared,
     not_modified: Prepared,
@@ -53,13 +53,13 @@ impl Variant {
 #[derive(Debug)]
 pub struct Variants {
     identity: Variant,
-    /// br and gzip, of bodies that are worth it.
+    /// br and gzip; `None` if the document is below `compressed_from_bytes`.
     compressed: Option<[Variant; 2]>,
 }
 
 impl Variants {
-    /// Makes the responses of a JSON body. Takes about a millisecond for 30 KiB: an OS thread's
-    /// work.
+    /// Makes the responses of a JSON body. Takes about a millisecond for 30 KiB, so it is for OS
+    /// threads, not the edge.
     pub fn new(json: &[u8], policy: &CachePolicy) -> Self {
         let tag = content_tag(json);
         let variant = |suffix: &str, encoding, body: &[u8]| {
@@ -72,11 +72,11 @@ impl Variants {
         Self { identity: variant("", None, json), compressed }
     }
 
-    /// The answer to a GET or (without its body) HEAD: the variant that the client prefers, or 304
-    /// where it has that one. Never blocks or allocates.
+    /// The response to a GET (or, without its body, HEAD): 200 in the coding that the client
+    /// prefers, or 304 if the client has that variant. Never blocks or allocates.
     ///
     /// # Errors
-    /// [`PreconditionFailed`], of that variant.
+    /// [`PreconditionFailed`] if `If-Match` does not match that variant.
     pub fn select(
         &self,
         accept_encoding: Option<&[u8]>,
@@ -89,17 +89,17 @@ impl Variants {
         })
     }
 
-    /// The tag of what is sent to who prefers `coding`, with its quotes.
+    /// The ETag, including the quotes, of the variant for clients that prefer `coding`.
     pub fn etag(&self, coding: Coding) -> &str {
         &self.variant(coding).etag
     }
 
-    /// The body as it was made.
+    /// The uncompressed body.
     pub fn json(&self) -> &[u8] {
         self.identity.full.body()
     }
 
-    /// What all of it takes in memory.
+    /// Memory of all variants.
     pub fn bytes(&self) -> usize {
         let compressed = self.compressed.iter().flatten();
         self.identity.bytes() + compressed.map(Variant::bytes).sum::<usize>()

@@ -1,4 +1,4 @@
-//! What each variant is, when one that a client has is not sent again.
+//! Tests of the variants: each decodes to the same JSON, and each has its own ETag and 304.
 
 use std::io::Read;
 
@@ -39,7 +39,7 @@ fn decoded(coding: Coding, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_variant_decodes_and_has_its_304() {
+fn every_variant_decodes_to_the_json_and_has_its_own_304() {
     let json = body();
     let current = Variants::new(&json, &POLICY);
     for (coding, accept) in CODINGS {
@@ -61,7 +61,7 @@ fn every_variant_decodes_and_has_its_304() {
             )
         );
         assert!(unchanged.body().is_empty());
-        // Another variant's tag does not count.
+        // The ETag of another variant is no match.
         for (other, other_accept) in CODINGS {
             let hit = select(&current, other_accept, Preconditions::if_none_match(etag.as_bytes()));
             assert_eq!(hit.body().is_empty(), other == coding, "{accept} {other_accept}");

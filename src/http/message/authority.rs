@@ -1,21 +1,22 @@
-//! `host [":" port]` as it stands in `Host` and in an absolute-form target (RFC 3986 3.2, RFC 9112
+//! Parses `host [":" port]`, as in `Host` and in an absolute-form target (RFC 3986 3.2, RFC 9112
 //! 3.2). Pure; no allocation.
 //!
-//! What is not written exactly so is refused: a proxy in front might take it for another host.
+//! Anything that does not match the grammar is refused, because a proxy in front might read it as
+//! another host.
 
 use std::net::Ipv6Addr;
 
-/// A well-formed authority, in its two parts as they were written.
+/// A well-formed authority: host and port as they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority<'a> {
-    /// Never empty. An address of version 6 keeps its brackets.
+    /// Never empty. An IPv6 address includes its brackets.
     pub host: &'a [u8],
-    /// The digits after the colon, none if it is the last character.
+    /// The digits after the colon, possibly none; `None` without a colon.
     pub port: Option<&'a [u8]>,
 }
 
 impl<'a> Authority<'a> {
-    /// `None` for what is not one; user information is not taken (RFC 9110 4.2.4).
+    /// Parses `text`; `None` if it is malformed or contains user information (RFC 9110 4.2.4).
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         let host_bytes = match text.first()? {
             b'[' => ip_literal_bytes(text)?,
@@ -31,7 +32,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// `unreserved` and `sub-delims`: what a name may have as it is.
+/// The bytes allowed unescaped in a registered name: `unreserved` and `sub-delims`.
 const NAME_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -51,8 +52,8 @@ pub const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Length of the registered name that `text` begins with. An address of version 4 is one too, by
-/// its characters. HTTP takes no empty one (RFC 9110 4.2.1).
+/// Length of the registered name or IPv4 address at the beginning of `text`. `None` if empty, which
+/// HTTP does not allow (RFC 9110 4.2.1).
 fn name_bytes(text: &[u8]) -> Option<usize> {
     let ends_name = |byte: &u8| !NAME_BYTES[usize::from(*byte)];
     let mut at = 0;
@@ -69,13 +70,13 @@ fn is_escape(text: &[u8]) -> bool {
     text[1..].iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Length of what stands in brackets at the beginning, with them: an address of version 6, or of a
-/// version to come.
+/// Length of the bracketed address at the beginning of `text`, including the brackets: IPv6, or a
+/// future version (RFC 3986 `IPvFuture`).
 fn ip_literal_bytes(text: &[u8]) -> Option<usize> {
     let end = memchr::memchr(b']', text)?;
     let valid = match &text[1..end] {
         [b'v' | b'V', future @ ..] => is_future_address(future),
-        // The standard library's grammar is that of RFC 3986; it knows no zone.
+        // The standard library accepts exactly the grammar of RFC 3986, without zone ids.
         literal => std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()),
     };
     valid.then_some(end + 1)

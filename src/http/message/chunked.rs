@@ -1,16 +1,17 @@
-//! The chunked transfer coding of request bodies (RFC 9112 section 7.1), decoded as bytes arrive.
+//! Decodes the chunked transfer coding of request bodies (RFC 9112 section 7.1) as bytes arrive.
 //!
 //! Pure. Extensions and trailers are read and dropped, each within a limit.
 
-/// Longest chunk-size line, extensions included, and longest trailer section.
+/// Longest chunk-size line, including extensions, and longest trailer line.
 const LINE_BYTES_MAX: usize = 1024;
+/// Longest trailer section.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
 /// Decoder state between reads.
 #[derive(Debug, Default)]
 pub struct Chunked {
     state: State,
-    /// Bytes of the line or trailer section being read.
+    /// Bytes of the line being read.
     line_bytes: usize,
     trailer_bytes: usize,
 }
@@ -20,7 +21,7 @@ enum State {
     #[default]
     SizeStart,
     Size(u64),
-    /// Blanks after the size: an extension must follow, since nothing else allows them.
+    /// Blanks after the size, which are allowed only before an extension.
     SizeBlank(u64),
     Extension(u64),
     SizeLf(u64),
@@ -39,13 +40,13 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFault {
     Malformed,
-    /// The decoded body would pass the limit.
+    /// The decoded body would exceed its limit.
     TooLarge,
 }
 
 impl Chunked {
-    /// Decodes from `input`, appends data to `body`, and gives how many bytes were consumed and
-    /// whether the body is complete. Bytes after its end are left.
+    /// Decodes `input` and appends the data to `body`. Returns how many bytes were consumed and
+    /// whether the body is complete; bytes after its end are not consumed.
     ///
     /// # Errors
     /// [`ChunkFault`].
@@ -124,7 +125,7 @@ impl Chunked {
     }
 }
 
-/// A character of a field's name (RFC 9110 5.6.2).
+/// Whether `byte` may be part of a header name (RFC 9110 5.6.2).
 fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -150,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn chunks_extensions_and_trailers() {
+    fn chunks_are_joined_and_extensions_and_trailers_dropped() {
         let wire = b"4;x=\"y\"\r\nWiki\r\n5\r\npedia\r\n0\r\nX-Sum: 1\r\n\r\nGET /";
         let (body, used, done) = decode_in(&[wire], 100).unwrap();
         assert_eq!((body.as_slice(), used, done), (&b"Wikipedia"[..], wire.len() - 5, true));
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_and_oversized_bodies_are_refused() {
         for wire in [
             &b"\r\n"[..],
             b"g\r\n",
@@ -186,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_fragmentation_decodes_the_same(
+        fn a_body_decodes_the_same_however_it_is_fragmented(
             data in proptest::collection::vec(any::<u8>(), 1..200),
             sizes in proptest::collection::vec(1usize..40, 1..20),
             cut in 1usize..17,

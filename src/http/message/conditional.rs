@@ -1,8 +1,8 @@
-//! Preconditions (RFC 9110 13): whether a request is still meant, given what there is now.
+//! Conditional requests (RFC 9110 13): `If-Match` and `If-None-Match`.
 //!
 //! Pure functions on header bytes. [`Preconditions::judge`] runs on the edge for every prepared
-//! answer and must never allocate or panic, whatever the bytes are. Dates are no precondition here:
-//! nothing that is served has a `Last-Modified`.
+//! response and must never allocate or panic, whatever the bytes are. Preconditions by date are
+//! ignored, because no response has a `Last-Modified`.
 
 use super::head::{Head, Lines, Span};
 use crate::http::document::negotiate::trimmed;
@@ -16,15 +16,16 @@ pub struct Preconditions<'a> {
     if_none_match: Lines,
 }
 
-/// A precondition does not hold: 412.
+/// A precondition is false; the response is 412.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreconditionFailed;
 
-/// What a read gets whose preconditions were met.
+/// The response to a read whose preconditions are true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// 200 with the body.
     Full,
-    /// The client has it.
+    /// 304: the client has the current state.
     NotModified,
 }
 
@@ -38,16 +39,16 @@ impl Verdict {
     }
 }
 
-/// What a field names.
+/// What `If-Match` or `If-None-Match` names.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// `*`: whatever there is.
+    /// `*`: any current state.
     Anything,
     Tags(Vec<EntityTag<'a>>),
 }
 
 impl<'a> Preconditions<'a> {
-    /// Of a request without any.
+    /// No preconditions.
     pub const NONE: Self =
         Self { bytes: &[], headers: &[], if_match: Lines::Absent, if_none_match: Lines::Absent };
 
@@ -56,27 +57,27 @@ impl<'a> Preconditions<'a> {
         Self { bytes, headers, if_match: *if_match, if_none_match: *if_none_match }
     }
 
-    /// Of a request with this one line, as benches and tests need it.
+    /// One `If-None-Match` line with this value; for benches and tests.
     pub fn if_none_match(value: &'a [u8]) -> Self {
         Self { bytes: value, if_none_match: Lines::One(Span::whole(value)), ..Self::NONE }
     }
 
-    /// Whether there are none.
+    /// Whether there are no preconditions.
     pub fn is_empty(&self) -> bool {
         self.if_match == Lines::Absent && self.if_none_match == Lines::Absent
     }
 
-    /// Whether the request is meant only for something that is there.
+    /// Whether the request has `If-Match`, and so applies only to something that exists.
     pub fn wants_a_match(&self) -> bool {
         self.if_match != Lines::Absent
     }
 
-    /// Judges a read of something that is there, whose tag is `etag` (with its quotes) if it has
-    /// one: `If-Match` first, by strong comparison, then `If-None-Match`, by weak comparison (RFC
-    /// 9110 13.2.2).
+    /// Evaluates the preconditions of a read. The resource exists, and `etag` is its tag, with
+    /// quotes, if it has one. `If-Match` comes first, by strong comparison, then `If-None-Match`,
+    /// by weak comparison (RFC 9110 13.2.2).
     ///
     /// # Errors
-    /// [`PreconditionFailed`].
+    /// [`PreconditionFailed`] if `If-Match` does not match.
     pub fn judge(&self, etag: Option<&[u8]>) -> Result<Verdict, PreconditionFailed> {
         if self.wants_a_match() && !self.is_matched(etag) {
             return Err(PreconditionFailed);
@@ -91,7 +92,7 @@ impl<'a> Preconditions<'a> {
         Ok(if known { Verdict::NotModified } else { Verdict::Full })
     }
 
-    /// Whether `If-Match` has `*`, or is one list of well-formed tags with `etag` among them.
+    /// Whether `If-Match` is absent, is `*`, or is a well-formed list of tags that contains `etag`.
     fn is_matched(&self, etag: Option<&[u8]>) -> bool {
         match self.if_match {
             Lines::Absent => true,
@@ -103,7 +104,7 @@ impl<'a> Preconditions<'a> {
         }
     }
 
-    /// What `If-Match` names. A list that is not well-formed names nothing.
+    /// The tags in `If-Match`; `None` if it is absent. A malformed list counts as empty.
     pub fn named_if_match(&self) -> Option<Named<'a>> {
         let tags: Result<_, _> = match self.if_match {
             Lines::Absent => return None,
@@ -114,7 +115,8 @@ impl<'a> Preconditions<'a> {
         Some(Named::Tags(tags.unwrap_or_default()))
     }
 
-    /// What `If-None-Match` names. A line that stops being well-formed counts up to there.
+    /// The tags in `If-None-Match`; `None` if it is absent. Of a malformed line the tags before the
+    /// fault count.
     pub fn named_if_none_match(&self) -> Option<Named<'a>> {
         Some(match self.if_none_match {
             Lines::Absent => return None,
@@ -138,9 +140,9 @@ impl<'a> Preconditions<'a> {
 const IF_MATCH: &[u8] = b"if-match";
 const IF_NONE_MATCH: &[u8] = b"if-none-match";
 
-/// Whether the one line of `If-None-Match` names what is there.
+/// Whether a single line of `If-None-Match` matches the current state.
 fn is_named(line: &[u8], etag: Option<&[u8]>) -> bool {
-    // As most clients send it.
+    // Most clients send exactly the tag, so compare that first.
     Some(line) == etag || etag.is_some_and(|etag| lists(line, etag)) || is_anything(line)
 }
 
@@ -148,7 +150,8 @@ fn is_anything(line: &[u8]) -> bool {
     trimmed(line) == b"*"
 }
 
-/// Whether the lines are one list of well-formed tags that has `etag`, by strong comparison.
+/// Whether the lines together are a well-formed list of tags that contains `etag`, by strong
+/// comparison.
 fn matches<'a>(lines: impl Iterator<Item = &'a [u8]>, etag: Option<&[u8]>) -> bool {
     let mut found = false;
     for tag in lines.flat_map(EntityTags) {
@@ -158,25 +161,25 @@ fn matches<'a>(lines: impl Iterator<Item = &'a [u8]>, etag: Option<&[u8]>) -> bo
     found
 }
 
-/// Whether the line lists `etag`, by weak comparison.
+/// Whether the line contains `etag`, by weak comparison.
 fn lists(line: &[u8], etag: &[u8]) -> bool {
     EntityTags(line).any(|tag| tag.is_ok_and(|tag| tag.opaque == etag))
 }
 
-/// One tag of a list.
+/// One entity tag of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
     pub weak: bool,
-    /// With its quotes.
+    /// The tag including its quotes, without `W/`.
     pub opaque: &'a [u8],
 }
 
-/// What stands in a list and is no tag.
+/// An element of a list that is not an entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTag;
 
-/// The tags of one line. Empty elements are passed over (RFC 9110 5.6.1.2); the first that is no
-/// tag is the last element.
+/// Iterates over the tags of one line. Empty elements are skipped (RFC 9110 5.6.1.2). The iteration
+/// ends with the first malformed element.
 struct EntityTags<'a>(&'a [u8]);
 
 impl<'a> Iterator for EntityTags<'a> {

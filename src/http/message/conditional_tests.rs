@@ -1,14 +1,14 @@
-//! Preconditions on tags and lists as clients may write them. Over connections, for every route:
-//! `tests/contract/preconditions.rs`.
+//! Tests of preconditions with tags and lists in every form. Over real connections, for every
+//! route: `tests/contract/preconditions.rs`.
 
 use proptest::prelude::{Strategy, any, prop, proptest};
 
 use super::*;
 use crate::http::message::head::Parsed;
 
-const HERE: &[u8] = br#""abc-br""#;
+const CURRENT: &[u8] = br#""abc-br""#;
 
-/// Of a request with these lines.
+/// Passes `judge` the preconditions of a request with these header lines.
 fn with<T>(lines: &str, judge: impl FnOnce(Preconditions<'_>) -> T) -> T {
     let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
     let mut head = Head::default();
@@ -17,7 +17,7 @@ fn with<T>(lines: &str, judge: impl FnOnce(Preconditions<'_>) -> T) -> T {
 }
 
 fn verdict(lines: &str) -> Result<Verdict, PreconditionFailed> {
-    with(lines, |preconditions| preconditions.judge(Some(HERE)))
+    with(lines, |preconditions| preconditions.judge(Some(CURRENT)))
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn if_none_match_compares_weakly() {
 }
 
 #[test]
-fn if_match_compares_strongly_and_is_asked_first() {
+fn if_match_compares_strongly_and_is_evaluated_first() {
     for hit in [
         r#""abc-br""#,
         "*",
@@ -93,7 +93,7 @@ fn if_match_compares_strongly_and_is_asked_first() {
 }
 
 #[test]
-fn what_has_no_tag_is_there_all_the_same() {
+fn a_resource_without_a_tag_matches_the_asterisk_only() {
     for (lines, expected) in [
         ("If-Match: *\r\n", Ok(Verdict::Full)),
         ("If-Match: \"a\"\r\n", Err(PreconditionFailed)),
@@ -106,7 +106,7 @@ fn what_has_no_tag_is_there_all_the_same() {
 }
 
 #[test]
-fn what_a_change_waits_for_is_named() {
+fn the_tags_of_both_fields_are_listed() {
     let tag = |weak, opaque: &'static str| EntityTag { weak, opaque: opaque.as_bytes() };
     with("If-Match: \"a\", W/\"b\"\r\nIf-None-Match: *\r\n", |given| {
         let tags = vec![tag(false, "\"a\""), tag(true, "\"b\"")];
@@ -129,20 +129,20 @@ fn tag_list() -> impl Strategy<Value = (Vec<String>, Vec<bool>)> {
 
 proptest! {
     #[test]
-    fn no_bytes_panic(value in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic(value in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Preconditions::if_none_match(&value).judge(Some(b"\"a\""));
         EntityTags(&value).for_each(drop);
     }
 
     #[test]
-    fn near_lists_hit_only_with_the_tag_in_them(value in "[\"W/*, a\t;=]{0,40}") {
+    fn a_malformed_list_matches_only_if_it_contains_the_tag(value in "[\"W/*, a\t;=]{0,40}") {
         let given = Preconditions::if_none_match(value.as_bytes());
         let hit = given.judge(Some(b"\"a\"")) == Ok(Verdict::NotModified);
         assert!(!hit || value.contains("\"a\"") || value.trim_matches([' ', '\t']) == "*");
     }
 
     #[test]
-    fn a_list_hits_when_it_holds_the_tag(
+    fn a_well_formed_list_matches_exactly_if_it_contains_the_tag(
         (tags, weak) in tag_list(),
         wanted in "[a-c,*]{0,3}",
         lines in 1..3_usize,

@@ -1,8 +1,9 @@
-//! Bytes to a request head: one parse, strict framing, no allocation.
+//! Parses a request head: one pass, strict framing, no allocation.
 //!
-//! Pure. httparse splits the lines; what RFC 9112 asks of a server beyond that (one Host, one way
-//! to tell the body's length, known codings) is decided here, because a proxy in front may read an
-//! ambiguous head differently and a request could then be smuggled past it.
+//! Pure. httparse splits the lines. This module checks what RFC 9112 requires beyond that: exactly
+//! one Host, exactly one way to tell the body's length, known codings. An ambiguous head is
+//! refused, because a proxy in front may read it differently, and then a request could be smuggled
+//! past the proxy.
 
 use zeroize::Zeroizing;
 
@@ -18,16 +19,16 @@ mod version;
 
 pub use fault::HeadFault;
 
-/// Most headers that can be configured; the parser's table has room for them.
+/// Highest limit of headers that can be configured; the parser's table has this size.
 pub const HEADERS_MAX: usize = 128;
 
 /// Longest request target. Fifty percent-encoded symbols take under 4 KiB.
 pub const TARGET_BYTES_MAX: usize = 8 * 1024;
 
-/// Longest head that can be configured: what the positions in a [`Span`] reach.
+/// Highest limit of a head's length that can be configured: a [`Span`] reaches no further.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// A stretch of the head's bytes, of which there are at most [`HEAD_BYTES_MAX`].
+/// A range of the head's bytes, of which there are at most [`HEAD_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u16,
@@ -35,12 +36,12 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes of this span in the buffer that the head was parsed from.
+    /// The bytes of this span. `head` is the buffer that was parsed.
     pub fn of<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         &head[usize::from(self.start)..usize::from(self.end)]
     }
 
-    /// All of a value that stands alone.
+    /// A span over all of `value`.
     pub(crate) fn whole(value: &[u8]) -> Self {
         Self::within(value, value)
     }
@@ -51,13 +52,13 @@ impl Span {
     }
 }
 
-/// The lines of a field whose value is a list; several lines are one list (RFC 9110 5.3).
+/// The lines of a header whose value is a list. Several lines form one list (RFC 9110 5.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lines {
     #[default]
     Absent,
     One(Span),
-    /// To be looked for among all headers.
+    /// Find them among all headers.
     Several,
 }
 
@@ -70,29 +71,31 @@ impl Lines {
     }
 }
 
-/// How the body's length is told (RFC 9112 section 6).
+/// How the end of the body is determined (RFC 9112 section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
+    /// No body.
     #[default]
     None,
     Length(u64),
     Chunked,
 }
 
-/// A parsed head: spans into the input and what the connection needs to decide.
+/// A parsed head: spans into the input, and what the connection needs to know.
 #[derive(Debug, Default)]
 pub struct Head {
+    /// Length of the head, including the empty line.
     pub bytes: usize,
     pub method: Method,
     pub path: Span,
     pub query: Option<Span>,
     pub headers: Vec<(Span, Span)>,
     pub framing: Framing,
-    /// The connection ends after this request.
+    /// The client wants the connection closed after this request.
     pub close: bool,
-    /// HTTP/1.0, whose clients must be told when the connection stays open.
+    /// HTTP/1.0: the response must say so if the connection stays open.
     pub http_1_0: bool,
-    /// The target is an absolute `https` URI: it was meant for a connection with TLS.
+    /// The target is an absolute `https` URI, meant for a connection with TLS.
     pub https: bool,
     pub expects_continue: bool,
     pub if_match: Lines,
@@ -103,14 +106,14 @@ pub struct Head {
     table: Table,
 }
 
-/// httparse's working memory, kept from parse to parse. On the stack it would be 4 KiB that every
-/// idle connection's coroutine had touched once and then kept.
+/// httparse's header table, reused by every parse. On the stack it would take 4 KiB, which every
+/// idle connection's coroutine would keep as touched pages.
 #[derive(Debug, Default)]
 struct Table(Vec<httparse::Header<'static>>);
 
 impl Table {
-    /// The empty vector under another lifetime. Collecting an emptied vector into one of the same
-    /// layout keeps its allocation.
+    /// Empties the vector and changes its lifetime parameter. Collecting an emptied vector into one
+    /// of the same layout keeps the allocation.
     fn recycled<'to>(table: Vec<httparse::Header<'_>>) -> Vec<httparse::Header<'to>> {
         let empty = table.into_iter().take(0);
         empty.map(|_| -> httparse::Header<'to> { unreachable!("nothing is left") }).collect()
@@ -127,10 +130,10 @@ impl Table {
     }
 }
 
-/// What came of parsing.
+/// The result of parsing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// `Head` is filled.
+    /// The head is complete, and [`Head`] describes it.
     Complete,
     /// More bytes are needed.
     Partial,
@@ -138,13 +141,14 @@ pub enum Parsed {
 }
 
 impl Head {
-    /// Parses `input`, which begins where a request begins, into `self`.
+    /// Parses the head at the beginning of `input` into `self`.
     pub fn parse(&mut self, input: &[u8], headers_max: usize, head_bytes_max: usize) -> Parsed {
         let head_bytes_max = head_bytes_max.min(HEAD_BYTES_MAX);
         let window = &input[..input.len().min(head_bytes_max)];
         let is_full = input.len() >= head_bytes_max;
         self.parse_window(window, headers_max, is_full).unwrap_or_else(|Newer { digit_at }| {
-            // A body may stand behind the head, so the copy is wiped.
+            // Parse a copy with the version HTTP/1.1. It is wiped, because a body may follow the
+            // head.
             let mut known = Zeroizing::new(window.to_vec());
             known[digit_at] = b'1';
             let parsed = self.parse_window(&known, headers_max, is_full);
@@ -210,7 +214,7 @@ impl Head {
         for header in request.headers.iter() {
             let value = Span::within(input, header.value);
             self.headers.push((Span::within(input, header.name.as_bytes()), value));
-            // The first fault counts; the rest is still looked at for the request's id.
+            // The first fault counts. The rest is still read, for the refusal's request id.
             fault = fault.and(self.note(header, value, &mut seen));
         }
         fault?;
@@ -222,13 +226,13 @@ impl Head {
             seen.codings.end_in_chunked(alone)?;
             self.framing = Framing::Chunked;
         }
-        // RFC 9112 9.3: close wins over keep-alive, which HTTP/1.0 needs to stay open.
+        // RFC 9112 9.3: close overrides keep-alive, and HTTP/1.0 stays open only with keep-alive.
         self.close = seen.close || (self.http_1_0 && !seen.keep_alive);
         Ok(())
     }
 
-    /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`.
-    /// `bytes` is what the head was parsed from.
+    /// The request id that the client sent, if it is safe to repeat: 1 to 64 of `A-Za-z0-9._-`.
+    /// `bytes` is the buffer that was parsed.
     pub fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         self.request_id.map(|span| span.of(bytes)).filter(|id| {
             (1..=64).contains(&id.len())
@@ -236,8 +240,8 @@ impl Head {
         })
     }
 
-    /// Splits the target into path and query; an absolute-form target loses its authority
-    /// (RFC 9112 3.2.2).
+    /// Splits the target into path and query. The scheme and authority of an absolute-form target
+    /// are removed (RFC 9112 3.2.2).
     fn set_target(&mut self, input: &[u8], target: &str) -> Result<(), HeadFault> {
         if target.len() > TARGET_BYTES_MAX {
             return Err(HeadFault::TargetTooLong);
@@ -268,7 +272,7 @@ impl Head {
         Ok(())
     }
 
-    /// Looks at one header; only names of a length that matters are compared.
+    /// Handles one header. Comparing lengths first avoids most comparisons of names.
     fn note(
         &mut self,
         header: &httparse::Header<'_>,
@@ -316,7 +320,7 @@ impl Head {
     }
 }
 
-/// What is learned over several header lines.
+/// State that is collected over several header lines.
 #[derive(Default)]
 struct Seen {
     hosts: usize,
@@ -342,8 +346,8 @@ fn partial(window: &[u8], full: bool) -> Parsed {
     }
 }
 
-/// A length of up to 19 digits; the body limit refuses what is too long (413), not what is
-/// malformed.
+/// Parses a `Content-Length` of up to 19 digits. Whether it exceeds the limit of bodies (413) is
+/// checked later.
 fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return Err(HeadFault::BadLength);
@@ -351,15 +355,15 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// Whether the scheme is https, and what follows it.
+/// Removes `http://` or `https://`; says whether it was https, and returns the rest.
 fn strip_scheme(target: &str) -> Option<(bool, &str)> {
     let (scheme, rest) = target.split_once("://")?;
     let https = scheme.eq_ignore_ascii_case("https");
     (https || scheme.eq_ignore_ascii_case("http")).then_some((https, rest))
 }
 
-/// The value, or an empty one for a header that came on several lines: an empty `Accept-Encoding`
-/// is answered uncompressed, which is always right, and an empty `Origin` is never allowed.
+/// The value of a header that is allowed once; an empty one if it came twice. An empty
+/// `Accept-Encoding` is answered uncompressed, and an empty `Origin` is never allowed.
 fn only(held: Option<Span>, value: Span) -> Span {
     if held.is_some() { Span::default() } else { value }
 }

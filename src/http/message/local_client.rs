@@ -1,17 +1,18 @@
-//! Whether a request is of a program on this machine that speaks for itself.
+//! Recognises requests that a program on this machine makes for itself.
 //!
-//! Pure; asked on the edge where no secret guards what only the administrator may do. A proxy or a
-//! browser on this machine calls over loopback too, for somebody else, so whatever a proxy adds or
-//! a page cannot help sending makes a request not direct. A proxy that hides itself completely
-//! cannot be told apart, which is why the administrator can set a secret.
+//! Pure. Used for administrator's routes when no admin secret is set: then only such requests are
+//! allowed. A proxy or a browser on this machine also connects over loopback, but for somebody
+//! else. So a request is not direct if it has a header that proxies add or that web pages cannot
+//! avoid sending. A proxy that adds nothing cannot be recognised; for that case there is the admin
+//! secret.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::authority::Authority;
 use super::request::{Peer, Request};
 
-/// Names that proxies use to say for whom they ask, and browsers of which page.
-const TOLD: [&str; 9] = [
+/// Headers by which proxies name the client, and browsers the page.
+const INDIRECT_HEADERS: [&str; 9] = [
     "forwarded",
     "via",
     "origin",
@@ -23,42 +24,43 @@ const TOLD: [&str; 9] = [
     "fastly-client-ip",
 ];
 
-/// The same, whatever follows.
-const TOLD_FAMILIES: [&str; 6] =
+/// Prefixes of further such headers.
+const INDIRECT_PREFIXES: [&str; 6] =
     ["x-forwarded", "x-original-", "x-envoy-", "cf-", "proxy-", "sec-fetch-"];
 
-/// Whether nothing says that the request comes from elsewhere.
+/// Whether the request comes over loopback and shows no sign of a proxy or a web page.
 pub(crate) fn is_direct_local(request: &Request<'_>, trusted_proxies: &[IpAddr]) -> bool {
     let Peer::Ip(address) = request.peer else { return false };
     address.to_canonical().is_loopback()
         && !trusted_proxies.contains(&address)
-        // A usual proxy's way to its upstreams, when it is not told otherwise.
+        // Proxies use HTTP/1.0 to their upstreams by default.
         && !request.is_http_1_0()
         && request.is_origin_form()
-        && request.names().all(|name| !tells_of_others(name))
-        && request.headers("connection").all(speaks_of_itself_alone)
+        && request.names().all(|name| !is_indirect(name))
+        && request.headers("connection").all(has_no_hop_by_hop_headers)
         && request.headers("host").next().is_some_and(is_loopback_name)
 }
 
-fn tells_of_others(name: &[u8]) -> bool {
-    let begins = |family: &&str| {
-        let start = name.get(..family.len()).unwrap_or_default();
-        start.eq_ignore_ascii_case(family.as_bytes())
+fn is_indirect(name: &[u8]) -> bool {
+    let begins = |prefix: &&str| {
+        let start = name.get(..prefix.len()).unwrap_or_default();
+        start.eq_ignore_ascii_case(prefix.as_bytes())
     };
-    TOLD.iter().any(|told| name.eq_ignore_ascii_case(told.as_bytes()))
-        || TOLD_FAMILIES.iter().any(begins)
+    INDIRECT_HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header.as_bytes()))
+        || INDIRECT_PREFIXES.iter().any(begins)
 }
 
-/// A header named here is to be removed on the way: somebody is on the way.
-fn speaks_of_itself_alone(connection: &[u8]) -> bool {
+/// Whether `Connection` names no further headers. A header named there is to be removed by the next
+/// proxy, so there is one.
+fn has_no_hop_by_hop_headers(connection: &[u8]) -> bool {
     connection.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).all(|option| {
         option.is_empty()
             || ["close", "keep-alive"].iter().any(|own| option.eq_ignore_ascii_case(own.as_bytes()))
     })
 }
 
-/// `localhost`, `127.0.0.0/8` or `[::1]`, each with any port. Under any other name a page could
-/// call that had its name point here, and a proxy passes on the name by which it is known.
+/// Whether `Host` is `localhost`, in `127.0.0.0/8` or `[::1]`, with any port. Another name may be a
+/// web page's whose name resolves to this machine (DNS rebinding), or that of a proxy.
 fn is_loopback_name(host: &[u8]) -> bool {
     let name = Authority::parse(host).and_then(|host| std::str::from_utf8(host.host).ok());
     name.is_some_and(|name| {
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_over_loopback_and_not_from_a_known_proxy() {
+    fn a_direct_request_comes_over_loopback_and_not_from_a_trusted_proxy() {
         let text = "POST / HTTP/1.1\r\nHost: localhost:8080\r\n\r\n";
         for peer in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1"] {
             assert!(direct_with(peer, &["10.0.0.1"], text), "{peer}");
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn not_with_what_a_proxy_or_a_page_sends() {
+    fn a_request_with_a_header_of_proxies_or_pages_is_not_direct() {
         for line in [
             "X-Forwarded-For: 127.0.0.1",
             "x-forwarded-for:",
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn not_under_another_name() {
+    fn a_request_to_another_host_name_is_not_direct() {
         for host in ["localhost", "LocalHost:1", "127.0.0.1", "127.9.8.7:65535", "[::1]", "[::1]:8"]
         {
             assert!(direct(host, ""), "{host}");

@@ -1,4 +1,4 @@
-//! Requests and responses as RFC 9110 and 9112 have them. Pure, but for the local client.
+//! Requests and responses after RFC 9110 and 9112: parsing, conditions, error documents. Pure.
 
 pub(crate) mod authority;
 pub mod chunked;

@@ -1,6 +1,7 @@
-//! Requests without a socket: bytes in, bytes out, through the same turns as a connection's.
+//! Requests without a socket: bytes in, bytes out, through the same parser and handlers as a
+//! connection.
 //!
-//! For benches and tests. Runs on the caller's thread; a handler that parks would block it.
+//! For benches and tests. Runs on the caller's thread; a handler that parks blocks it.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
 
-/// A connection's parser and answers, with nobody at the other end.
+/// A connection without a socket.
 pub struct Offline<S> {
     shared: Shared<S>,
     settings: HttpSettings,
@@ -33,7 +34,8 @@ impl<S: Serve> Offline<S> {
         }
     }
 
-    /// Feeds `input`, at most one read's worth, and gives everything answered to it.
+    /// Handles `input`, at most [`READ_BYTES`](crate::http::connection::buffers::READ_BYTES), and
+    /// returns all responses to it.
     pub fn exchange(&mut self, input: &[u8]) -> &[u8] {
         self.buffers.out.clear();
         let held = self.buffers.input_bytes;
@@ -46,11 +48,11 @@ impl<S: Serve> Offline<S> {
             stage: &mut self.stage,
             answered: 0,
         };
-        let turn = exchange.run(&mut self.buffers);
+        let next = exchange.run(&mut self.buffers);
         let Buffers { out, owned, .. } = &mut *self.buffers;
         match owned.take() {
             Some(body) => out.extend_from_slice(body.bytes()),
-            None => debug_assert!(turn != Next::Flush, "more answers than a bench asks for"),
+            None => debug_assert!(next != Next::Flush, "the output is full"),
         }
         &self.buffers.out
     }

@@ -1,4 +1,4 @@
-//! Error documents (RFC 9457), for this layer's own faults and for whatever a handler refuses.
+//! Error documents (RFC 9457), for violations of HTTP and for errors of handlers.
 
 use std::borrow::Cow;
 
@@ -16,18 +16,18 @@ pub struct FieldError {
     pub message: Cow<'static, str>,
 }
 
-/// An error as the client sees it.
+/// An error response.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub status: u16,
-    /// Stable snake_case word that clients can switch on.
+    /// Stable code in snake case, which clients can switch on.
     pub code: &'static str,
-    /// Safe to show: no secret, no internals.
+    /// Text for a person. Contains no secrets and no internals.
     pub detail: Cow<'static, str>,
     pub errors: Vec<FieldError>,
     /// Further headers, such as `Allow` or `Retry-After`.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
-    /// For the log alone; never sent.
+    /// For the log only; never sent.
     pub cause: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Problem {
         self
     }
 
-    /// Adds what the log should know.
+    /// Adds a cause for the log.
     #[must_use]
     pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
@@ -106,12 +106,12 @@ impl Problem {
         Self::new(503, code, detail).with("Retry-After", retry_after_s.to_string())
     }
 
-    /// A fault of our own, of which only the log says more.
+    /// 500, for a bug; details are in the log only.
     pub fn internal() -> Self {
         Self::new(500, "internal_error", "The service failed; the log has the cause.")
     }
 
-    /// 412: what `If-Match` or `If-None-Match` expects is not what there is.
+    /// 412: `If-Match` or `If-None-Match` does not hold.
     pub fn precondition_failed() -> Self {
         let detail =
             "What is there is not what If-Match or If-None-Match expects; nothing was done.";
@@ -127,7 +127,7 @@ impl Problem {
             detail: &self.detail,
             errors: &self.errors,
         };
-        // Strings and numbers always serialise; a Vec always takes them.
+        // Cannot fail: strings and numbers, written to a Vec.
         let _ = sonic_rs::to_writer(out, &document);
     }
 }

@@ -1,4 +1,5 @@
-//! What a handler sees of a request: borrowed from the connection's buffers, gone when it returns.
+//! A request as handlers see it. It borrows from the connection's buffers, so it cannot outlive the
+//! handler.
 
 use std::net::IpAddr;
 
@@ -54,16 +55,16 @@ impl Method {
     }
 }
 
-/// Who is at the other end of the socket.
+/// The other end of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     Ip(IpAddr),
-    /// A process on this machine, through the Unix socket: a proxy, whose word is believed.
+    /// A process on this machine, through the Unix socket: always a trusted proxy.
     Unix,
 }
 
 impl Peer {
-    /// Whether it is a proxy whose word is believed.
+    /// Whether it is a trusted proxy, whose `X-Forwarded-For` counts.
     pub fn is_trusted(self, trusted_proxies: &[IpAddr]) -> bool {
         match self {
             Self::Ip(address) => trusted_proxies.contains(&address),
@@ -72,7 +73,7 @@ impl Peer {
     }
 }
 
-/// One request, whole: the body has been read.
+/// One complete request, including its body.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     bytes: &'a [u8],
@@ -93,18 +94,17 @@ impl<'a> Request<'a> {
         Self { bytes, head, body, peer, trusted_proxies }
     }
 
-    /// The method.
     pub fn method(&self) -> Method {
         self.head.method
     }
 
-    /// The path as sent, not decoded; `*` for `OPTIONS *`, empty for an absolute URI without one.
+    /// The path as sent, not decoded. `*` for `OPTIONS *`; empty for an absolute URI without path.
     pub fn path(&self) -> &'a [u8] {
         self.head.path.of(self.bytes)
     }
 
-    /// The path with every letter as itself: percent-encoded characters that are not reserved are
-    /// decoded, nothing else is (RFC 3986 6.2.2.2). `None` for a path without a percent sign.
+    /// The normalised path: percent-encoded unreserved characters are decoded, nothing else is (RFC
+    /// 3986 6.2.2.2). `None` if the path has no percent sign.
     pub fn normal_path(&self) -> Option<Vec<u8>> {
         self.path().contains(&b'%').then(|| normal(self.path()))
     }
@@ -119,7 +119,7 @@ impl<'a> Request<'a> {
         Preconditions::of(self.head, self.bytes)
     }
 
-    /// `Accept-Encoding`; empty if it came on several lines.
+    /// `Accept-Encoding`; empty if it was sent more than once.
     pub fn accept_encoding(&self) -> Option<&'a [u8]> {
         self.part(self.head.accept_encoding)
     }
@@ -129,7 +129,7 @@ impl<'a> Request<'a> {
         self.part(self.head.origin)
     }
 
-    /// The client's own request id, if it is one that may be repeated: 1 to 64 of `A-Za-z0-9._-`.
+    /// The request id that the client sent, if it is safe to repeat: 1 to 64 of `A-Za-z0-9._-`.
     pub fn own_request_id(&self) -> Option<&'a [u8]> {
         self.head.own_request_id(self.bytes)
     }
@@ -148,30 +148,31 @@ impl<'a> Request<'a> {
         self.head.headers.iter().filter_map(named)
     }
 
-    /// The client's address: the peer's, or what trusted proxies say of it. `X-Forwarded-For` is
-    /// read from the right, past every address that is itself a trusted proxy; what stands further
-    /// left is hearsay.
+    /// The client's address: the peer's, or behind trusted proxies the one they forward.
+    /// `X-Forwarded-For` is read from the right, up to the first address that is not a trusted
+    /// proxy; anything further left could be forged by the client. `None` behind a Unix socket
+    /// without a forwarded address.
     pub fn client_address(&self) -> Option<IpAddr> {
         let peer = match self.peer {
             Peer::Ip(address) if !self.trusted_proxies.contains(&address) => return Some(address),
             Peer::Ip(address) => Some(address),
             Peer::Unix => None,
         };
-        let mut believed = peer;
+        let mut client = peer;
         let lines: Vec<&[u8]> = self.headers("x-forwarded-for").collect();
         for hop in lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
             let Some(address) = parse_address(hop.trim_ascii()) else { break };
-            believed = Some(address);
+            client = Some(address);
             if !self.trusted_proxies.contains(&address) {
                 break;
             }
         }
-        believed
+        client
     }
 
-    /// Whether a program on this machine calls, and for itself: over loopback and under a name of
-    /// loopback, not as a proxy nor through one, and not as a browser for some page. Nothing is
-    /// said of the Unix socket, where proxies sit.
+    /// Whether a program on this machine makes the request for itself: over loopback, to a loopback
+    /// name, not through a proxy and not from a web page. False for the Unix socket, which is for
+    /// proxies.
     pub fn is_direct_local(&self) -> bool {
         super::local_client::is_direct_local(self, self.trusted_proxies)
     }
@@ -182,12 +183,12 @@ impl<'a> Request<'a> {
         self.head.headers.iter().map(move |(name, _)| name.of(bytes))
     }
 
-    /// Whether it is HTTP/1.0.
+    /// Whether the request is HTTP/1.0.
     pub(crate) fn is_http_1_0(&self) -> bool {
         self.head.http_1_0
     }
 
-    /// Whether the target is a path, as clients send it to the server itself.
+    /// Whether the target is a path, and not an absolute URI as clients send to proxies.
     pub(crate) fn is_origin_form(&self) -> bool {
         let mut parts = self.bytes.split(|byte| *byte == b' ');
         parts.nth(1).is_some_and(|target| target.starts_with(b"/"))
@@ -214,7 +215,7 @@ fn normal(path: &[u8]) -> Vec<u8> {
     normal
 }
 
-/// The byte that `%` and these two digits stand for.
+/// The byte that `%` followed by these two digits encodes; `None` if they are not hexadecimal.
 pub fn decoded_escape(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|value| value as u8);
     digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low)
@@ -231,7 +232,7 @@ fn parse_address(text: &[u8]) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
-/// Shows `read` a request with this head and body, as tests of other layers need one.
+/// Passes `read` a request with this head and body; for tests of other modules.
 #[cfg(test)]
 pub(crate) fn with_request<T>(
     head: &str,
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_a_path_are_decoded_and_nothing_else() {
+    fn a_path_is_normalised_by_decoding_unreserved_characters_only() {
         for (path, expected) in [
             ("/a", "/a"),
             ("/%61%7e%2D%2e%5F%39%5a", "/a~-._9Z"),
@@ -272,16 +273,16 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_proxy_is_believed() {
-        let stranger = Peer::Ip("203.0.113.9".parse().unwrap());
+    fn x_forwarded_for_counts_only_from_trusted_proxies() {
+        let direct = Peer::Ip("203.0.113.9".parse().unwrap());
         let proxy = Peer::Ip("127.0.0.1".parse().unwrap());
-        let said = |peer, forwarded| client(peer, &["127.0.0.1", "10.0.0.1"], forwarded);
-        assert_eq!(said(stranger, "198.51.100.1").as_deref(), Some("203.0.113.9"));
-        assert_eq!(said(proxy, "198.51.100.1").as_deref(), Some("198.51.100.1"));
-        assert_eq!(said(proxy, "1.2.3.4, 198.51.100.1, 10.0.0.1").as_deref(), Some("198.51.100.1"));
-        assert_eq!(said(proxy, "garbage").as_deref(), Some("127.0.0.1"));
-        assert_eq!(said(proxy, "[2001:db8::1]:443").as_deref(), Some("2001:db8::1"));
-        assert_eq!(said(Peer::Unix, "198.51.100.1:77").as_deref(), Some("198.51.100.1"));
+        let seen = |peer, forwarded| client(peer, &["127.0.0.1", "10.0.0.1"], forwarded);
+        assert_eq!(seen(direct, "198.51.100.1").as_deref(), Some("203.0.113.9"));
+        assert_eq!(seen(proxy, "198.51.100.1").as_deref(), Some("198.51.100.1"));
+        assert_eq!(seen(proxy, "1.2.3.4, 198.51.100.1, 10.0.0.1").as_deref(), Some("198.51.100.1"));
+        assert_eq!(seen(proxy, "garbage").as_deref(), Some("127.0.0.1"));
+        assert_eq!(seen(proxy, "[2001:db8::1]:443").as_deref(), Some("2001:db8::1"));
+        assert_eq!(seen(Peer::Unix, "198.51.100.1:77").as_deref(), Some("198.51.100.1"));
         assert_eq!(client(Peer::Unix, &[], "nobody"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! How a handler answers: it appends one complete response to the connection's output buffer.
+//! The response of a handler, which is appended to the connection's output buffer.
 //!
-//! Runs on the edge. Sending a [`Prepared`] document is a copy; anything else formats its head
-//! here.
+//! Runs on the edge. Sending a [`Prepared`] document only copies it. Other responses format their
+//! head here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,15 @@ use super::problem::Problem;
 use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
 use crate::http::document::prepared::{Prepared, reason};
 
-/// JSON answers.
+/// `Content-Type` of JSON.
 pub const JSON: &str = "application/json";
 
 /// What the response says about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionLine {
-    /// Nothing: HTTP/1.1 stays open by itself.
+    /// No line: HTTP/1.1 stays open by default.
     Silent,
-    /// HTTP/1.0 that stays open.
+    /// For an HTTP/1.0 connection that stays open.
     KeepAlive,
     Close,
 }
@@ -34,29 +34,30 @@ impl ConnectionLine {
     }
 }
 
-/// One response in the making. A handler calls exactly one of the sending methods.
+/// A response being made. A handler calls exactly one of the sending methods.
 pub struct Response<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) body: &'a mut Vec<u8>,
-    /// A body that follows `out` without being copied into it.
+    /// A large body, written after `out` without being copied into it.
     pub(crate) owned: &'a mut Option<OwnedBody>,
     pub(crate) date_line: DateLine,
     pub(crate) own_request_id: Option<&'a [u8]>,
-    /// The request was HEAD: the head goes out as for GET, the body does not.
+    /// The request was HEAD: the head is sent as for GET, without the body.
     pub(crate) head_only: bool,
     pub(crate) connection: ConnectionLine,
-    /// Asked when the answer is sent, since a handler may have waited for long.
+    /// Whether the server drains. Read when the response is sent, because the handler may have
+    /// waited for long.
     pub(crate) draining: &'a AtomicBool,
-    /// With which every answer of the service begins.
+    /// Header lines that the service adds to every response (CORS).
     pub(crate) extra_lines: Option<Arc<[u8]>>,
-    /// Status of what was sent; 0 until then.
+    /// Status of the sent response; 0 before.
     pub(crate) status: u16,
-    /// What the service said of the request; 0 until then.
+    /// Kind of the request for the statistics; 0 until the service sets it.
     pub(crate) kind: usize,
 }
 
 impl<'a> Response<'a> {
-    /// Sends a document made ahead of time, at the present `Date`. No allocation, no formatting.
+    /// Sends a document made ahead of time, with the current `Date`. Does not allocate or format.
     pub fn send_document(&mut self, document: &Prepared) {
         self.open(document.status());
         self.out.extend_from_slice(document.status_line());
@@ -69,19 +70,19 @@ impl<'a> Response<'a> {
         });
     }
 
-    /// The buffer for a body made now; empty, with the capacity of earlier answers. Send it with
+    /// The empty buffer for a body. It keeps the capacity of earlier responses. Send it with
     /// [`send`](Self::send).
     pub fn body(&mut self) -> &mut Vec<u8> {
         self.body.clear();
         self.body
     }
 
-    /// The same buffer with what was written to it so far.
+    /// The same buffer with the content written so far.
     pub fn written(&mut self) -> &mut Vec<u8> {
         self.body
     }
 
-    /// Sends what was written to [`body`](Self::body).
+    /// Sends the content of [`body`](Self::body).
     pub fn send(&mut self, status: u16, content_type: &str, headers: &[(&str, &str)]) {
         if self.body.len() > LARGE_BYTES {
             let body = std::mem::take(self.body);
@@ -91,8 +92,9 @@ impl<'a> Response<'a> {
         self.finish();
     }
 
-    /// Sends a body made elsewhere (`Vec<u8>` or `Arc<[u8]>`). A large one is never copied: it is
-    /// written in pieces, with turns for other connections between them, and freed once written.
+    /// Sends a body made elsewhere (`Vec<u8>` or `Arc<[u8]>`). A large one is not copied: it is
+    /// written in pieces, between which the worker serves other connections, and freed once
+    /// written.
     pub fn send_owned(
         &mut self,
         status: u16,
@@ -112,8 +114,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Sends an error document (RFC 9457), with the request's id, which it also returns for the
-    /// log.
+    /// Sends an error document (RFC 9457) with the request id; returns that id for the log.
     pub fn problem(&mut self, problem: &Problem) -> String {
         let id = match self.own_request_id {
             Some(own) => String::from_utf8_lossy(own).into_owned(),
@@ -132,7 +133,7 @@ impl<'a> Response<'a> {
         id
     }
 
-    /// Says which of the service's kinds the request is, for the statistics.
+    /// Sets the kind of the request (its route) for the statistics.
     pub fn is_of_kind(&mut self, kind: usize) {
         self.kind = kind;
     }
@@ -142,7 +143,8 @@ impl<'a> Response<'a> {
         self.connection = ConnectionLine::Close;
     }
 
-    /// A second answer would be taken for the answer to the next request: a handler's panic.
+    /// Begins the response. A second one would be read as the response to the next request, so that
+    /// is a bug and panics.
     fn open(&mut self, status: u16) {
         assert!(self.status == 0, "a handler sent two answers: {} and {status}", self.status);
         self.status = status;
@@ -186,7 +188,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Whether a body of `body_bytes` follows.
+    /// Ends the head; says whether a body of `body_bytes` follows.
     fn end_head(&mut self, status: u16, body_bytes: usize) -> bool {
         let has_body = !matches!(status, 204 | 304);
         if has_body {

@@ -1,7 +1,7 @@
 //! Accepting connections, capping them, and ending without losing a request.
 //!
-//! One coroutine accepts; one OS thread sweeps deadlines (see `slots`). `Server` is held by the
-//! main thread, which drains it.
+//! One coroutine accepts, and one OS thread enforces deadlines (see `connection_table`). The main
+//! thread holds the `Server` and drains it.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -102,9 +102,9 @@ fn accept_loop<S: Serve>(readiness: &Readiness, listener: &Listener, shared: &Ar
     let mut in_a_row = 0;
     loop {
         in_a_row += 1;
-        if in_a_row >= ACCEPTS_MAX && shared.slots.breathe(readiness.waker()) {
+        if in_a_row >= ACCEPTS_MAX && shared.slots.wake_after_poll(readiness.waker()) {
             in_a_row = 0;
-            // Clients that knock meanwhile do not end it: see `Connection::breathe`.
+            // Clients that knock meanwhile do not end it: see `Connection::yield_to_poll`.
             while readiness.wait() & WOKEN == 0 {}
         }
         match listener.accept() {

@@ -1,9 +1,9 @@
-//! The connection table: who is connected, until when each may stay as it is, and the sweeper that
-//! says so.
+//! The connection table: all open connections with their deadlines, and the sweeper that enforces
+//! the deadlines.
 //!
-//! A deadline costs a connection one relaxed store. Every quarter second the sweeper, an OS thread,
-//! walks the table and wakes the coroutines whose deadline has passed; each then decides for
-//! itself. may's own timeouts would cost a timer per read.
+//! Setting a deadline costs one relaxed store; may's own timeouts would cost a timer for each read.
+//! Every quarter second the sweeper, an OS thread, scans the table and wakes the coroutines whose
+//! deadline has passed. Each coroutine then ends its own connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,21 +18,21 @@ use crate::http::message::date::{DateCell, DateLine};
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
 
-/// No deadline: a handler is at work, or the slot is free.
+/// No deadline, as in a free slot.
 pub const NEVER: u64 = u64::MAX;
 
 /// Granularity of [`ConnectionTable::now_ms`] and of the `Date` header.
 const TICK_MS: u64 = 50;
 
-/// Ticks between two walks over the table. A deadline is noticed at most this late (250 ms).
+/// Ticks between two scans of the table. A deadline is noticed at most this late (250 ms).
 const SWEEP_TICKS: u64 = 5;
 
-/// Coroutines that may wait to be put behind the next poll of their worker.
-const BREATHERS_MAX: usize = 1024;
+/// Most coroutines that wait in [`ConnectionTable::wake_after_poll`].
+const YIELDED_MAX: usize = 1024;
 
 struct Slot {
     deadline_ms: AtomicU64,
-    /// Requests answered; written by the connection alone.
+    /// Requests answered. Only the connection itself writes this.
     requests: AtomicU64,
     waker: Mutex<Option<WaitIoWaker>>,
 }
@@ -42,20 +42,20 @@ pub struct ConnectionTable {
     slots: Box<[Slot]>,
     free: Mutex<Vec<u32>>,
     open: AtomicUsize,
-    /// Connections that may be open; at most the table's size.
+    /// Limit of open connections; at most the table's size.
     cap: AtomicUsize,
     clock: Clock,
     now_ms: AtomicU64,
     date: DateCell,
-    /// Requests of connections that have ended.
+    /// Requests answered by connections that have ended.
     requests_ended: AtomicU64,
-    /// The accept loop, while it waits for a slot.
+    /// The accept loop while it waits for a free slot.
     waiting: Mutex<Option<Parker>>,
     is_waiting: AtomicBool,
-    breathe: Sender<WaitIoWaker>,
-    breathers: Receiver<WaitIoWaker>,
-    breaths: Counter,
-    /// The accept loop, while accepting fails.
+    yield_sender: Sender<WaitIoWaker>,
+    yielded: Receiver<WaitIoWaker>,
+    yields: Counter,
+    /// The accept loop while it pauses after an error.
     paused: Mutex<Option<WaitIoWaker>>,
     stop: AtomicBool,
 }
@@ -68,7 +68,7 @@ impl ConnectionTable {
             requests: AtomicU64::new(0),
             waker: Mutex::new(None),
         };
-        let (breathe, breathers) = bounded(BREATHERS_MAX);
+        let (yield_sender, yielded) = bounded(YIELDED_MAX);
         Self {
             slots: (0..connections_max).map(|_| slot()).collect(),
             free: Mutex::new((0..connections_max as u32).rev().collect()),
@@ -80,15 +80,15 @@ impl ConnectionTable {
             requests_ended: AtomicU64::new(0),
             waiting: Mutex::new(None),
             is_waiting: AtomicBool::new(false),
-            breathe,
-            breathers,
-            breaths: Counter::new(),
+            yield_sender,
+            yielded,
+            yields: Counter::new(),
             paused: Mutex::new(None),
             stop: AtomicBool::new(false),
         }
     }
 
-    /// Monotonic milliseconds, at most a tick old; one load.
+    /// Monotonic milliseconds, at most a tick old. Costs one load.
     pub fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::Relaxed)
     }
@@ -98,7 +98,7 @@ impl ConnectionTable {
         self.clock.monotonic_ns()
     }
 
-    /// The `Date` line of the present second.
+    /// The `Date` line of the current second.
     pub fn date_line(&self) -> DateLine {
         self.date.line()
     }
@@ -108,17 +108,17 @@ impl ConnectionTable {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Connections that may be open.
+    /// Limit of open connections.
     pub fn cap(&self) -> usize {
         self.cap.load(Ordering::Relaxed)
     }
 
-    /// Changes that, as far as the table reaches. Those that are open stay.
+    /// Changes the limit, at most to the table's size. Open connections stay open.
     pub fn set_cap(&self, connections_max: usize) {
         self.cap.store(connections_max.clamp(1, self.slots.len()), Ordering::Relaxed);
     }
 
-    /// Connections that the table has room for.
+    /// Size of the table.
     pub fn room(&self) -> usize {
         self.slots.len()
     }
@@ -129,7 +129,7 @@ impl ConnectionTable {
         self.requests_ended.load(Ordering::Relaxed) + live.sum::<u64>()
     }
 
-    /// A free slot, if the cap allows one more connection.
+    /// A free slot; `None` at the limit of open connections.
     pub fn acquire(self: &Arc<Self>) -> Option<SlotGuard> {
         if self.open() >= self.cap() {
             return None;
@@ -139,7 +139,7 @@ impl ConnectionTable {
         Some(SlotGuard { slots: Arc::clone(self), index })
     }
 
-    /// Parks the accept loop until a connection ends, or for `limit_ms`.
+    /// Parks the accept loop until a connection ends, at most for `limit_ms`.
     pub fn wait_for_room(&self, limit_ms: u64) {
         let parker = Parker::current();
         *self.waiting.lock() = Some(parker.clone());
@@ -151,7 +151,7 @@ impl ConnectionTable {
         self.waiting.lock().take();
     }
 
-    /// Wakes every connection, so that it sees that the server drains.
+    /// Wakes every connection, so that it notices that the server drains.
     pub fn wake_all(&self) {
         for slot in &self.slots {
             if let Some(waker) = &*slot.waker.lock() {
@@ -160,19 +160,19 @@ impl ConnectionTable {
         }
     }
 
-    /// Asks the sweeper to wake this coroutine from outside, which puts it behind the next poll of
-    /// its worker's descriptors. False when too many ask.
-    pub fn breathe(&self, waker: WaitIoWaker) -> bool {
-        self.breaths.increment();
-        self.breathe.try_send(waker).is_ok()
+    /// Asks the sweeper to wake this coroutine at once. As the wake-up comes from another thread,
+    /// the coroutine's worker polls its other descriptors first. False if too many coroutines ask.
+    pub fn wake_after_poll(&self, waker: WaitIoWaker) -> bool {
+        self.yields.increment();
+        self.yield_sender.try_send(waker).is_ok()
     }
 
-    /// How often coroutines asked for that.
-    pub fn breaths(&self) -> u64 {
-        self.breaths.value()
+    /// How often coroutines have called [`Self::wake_after_poll`].
+    pub fn yields(&self) -> u64 {
+        self.yields.value()
     }
 
-    /// Wakes `waker` at the next walk over the table, once.
+    /// Wakes `waker` once, at the next scan of the table.
     pub fn wake_at_next_sweep(&self, waker: WaitIoWaker) {
         *self.paused.lock() = Some(waker);
     }
@@ -182,16 +182,17 @@ impl ConnectionTable {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// The sweeper's loop; the body of an OS thread.
+    /// The sweeper's loop, which runs on its own OS thread until [`Self::stop`].
     pub fn sweep(&self) {
         let mut ticks = 0u64;
         let mut second = 0;
         while !self.stop.load(Ordering::SeqCst) {
-            match self.breathers.recv_timeout(Duration::from_millis(TICK_MS)) {
+            match self.yielded.recv_timeout(Duration::from_millis(TICK_MS)) {
                 Ok(waker) => {
                     waker.wakeup();
-                    // Bounded: whoever is woken may ask again at once, and time must go on.
-                    let others = self.breathers.try_iter().take(BREATHERS_MAX);
+                    // Bounded, because a woken coroutine may ask again at once, and the clock below
+                    // must advance.
+                    let others = self.yielded.try_iter().take(YIELDED_MAX);
                     others.for_each(|waker| waker.wakeup());
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -242,24 +243,24 @@ impl ConnectionTable {
     }
 }
 
-/// A connection's place in the table, given back on drop.
+/// A connection's slot in the table, freed on drop.
 pub struct SlotGuard {
     slots: Arc<ConnectionTable>,
     index: u32,
 }
 
 impl SlotGuard {
-    /// Lets the sweeper wake this connection.
+    /// Registers the waker by which the sweeper wakes this connection.
     pub fn register(&self, waker: WaitIoWaker) {
         *self.slot().waker.lock() = Some(waker);
     }
 
-    /// Until when the connection may stay as it is.
+    /// Sets the connection's deadline to `timeout_ms` from now.
     pub fn set_deadline_in(&self, timeout_ms: u64) {
         self.slot().deadline_ms.store(self.slots.now_ms() + timeout_ms, Ordering::Relaxed);
     }
 
-    /// Whether that has passed.
+    /// Whether the deadline has passed.
     pub fn is_expired(&self) -> bool {
         self.slot().deadline_ms.load(Ordering::Relaxed) <= self.slots.now_ms()
     }
@@ -270,7 +271,7 @@ impl SlotGuard {
         requests.store(requests.load(Ordering::Relaxed) + answered, Ordering::Relaxed);
     }
 
-    /// Its number in the table.
+    /// Index of the slot in the table.
     pub fn index(&self) -> u32 {
         self.index
     }

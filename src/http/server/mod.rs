@@ -1,4 +1,4 @@
-//! Accepts connections, keeps the table of the open ones, and drains them at the end.
+//! Accepts connections, keeps the table of open ones, and drains them when the server stops.
 
 pub mod acceptor;
 pub(crate) mod connection_table;

@@ -1,5 +1,5 @@
-//! What the connections of a server share: the service, its settings, counters, and the bounds that
-//! hold for all of them together. Read and changed on the edge; nothing here waits.
+//! State that all connections of a server share: the service, settings, counters, and limits over
+//! all connections together. Used on the edge; nothing here waits.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,20 +17,22 @@ use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
 use crate::http::settings::HttpSettings;
 
-/// What all connections of a server share.
+/// The state shared by all connections of a server.
 pub struct Shared<S> {
     pub service: S,
     settings: ArcSwap<HttpSettings>,
-    /// Grows with each change of the settings, so that connections need not look at them each time.
+    /// Incremented with each change of the settings, so that connections notice a change cheaply.
     generation: AtomicU64,
     pub slots: Arc<ConnectionTable>,
     pub stats: HttpStats,
-    /// Output that waits for slow readers.
+    /// Output that clients have not read yet.
     pub unread: Backpressure,
+    /// Open connections by client network.
     per_address: Mutex<HashMap<IpAddr, usize>>,
     pub(crate) draining: AtomicBool,
-    /// The drain is over; whoever still waits for a slot gets none.
+    /// The drain is over: a connection that still waits for a slot is dropped.
     pub(crate) ended: AtomicBool,
+    /// The accept loop still runs.
     pub(crate) accepting: AtomicBool,
 }
 
@@ -52,36 +54,36 @@ impl<S: Serve> Shared<S> {
 }
 
 impl<S> Shared<S> {
-    /// The settings in force. Never inlined: the load takes a thread-local's address, which
-    /// must not outlive a wait of the caller.
+    /// The settings in force. Never inlined, so that the compiler cannot keep the address of
+    /// arc-swap's thread-local across a suspension point of the caller.
     #[inline(never)]
     pub fn settings(&self) -> Arc<HttpSettings> {
         self.settings.load_full()
     }
 
-    /// Counts the changes of the settings; one relaxed load.
+    /// Number of changes of the settings so far. Costs one relaxed load.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Puts other limits in force, for open connections from their next request on. What
-    /// sockets, threads and buffers were made for stays: the address, the edge's threads, the size
-    /// of a head, and a table of connections that can be used less but does not grow.
+    /// Applies new settings, to open connections from their next request on. The address, the
+    /// number of edge threads and the limits of heads stay as they are, because sockets, threads
+    /// and buffers were made for them. The connection limit cannot exceed the table's size.
     pub fn change_settings(&self, wanted: &HttpSettings) {
-        let made_for = self.settings();
+        let current = self.settings();
         self.slots.set_cap(wanted.connections_max);
         self.settings.store(Arc::new(HttpSettings {
-            listen: made_for.listen.clone(),
-            edge_threads: made_for.edge_threads,
-            head_bytes_max: made_for.head_bytes_max,
-            headers_max: made_for.headers_max,
+            listen: current.listen.clone(),
+            edge_threads: current.edge_threads,
+            head_bytes_max: current.head_bytes_max,
+            headers_max: current.headers_max,
             connections_max: self.slots.cap(),
             ..wanted.clone()
         }));
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether connections are to end after their next answer.
+    /// Whether the server drains: each connection ends after its next response.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -91,17 +93,17 @@ impl<S> Shared<S> {
     }
 }
 
-/// One connection's share of what its address may have open; of IPv6, its network.
+/// One connection counted against the limit of its client network; uncounted on drop.
 pub struct AddressPlace<S> {
     shared: Arc<Shared<S>>,
     address: Option<IpAddr>,
 }
 
 impl<S> AddressPlace<S> {
-    /// `None` when the address has as many as it may.
+    /// Counts a connection; `None` if its network is at the limit.
     pub fn take(shared: &Arc<Shared<S>>, peer: Peer) -> Option<Self> {
         let settings = shared.settings();
-        // A tenth of all is left to others, however few there may be.
+        // At least a tenth of all connections is left to other networks.
         let cap = shared.slots.cap();
         let max = settings.connections_per_address_max.min(cap - cap / 10);
         let address = match peer {

@@ -1,38 +1,40 @@
-//! Counters of the HTTP layer, read for health and metrics.
+//! Counters of the HTTP server, for health and metrics.
 
 use crate::ops::histogram::DurationCounts;
 use crate::ops::{Counter, Durations, RefusalLines, Sharded};
 
-/// Classes of status codes that answers have: 2xx to 5xx.
+/// Classes of status codes.
 pub const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
-/// What happened on the wire.
+/// Counters of connections and requests.
 #[derive(Debug)]
 pub struct HttpStats {
     pub accepted: Counter,
     pub accept_errors: Counter,
-    /// Times accepting paused at the connection cap.
+    /// How often accepting paused at the connection limit.
     pub accept_pauses: Counter,
     pub address_refusals: Counter,
     pub idle_closed: Counter,
     pub read_timeouts: Counter,
-    /// Clients that took too little of their answers in time.
+    /// Connections closed because the client read too slowly.
     pub write_timeouts: Counter,
-    /// Answers cut off because all together held too much and this one was the slowest.
+    /// Connections closed because the unread output of all connections exceeded its limit and this
+    /// one was the slowest.
     pub unread_cuts: Counter,
     pub handler_panics: Counter,
     pub client_errors: Counter,
     pub server_errors: Counter,
-    /// Of requests that were refused before a handler saw them.
+    /// Limits log lines about requests refused before a handler saw them.
     pub refusal_lines: RefusalLines,
-    /// Requests that a handler began to answer, or that were refused before.
+    /// Requests whose handler was called, and requests refused before that.
     begun: Sharded,
-    /// From the whole request to its whole answer in the buffer, by kind, then by class.
+    /// Time from the complete request to the complete response in the output buffer, by kind, then
+    /// by status class.
     durations: Durations,
 }
 
 impl HttpStats {
-    /// `kinds`: how many kinds of requests the service tells apart.
+    /// `kinds`: see [`Serve::kinds`](crate::http::Serve::kinds).
     pub(crate) fn new(kinds: usize) -> Self {
         Self {
             accepted: Counter::new(),
@@ -56,7 +58,7 @@ impl HttpStats {
         self.begun.increment();
     }
 
-    /// One answer; `kind` 0 is none that the service knows.
+    /// Counts one response. `kind` is 0 if the request is of no known kind.
     pub(crate) fn count(&self, kind: usize, status: u16, took_ns: u64) {
         match status {
             400..=499 => self.client_errors.increment(),
@@ -67,15 +69,15 @@ impl HttpStats {
         self.durations.record(kind * STATUS_CLASSES.len() + class, took_ns);
     }
 
-    /// How long answers of a kind took, by class in the order of [`STATUS_CLASSES`].
+    /// Durations of the requests of a kind, by class in the order of [`STATUS_CLASSES`].
     pub fn durations(&self, kind: usize) -> [DurationCounts; STATUS_CLASSES.len()] {
         let first = kind * STATUS_CLASSES.len();
         std::array::from_fn(|class| self.durations.read(first + class))
     }
 
-    /// Requests whose answer is being made, such as those that wait for a lane.
+    /// Requests being handled, including those that wait for a lane.
     pub fn in_flight(&self) -> u64 {
-        // The ends first: what begins meanwhile must not make the difference negative.
+        // Read the ended ones first, so that the difference cannot be negative.
         let ended = self.durations.count();
         self.begun.value().saturating_sub(ended)
     }

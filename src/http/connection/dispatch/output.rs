@@ -1,4 +1,4 @@
-//! Writing what a turn has answered: at once where the socket takes it, else bit by bit.
+//! Writing responses: in one write if the socket takes it, else in pieces as the client reads.
 //!
 //! Runs in the connection's coroutine. No buffer set is held while it waits.
 
@@ -12,36 +12,36 @@ use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
 use crate::http::serve::Serve;
 use crate::rt::readiness::WOKEN;
 
-/// How much of a large output is written before the worker's other descriptors are polled. The
-/// kernel copies this in some tens of microseconds.
+/// Bytes of a large output written before the worker polls its other descriptors. The kernel copies
+/// this many in some tens of microseconds.
 const PIECE_BYTES: usize = 64 * 1024;
 
 impl<S: Serve> Connection<S> {
-    /// Writes the output of a turn and gives the buffers back. `None` when the connection is over.
-    pub(crate) fn flush(&mut self, mut scratch: Box<Buffers>) -> Option<()> {
-        let owned = scratch.owned.take();
-        let is_large = scratch.out.len() > LARGE_BYTES;
-        let written = if is_large { Ok(0) } else { self.write(&scratch.out) };
+    /// Writes the output in `buffers` and gives them back. `None` if the connection is over.
+    pub(crate) fn flush(&mut self, mut buffers: Box<Buffers>) -> Option<()> {
+        let owned = buffers.owned.take();
+        let is_large = buffers.out.len() > LARGE_BYTES;
+        let written = if is_large { Ok(0) } else { self.write(&buffers.out) };
         let (mut rest, is_secret): (OwnedBody, bool) = match written {
-            Ok(written) if written == scratch.out.len() && owned.is_none() => {
-                scratch.give_back();
+            Ok(written) if written == buffers.out.len() && owned.is_none() => {
+                buffers.give_back();
                 return Some(());
             }
-            Ok(_) if is_large => (std::mem::take(&mut scratch.out).into(), scratch.holds_body),
-            Ok(written) => (scratch.out[written..].to_vec().into(), scratch.holds_body),
+            Ok(_) if is_large => (std::mem::take(&mut buffers.out).into(), buffers.holds_body),
+            Ok(written) => (buffers.out[written..].to_vec().into(), buffers.holds_body),
             Err(_) => {
-                scratch.give_back();
+                buffers.give_back();
                 return None;
             }
         };
-        scratch.give_back();
+        buffers.give_back();
         if is_secret {
             rest.keep_secret();
         }
         self.write_slowly(rest, owned).then_some(())
     }
 
-    /// Writes what the socket takes now; gives how much that was.
+    /// Writes as much as the socket takes without waiting; returns how many bytes.
     pub(crate) fn write(&self, out: &[u8]) -> io::Result<usize> {
         let mut at = 0;
         while at < out.len() {
@@ -55,9 +55,9 @@ impl<S: Serve> Connection<S> {
         Ok(at)
     }
 
-    /// Writes what is large, or goes to a client that reads slower than it asks. Nothing more is
-    /// read from it meanwhile, which is what bounds the output. False when the connection is over:
-    /// the client is gone, or reads too slowly for the memory that it holds.
+    /// Writes a large output, or the rest of an output that the socket did not take at once.
+    /// Meanwhile nothing is read from the client, which bounds its output. False if the connection
+    /// is over: the client is gone or reads too slowly.
     fn write_slowly(&mut self, rest: OwnedBody, owned: Option<OwnedBody>) -> bool {
         let bytes = rest.bytes().len() + owned.as_ref().map_or(0, |body| body.bytes().len());
         self.timed = Timed::Idle;
@@ -66,7 +66,7 @@ impl<S: Serve> Connection<S> {
         let now_ms = shared.slots.now_ms();
         let held = shared.unread.hold(self.slot.index(), bytes, now_ms, self.readiness.waker());
         let mut pace = Pace { held, taken_bytes: 0 };
-        // Each part is freed once it is written.
+        // Each part is freed as soon as it is written.
         for part in [Some(rest), owned].into_iter().flatten() {
             match self.write_part(&part, &mut pace) {
                 Ok(()) => {}
@@ -77,7 +77,7 @@ impl<S: Serve> Connection<S> {
                         Cut::Slow => stats.write_timeouts.increment(),
                         Cut::Crowded => stats.unread_cuts.increment(),
                     }
-                    shared.unread.note_cut(why, bytes, shared.slots.now_ms());
+                    shared.unread.log_cut(why, bytes, shared.slots.now_ms());
                     return false;
                 }
             }
@@ -87,9 +87,10 @@ impl<S: Serve> Connection<S> {
 
     fn write_part(&mut self, part: &OwnedBody, pace: &mut Pace<'_>) -> Result<(), Lost> {
         let mut rest = part.bytes();
+        // Bytes written since the last suspension.
         let mut in_a_row = 0;
-        // The time is over and a last write was tried: the kernel reports room late, so what the
-        // client has taken by then is not known before.
+        // The deadline has passed, and one last write is tried: the kernel reports late that the
+        // client has read something.
         let mut last_try = false;
         while !rest.is_empty() {
             if pace.held.is_cut() {
@@ -98,7 +99,7 @@ impl<S: Serve> Connection<S> {
             match self.socket.write(&rest[..rest.len().min(PIECE_BYTES)]) {
                 Ok(count) => {
                     rest = &rest[count..];
-                    if pace.takes(count) {
+                    if pace.is_kept_up_by(count) {
                         pace.held.renew(self.shared.slots.now_ms());
                         self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
                         last_try = false;
@@ -106,7 +107,7 @@ impl<S: Serve> Connection<S> {
                     in_a_row += count;
                     if in_a_row >= PIECE_BYTES {
                         in_a_row = 0;
-                        self.breathe();
+                        self.yield_to_poll();
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -126,15 +127,15 @@ impl<S: Serve> Connection<S> {
     }
 }
 
-/// How fast the client takes what it asked for.
+/// Checks that the client reads [`PACE_BYTES`] in each timeout.
 struct Pace<'a> {
     held: Held<'a>,
     taken_bytes: usize,
 }
 
 impl Pace<'_> {
-    /// Whether it has now taken enough for a new term.
-    fn takes(&mut self, bytes: usize) -> bool {
+    /// Counts `bytes` read by the client; true if it has earned a new timeout.
+    fn is_kept_up_by(&mut self, bytes: usize) -> bool {
         self.taken_bytes += bytes;
         let enough = self.taken_bytes >= PACE_BYTES;
         if enough {
@@ -144,8 +145,10 @@ impl Pace<'_> {
     }
 }
 
+/// Why writing ended early.
 enum Lost {
-    /// It has gone.
+    /// The client has closed the connection.
     Client,
+    /// The client was cut off.
     Cut(Cut),
 }

@@ -1,15 +1,15 @@
 //! `Transfer-Encoding` (RFC 9112 6.1), over all of its lines. Pure.
 //!
-//! Where the body ends is known only under a last `chunked`. What a coding that is not implemented
-//! did to it is another matter: that is 501, everything else that is not `chunked` alone is 400.
+//! The end of the body is known only if the last coding is `chunked`. Other codings before it are
+//! not implemented (501). Anything else is malformed (400).
 
 use super::HeadFault;
 
-/// The codings of a message as far as they were read.
+/// The codings in the lines read so far.
 #[derive(Default)]
 pub(crate) struct Codings {
     chunked: bool,
-    /// Others before it.
+    /// A coding other than `chunked` was read.
     unknown: bool,
 }
 
@@ -39,7 +39,8 @@ impl Codings {
         self.chunked || self.unknown
     }
 
-    /// Judges the whole; `alone` where nothing else tells a length and the version knows codings.
+    /// Checks all codings together. `alone`: there is no `Content-Length`, and the version is not
+    /// HTTP/1.0.
     pub(crate) fn end_in_chunked(&self, alone: bool) -> Result<(), HeadFault> {
         match self {
             Self { chunked: true, unknown: false } if alone => Ok(()),
@@ -54,12 +55,12 @@ enum Coding {
     Unknown,
 }
 
-/// What is left of a value.
+/// The unread rest of a value.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// `token *( OWS ";" OWS token BWS "=" BWS ( token / quoted-string ) )`; `chunked` takes no
-    /// parameters. An element is never empty here: readers differ in what an empty one is.
+    /// Reads `token *( OWS ";" OWS token BWS "=" BWS ( token / quoted-string ) )`. `chunked` takes
+    /// no parameters. Empty elements are refused, because implementations read them differently.
     fn coding(&mut self) -> Option<Coding> {
         self.blanks();
         let name = self.token()?;
@@ -84,7 +85,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Passes over blanks, and over `byte` if it is next.
+    /// Skips blanks, then `byte` if it is next; says whether it was.
     fn skip(&mut self, byte: u8) -> bool {
         self.blanks();
         let found = self.0.first() == Some(&byte);

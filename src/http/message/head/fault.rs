@@ -1,6 +1,6 @@
-//! Why a head is refused, and what the client is told. Pure data.
+//! The reasons for refusing a head, each with its response. Pure data.
 
-/// Why a head is refused; the connection is closed after it.
+/// Why a head is refused. The connection is closed after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadFault {
     Malformed,
@@ -18,7 +18,7 @@ pub enum HeadFault {
 }
 
 impl HeadFault {
-    /// Status, stable code, and a text that is safe to show.
+    /// Status, error code and detail of the response.
     pub fn told(self) -> (u16, &'static str, &'static str) {
         match self {
             Self::Malformed => (

@@ -1,4 +1,4 @@
-//! The parser alone; over real connections it is attacked in `tests/http`.
+//! Tests of the head parser alone. Hostile clients over real connections: `tests/http`.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn a_plain_request_is_split_into_its_parts() {
 }
 
 #[test]
-fn positions_reach_to_the_end_of_the_longest_head() {
+fn spans_reach_the_end_of_the_longest_head() {
     let text = |padding: usize| {
         let padding = "x".repeat(padding);
         format!("GET / HTTP/1.1\r\nHost: a\r\nX-Pad: {padding}\r\nX-Request-Id: last\r\n\r\n")
@@ -80,7 +80,7 @@ fn ambiguous_lengths_are_refused() {
 }
 
 #[test]
-fn host_must_be_there_once_in_1_1() {
+fn http_1_1_requires_exactly_one_host() {
     assert_eq!(fault("GET / HTTP/1.1\r\n\r\n"), HeadFault::BadHost);
     assert_eq!(fault("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), HeadFault::BadHost);
     assert_eq!(fault("GET / HTTP/1.1\r\nHost: a b\r\n\r\n"), HeadFault::BadHost);
@@ -111,7 +111,7 @@ fn lines_that_are_not_http_are_refused() {
 }
 
 #[test]
-fn absolute_form_is_reduced_to_its_path() {
+fn an_absolute_target_is_reduced_to_its_path() {
     let text = "GET http://example.in:80/api/x?a=b HTTP/1.1\r\nHost: example.in\r\n\r\n";
     let (parsed, head) = parse(text);
     assert_eq!(parsed, Parsed::Complete);
@@ -120,7 +120,7 @@ fn absolute_form_is_reduced_to_its_path() {
 }
 
 #[test]
-fn limits_have_their_own_statuses() {
+fn each_exceeded_limit_has_its_own_fault() {
     let headers = |count: usize| {
         let lines: String = (0..count).map(|n| format!("x-{n}: y\r\n")).collect();
         format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
@@ -136,7 +136,7 @@ fn limits_have_their_own_statuses() {
 }
 
 #[test]
-fn a_version_is_judged_when_its_line_is_whole() {
+fn a_version_is_judged_only_when_its_line_is_complete() {
     let line = "GET / HTTP/2.0\r\n";
     for at in 1..line.len() {
         assert_eq!(parse(&line[..at]).0, Parsed::Partial, "{:?}", &line[..at]);
@@ -150,7 +150,7 @@ fn a_version_is_judged_when_its_line_is_whole() {
 }
 
 #[test]
-fn close_wins_over_keep_alive() {
+fn close_overrides_keep_alive() {
     for lines in ["Connection: close, keep-alive", "Connection: keep-alive\r\nConnection: close"] {
         for version in ["1.0", "1.1"] {
             let text = format!("GET / HTTP/{version}\r\nHost: a\r\n{lines}\r\n\r\n");
@@ -159,7 +159,7 @@ fn close_wins_over_keep_alive() {
     }
 }
 
-/// Requests with a few bytes replaced: near enough to valid to reach every branch.
+/// Valid requests with a few bytes replaced, so that every branch is reached.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let requests = prop::sample::select(vec![
         "GET /a?b=c HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nX-Request-Id: i\r\n\r\n",
@@ -182,7 +182,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn what_a_prefix_was_decided_to_be_the_whole_is_too(bytes in damaged()) {
+    fn a_prefix_that_is_decided_is_decided_like_the_whole(bytes in damaged()) {
         let mut whole = Head::default();
         let outcome = whole.parse(&bytes, 100, 16 * 1024);
         let mut head = Head::default();
@@ -206,7 +206,7 @@ proptest! {
 }
 
 #[test]
-fn a_coding_that_is_not_known_is_told_from_a_length_that_is_not() {
+fn an_unknown_coding_is_501_and_a_malformed_one_400() {
     for value in
         ["gzip, chunked", "a;b=c;d=\"e\\\",\" , chunked", "gzip\r\nTransfer-Encoding: chunked"]
     {
@@ -220,7 +220,7 @@ fn a_coding_that_is_not_known_is_told_from_a_length_that_is_not() {
 }
 
 #[test]
-fn list_fields_on_several_lines_are_told_from_one() {
+fn several_lines_of_a_header_are_a_list_or_void() {
     let text = "GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"a\"\r\nif-none-match: \"b\"\r\n\
                 If-Match: \"c\"\r\nAccept-Encoding: br\r\nOrigin: x\r\nOrigin: x\r\n\r\n";
     let (parsed, head) = parse(text);
@@ -229,11 +229,11 @@ fn list_fields_on_several_lines_are_told_from_one() {
     let Lines::One(line) = head.if_match else { panic!("{head:?}") };
     assert_eq!(line.of(text.as_bytes()), b"\"c\"");
     assert_eq!(head.accept_encoding.unwrap().of(text.as_bytes()), b"br");
-    assert_eq!(head.origin.unwrap().of(text.as_bytes()), b"", "two are nobody's");
+    assert_eq!(head.origin.unwrap().of(text.as_bytes()), b"", "two origins count as none");
 }
 
 #[test]
-fn a_head_that_is_none_still_says_how_to_refuse_it() {
+fn a_malformed_head_still_yields_method_origin_and_request_id() {
     let seen = |text: &str| {
         let mut head = Head::default();
         head.glimpse(text.as_bytes());
@@ -247,7 +247,7 @@ fn a_head_that_is_none_still_says_how_to_refuse_it() {
         ("", (Method::Get, None, None)),
         ("\r\n\r\nHEAD / HTTP/1.1\r\norigin:a\r\n", (Method::Head, a.clone(), None)),
         ("PUT / x\nX-Request-Id: b \n junk\nORIGIN:\ta\n", (Method::Put, a.clone(), b.clone())),
-        // What may go on, and what belongs to the body, is no header line.
+        // An incomplete line and a line of the body are no header lines.
         ("GET / x\r\nX-Request-Id: b\r\nOrigin: a", (Method::Get, None, b)),
         ("GET / x\r\nOrigin: a\r", (Method::Get, None, None)),
         ("GET / x\r\n\r\nOrigin: a\r\n", (Method::Get, None, None)),

@@ -1,15 +1,16 @@
-//! What a request line's version means where the parser does not know it. Pure.
+//! HTTP versions that httparse does not know. Pure.
 
 use super::HeadFault;
 
-/// The request is of a later `HTTP/1`, to be read as the last one that is known (RFC 9110 2.5).
+/// A version of HTTP/1 above 1.1. It must be handled like HTTP/1.1 (RFC 9110 2.5).
 pub(crate) struct Newer {
-    /// Where in the window its minor version stands.
+    /// Position of the minor version's digit in the window.
     pub digit_at: usize,
 }
 
-/// httparse knows `HTTP/1.0` and `HTTP/1.1`; another major version is 505, what is none 400. `None`
-/// while the line may still become one, so that packet borders decide nothing.
+/// Judges a version other than `HTTP/1.0` and `HTTP/1.1`: another major version is 505, a malformed
+/// version 400. `None` while the line is incomplete, so that the result does not depend on how the
+/// bytes arrive.
 pub(crate) fn other(window: &[u8]) -> Result<Option<HeadFault>, Newer> {
     const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
     let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
