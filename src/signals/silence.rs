@@ -67,7 +67,8 @@ mod tests {
         Date::constant(2020, 1, 1).series(jiff::Span::new().days(1)).take(COUNT).collect()
     }
 
-    /// A share with a constant price, without the candles at `missing`, at half the price from `split`
+    /// A share with a constant price, without the candles at `missing`, at half the price from
+    /// `split`
     /// on.
     fn judged(missing: &[usize], split: Option<usize>) -> Silence {
         let (sessions, all) = (sessions(), 0..COUNT);

@@ -103,8 +103,8 @@ named! {
         "type": "string",
         "enum": ["a", "b"],
         "description":
-            "`a`: broker A, which speaks Kite Connect v3 (Zerodha). `b`: broker B, which speaks the \
-             Breeze API (ICICI Direct).",
+            "`a`: broker A, which speaks Kite Connect v3 (Zerodha). `b`: broker B, which speaks \
+             the Breeze API (ICICI Direct).",
     };
     Source, "Source", {
         "type": "string",

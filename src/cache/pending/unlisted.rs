@@ -2,7 +2,8 @@
 //! and anybody can invent symbols, so this decides which.
 //!
 //! Each client network has a few places, and a request adds a few symbols. Networks are served in
-//! last_served. A symbol that a client asks for again is tried before symbols asked for once. Requests and
+//! last_served. A symbol that a client asks for again is tried before symbols asked for once.
+//! Requests and
 //! the scheduler call in; the lock is held for a walk over some tens of entries. [`SingleFlight`]
 //! does the waiting; its lock is never taken under this one.
 
@@ -109,7 +110,8 @@ impl Unlisted {
         self.0.flights.join(&admitted).ok()
     }
 
-    /// Takes at most `max` symbols for one upstream call, one of each client in last_served. Symbols that
+    /// Takes at most `max` symbols for one upstream call, one of each client in last_served.
+    /// Symbols that
     /// were asked for again come first.
     pub fn take_pending(&self, max: usize) -> Flight {
         let held = self.0.flights.held();
