@@ -110,7 +110,7 @@ impl Unlisted {
         self.0.flights.join(&admitted).ok()
     }
 
-    /// Takes at most `max` symbols for one upstream call, one of each client in last_served.
+    /// Takes at most `max` symbols for one upstream call, one of each client in turn.
     /// Symbols that
     /// were asked for again come first.
     pub fn take_pending(&self, max: usize) -> Flight {
