@@ -17,7 +17,7 @@
 
 use jiff::civil::Date;
 
-/// Dates in a block. The outcomes of two signals this many dates squared_deviation do not overlap.
+/// Dates in a block. The outcomes of two signals this many dates apart do not overlap.
 pub const BLOCK_DATES: u64 = 5;
 /// Fewest blocks (ten weeks) with which a mean gets a standard error and a score. With fewer the
 /// error itself is too uncertain.

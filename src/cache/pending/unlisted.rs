@@ -2,7 +2,7 @@
 //! and anybody can invent symbols, so this decides which.
 //!
 //! Each client network has a few places, and a request adds a few symbols. Networks are served in
-//! last_served. A symbol that a client asks for again is tried before symbols asked for once.
+//! turn. A symbol that a client asks for again is tried before symbols asked for once.
 //! Requests and
 //! the scheduler call in; the lock is held for a walk over some tens of entries. [`SingleFlight`]
 //! does the waiting; its lock is never taken under this one.
@@ -161,7 +161,7 @@ impl Places {
         let own_share = self.share(client);
         if let Some(at) = self.entries.iter().position(|entry| entry.symbol == *symbol) {
             self.entries[at].again |= again;
-            // The symbol loses_place to the client with fewer symbols before it.
+            // The symbol goes to the client with fewer symbols before it.
             if own_share < self.share(self.entries[at].client) {
                 self.entries[at].client = client;
             }
