@@ -1,7 +1,8 @@
 //! The account's routes: register, log in, log out, change the password, delete the account.
 //!
-//! Runs on the edge; parks for hashes and the store. Passwords go from the request's buffer into
-//! wiped memory and from there to the hashing lane.
+//! Runs on the edge; parks while a password is hashed and while the store works. A password goes
+//! from the request's buffer into memory that is wiped after use, and from there to the lane
+//! `crypto`, which hashes it.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -41,7 +42,7 @@ pub fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
     fields.done()?;
-    // What is no address is nobody's: told no differently from an unknown one.
+    // Text that is no e-mail address is answered like an unknown address.
     let email = normalised(&email).unwrap_or(email);
     let session = state.auth.login(&email, password, call.request.client_address())?;
     logged_in(200, &session, reply);
@@ -75,7 +76,7 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
     fields.done()?;
     let client = call.request.client_address();
     let erased = state.auth.erase(call.caller(), password, client)?;
-    // Nobody can ask for them any more; they are not to stay all the same.
+    // No client can ask for the user's cached responses any more, but they must not stay in memory.
     state.portfolio.answers.invalidate(call.caller().id.0);
     let deleted = ErasedRows {
         holdings: erased.portfolio.holdings,
@@ -88,7 +89,7 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
     Ok(())
 }
 
-/// A password that is refused for itself is a fault of its `field`.
+/// A password that is refused as too weak is reported as a fault of `field`.
 fn about(error: AccountError, field: &'static str) -> Problem {
     let weakness = match &error {
         AccountError::WeakPassword(weakness) => Some(*weakness),
@@ -110,7 +111,7 @@ fn new_password(fields: &mut Fields<'_>, field: &'static str) -> SecretString {
     password
 }
 
-/// Trimmed; an empty one is none.
+/// The user's name, trimmed; `None` if it is empty.
 fn name(fields: &mut Fields<'_>) -> Option<String> {
     let name = fields.optional_text("name", NAME_CHARS_MAX)?;
     if name.chars().any(char::is_control) {

@@ -1,9 +1,9 @@
 //! `POST /brokera/activate`, `POST /brokerb/activate`: the administrator exchanges the code of a
 //! login for the server's shared token.
 //!
-//! The exchange runs on the lane of users' calls to that broker, apart from the feed's; the handler
-//! parks. The code and the secret live in wiped memory for the length of the call. The feed takes
-//! the new token with its next call: both read the same slot.
+//! The exchange runs on the lane for users' calls to that broker, which is separate from the
+//! feed's, and the handler parks. The code and the secret are in wiped memory for the length of the
+//! call. The feed uses the new token from its next call on, because both read the same token slot.
 
 use std::sync::Arc;
 
@@ -27,28 +27,29 @@ use crate::limits::throttle::{Key, Throttle};
 use crate::rt::coroutines::Parker;
 use crate::rt::{Lane, LaneError};
 
-/// Wrong guesses an address may make at once, and again each minute. An administrator makes none.
+/// Wrong secrets that an address may send at once, and again each minute. An administrator sends
+/// none.
 const ATTEMPTS_PER_MINUTE: u32 = 5;
 
-/// As long as a secret of the settings may be.
+/// The limit of a secret in the settings.
 const SECRET_CHARS_MAX: usize = 4_096;
-/// Real ones have some tens.
+/// Real codes have some tens of characters.
 const CODE_CHARS_MAX: usize = 256;
 
 /// Time in the lane's queue on top of the longest exchange.
 const QUEUE_MS: u64 = 2_000;
 
-/// Longest wait for the service's own pace towards the broker, a tenth of a second a call: another
-/// call may just have gone out. Within [`QUEUE_MS`].
+/// Longest wait for the service's own rate limit towards the broker, a tenth of a second a call,
+/// since another call may just have been made. Less than [`QUEUE_MS`].
 const PACE_WAIT_MS_MAX: u64 = 1_000;
 
-/// The administrator's secret of each broker, where there is one.
+/// The administrator's secret for each broker, if one is set.
 pub struct AdminSecrets {
     pub broker_a: Option<SecretString>,
     pub broker_b: Option<SecretString>,
 }
 
-/// Who the administrator is, and how activation is done.
+/// Recognises the administrator and runs activations.
 pub struct Administration {
     secrets: ArcSwap<AdminSecrets>,
     attempts: Throttle,
@@ -56,7 +57,8 @@ pub struct Administration {
 }
 
 impl Administration {
-    /// Knows the administrator by `secrets`; an activation takes as long as a call may.
+    /// The administrator is recognised by `secrets`. An activation may take as long as a call to a
+    /// broker.
     pub fn new(secrets: AdminSecrets, upstream: &UpstreamSettings, clock: Clock) -> Self {
         Self {
             secrets: ArcSwap::from_pointee(secrets),
@@ -65,7 +67,7 @@ impl Administration {
         }
     }
 
-    /// Puts other secrets in force.
+    /// Replaces the secrets.
     pub fn set_secrets(&self, secrets: AdminSecrets) {
         self.secrets.store(Arc::new(secrets));
     }
@@ -74,8 +76,8 @@ impl Administration {
         self.secrets.load_full()
     }
 
-    /// Whether the request comes from the administrator: it has the secret, or, where none is set,
-    /// is of a program on this machine.
+    /// Fails unless the request comes from the administrator: it has the secret or, if none is set,
+    /// comes from a program on this machine.
     fn admit(
         &self,
         request: &Request<'_>,
@@ -127,7 +129,7 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     fields.done()?;
     let broker = Arc::clone(&state.broker_a);
     let status = administration.run(&state.broker_a_lane, move || {
-        in_turn(|| broker.activate(code.expose_secret())).map_err(of_feed)
+        with_rate_limit_retries(|| broker.activate(code.expose_secret())).map_err(of_feed)
     })?;
     send_broker_a(&status, reply);
     Ok(())
@@ -151,9 +153,11 @@ pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     Ok(())
 }
 
-/// Calls again where our own pace stopped the call, which has then not been made. Blocks between,
-/// for at most [`PACE_WAIT_MS_MAX`] in all.
-fn in_turn<T>(mut exchange: impl FnMut() -> Result<T, FeedError>) -> Result<T, FeedError> {
+/// Calls `exchange`, again if the service's own rate limit refused it, in which case no call was
+/// made. Blocks between calls, for at most [`PACE_WAIT_MS_MAX`] in all.
+fn with_rate_limit_retries<T>(
+    mut exchange: impl FnMut() -> Result<T, FeedError>,
+) -> Result<T, FeedError> {
     let mut left_ms = PACE_WAIT_MS_MAX;
     loop {
         let result = exchange();
@@ -167,7 +171,8 @@ fn in_turn<T>(mut exchange: impl FnMut() -> Result<T, FeedError>) -> Result<T, F
     }
 }
 
-/// Compares digests: their length says nothing of the secret's, and the time nothing of either.
+/// Compares digests in constant time, so that the time taken shows neither the secret nor its
+/// length.
 fn same(given: &str, secret: &str) -> bool {
     let (given, secret) = (Sha256::digest(given), Sha256::digest(secret));
     given.as_slice().ct_eq(secret.as_slice()).into()
@@ -190,23 +195,23 @@ mod tests {
     }
 
     #[test]
-    fn our_own_pace_is_waited_for_but_not_long() {
+    fn a_call_over_our_own_rate_limit_is_retried_for_a_bounded_time() {
         let mut calls = 0;
-        let turn = in_turn(|| {
+        let turn = with_rate_limit_retries(|| {
             calls += 1;
             if calls < 3 { Err(paced(1)) } else { Ok(calls) }
         });
         assert_eq!(turn.ok(), Some(3));
         let mut calls = 0;
-        let refused = in_turn::<()>(|| {
+        let refused = with_rate_limit_retries::<()>(|| {
             calls += 1;
             Err(paced(PACE_WAIT_MS_MAX + 1))
         });
         assert!(refused.is_err() && calls == 1);
-        // Nor many times.
+        // The number of attempts is limited too.
         let mut calls = 0;
         assert!(
-            in_turn::<()>(|| {
+            with_rate_limit_retries::<()>(|| {
                 calls += 1;
                 Err(paced(PACE_WAIT_MS_MAX / 4))
             })

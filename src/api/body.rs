@@ -1,10 +1,10 @@
-//! A request's JSON body: one object, read field by field, every fault of it told at once.
+//! Reads a request's JSON body: one object, field by field. All faults are reported at once.
 //!
 //! Runs on the edge; pure. Fields that carry credentials are read straight from the request's
 //! buffer into wiped memory, without a copy in between.
 //!
-//! `null` counts as absent. Unknown members are passed over, so that clients may send more than we
-//! know. A name that comes twice is refused: readers differ in which one they believe.
+//! `null` counts as absent. Unknown members are ignored, so that clients may send more. A duplicate
+//! name is refused, because JSON parsers disagree about which one counts.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -14,13 +14,13 @@ use zeroize::Zeroizing;
 use crate::base::json;
 use crate::http::{Problem, Request};
 
-/// The members of a body, and what was wrong with those read so far.
+/// The members of a body, and the faults of those read so far.
 pub struct Fields<'a> {
     members: Vec<json::Member<'a>>,
     problem: Option<Problem>,
 }
 
-/// What a number may be.
+/// Limits of a number.
 #[derive(Debug, Clone, Copy)]
 pub struct Amount {
     pub zero: bool,
@@ -33,13 +33,13 @@ impl<'a> Fields<'a> {
     /// Reads the body's members.
     ///
     /// # Errors
-    /// 415 for another type than JSON or a coded body, 400 for what is not one JSON object with
-    /// distinct names.
+    /// 415 for another type than JSON or for a body with a content coding. 400 for anything but one
+    /// JSON object with distinct names.
     pub fn of(request: &Request<'a>) -> Result<Self, Problem> {
         if request.header("content-encoding").is_some() {
             let detail = "Send the body without a Content-Encoding.";
             let problem = Problem::new(415, "unsupported_media_type", detail);
-            // Which codings would do (RFC 9110 15.5.16).
+            // The acceptable codings (RFC 9110 15.5.16).
             return Err(problem.with("Accept-Encoding", "identity"));
         }
         if !request.header("content-type").is_some_and(is_json) {
@@ -58,13 +58,13 @@ impl<'a> Fields<'a> {
         Ok(Self { members, problem: None })
     }
 
-    /// The member's JSON text; none for `null`.
+    /// The member's JSON text; `None` if it is absent or `null`.
     fn raw(&self, name: &str) -> Option<&'a str> {
         let found = self.members.iter().find(|(key, _)| *key == name);
         found.map(|(_, raw)| *raw).filter(|raw| *raw != "null")
     }
 
-    /// Notes that a field is wrong; all of them are told together.
+    /// Records a fault of a field. All faults are reported together.
     pub fn fault(&mut self, field: &'static str, message: impl Into<String>) {
         let problem = self.problem.take().unwrap_or_else(|| {
             Problem::new(400, "validation_failed", "Some fields are missing or not valid.")
@@ -72,20 +72,21 @@ impl<'a> Fields<'a> {
         self.problem = Some(problem.field(field, message.into()));
     }
 
-    /// A text of at most `chars_max` characters, if it is there.
+    /// A text of at most `chars_max` characters; `None` if it is absent.
     pub fn optional_text(&mut self, name: &'static str, chars_max: usize) -> Option<String> {
         let text = self.optional_secret(name, chars_max)?;
         Some(text.as_str().to_owned())
     }
 
-    /// A text that must be there; empty where it is not, which is noted.
+    /// A required text. If it is missing, a fault is recorded and an empty text returned.
     pub fn text(&mut self, name: &'static str, chars_max: usize) -> String {
         self.secret_text(name, chars_max).as_str().to_owned()
     }
 
-    /// A text that must be there and not empty, as a secret.
+    /// A required text that is not empty, as a secret.
     pub fn secret(&mut self, name: &'static str, chars_max: usize) -> SecretString {
-        // From a slice: exactly one allocation, which the secret owns and wipes.
+        // Made from a slice, so that there is exactly one allocation, which the secret owns and
+        // wipes.
         SecretString::from(self.secret_text(name, chars_max).as_str())
     }
 
@@ -102,7 +103,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What `read` finds, which has to be there.
+    /// A required value that `read` reads.
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -116,13 +117,13 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// An exact number that is not negative, if it is there.
+    /// An exact number that is not negative; `None` if it is absent.
     pub fn optional_decimal(&mut self, name: &'static str, amount: Amount) -> Option<Decimal> {
         let read = read_decimal(self.raw(name)?, amount);
         read.map_err(|message| self.fault(name, message)).ok()
     }
 
-    /// A date as `YYYY-MM-DD`, if it is there.
+    /// A date as `YYYY-MM-DD`; `None` if it is absent.
     pub fn optional_date(&mut self, name: &'static str) -> Option<Date> {
         let date = json::unescaped(self.raw(name)?).and_then(|text| parse_date(&text));
         if date.is_none() {
@@ -131,7 +132,7 @@ impl<'a> Fields<'a> {
         date
     }
 
-    /// A list of texts, each of 1 to `chars_max` characters; empty if it is not there.
+    /// A list of texts, each of 1 to `chars_max` characters; empty if it is absent.
     pub fn texts(&mut self, name: &'static str, count_max: usize, chars_max: usize) -> Vec<String> {
         let Some(raw) = self.raw(name) else { return Vec::new() };
         let texts = json::elements(raw).and_then(|elements| {
@@ -150,7 +151,7 @@ impl<'a> Fields<'a> {
         texts.into_iter().map(|text| text.as_str().to_owned()).collect()
     }
 
-    /// A text in wiped memory, if it is there.
+    /// A text in wiped memory; `None` if it is absent.
     pub fn optional_secret(
         &mut self,
         name: &'static str,
@@ -175,15 +176,15 @@ impl<'a> Fields<'a> {
     /// Ends the reading.
     ///
     /// # Errors
-    /// 400 with every fault noted.
+    /// 400 with every recorded fault.
     pub fn done(self) -> Result<(), Problem> {
         self.problem.map_or(Ok(()), Err)
     }
 }
 
-/// The number of a JSON text, exactly: from its digits and where the point stands among them, since
-/// the decimal type would round silently what it cannot hold. Linear in the text, which the bound
-/// on bodies bounds.
+/// The exact number of a JSON text. It is built from the digits and the position of the point,
+/// because the decimal type would silently round what it cannot hold. Linear in the text, whose
+/// length the limit on bodies bounds.
 fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
     if !raw.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return Err("This field must be a number.".into());
@@ -205,9 +206,9 @@ fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
     }
     let trailing = digits().rev().take_while(|digit| *digit == b'0').count();
     let significant = count - leading - trailing;
-    // One that does not fit puts the point further away than any text is long.
+    // An exponent that overflows is beyond any number of digits that is allowed.
     let exponent: i32 = exponent.parse().map_err(|_| too_long())?;
-    // The number is its significant digits times ten to this.
+    // The number is its significant digits times ten to this power.
     let power = i64::from(exponent) - fraction.len() as i64 + trailing as i64;
     let whole_used = significant as i64 + power;
     if whole_used > i64::from(whole_digits) || -power > i64::from(places) {
@@ -215,13 +216,13 @@ fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
     }
     let append = |number: i128, digit: u8| number * 10 + i128::from(digit - b'0');
     let number = digits().skip(leading).take(significant).fold(0, append);
-    // Both are at most the digits that are allowed.
+    // Both are at most the number of allowed digits.
     let zeros = power.max(0).unsigned_abs() as u32;
     Ok(Decimal::from_i128_with_scale(number * 10_i128.pow(zeros), (-power).max(0) as u32))
 }
 
 fn parse_date(text: &str) -> Option<Date> {
-    // The parser takes other spellings of ISO 8601 too.
+    // The parser also accepts other forms of ISO 8601.
     let shape = text.bytes().enumerate().all(|(at, byte)| match at {
         4 | 7 => byte == b'-',
         _ => byte.is_ascii_digit(),
@@ -229,7 +230,7 @@ fn parse_date(text: &str) -> Option<Date> {
     (shape && text.len() == 10).then(|| text.parse().ok())?
 }
 
-/// `application/json`, with parameters or without; a charset other than UTF-8 is refused.
+/// `application/json`, with or without parameters. A charset other than UTF-8 is refused.
 fn is_json(value: &[u8]) -> bool {
     let Ok(value) = std::str::from_utf8(value) else { return false };
     let mut parts = value.split(';').map(str::trim);

@@ -35,10 +35,10 @@ fn json<T>(body: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> (T, Vec<(Stri
             Ok(()) => Vec::new(),
             Err(problem) => {
                 assert_eq!((problem.status, problem.code), (400, "validation_failed"));
-                let told = |error: crate::http::message::problem::FieldError| {
+                let reported = |error: crate::http::message::problem::FieldError| {
                     (error.field.into_owned(), error.message.into_owned())
                 };
-                problem.errors.into_iter().map(told).collect()
+                problem.errors.into_iter().map(reported).collect()
             }
         };
         (read, errors)
@@ -46,7 +46,7 @@ fn json<T>(body: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> (T, Vec<(Stri
 }
 
 #[test]
-fn only_json_in_utf8_is_taken() {
+fn only_json_in_utf8_is_accepted() {
     let status = |content_type: &str| {
         with(content_type, b"{}", |fields| fields.err().map(|problem| problem.status))
     };
@@ -74,7 +74,7 @@ fn only_json_in_utf8_is_taken() {
 }
 
 #[test]
-fn what_is_not_one_object_is_malformed() {
+fn a_body_other_than_one_object_is_malformed() {
     let deep = format!("{{\"a\":{}}}", "[".repeat(60_000));
     let nested = format!("{{\"a\":{}1{}}}", "[".repeat(500), "]".repeat(500));
     for body in [
@@ -117,7 +117,7 @@ impl Fields<'_> {
 }
 
 #[test]
-fn texts_are_decoded_and_measured_in_characters() {
+fn texts_are_decoded_and_limited_in_characters() {
     let body = r#"{"a":"\u00e9\n\ud83d\ude00","b":null,"c":"","d":5,"e":"12345","x":[{}]}"#;
     let (read, errors) = json(body, |fields| {
         let absent = fields.optional_text("nowhere", 9);
@@ -133,7 +133,8 @@ fn texts_are_decoded_and_measured_in_characters() {
         fields.secret("nowhere", 9);
         fields.optional_text("a", 2);
     });
-    let told: Vec<(&str, &str)> = errors.iter().map(|(f, m)| (f.as_str(), m.as_str())).collect();
+    let reported: Vec<(&str, &str)> =
+        errors.iter().map(|(f, m)| (f.as_str(), m.as_str())).collect();
     let expected = [
         ("b", "This field is required."),
         ("c", "This field is required."),
@@ -142,7 +143,7 @@ fn texts_are_decoded_and_measured_in_characters() {
         ("nowhere", "This field is required."),
         ("a", "At most 2 characters."),
     ];
-    assert_eq!(told, expected, "all at once");
+    assert_eq!(reported, expected, "all at once");
 }
 
 #[test]
@@ -204,13 +205,13 @@ fn numbers_are_exact_and_bounded() {
 }
 
 #[test]
-fn an_escaped_name_is_that_field() {
+fn an_escaped_member_name_is_recognised() {
     let (text, errors) = json(r#"{"\u0061":"x"}"#, |fields| fields.optional_text("a", 1));
     assert_eq!((text.as_deref(), errors.len()), (Some("x"), 0));
 }
 
-/// The number that `digits` are with the point before the one at `point`, moved by `exponent`, as
-/// text without an exponent and needless zeros: `(whole, fraction)`.
+/// The number with these digits, the point before the digit at `point`, times ten to `exponent`:
+/// its whole part and fraction as text, without exponent and needless zeros.
 fn plainly(digits: &str, point: usize, exponent: i32) -> (String, String) {
     let zeros = "0".repeat(80);
     let padded = format!("{zeros}{digits}{zeros}");
@@ -223,7 +224,7 @@ proptest! {
     #![proptest_config(Config { cases: 2_000, ..Config::default() })]
 
     #[test]
-    fn a_number_is_what_its_text_says_or_is_refused(
+    fn a_number_is_read_exactly_or_refused(
         digits in "0{0,30}[0-9]{1,20}0{0,30}",
         point in 1..40_usize,
         exponent in -45..45_i32,
@@ -257,7 +258,7 @@ proptest! {
 }
 
 #[test]
-fn dates_have_one_spelling() {
+fn dates_are_accepted_in_one_form_only() {
     let read = |raw: &str| json(&format!("{{\"d\":{raw}}}"), |fields| fields.optional_date("d"));
     let (date, errors) = read("\"2024-02-29\"");
     assert_eq!((date.unwrap().to_string(), errors.len()), ("2024-02-29".to_owned(), 0));
@@ -278,7 +279,7 @@ fn dates_have_one_spelling() {
 }
 
 #[test]
-fn lists_are_of_strings_and_short() {
+fn lists_hold_strings_and_are_bounded() {
     let read = |raw: &str| json(&format!("{{\"t\":{raw}}}"), |fields| fields.texts("t", 2, 3));
     assert_eq!(read(r#"["a","\u00e9bc"]"#), (vec!["a".to_owned(), "ébc".to_owned()], vec![]));
     assert_eq!(read("[]").1, []);

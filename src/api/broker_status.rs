@@ -16,7 +16,8 @@ use crate::views::values::Instant;
 
 const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
-/// Computed from the token's own state, so that a refusal or the 06:00 rule shows at once.
+/// `GET /brokera/status`. Computed from the current state of the token, so that a refusal by the
+/// broker, or its expiry at 06:00, shows at once.
 pub fn broker_a_status(
     state: &State,
     call: &Call<'_>,
@@ -25,7 +26,7 @@ pub fn broker_a_status(
     show(&of_broker_a(&state.broker_a_token.status(state.clock.now())), call, reply)
 }
 
-/// The same of broker B's session, which has no type.
+/// `GET /brokerb/status`, of broker B's session, which has no token type.
 pub fn broker_b_status(
     state: &State,
     call: &Call<'_>,

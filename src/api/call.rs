@@ -1,26 +1,26 @@
-//! One call of a handler: its request, its caller, and who may call which route.
+//! One call of a handler: its request and its caller, and who may call which route.
 
 use crate::api::state::State;
 use crate::auth::Caller;
 use crate::http::{Problem, Request, Response};
 
-/// A request with what the dispatch found out about it.
+/// A request with what the router found out about it.
 pub struct Call<'a> {
     pub request: Request<'a>,
-    /// Who is calling; there for every route of [`Access::User`].
+    /// The caller; present for every route with [`Access::User`].
     pub(super) caller: Option<Caller>,
-    /// The number in the path, where the route has one.
+    /// The number in the path, if the route has one.
     pub path_id: Option<i64>,
 }
 
 impl Call<'_> {
-    /// Who is calling.
+    /// The caller.
     pub fn caller(&self) -> &Caller {
         self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
     }
 }
 
-/// Sends a success itself; a refusal is returned.
+/// A handler of a route. It sends a success itself and returns a refusal as a problem.
 pub type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Result<(), Problem>;
 
 /// Who may use a route.
@@ -37,8 +37,8 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hop {
     Never,
-    /// For what is not cached, for a bounded time.
+    /// Parks only for data that is not cached, for a bounded time.
     OnMiss,
-    /// For a lane, each time, up to the lane's deadline.
+    /// Always parks, for a lane or the store, up to its deadline.
     Always,
 }

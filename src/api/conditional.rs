@@ -1,16 +1,16 @@
-//! Preconditions of a request as the store compares them: a tag of ours is a revision in quotes.
-//! Pure.
+//! Converts the preconditions of a request to those of the store. An `ETag` of ours is a revision
+//! in quotes. Pure.
 
 use crate::http::{EntityTag, Named, Request};
 use crate::store::{Expected, Revision, States};
 
-/// The ETag of what is in this state.
+/// The `ETag` of a record with this revision.
 pub fn etag(revision: &Revision) -> String {
     format!("\"{}\"", revision.as_str())
 }
 
-/// In which state the request wants what it changes. A weak tag matches nothing by strong
-/// comparison, which is that of `If-Match` (RFC 9110 13.1.1).
+/// The states in which the request allows its change. A weak tag matches nothing, because
+/// `If-Match` uses strong comparison (RFC 9110 13.1.1).
 pub fn expected(request: &Request<'_>) -> Expected {
     let given = request.preconditions();
     Expected {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::http::{Method, Request};
 
-/// Header values of a preflight answer stay good for this long in a browser.
+/// How long a browser may reuse the answer to a preflight request.
 const PREFLIGHT_MAX_AGE_S: &str = "600";
 
-/// What scripts may send beyond what browsers always allow; `If-None-Match` for their own caches,
-/// `If-Match` for safe changes.
+/// Request headers that scripts may send besides those that browsers always allow: `If-None-Match`
+/// for their own caches, `If-Match` for safe changes.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, X-Request-Id";
 
 /// An origin and the header lines that answer it.
@@ -18,11 +18,11 @@ struct Allowed {
     lines: Arc<[u8]>,
 }
 
-/// The allowed origins with their header lines made ahead of time.
+/// The allowed origins with their header lines, prepared in advance.
 #[derive(Debug)]
 pub struct Cors {
     allowed: Vec<Allowed>,
-    /// What all other origins get.
+    /// Header lines for all other origins.
     others: Arc<[u8]>,
 }
 
@@ -42,8 +42,8 @@ impl Cors {
         Self { allowed: origins.iter().map(lines).collect(), others }
     }
 
-    /// Header lines that a response to a request of this origin carries; `None` while no origin is
-    /// allowed at all. With a list, every response varies with the origin, allowed or not.
+    /// Header lines of the response to a request from this origin; `None` if no origin is allowed.
+    /// Once there is a list, every response varies with the origin.
     pub fn lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
         if self.allowed.is_empty() {
             return None;
@@ -52,10 +52,10 @@ impl Cors {
         Some(Arc::clone(found.map_or(&self.others, |allowed| &allowed.lines)))
     }
 
-    /// Whether a request that a browser may have sent with the user's cookie was meant by the user:
-    /// it cannot change anything, or it came from this site or an allowed origin. A request without
-    /// any word on where it came from is not believed; clients that are no browsers send the header
-    /// `Authorization`.
+    /// Whether a request with a cookie can be trusted to come from the user's intent: it changes
+    /// nothing, or it comes from this site or an allowed origin. A request that does not say where
+    /// it comes from is not trusted. Clients other than browsers send the header `Authorization`
+    /// instead.
     pub fn trusts(&self, request: &Request<'_>) -> bool {
         if matches!(request.method(), Method::Get | Method::Head | Method::Options) {
             return true;
@@ -68,7 +68,7 @@ impl Cors {
         let origin = request.origin();
         match site {
             Some(b"same-origin" | b"none") => true,
-            // Older browsers say only this. No page can choose what a browser calls the host.
+            // Older browsers send only `Origin`. No page can choose the host that a browser sends.
             None if origin.is_some_and(|origin| is_own(origin, request)) => true,
             _ => origin.is_some_and(|origin| self.find(origin).is_some()),
         }
@@ -78,7 +78,8 @@ impl Cors {
         self.allowed.iter().find(|allowed| *allowed.origin == *origin)
     }
 
-    /// The further headers of a preflight's answer, if this is one from an allowed origin.
+    /// The additional headers of the answer to a preflight request from an allowed origin; `None`
+    /// for any other request.
     pub fn preflight<'a>(
         &self,
         request: &Request<'_>,
@@ -96,7 +97,7 @@ impl Cors {
     }
 }
 
-/// Whether the origin is that of the host that the request names.
+/// Whether the origin is the host that the request names.
 fn is_own(origin: &[u8], request: &Request<'_>) -> bool {
     let authority = origin.strip_prefix(b"https://").or_else(|| origin.strip_prefix(b"http://"));
     let host = request.header("host");

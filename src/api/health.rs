@@ -1,4 +1,4 @@
-//! `GET /api/health`: what the scheduler last saw, made ahead of time.
+//! `GET /api/health`: the report that the scheduler last made. Prepared in advance.
 
 use super::call::Call;
 use super::state::State;
@@ -11,7 +11,8 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
         return Err(Problem::unavailable("starting", "The service is starting.", 1));
     };
     let given = call.request.preconditions();
-    // It has no tag: it changes each second. One of a service that is down is no success.
+    // The report has no `ETag`, because it changes each second. If the service is down the answer
+    // is no success, so preconditions do not apply.
     if report.status() == 200 && given.judge(None)? == Verdict::NotModified {
         reply.send(304, "", &[("Cache-Control", "no-store")]);
     } else {

@@ -1,7 +1,7 @@
-//! `/api/journal`: what a user writes down about trades. Deleting the portfolio leaves it alone.
+//! `/api/journal`: a user's own notes on trades. Deleting the portfolio does not delete them.
 //!
-//! Each handler parks on the store once. Every call names the caller's id beside the entry's, so
-//! that another user's entry and one that never was are the same 404.
+//! Each handler parks for the store once. Every call passes the caller's id with the entry's, so
+//! that another user's entry gives the same 404 as one that never existed.
 
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
@@ -37,22 +37,22 @@ const TAG_CHARS_MAX: usize = 40;
 const PRICE: Amount = Amount { zero: true, whole_digits: 12, places: 6 };
 const QUANTITY: Amount = Amount { zero: false, ..PRICE };
 
-/// Before the exchange had screens. Catches a mistyped century.
+/// Earliest trading date. Catches a mistyped century.
 const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
-/// Of an answer that reports what was done.
+/// For answers that report what was done.
 const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
-/// Of what is there: the client may keep it, and asks each time whether it still stands.
+/// For stored data: the client may keep it and must revalidate it each time.
 const KEPT: [(&str, &str); 2] =
     [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
 
-/// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make it
-/// shorter than was asked for; the cursor alone says whether there is more.
+/// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make a
+/// page shorter than was asked for; only the cursor shows whether there are more.
 pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     let (after, limit) = page_of(call)?;
-    // Bounded in bytes by the store, so that hashing and writing it here is quick.
+    // The store bounds the page in bytes, so that hashing and writing it on the edge is quick.
     let page = state.store.entries(id, after, limit)?;
     let etag = etag(&page.revision());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
@@ -66,7 +66,7 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     Ok(())
 }
 
-/// Which page the query asks for: what it comes after, and how long it may be.
+/// The page that the query asks for: its cursor and its limit.
 fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
     let query = call.request.query().unwrap_or_default();
     let limit = limit(query)?;
@@ -77,7 +77,7 @@ fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
     Ok((after, limit))
 }
 
-/// `POST /api/journal`. Preconditions are of the page that a GET of the same target would give.
+/// `POST /api/journal`. Preconditions apply to the page that a GET of the same target would return.
 pub fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
@@ -110,8 +110,9 @@ pub fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     Ok(())
 }
 
-/// `PUT /api/journal/{id}`: the whole entry is replaced; what is left out is gone. The answer has
-/// no ETag: what is stored is not byte for byte what was sent (RFC 9110 9.3.4).
+/// `PUT /api/journal/{id}`: replaces the whole entry, so fields that are left out are deleted. The
+/// answer has no `ETag`, because the stored entry is not byte for byte what was sent (RFC 9110
+/// 9.3.4).
 pub fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let now = state.clock.now();
     let fields = read(Fields::of(&call.request)?, now)?;
@@ -124,7 +125,7 @@ pub fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resu
     Ok(())
 }
 
-/// `DELETE /api/journal/{id}`: 200 with a message, because every answer of ours is JSON.
+/// `DELETE /api/journal/{id}`: 200 with a message, because every answer of this API is JSON.
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let (user, entry) = (call.caller().id, entry_id(call));
     state.admit_write(call.caller())?;
@@ -155,7 +156,7 @@ fn limit(query: &[u8]) -> Result<usize, Problem> {
     limit.ok_or_else(|| invalid("limit", format!("A number from 1 to {LIMIT_MAX}.")))
 }
 
-/// Checks an entry; every fault is told.
+/// Reads and checks an entry. All faults are reported.
 fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem> {
     let traded_on = fields.required("traded_on", Fields::optional_date);
     let symbol = fields.text("symbol", SYMBOL_CHARS_MAX);
@@ -167,7 +168,7 @@ fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem
     let strategy = fields.optional_text("strategy", STRATEGY_CHARS_MAX);
     let notes = fields.optional_text("notes", NOTES_CHARS_MAX);
     let tags = fields.texts("tags", TAGS_MAX, TAG_CHARS_MAX);
-    // A trade of today is tomorrow's in zones east of India.
+    // In time zones east of India today's trade is already dated tomorrow.
     let last = ist::zoned(now).date().saturating_add(1.day());
     if traded_on.is_some_and(|date| date < FIRST_DATE || date > last) {
         fields.fault("traded_on", format!("A date from {FIRST_DATE} to today."));
@@ -202,13 +203,13 @@ fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem
     Ok(JournalFields { traded_on, symbol, side, quantity, price, fees, strategy, notes, tags })
 }
 
-/// A ticker as people write it, with its exchange or without: `NSE:M&M`, `NIFTY 26NOV 25000 CE`.
+/// A ticker with or without its exchange: `NSE:M&M`, `NIFTY 26NOV 25000 CE`.
 fn is_symbol(text: &str) -> bool {
     let of_symbol = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "&-._:".contains(c);
     text.split(' ').all(|word| !word.is_empty() && word.chars().all(of_symbol))
 }
 
-/// An entry as its reader sees it: what a user wrote down is not rounded.
+/// An entry as clients see it. The user's numbers are not rounded.
 pub(super) fn entry_view(entry: &JournalEntry) -> EntryView<'_> {
     let fields = &entry.fields;
     EntryView {

@@ -1,4 +1,4 @@
-//! Entries as clients send them.
+//! Journal entries as clients send them.
 
 use super::{Fields, JournalFields, entry_view, json, read};
 use crate::http::Problem;
@@ -19,7 +19,7 @@ const WHOLE: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy"
     "quantity":1.5e1,"price":3012.05,"fees":0.1,"strategy":"s","notes":"a\nb","tags":["x","y"]}"#;
 
 #[test]
-fn a_whole_entry_is_read_and_written_exactly() {
+fn a_complete_entry_is_read_and_written_exactly() {
     let fields = read_body(WHOLE).unwrap();
     assert_eq!(fields.side, Side::Buy);
     let mut out = Vec::new();
@@ -36,7 +36,7 @@ fn a_whole_entry_is_read_and_written_exactly() {
 }
 
 #[test]
-fn the_least_entry_leaves_the_rest_empty() {
+fn a_minimal_entry_leaves_optional_fields_empty() {
     let fields = read_body(
         r#"{"traded_on":"1990-01-01","symbol":"A","side":"sell","quantity":0.000001,"price":0,
             "strategy":"","notes":null}"#,
@@ -47,14 +47,14 @@ fn the_least_entry_leaves_the_rest_empty() {
 }
 
 #[test]
-fn every_fault_is_told_at_once() {
+fn all_faults_of_an_entry_are_reported() {
     let problem = read_body("{}").unwrap_err();
     let named: Vec<&str> = problem.errors.iter().map(|error| &*error.field).collect();
     assert_eq!(named, ["traded_on", "symbol", "side", "quantity", "price"]);
 }
 
 #[test]
-fn each_field_is_checked() {
+fn each_field_of_an_entry_is_checked() {
     let long = |chars: usize| format!("\"{}\"", "A".repeat(chars));
     let tags = |count: usize| {
         let tags: Vec<String> = (0..count).map(|n| format!("\"t{n}\"")).collect();

@@ -1,9 +1,9 @@
 //! The routes of the service: finds a request's route, identifies its caller, answers from memory.
 //!
-//! [`ROUTES`] is the whole surface. Handlers run on the edge, receive [`State`] as an argument and
+//! [`ROUTES`] lists every route. Handlers run on the edge, receive [`State`] as an argument and
 //! answer through [`Response`](crate::http::Response). A handler that refuses returns a
-//! [`Problem`](crate::http::Problem); the router sends and logs it, in one place. Handlers never
-//! block; only those of a route marked [`Hop::OnMiss`] may park.
+//! [`Problem`](crate::http::Problem), and the router sends and logs it in one place. Handlers never
+//! block. Only those of routes marked [`Hop::OnMiss`] or [`Hop::Always`] may park.
 
 mod account;
 mod activation;

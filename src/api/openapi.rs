@@ -1,8 +1,9 @@
-//! `GET /api/openapi.json`: the description of the whole surface, as `openapi.json` beside this
-//! file has it. A test makes that file of the routes and the views (`openapi/description.rs`).
+//! `GET /api/openapi.json`: the OpenAPI description of every route, from the file `openapi.json`
+//! beside this one. A test generates that file from the routes and the views
+//! (`openapi/description.rs`).
 //!
-//! Made once at the start, in every coding; the edge picks one and copies it out. Tests hold it
-//! against the routes and against real answers.
+//! Prepared once at the start, in every content coding; the edge picks one and copies it out. Tests
+//! compare it with the routes and with real answers.
 
 #[cfg(test)]
 mod description;
@@ -19,10 +20,10 @@ use super::call::Call;
 use super::state::State;
 use crate::http::{CachePolicy, Problem, Response, Variants};
 
-/// Held by a test to be of this version of the package.
+/// A test checks that its version is that of the package.
 const JSON: &[u8] = include_bytes!("openapi.json");
 
-/// A new version may say something else, so each use asks whether it still stands.
+/// Another version of the program may have another description, so clients revalidate each time.
 const POLICY: CachePolicy = CachePolicy {
     cache_control: "public, no-cache",
     vary: "Accept-Encoding",
@@ -33,9 +34,10 @@ const POLICY: CachePolicy = CachePolicy {
 pub struct Document(Variants);
 
 impl Document {
-    /// Compresses, which takes some milliseconds: work of the start, not of the edge.
+    /// Compresses the document, which takes some milliseconds. Called at the start, not on the
+    /// edge.
     pub fn new() -> Self {
-        // Kept for the life of the process, so without a date.
+        // Kept as long as the process runs, so it has no `Date` header.
         Self(Variants::new(JSON, &POLICY))
     }
 }

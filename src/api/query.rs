@@ -1,4 +1,4 @@
-//! Query strings: finding a parameter and decoding it, byte by byte and without allocation.
+//! Query strings: finds a parameter and decodes it, byte by byte and without allocation.
 
 use std::borrow::Cow;
 
@@ -13,19 +13,19 @@ pub fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [
     })
 }
 
-/// Whether `raw` is `name`, with some of its letters percent-encoded or none.
+/// Whether `raw` is `name`, possibly percent-encoded.
 fn is_named(raw: &[u8], name: &[u8]) -> bool {
     raw == name || (raw.len() > name.len() && Decoded(raw).eq(name.iter().copied().map(Ok)))
 }
 
-/// A parameter that came twice, or is not well-encoded text.
+/// A parameter that is there twice, or is not validly encoded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotOnce;
 
-/// What a client is told then.
+/// The message to the client in this case.
 pub const ONCE: &str = "Give it once, and well encoded.";
 
-/// The decoded value of a parameter that may come once.
+/// The decoded value of a parameter that may be there once; `None` if it is absent.
 pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
     let mut found = values(query, name);
     let Some(raw) = found.next() else { return Ok(None) };
@@ -37,7 +37,7 @@ pub fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
     }
 }
 
-/// The same for an answer to the client: what is wrong with a parameter that came otherwise.
+/// Same as [`once`], with a fault as the client's problem.
 ///
 /// # Errors
 /// 400 `validation_failed`.
@@ -45,17 +45,17 @@ pub fn one(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> 
     once(query, name.as_bytes()).map_err(|_| invalid(name, ONCE))
 }
 
-/// 400 for a parameter.
+/// The 400 for an invalid parameter.
 pub fn invalid(name: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
     let detail = "A query parameter is not valid.";
     Problem::new(400, "validation_failed", detail).field(name, message)
 }
 
-/// A value's bytes, decoded: `%XX`, and `+` as a space. A malformed escape is an error, not a
+/// Decodes the bytes of a value: `%XX`, and `+` as a space. A malformed escape is an error, not a
 /// character.
 pub struct Decoded<'a>(pub &'a [u8]);
 
-/// A percent sign that two hexadecimal digits do not follow.
+/// A percent sign without two hexadecimal digits after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadEscape;
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_what_browsers_and_people_send() {
+    fn values_are_decoded_from_percent_and_plus_encoding() {
         assert_eq!(decoded("NSE%3AM%26M").unwrap(), "NSE:M&M");
         assert_eq!(decoded("NSE:NIFTY%2050,NSE:NIFTY+50").unwrap(), "NSE:NIFTY 50,NSE:NIFTY 50");
         for bad in ["%", "%4", "%zz", "a%2"] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_every_value_of_a_name() {
+    fn every_value_of_a_parameter_is_found() {
         let query = b"a=1&symbols=x&symbolsx=no&symbols=y&symbols";
         let found: Vec<&[u8]> = values(query, b"symbols").collect();
         assert_eq!(found, [&b"x"[..], b"y", b""]);

@@ -1,8 +1,9 @@
-//! `GET /api/portfolio/live-prices`: a join of quotes that are serialised already.
+//! `GET /api/portfolio/live-prices`: joins quotes that are already serialised in L1 (the quote
+//! cache in memory).
 //!
-//! The first pass answers from L1 without allocating. Symbols it lacks are asked of the scheduler,
-//! once for everybody, and the request parks for a bounded time; a second pass then answers with
-//! what is there.
+//! The first pass answers from L1 without allocating. Symbols that L1 lacks are registered with the
+//! scheduler, once for all requests, and the request parks for a bounded time. A second pass then
+//! answers with the quotes that are there.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -30,39 +31,40 @@ const RETRY_AFTER_S: u64 = 5;
 
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 
-/// Parks only for symbols that are not cached, for at most the miss wait.
+/// Parks only for symbols without a fresh quote, for at most `miss_wait_ms`.
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let query = call.request.query().unwrap_or_default();
-    let mut first = join(state, query, reply.body(), Turn::First)?;
+    let mut first = join(state, query, reply.body(), PassKind::First)?;
     if first.missing.is_empty() && first.cold.is_empty() {
         return finish(&first, call, reply);
     }
     let client = call.request.client_address().map(network);
     first.missing.append(&mut first.cold);
     let unsettled = fetch(state, client, &first.missing);
-    let second = join(state, query, reply.body(), Turn::AfterWait)?;
+    let second = join(state, query, reply.body(), PassKind::AfterWait)?;
     if second.quotes == 0 && !second.missing.is_empty() && unsettled {
         return Err(unavailable(state.answer_in_ms.load(Ordering::Relaxed)));
     }
     finish(&second, call, reply)
 }
 
-/// What a pass found besides the quotes, which are in the body.
+/// Result of a pass over the symbols, besides the quotes, which are in the body.
 #[derive(Default)]
 struct Pass {
     quotes: usize,
     /// Every symbol without a quote, in the order of the request.
     unavailable: Vec<Symbol>,
-    /// Those of them that L1 does not know to be unknown.
+    /// Symbols without an entry in L1. Symbols that L1 knows not to exist are not among them.
     missing: Vec<Symbol>,
-    /// Those with a quote that is stale and that nobody keeps fresh.
+    /// Symbols whose quote is stale and which nothing refreshes, because no client asked for them
+    /// lately.
     cold: Vec<Symbol>,
 }
 
-/// Which look of a request at the cache it is.
+/// Which of the two passes over the symbols it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    /// What is missing or cold can be waited for.
+enum PassKind {
+    /// The request can still wait for missing and cold symbols.
     First,
     AfterWait,
 }
@@ -77,16 +79,21 @@ fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), 
         body.push(b'"');
     }
     body.extend_from_slice(b"]}");
-    // Quotes have no tag: it would be made anew for each combination of symbols, each time.
+    // The answer has no `ETag`: each combination of symbols would need its own, each time.
     let verdict = call.request.preconditions().judge(None)?;
     reply.send(verdict.status(), JSON, HEADERS);
     Ok(())
 }
 
-/// Walks the request's symbols in order and writes `{"quotes":[…` for those that L1 has. Never
-/// inlined: the cache's pin is thread-bound, and the caller may park between two passes.
+/// Walks the request's symbols in order and writes `{"quotes":[…` with those that L1 has. Never
+/// inlined: the cache's pin is bound to the thread, and the caller may park between two passes.
 #[inline(never)]
-fn join(state: &State, query: &[u8], body: &mut Vec<u8>, turn: Turn) -> Result<Pass, Problem> {
+fn join(
+    state: &State,
+    query: &[u8],
+    body: &mut Vec<u8>,
+    pass_kind: PassKind,
+) -> Result<Pass, Problem> {
     body.extend_from_slice(b"{\"quotes\":[");
     let view = state.l1.view(state.clock.monotonic_ms());
     let mut pass = Pass::default();
@@ -95,12 +102,12 @@ fn join(state: &State, query: &[u8], body: &mut Vec<u8>, turn: Turn) -> Result<P
         if !seen.is_new(symbol) {
             return;
         }
-        let hit = match turn {
-            Turn::First => view.ask(symbol),
-            Turn::AfterWait => view.get(symbol),
+        let hit = match pass_kind {
+            PassKind::First => view.ask(symbol),
+            PassKind::AfterWait => view.get(symbol),
         };
         if let Some(known @ Hit::Known { cold, .. }) = &hit {
-            if *cold && turn == Turn::First {
+            if *cold && pass_kind == PassKind::First {
                 pass.cold.extend(Symbol::parse(symbol));
             }
             if pass.quotes > 0 {
@@ -121,17 +128,18 @@ fn join(state: &State, query: &[u8], body: &mut Vec<u8>, turn: Turn) -> Result<P
     Ok(pass)
 }
 
-/// Asks for `missing` and parks; true when some of them were not settled in time.
+/// Registers `missing` with the scheduler and parks. True if some were not settled in time.
 fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
     let list = state.instruments.load_full();
     let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) =
         missing.iter().cloned().partition(|symbol| list.contains(symbol.as_str()));
-    // Broker A's daily list is complete: what it lacks does not exist. The embedded one is not.
+    // Broker A's daily list is complete, so a symbol that it lacks does not exist. The embedded
+    // list is not complete.
     let probed = if list.origin() == Origin::BrokerA { Vec::new() } else { unlisted };
     if listed.is_empty() && probed.is_empty() {
         return false;
     }
-    // With no feed to answer in time the symbols are still noted for the next round.
+    // If no feed can answer in time, the symbols are still registered for the next poll.
     let answering = state.answer_in_ms.load(Ordering::Relaxed) == 0;
     let wait_ms = if answering { state.miss_wait_ms } else { 0 };
     let started_ms = state.clock.monotonic_ms();
@@ -143,7 +151,7 @@ fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
         || match state.pending.join_listed(&listed) {
             Ok(wait) => park(wait, left_ms()),
             Err(busy) => {
-                tracing::debug!(%busy, "request not kept waiting");
+                tracing::debug!(%busy, "request not queued for missing quotes");
                 false
             }
         };
@@ -152,7 +160,8 @@ fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
     !(settled && tried)
 }
 
-/// Nothing is cached and nothing came; the symbols are noted for the next call that goes out.
+/// The 503 if nothing is cached and nothing was fetched. The symbols stay registered for the next
+/// call.
 fn unavailable(answer_in_ms: u64) -> Problem {
     let bare = "Nothing is cached for these symbols and no source";
     let (detail, retry_after_s) = match answer_in_ms {
@@ -169,7 +178,7 @@ fn park(wait: Wait, wait_ms: u64) -> bool {
     if wait_ms == 0 { wait.is_settled() } else { wait.until(wait_ms) }
 }
 
-/// Calls `visit` with each symbol of the query, well-formed, in order.
+/// Calls `visit` with each symbol of the query, in order. A malformed symbol is an error.
 fn each_symbol(query: &[u8], mut visit: impl FnMut(&str)) -> Result<(), Problem> {
     let mut count = 0;
     for value in values(query, b"symbols") {
@@ -194,7 +203,7 @@ fn each_symbol(query: &[u8], mut visit: impl FnMut(&str)) -> Result<(), Problem>
     if count == 0 { Err(none_given()) } else { Ok(()) }
 }
 
-/// A symbol while its bytes are decoded.
+/// A symbol whose bytes are being decoded.
 struct Partial {
     bytes: [u8; SYMBOL_BYTES_MAX],
     length: usize,
@@ -216,7 +225,7 @@ impl Partial {
         self.length += usize::from(!self.bad);
     }
 
-    /// The symbol, if it is well-formed and not one too many.
+    /// The symbol, if it is well-formed and not over the limit.
     fn finished(&self, count: usize) -> Result<&str, Problem> {
         if count > SYMBOLS_MAX {
             let detail = format!("At most {SYMBOLS_MAX} symbols can be asked for at once.");
@@ -242,8 +251,8 @@ fn none_given() -> Problem {
     Problem::new(400, "symbols_missing", detail).field("symbols", detail)
 }
 
-/// The symbols of this request so far, to drop duplicates: two different ones would have to share
-/// 64 bits of a randomly seeded hash to be confused.
+/// The symbols of this request so far, to drop duplicates. Only hashes are kept: for two different
+/// symbols to be confused, 64 bits of a randomly seeded hash would have to be equal.
 struct Seen {
     hasher: RandomState,
     hashes: [u64; SYMBOLS_MAX],
@@ -262,7 +271,7 @@ impl Seen {
         if self.hashes[..self.count].contains(&hash) {
             return false;
         }
-        // There are never more: one too many is refused before it is visited.
+        // The array is large enough: a symbol over the limit is refused before it is visited.
         self.hashes[self.count] = hash;
         self.count += 1;
         true
@@ -274,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_says_when_to_ask_again() {
+    fn an_unavailable_answer_names_the_time_to_retry() {
         for (answer_in_ms, retry_after, said) in
             [(0, "5", "no source has answered."), (1_001, "2", "before 2 s have passed.")]
         {

@@ -1,4 +1,4 @@
-//! Replies that say what was done, and are kept by nobody.
+//! Replies that report what was done and must not be cached.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::http::Response;
 use crate::http::message::response::JSON;
 use crate::views::json;
 
-/// Sends `view`, which is of this moment alone.
+/// Sends `view` with `Cache-Control: no-store`.
 pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Response<'_>) {
     json::write(reply.body(), view);
     reply.send(status, JSON, &[("Cache-Control", "no-store")]);

@@ -1,4 +1,4 @@
-//! Finds the route of a request, identifies its caller, and calls the handler. Edge.
+//! Finds the route of a request, identifies its caller, and calls the handler. Runs on the edge.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::api::state::State;
 use crate::auth::{Caller, Unidentified};
 use crate::http::{Method, Problem, Request, Response, Serve};
 
-/// Bytes of a path that a line of the log shows; our longest route is a third of it.
+/// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;
 
 /// The service that the HTTP layer calls.
@@ -34,7 +34,7 @@ impl Api {
         let (sent, mut normal) = (request.path(), None);
         let mut place = found(method, sent);
         if let Found::Nothing = place {
-            // Looked for once more where it can be spelled otherwise.
+            // The normalised path is tried if it differs.
             normal = request.normal_path();
             place = normal.as_ref().map_or(place, |path| found(method, path));
         }
@@ -58,14 +58,14 @@ impl Api {
         reply.is_of_kind(number + 1);
         let caller = self.admitted(route, request)?;
         if route.method != Method::Get {
-            refuse_unmeant(route, request)?;
+            refuse_unsupported_change(route, request)?;
         }
         let call = Call { request: *request, caller, path_id };
         (route.run)(&self.state, &call, reply)
     }
 
-    /// Sends a refusal and logs it once, with the id that the client sees; in a flood without a
-    /// line.
+    /// Sends a refusal and logs it once, with the request id that the client sees. In a flood of
+    /// refusals the log line is left out.
     fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Response<'_>) {
         let request_id = reply.problem(problem);
         let (status, code) = (problem.status, problem.code);
@@ -101,7 +101,7 @@ impl Api {
         Ok(Some(caller))
     }
 
-    /// OPTIONS, a preflight included; never asks who is calling.
+    /// Answers OPTIONS, including CORS preflights. Never identifies the caller.
     fn options(
         &self,
         path: &[u8],
@@ -144,11 +144,11 @@ pub(super) fn shown(path: &[u8]) -> String {
     }
 }
 
-/// What there is for a method at a path.
+/// What the routes have for a method at a path.
 enum Found {
-    /// Its place among [`ROUTES`], and the number in the path.
+    /// Index in [`ROUTES`], and the number in the path.
     Route(usize, Option<i64>),
-    /// For other methods alone; `*` is of `OPTIONS` only.
+    /// The path exists, but not with this method. `*` accepts only `OPTIONS`.
     Path,
     Nothing,
 }
@@ -167,14 +167,14 @@ fn found(method: Method, path: &[u8]) -> Found {
     if path == b"*" { Found::Path } else { other }
 }
 
-/// A route's path, taken apart once.
+/// A route's path, split at `{id}` at compile time.
 struct Pattern {
     before: &'static [u8],
-    /// What follows `{id}`, where the path has one.
+    /// The part after `{id}`; `None` if the path has none.
     after: Option<&'static [u8]>,
 }
 
-/// Of each of [`ROUTES`].
+/// The patterns of [`ROUTES`], in the same order.
 const PATTERNS: [Pattern; ROUTES.len()] = {
     let mut patterns = [const { Pattern { before: b"", after: None } }; ROUTES.len()];
     let mut number = 0;
@@ -198,21 +198,21 @@ impl Pattern {
         Self { before: path, after: None }
     }
 
-    /// Whether `path` is one of this pattern; gives the number that stands for `{id}`, if any.
+    /// Whether `path` matches. The inner value is the number at `{id}`, if there is one.
     fn matched(&self, path: &[u8]) -> Option<Option<i64>> {
         let Some(after) = self.after else { return (self.before == path).then_some(None) };
         let digits = path.strip_prefix(self.before)?.strip_suffix(after)?;
-        // As we write ids: no sign, no leading zero.
+        // Ids are written without sign and leading zero.
         let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
         let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
         Some(Some(id))
     }
 }
 
-/// Refuses a change that is not meant as it would be made: of a part of something (RFC 9110 14.5),
-/// or of a state of something that has none, because nobody can read it (13.1.1). What can be read
-/// is compared where it is changed.
-fn refuse_unmeant(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
+/// Refuses a change that this API cannot make as requested: of a part of a resource (RFC 9110
+/// 14.5), or with a precondition on a resource that cannot be read and so has no state (13.1.1).
+/// Preconditions on readable resources are checked where they are changed.
+fn refuse_unsupported_change(route: &Route, request: &Request<'_>) -> Result<(), Problem> {
     if route.method == Method::Put && request.header("content-range").is_some() {
         let detail = "An entry is put as a whole, without Content-Range.";
         return Err(Problem::new(400, "content_range_not_supported", detail));
@@ -250,7 +250,7 @@ mod tests {
     use super::shown;
 
     #[test]
-    fn a_long_path_is_cut_in_the_log() {
+    fn a_long_path_is_truncated_in_the_log() {
         assert_eq!(shown(b"/api/journal/7"), "/api/journal/7");
         let path = [b"/".as_slice(), &[0xC3, 0xA4].repeat(4_000)].concat();
         let shown = shown(&path);

@@ -1,6 +1,6 @@
-//! The whole surface: every route with who may use it, whether it may park, and what it is.
+//! The table of routes: who may use each, whether it may park, and what it does.
 //!
-//! Constant data. The README, the tests and OPTIONS are held against it.
+//! Constant data. Tests compare the documents, OPTIONS and the OpenAPI description with it.
 
 use super::call::Access;
 use super::call::Access::{Admin, Public, User};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
-/// One entry of the surface.
+/// One route.
 pub struct Route {
     pub method: Method,
     /// `{id}` as a whole segment stands for a positive number.
@@ -20,7 +20,7 @@ pub struct Route {
     pub access: Access,
     pub hop: Hop,
     pub run: Handler,
-    /// One line for a person.
+    /// Its purpose, in one line.
     pub doc: &'static str,
 }
 
@@ -34,8 +34,8 @@ const fn route(
     Route { method, path, access, hop, run, doc }
 }
 
-/// Every route; the hottest first, since they are looked for in this order. A GET route answers
-/// HEAD too.
+/// Every route, the most used first, because they are searched in this order. A GET route also
+/// answers HEAD.
 #[rustfmt::skip]
 pub const ROUTES: &[Route] = &[
     route((Get, "/api/index/snapshot"), Public, Never, snapshot::read,
@@ -43,23 +43,23 @@ pub const ROUTES: &[Route] = &[
     route((Get, "/api/portfolio/live-prices"), Public, OnMiss, quotes::read,
         "Quotes of up to 50 symbols"),
     route((Post, "/api/portfolio/sync"), User, Always, portfolio::broker_a,
-        "Replaces what is stored of broker A with what it says now"),
+        "Replaces the stored holdings and positions of broker A"),
     route((Post, "/api/portfolio/brokerb-sync"), User, Always, portfolio::broker_b,
-        "Replaces what is stored of broker B with what it says now"),
+        "Replaces the stored holdings and positions of broker B"),
     route((Get, "/api/portfolio/holdings"), User, OnMiss, portfolio::holdings,
-        "Holdings of the last sync, valued"),
+        "Holdings of the last sync with their values"),
     route((Get, "/api/portfolio/positions"), User, OnMiss, portfolio::positions,
         "Positions of the last sync"),
     route((Get, "/api/portfolio/pnl"), User, OnMiss, portfolio::pnl,
-        "Profit and loss, and its trend of up to a year"),
+        "Profit and loss, with its trend of up to a year"),
     route((Delete, "/api/portfolio/data"), User, Always, portfolio::delete,
-        "Deletes what was synced; the journal stays"),
+        "Deletes holdings, positions and trend; the journal stays"),
     route((Get, "/api/portfolio/export"), User, Always, portfolio::export,
-        "Everything stored of the user, as one document"),
+        "Everything stored for the user, as one document"),
     route((Get, "/api/signals"), Public, Never, signals::list,
-        "All signals of the last published date, or those that filters keep"),
+        "Signals of the last published date, all or filtered"),
     route((Get, "/api/signals/record"), Public, Never, signals::record,
-        "How published signals did"),
+        "Outcomes of all published signals"),
     route((Get, "/api/health"), Public, Never, health::read,
         "State of feeds, caches and warmers"),
     route((Get, "/api/openapi.json"), Public, Never, openapi::read,
@@ -69,25 +69,25 @@ pub const ROUTES: &[Route] = &[
     route((Get, "/brokerb/status"), Public, Never, broker_status::broker_b_status,
         "State of the server's shared broker B session"),
     route((Post, "/brokera/activate"), Admin, Always, activation::broker_a,
-        "Exchange a login's request_token for the shared broker A token"),
+        "Exchanges a login's request_token for the shared broker A token"),
     route((Post, "/brokerb/activate"), Admin, Always, activation::broker_b,
-        "Exchange a login's api_session for the shared broker B session"),
+        "Exchanges a login's api_session for the shared broker B session"),
     route((Get, "/api/journal"), User, Always, journal::list,
-        "The journal, newest first, by pages"),
+        "A page of the journal, newest entries first"),
     route((Post, "/api/journal"), User, Always, journal::add,
-        "Write an entry into the journal"),
+        "Adds an entry to the journal"),
     route((Get, "/api/journal/{id}"), User, Always, journal::show,
         "One entry of the journal"),
     route((Put, "/api/journal/{id}"), User, Always, journal::replace,
-        "Replace an entry of the journal"),
+        "Replaces an entry of the journal"),
     route((Delete, "/api/journal/{id}"), User, Always, journal::delete,
-        "Delete an entry of the journal"),
+        "Deletes an entry of the journal"),
     route((Post, "/api/auth/register"), Public, Always, account::register,
-        "A new account, logged in"),
+        "Creates an account and logs it in"),
     route((Post, "/api/auth/login"), Public, Always, account::login,
-        "An access token for e-mail and password"),
+        "Gives an access token for an e-mail and password"),
     route((Post, "/api/auth/logout"), User, Always, account::logout,
-        "Revokes the presented token"),
+        "Revokes the access token of the request"),
     route((Post, "/api/auth/password"), User, Always, account::password,
         "Changes the password and revokes every older token"),
     route((Delete, "/api/auth/account"), User, Always, account::erase,

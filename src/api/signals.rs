@@ -1,5 +1,5 @@
-//! `GET /api/signals` and `GET /api/signals/record`: ready-made documents, copied out. A filtered
-//! list is formatted from memory, some dozen rows.
+//! `GET /api/signals` and `GET /api/signals/record`: prepared documents that are copied out. A
+//! filtered list is made from memory; it has some dozen rows.
 
 use super::call::Call;
 use super::query::{ONCE, invalid, once};
@@ -12,10 +12,10 @@ use crate::http::{Problem, Response};
 use crate::signals::{Direction, ListedSignal};
 use crate::views::signals::SignalList;
 
-/// The first list comes when every symbol's candles have.
+/// The first list is published once the candles of every symbol have been fetched.
 const RETRY_AFTER_S: u64 = 30;
 
-/// As the unfiltered list has it.
+/// The same as for the unfiltered list.
 const CACHE_CONTROL: (&str, &str) = ("Cache-Control", "public, no-cache");
 
 /// Which signals a client wants to see.
@@ -24,7 +24,7 @@ struct Filter {
     direction: Option<Direction>,
     symbol: Option<Symbol>,
     samples_min: u32,
-    /// Those of candles that are not finished, or the others.
+    /// True: only provisional signals. False: only the others.
     provisional: Option<bool>,
 }
 
@@ -73,7 +73,7 @@ fn not_ready() -> Problem {
     Problem::unavailable("signals_not_ready", detail, RETRY_AFTER_S)
 }
 
-/// `None` without any; every fault is told.
+/// The filter of the query; `None` if there is none. All faults are reported.
 fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
     let mut filter = Filter::default();
     let mut given = false;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_read_and_every_fault_is_told() {
+    fn filters_are_read_and_all_faults_are_reported() {
         assert!(filter(b"").unwrap().is_none());
         assert!(filter(b"other=1").unwrap().is_none());
         let read = filter(b"direction=bearish&symbol=NSE%3AM%26M&min_samples=30").unwrap().unwrap();

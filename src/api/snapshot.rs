@@ -1,10 +1,10 @@
-//! `GET /api/index/snapshot`: picks the ready-made response and copies it out.
+//! `GET /api/index/snapshot`: picks the prepared response and copies it out.
 
 use super::call::Call;
 use super::state::State;
 use crate::http::{Problem, Response};
 
-/// Never waits; allocates nothing once data is there.
+/// Never waits, and allocates nothing once there is data.
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let request = &call.request;
     let published = state.snapshot.load();

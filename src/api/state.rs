@@ -1,4 +1,4 @@
-//! What handlers work with: one value, made at the start and shared by all workers.
+//! The state that handlers use: one value, made at the start and shared by all workers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -24,59 +24,61 @@ use crate::rt::Lane;
 use crate::signals::SignalList;
 use crate::store::Store;
 
-/// What handlers work with: cheap handles, built by the composition root.
+/// The state that handlers use: cheap handles, put together by `app`.
 pub struct State {
     pub clock: Clock,
     pub calendar: ArcSwap<MarketCalendar>,
     pub auth: Arc<Auth>,
     pub store: Arc<dyn Store>,
     pub snapshot: Arc<PublishedJson>,
-    /// The list and the record of signals, complete; and the list to filter.
+    /// The prepared documents of the list and of the record of signals, and the list itself for
+    /// filters.
     pub signals: Arc<PublishedJson>,
     pub signals_record: Arc<PublishedJson>,
     pub signal_list: Arc<ArcSwapOption<SignalList>>,
     pub l1: Arc<L1>,
-    /// Symbols that the first level lacks, and the requests that wait for them.
+    /// Symbols that L1 lacks, and the requests that wait for them.
     pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub broker_a: Arc<BrokerA>,
-    /// Users' syncs and activations; the shared feed has threads of its own.
+    /// Lane for users' syncs and activations. The shared feed has threads of its own.
     pub broker_a_lane: Arc<Lane>,
-    /// Ends the sessions that syncs opened, apart from the syncs.
+    /// Lane that ends the broker sessions which syncs opened, separate from the syncs.
     pub broker_a_sessions_lane: Arc<Lane>,
     pub broker_a_token: Arc<SharedToken>,
     pub broker_b: Arc<BrokerB>,
     pub broker_b_lane: Arc<Lane>,
     pub administration: Administration,
-    /// Changes that each user makes to what is stored of theirs.
+    /// Limits each user's changes to stored data.
     pub writes: Throttle,
-    /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
-    /// until one may be asked again. Kept by the scheduler.
+    /// 0 while some feed can answer a miss within a request's wait. Otherwise the milliseconds
+    /// until a feed may be asked again. Set by the scheduler.
     pub answer_in_ms: Arc<AtomicU64>,
     pub miss_wait_ms: u64,
     pub cors: ArcSwap<Cors>,
     pub portfolio: PortfolioState,
-    /// What the log gets to see of refusals.
+    /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
-    /// The description of all this.
+    /// The OpenAPI description.
     pub document: Document,
 }
 
 impl State {
-    /// Where prices stand at `now`.
+    /// The trading date and last close that prices are compared with at `now`.
     #[inline(never)]
     pub(super) fn market_day(&self, now: Timestamp) -> MarketDay {
         self.calendar.load().market_day(now)
     }
 
-    /// The allowed origins of this moment.
+    /// The origins allowed now; a reload may change them.
     #[inline(never)]
     pub(super) fn cors(&self) -> Arc<Cors> {
         self.cors.load_full()
     }
 
-    /// Apart from the caller, which may park: the load takes a thread-local's address.
+    /// A function of its own, because the load takes the address of a thread-local and the caller
+    /// may park.
     #[inline(never)]
     pub(super) fn cors_lines(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
         self.cors.load().lines(origin)
@@ -84,10 +86,10 @@ impl State {
 }
 
 impl State {
-    /// Counts one change by `caller`, which is about to be written.
+    /// Counts one change that `caller` is about to make.
     ///
     /// # Errors
-    /// Too many of late.
+    /// 429 if the caller has made too many changes lately.
     pub(super) fn admit_write(&self, caller: &Caller) -> Result<(), Problem> {
         self.writes.admit(&[Key::User(caller.id.0)]).map_err(errors::too_many_writes)
     }

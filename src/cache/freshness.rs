@@ -1,62 +1,63 @@
-//! Up to when a price can be relied on: the one rule behind every `stale` that clients see.
+//! Until when a price is fresh: the one rule behind every `stale` that clients see.
 //!
-//! A source *stands for* a price at the moment at which it was asked for it, less what its own
-//! index was late then (ARCHITECTURE.md, "How old a price is"). The price is stale once that was
-//! longer ago than its source may take for two rounds and some grace. While the market rests, a
-//! closing price does not get older: it is fresh as long as any feed speaks.
+//! A source *vouches for* a price at the moment at which it was asked for it, minus the delay that
+//! its index data had then (docs/feeds.md, "How old a price is"). The price is stale once that
+//! moment is longer ago than two polls of the source and a grace period. While the market is
+//! closed, a closing price does not age: it is fresh as long as any feed answers.
 //!
-//! A few relaxed atomics: set by the scheduler, read by every look-up on the edge. Never blocks.
+//! A few relaxed atomics, set by the scheduler and read by every look-up on the edge. Never blocks.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use crate::base::Source;
 
-/// Until the scheduler has set limits.
+/// The limits until the scheduler sets others.
 const UNSET: Limits = Limits { period_ms: 1_000, grace_ms: 1_500 };
 
-/// The moment for which a source stands for a price.
+/// The moment for which a source vouches for a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vouched {
-    /// By the monotonic clock, where it may lie before the process began.
+    /// Milliseconds of the monotonic clock; negative if the moment is before the process began.
     pub mono_ms: i64,
-    /// Calls after which the source comes to the same symbol again, where a call carries few.
+    /// Calls after which the source is asked for the same symbol again, if one call carries only
+    /// some of the symbols.
     pub calls: u8,
 }
 
 impl Vouched {
-    /// By nobody in this run: a price that was kept over a restart.
+    /// No source has vouched in this run: the price was restored after a restart.
     pub const NEVER: Self = Self { mono_ms: i64::MIN, calls: 1 };
 }
 
-/// How long a source may leave a price as it is.
+/// How long a price of a source stays fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Between two of its rounds.
+    /// Time between two polls of the source.
     pub period_ms: u64,
-    /// What an answer may take beyond that.
+    /// Time that an answer may take beyond that.
     pub grace_ms: u64,
 }
 
 impl Limits {
-    /// One round may be missed.
+    /// Age from which a price is stale. One poll may be missed.
     pub fn stale_after_ms(self, calls: u8) -> u64 {
         let rounds_ms = self.period_ms.saturating_mul(2 * u64::from(calls.max(1)));
         rounds_ms.saturating_add(self.grace_ms)
     }
 }
 
-/// The limits of both sources, and whether the market rests.
+/// The limits of both sources, and whether the market is closed for them.
 pub struct Freshness {
     sources: [OfSource; Source::ALL.len()],
-    /// While the market rests: until then the word of the feed that spoke last holds for every
-    /// closing price, whoever gave it.
+    /// While the market is closed: until when the last answer of any feed vouches for every closing
+    /// price, whichever source gave it.
     spoken_until_mono_ms: AtomicI64,
 }
 
 struct OfSource {
     moving: AtomicLimits,
     resting: AtomicLimits,
-    /// What was asked for from then on is a closing price; `i64::MAX` while prices move.
+    /// Prices asked for from this moment on are closing prices; `i64::MAX` while prices move.
     rests_since_mono_ms: AtomicI64,
 }
 
@@ -97,33 +98,33 @@ impl Freshness {
         &self.sources[source as usize]
     }
 
-    /// From now on these limits are in force, while prices move and for closing prices.
+    /// Sets the limits of `source`: one while prices move, one for closing prices.
     pub fn set_limits(&self, source: Source, moving: Limits, resting: Limits) {
         self.of(source).moving.set(moving);
         self.of(source).resting.set(resting);
     }
 
-    /// What `source` is asked for from this moment on are closing prices.
-    pub fn rest(&self, source: Source, since_mono_ms: u64) {
+    /// From this moment on the prices of `source` are closing prices.
+    pub fn set_closing(&self, source: Source, since_mono_ms: u64) {
         self.of(source).rests_since_mono_ms.store(signed(since_mono_ms), Relaxed);
     }
 
-    /// Prices of `source` move again.
-    pub fn move_on(&self, source: Source) {
+    /// From now on the prices of `source` move again.
+    pub fn set_moving(&self, source: Source) {
         self.of(source).rests_since_mono_ms.store(i64::MAX, Relaxed);
         self.spoken_until_mono_ms.store(i64::MIN, Relaxed);
     }
 
-    /// `source` stands for its indices as they were at `vouched`. While it rests this holds for
-    /// every closing price: none can have changed.
-    pub fn spoken(&self, source: Source, vouched: Vouched) {
+    /// Notes that `source` vouched for its indices at `vouched`. While it gives closing prices,
+    /// this vouches for every closing price, since none can have changed.
+    pub fn note_vouched(&self, source: Source, vouched: Vouched) {
         if self.is_closing(source, vouched) {
             let until_mono_ms = self.own_until_mono_ms(source, vouched);
             self.spoken_until_mono_ms.fetch_max(until_mono_ms, Relaxed);
         }
     }
 
-    /// The last moment at which a price is fresh.
+    /// The last moment at which the price is fresh.
     pub fn until_mono_ms(&self, source: Source, vouched: Vouched) -> i64 {
         let own = self.own_until_mono_ms(source, vouched);
         match self.is_closing(source, vouched) {
@@ -132,7 +133,7 @@ impl Freshness {
         }
     }
 
-    /// Whether a price is stale now.
+    /// Whether the price is stale now.
     pub fn is_stale(&self, source: Source, vouched: Vouched, now_mono_ms: u64) -> bool {
         signed(now_mono_ms) > self.until_mono_ms(source, vouched)
     }
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_may_be_missed_and_where_a_call_carries_few_as_many_more() {
+    fn a_price_stays_fresh_over_one_missed_poll_per_batch() {
         let freshness = freshness();
         for (source, calls, stale_after_ms) in
             [(Source::BrokerA, 1, 3_600), (Source::Public, 1, 37_000), (Source::Public, 3, 97_000)]
@@ -185,20 +186,20 @@ mod tests {
     }
 
     #[test]
-    fn a_closing_price_is_fresh_while_any_feed_speaks() {
+    fn a_closing_price_is_fresh_while_any_feed_answers() {
         let freshness = freshness();
-        freshness.rest(Source::BrokerA, 10_000);
+        freshness.set_closing(Source::BrokerA, 10_000);
         let stale = |vouched, now_ms| freshness.is_stale(Source::BrokerA, vouched, now_ms);
         assert!(stale(at(9_999), 9_999 + 3_601), "asked before the close");
         assert!(!stale(at(10_000), 71_500) && stale(at(10_000), 71_501));
-        // Who is not at rest himself says nothing of closing prices.
-        freshness.spoken(Source::Public, at(60_000));
+        // A source whose prices move vouches for no closing price.
+        freshness.note_vouched(Source::Public, at(60_000));
         assert!(stale(at(10_000), 71_501));
-        freshness.rest(Source::Public, 60_000);
-        freshness.spoken(Source::Public, at(60_000));
+        freshness.set_closing(Source::Public, 60_000);
+        freshness.note_vouched(Source::Public, at(60_000));
         assert!(!stale(at(10_000), 187_000) && stale(at(10_000), 187_001));
         assert!(stale(at(9_999), 71_501), "the other kind stays stale");
-        freshness.move_on(Source::BrokerA);
+        freshness.set_moving(Source::BrokerA);
         assert!(stale(at(10_000), 13_601));
     }
 }

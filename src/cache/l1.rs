@@ -1,12 +1,13 @@
-//! The first level: quotes in memory, already serialised, read on the edge without a lock.
+//! L1, the first cache level: quotes in memory, already serialised, read on the edge without a
+//! lock.
 //!
-//! Readers are coroutines; they take a [`View`], copy out what they need and drop it before
-//! anything that can suspend. Writers are lane threads; one lock orders them among themselves and
-//! readers never see it. Nothing here calls an upstream or reads a clock: time is handed in, in
+//! Readers are coroutines. A reader takes a [`View`], copies what it needs and drops the view
+//! before anything that can suspend. Writers are lane threads; a lock orders them, and readers
+//! never take it. Nothing here calls an upstream or reads a clock. Callers pass the time, in
 //! milliseconds of [`Clock::monotonic_ms`](crate::base::Clock::monotonic_ms).
 //!
-//! Whatever is shown of a symbol, anywhere, is what stands here: of two prices the one with the
-//! later time, and stale where [`Freshness`] says so.
+//! Every document shows the quotes of L1. Of two quotes for a symbol it keeps the one with the
+//! later time, and [`Freshness`] decides which are stale.
 
 mod entry;
 mod room;
@@ -25,34 +26,36 @@ use super::settings::CacheSettings;
 use crate::base::{Quote, Source, Symbol};
 use crate::views::quotes;
 
-/// The quotes and the symbols known not to exist, at most `entries_max` together.
+/// The cached quotes and the symbols known not to exist, at most `entries_max` together.
 pub struct L1 {
     map: HashMap<Symbol, Entry, RandomState>,
     writer: Mutex<Writer>,
     entries_max: usize,
-    /// Never evicted: what the snapshot shows.
+    /// Symbols that are never evicted: those of the snapshot.
     pinned: Vec<Symbol>,
-    /// What clients asked for within this time is kept fresh.
+    /// A symbol that a client asked for within this time is kept fresh.
     demand_ttl_s: u32,
     freshness: Freshness,
     reads: ReadCounters,
     evictions: AtomicU64,
     refused: AtomicU64,
-    /// Of all entries; writers change it under their lock.
+    /// Size of all entries. Writers change it under their lock.
     bytes: AtomicUsize,
 }
 
-/// What only writers need, and what makes them take turns.
+/// State of the writers, behind the lock that orders them.
 struct Writer {
-    /// Every key of the map that is not pinned, in no order, to draw a sample from.
+    /// Every key of the map that is not pinned, in no order. A sample for eviction is drawn from
+    /// it.
     keys: Vec<Symbol>,
-    /// Entries of pinned keys.
+    /// Number of entries with a pinned key.
     pinned: usize,
     negatives: usize,
     random: fastrand::Rng,
 }
 
-/// Written by every request: on cache lines that no reader needs for anything else.
+/// Counters that every request writes. They have cache lines of their own, so that writing them
+/// does not slow down readers.
 #[repr(align(128))]
 #[derive(Default)]
 struct ReadCounters {
@@ -60,19 +63,19 @@ struct ReadCounters {
     misses: AtomicU64,
 }
 
-/// One answer of the cache.
+/// Result of a look-up that found an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Hit<'v> {
-    /// A quote: its JSON object, open after `"stale":`. [`Hit::write`] closes it. `cold`: it is
-    /// stale, and nobody asked for it lately, so nobody keeps it fresh.
+    /// A quote: its JSON object up to `"stale":`, which [`Hit::write`] completes. `cold` means that
+    /// it is stale and that no client asked for it lately, so nothing refreshes it.
     Known { json: &'v [u8], stale: bool, cold: bool },
-    /// Looked up lately and known to no source.
+    /// Looked up lately, and no source knows it.
     Unknown,
 }
 
 impl Hit<'_> {
-    /// Appends the whole JSON object; an unknown symbol has none, so nothing is appended and the
-    /// answer is `false`.
+    /// Appends the whole JSON object and returns true. For an unknown symbol it appends nothing and
+    /// returns false.
     pub fn write(&self, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Known { json, stale, .. } => {
@@ -88,31 +91,32 @@ impl Hit<'_> {
 /// What health and metrics show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct L1Stats {
-    /// Quotes and negative entries.
+    /// Number of entries: quotes and negative entries.
     pub size: usize,
-    /// Memory that they take, about: without the map's own table.
+    /// Approximate memory of the entries, without the map's own table.
     pub bytes: usize,
     pub hits: u64,
     pub misses: u64,
     pub evictions: u64,
-    /// Quotes not taken because one of a later time was held.
+    /// Quotes refused because one of a later time was held.
     pub refused: u64,
 }
 
-/// What became of a quote that was handed in.
+/// What [`L1::insert`] did with a quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It stands now.
+    /// It was stored.
     Taken,
-    /// It is of an earlier time than the one held, but of the same source and price: the source
-    /// stands for that price now.
+    /// Its time is earlier than that of the quote held, but source and price are the same. So the
+    /// source vouches for the held price now.
     Confirmed,
-    /// It is of an earlier time than the one held.
+    /// It was dropped because its time is earlier than that of the quote held.
     Refused,
 }
 
-/// Many look-ups under one pin. Belongs to the thread it was made on and is not `Send`: a coroutine
-/// must drop it before it reads, writes, parks or sleeps, for it may wake on another thread.
+/// Several look-ups under one pin of the map. A view belongs to its thread and is not `Send`. A
+/// coroutine must drop it before it reads, writes, parks or sleeps, because it may wake on another
+/// thread.
 pub struct View<'a> {
     l1: &'a L1,
     guard: LocalGuard<'a>,
@@ -120,14 +124,14 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// The entry of `symbol`, noting that it was asked for; `None` is a miss. Neither allocates nor
-    /// waits. Counts nothing: report the whole request once with [`L1::count`].
+    /// The entry of `symbol`, which counts as asked for; `None` is a miss. Never allocates or
+    /// waits. The counters are not changed: report the whole request once with [`L1::count`].
     pub fn get(&self, symbol: &str) -> Option<Hit<'_>> {
         self.look(symbol, true)
     }
 
-    /// The same for a request that can wait for what is cold. That it asked for such a quote is
-    /// noted only once it has waited, so that others wait with it.
+    /// Same as [`get`](Self::get), for a request that can wait for a cold quote. A cold quote
+    /// counts as asked for only after the wait, so that concurrent requests wait for it too.
     pub fn ask(&self, symbol: &str) -> Option<Hit<'_>> {
         self.look(symbol, false)
     }
@@ -153,13 +157,13 @@ impl View<'_> {
 }
 
 impl L1 {
-    /// An empty cache of at most `entries_max` entries (at least one), none of them pinned.
+    /// An empty cache of at most `entries_max` entries (at least one), with no pinned symbols.
     pub fn new(entries_max: usize) -> Self {
         let settings = CacheSettings { l1_entries_max: entries_max, ..CacheSettings::default() };
         Self::of(&settings, [])
     }
 
-    /// An empty cache that keeps `pinned` symbols whatever else comes; they count as entries.
+    /// An empty cache that never evicts the `pinned` symbols. They count as entries.
     pub fn of(settings: &CacheSettings, pinned: impl IntoIterator<Item = Symbol>) -> Self {
         let entries_max = settings.l1_entries_max.max(1);
         let hasher = RandomState::default();
@@ -183,10 +187,10 @@ impl L1 {
         }
     }
 
-    /// Pins the map for the look-ups of one request at `now_mono_ms`.
+    /// A view for the look-ups of one request at `now_mono_ms`. It pins the map.
     ///
-    /// Never inlined, like all that pins: the pin takes the address of a thread-local, and a caller
-    /// that looks before and after a suspension must not have that address computed once for both.
+    /// Never inlined, like everything that pins: the pin takes the address of a thread-local, and a
+    /// caller with look-ups before and after a suspension must not reuse that address.
     #[inline(never)]
     pub fn view(&self, now_mono_ms: u64) -> View<'_> {
         View { l1: self, guard: self.map.guard(), now_mono_ms }
@@ -202,14 +206,14 @@ impl L1 {
         }
     }
 
-    /// The rule by which its quotes are stale.
+    /// The rule that decides which quotes are stale.
     pub fn freshness(&self) -> &Freshness {
         &self.freshness
     }
 
-    /// Takes a quote in for which its source stands as of `vouched`, unless one of a later time is
-    /// held: what is shown of a symbol never goes back. Of two sources that give the same time the
-    /// one that is fresh is shown, and of two fresh ones broker A.
+    /// Stores a quote that its source vouches for as of `vouched`, unless one of a later time is
+    /// held: the time shown for a symbol never goes back. If two sources give the same time, the
+    /// fresh quote is kept; if both are fresh, broker A's is.
     #[inline(never)]
     pub fn insert(&self, quote: Quote, vouched: Vouched, now_mono_ms: u64) -> Kept {
         let mut writer = self.writer.lock();
@@ -247,9 +251,9 @@ impl L1 {
         Kept::Refused
     }
 
-    /// Remembers until `until_mono_ms` that no source knows `symbol`. A quote that is held stays: a
-    /// source that leaves a known instrument out of one answer does not erase its last price. Says
-    /// whether the entry was made.
+    /// Remembers until `until_mono_ms` that no source knows `symbol`. A quote that is held stays,
+    /// because a source may leave a known instrument out of one answer. Returns whether the entry
+    /// was made.
     #[inline(never)]
     pub fn insert_unknown(&self, symbol: Symbol, now_mono_ms: u64, until_mono_ms: u64) -> bool {
         let mut writer = self.writer.lock();
@@ -262,16 +266,16 @@ impl L1 {
                 writer.negatives += 1;
             }
         }
-        // Somebody asked just now, or it would not have been looked up.
+        // A client asked just now, otherwise the symbol would not have been looked up.
         let asked_s = AtomicU32::new(second(now_mono_ms));
         let entry = Entry { state: State::Unknown { until_mono_ms }, asked_s };
         self.put(symbol, entry, &guard);
         true
     }
 
-    /// The symbols with a quote that clients asked for lately, at most `max`: those asked for
-    /// latest first, and among equals those whose quote is oldest. Walks the whole map, so it is
-    /// for a warmer's round, not for the edge.
+    /// The symbols with a quote that clients asked for lately, at most `max`. Those asked for last
+    /// come first, and among equals those with the oldest quote. Walks the whole map, so it is
+    /// called by a warmer and not on the edge.
     #[inline(never)]
     pub fn wanted(&self, now_mono_ms: u64, max: usize) -> Vec<Symbol> {
         let since_s = self.demand_since_s(now_mono_ms);
@@ -289,7 +293,7 @@ impl L1 {
         asked.into_iter().map(|(_, _, symbol)| symbol.clone()).collect()
     }
 
-    /// Whether [`insert`](Self::insert) would take a quote in.
+    /// Whether [`insert`](Self::insert) would store the quote.
     #[inline(never)]
     pub fn takes(&self, quote: &Quote, vouched: Vouched, now_mono_ms: u64) -> bool {
         let guard = self.map.guard();
@@ -299,7 +303,7 @@ impl L1 {
         }
     }
 
-    /// A copy of the quote held for `symbol`, stale or not; not counted as asked for.
+    /// A copy of the quote held for `symbol`, stale or not. Does not count as asked for.
     #[cfg(test)]
     pub fn quote(&self, symbol: &str) -> Option<Quote> {
         let guard = self.map.guard();
@@ -309,7 +313,7 @@ impl L1 {
         }
     }
 
-    /// What is known of `symbol`, as a copy; not counted as asked for.
+    /// A copy of what is known about `symbol`. Does not count as asked for.
     #[inline(never)]
     pub fn peek(&self, symbol: &str, now_mono_ms: u64) -> Peek {
         let guard = self.map.guard();
@@ -328,7 +332,7 @@ impl L1 {
         }
     }
 
-    /// Counts `symbol` as asked for, where there is an entry of it.
+    /// Counts `symbol` as asked for, if it has an entry.
     #[inline(never)]
     pub fn touch(&self, symbol: &str, now_mono_ms: u64) {
         let guard = self.map.guard();
@@ -337,7 +341,7 @@ impl L1 {
         }
     }
 
-    /// Sizes and counters, each exact, not all of one instant.
+    /// Sizes and counters. Each is exact, but they are not all of the same instant.
     pub fn stats(&self) -> L1Stats {
         L1Stats {
             size: self.map.len(),
@@ -353,13 +357,13 @@ impl L1 {
         self.freshness.is_stale(known.quote.source, known.vouched(), now_mono_ms)
     }
 
-    /// The second, counted as in entries, since which whoever asked keeps a quote fresh.
+    /// Requests at or after this second (counted as in entries) keep a quote fresh.
     #[inline]
     fn demand_since_s(&self, now_mono_ms: u64) -> u32 {
         second(now_mono_ms).saturating_sub(self.demand_ttl_s)
     }
 
-    /// Whether `new` takes the place of `held`: it is of a later time, or of the same and better.
+    /// Whether `new` replaces `held`: its time is later, or the same and its source is better.
     fn replaces(&self, held: &Known, new: &Quote, vouched: Vouched, now_mono_ms: u64) -> bool {
         match new.as_of.cmp(&held.quote.as_of) {
             Ordering::Greater => true,
@@ -376,7 +380,7 @@ impl L1 {
         }
     }
 
-    /// Puts an entry in the place of what was there.
+    /// Stores an entry, replacing the one that was there.
     fn put(&self, symbol: Symbol, entry: Entry, guard: &LocalGuard<'_>) {
         let symbol_bytes = symbol.as_str().len();
         self.bytes.fetch_add(entry.bytes(symbol_bytes), Relaxed);

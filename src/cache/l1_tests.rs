@@ -1,4 +1,4 @@
-//! What the first level keeps, what it refuses and what it forgets.
+//! What L1 keeps, refuses and evicts.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,7 @@ fn at(second: i64) -> Timestamp {
     start + SignedDuration::from_secs(second)
 }
 
-/// A quote of NSE:INFY of the time `as_of_s`.
+/// A quote of NSE:INFY with the time `as_of_s`.
 fn quote(source: Source, as_of_s: i64, price: &str) -> Quote {
     Quote {
         symbol: symbol("NSE:INFY"),
@@ -49,7 +49,7 @@ fn cache(entries_max: usize) -> L1 {
     l1
 }
 
-/// A source is asked at `now_mono_ms` and says this.
+/// Inserts a quote that its source gave when asked at `now_mono_ms`.
 fn insert(l1: &L1, quote: Quote, now_mono_ms: u64) -> bool {
     l1.insert(quote, vouched(now_mono_ms), now_mono_ms) == Kept::Taken
 }
@@ -66,7 +66,7 @@ fn stale(l1: &L1, name: &str, now_mono_ms: u64) -> Option<bool> {
 }
 
 #[test]
-fn one_view_serves_a_whole_join() {
+fn a_view_finds_every_symbol_of_a_request() {
     let l1 = L1::new(10);
     assert!(insert(&l1, named("NSE:INFY"), 1_000));
     assert_eq!(l1.insert(named("NSE:NIFTY 50"), Vouched::NEVER, 1_000), Kept::Taken);
@@ -90,12 +90,12 @@ fn one_view_serves_a_whole_join() {
 }
 
 #[test]
-fn staleness_is_decided_when_read() {
+fn a_quote_becomes_stale_at_the_time_of_reading() {
     let l1 = cache(10);
     insert(&l1, named("NSE:INFY"), 1_000);
     assert_eq!(stale(&l1, "NSE:INFY", 4_000), Some(false));
     assert_eq!(stale(&l1, "NSE:INFY", 4_001), Some(true));
-    // Whoever answers late says nothing of later.
+    // A late answer vouches for the moment at which the source was asked.
     l1.insert(named("NSE:TCS"), vouched(1_000), 4_500);
     assert_eq!(stale(&l1, "NSE:TCS", 4_500), Some(true));
     l1.insert(named("NSE:WIPRO"), Vouched::NEVER, 0);
@@ -103,12 +103,12 @@ fn staleness_is_decided_when_read() {
 }
 
 #[test]
-fn the_later_time_is_shown_whoever_gave_it() {
+fn a_quote_with_a_later_time_replaces_any_source() {
     let l1 = cache(10);
     assert!(insert(&l1, quote(Source::BrokerA, 10, "101"), 1_000));
     for (source, as_of_s, taken) in [
         (Source::Public, 9, false),
-        // Broker A is stale by now, and still the later one.
+        // Broker A's quote is stale by now, but still has the later time.
         (Source::Public, 9, false),
         (Source::Public, 11, true),
         (Source::BrokerA, 10, false),
@@ -126,7 +126,7 @@ fn the_later_time_is_shown_whoever_gave_it() {
 }
 
 #[test]
-fn of_one_time_the_fresh_one_is_shown_and_of_two_fresh_ones_broker_a_s() {
+fn at_equal_times_fresh_quotes_win_and_then_broker_a() {
     let l1 = cache(10);
     assert!(insert(&l1, quote(Source::Public, 10, "101"), 1_000));
     assert!(insert(&l1, quote(Source::BrokerA, 10, "102"), 2_000));
@@ -140,7 +140,7 @@ fn of_one_time_the_fresh_one_is_shown_and_of_two_fresh_ones_broker_a_s() {
 }
 
 #[test]
-fn a_source_that_says_the_same_price_of_an_earlier_time_stands_for_it() {
+fn the_same_price_with_an_earlier_time_confirms_the_quote() {
     let l1 = cache(10);
     insert(&l1, quote(Source::BrokerA, 10, "101"), 1_000);
     let earlier = quote(Source::BrokerA, 8, "101");
@@ -156,7 +156,7 @@ fn a_source_that_says_the_same_price_of_an_earlier_time_stands_for_it() {
 }
 
 #[test]
-fn what_is_stale_and_asked_for_by_nobody_is_cold_until_it_was_waited_for() {
+fn a_stale_quote_without_demand_is_cold_until_waited_for() {
     let l1 = L1::of(&CacheSettings { demand_ttl_ms: 10_000, ..CacheSettings::default() }, []);
     let limits = Limits { period_ms: 0, grace_ms: 3_000 };
     l1.freshness().set_limits(Source::BrokerA, limits, limits);
@@ -174,7 +174,7 @@ fn what_is_stale_and_asked_for_by_nobody_is_cold_until_it_was_waited_for() {
 }
 
 #[test]
-fn pinned_symbols_stay_whatever_comes() {
+fn pinned_symbols_are_never_evicted() {
     let settings = CacheSettings { l1_entries_max: 8, ..CacheSettings::default() };
     let l1 = L1::of(&settings, [symbol("NSE:NIFTY 50"), symbol("BSE:SENSEX")]);
     insert(&l1, named("NSE:NIFTY 50"), 0);
@@ -204,7 +204,7 @@ fn negative_entries_expire_and_give_way_to_quotes() {
 }
 
 #[test]
-fn wanted_lists_what_clients_asked_for_latest_first() {
+fn wanted_lists_symbols_asked_for_last_first() {
     for (demand_ttl_ms, max, wanted) in [
         (60_000, 10, &["NSE:B", "NSE:C", "NSE:A"][..]),
         (60_000, 1, &["NSE:B"]),
@@ -222,7 +222,7 @@ fn wanted_lists_what_clients_asked_for_latest_first() {
         let names =
             || -> Vec<String> { l1.wanted(21_000, max).iter().map(ToString::to_string).collect() };
         assert_eq!(names(), wanted);
-        // A new quote keeps the demand.
+        // A new quote of a symbol still counts as asked for.
         assert!(insert(&l1, named("NSE:B"), 400));
         assert_eq!(names().len(), wanted.len());
         assert_eq!(names().iter().any(|name| name == "NSE:B"), max > 1);
@@ -230,7 +230,7 @@ fn wanted_lists_what_clients_asked_for_latest_first() {
 }
 
 #[test]
-fn the_bound_holds_and_evicts_what_nobody_asks_for() {
+fn a_full_cache_evicts_symbols_nobody_asks_for() {
     let l1 = cache(64);
     for i in 0..64 {
         insert(&l1, named(&format!("NSE:COLD{i}")), 1_000);
@@ -245,15 +245,15 @@ fn the_bound_holds_and_evicts_what_nobody_asks_for() {
     assert_eq!(l1.stats().evictions, 501);
 }
 
-/// However entries come, change and go, what is counted is what is there.
+/// After any inserts, replacements and evictions the byte count equals the entries held.
 #[test]
-fn bytes_are_those_of_the_entries_that_are_held() {
+fn the_byte_count_equals_the_entries_held() {
     let l1 = L1::new(50);
     assert_eq!(l1.stats().bytes, 0);
     assert!(insert(&l1, named("NSE:INFY"), 0));
     let one = l1.stats().bytes;
     assert!(one > 100 && one < 1_000, "{one}");
-    // The same again, then with a longer price, then refused.
+    // The same quote again, then one with a longer price, then one that is refused.
     assert!(insert(&l1, named("NSE:INFY"), 1));
     assert_eq!(l1.stats().bytes, one);
     assert!(insert(&l1, quote(Source::BrokerA, 1, "101.25"), 2));
@@ -275,7 +275,7 @@ fn bytes_are_those_of_the_entries_that_are_held() {
 }
 
 #[test]
-fn made_up_symbols_do_not_drive_the_quotes_out() {
+fn invented_symbols_do_not_evict_quotes() {
     let l1 = L1::new(200);
     for i in 0..100 {
         insert(&l1, named(&format!("NSE:Q{i}")), 1_000);
@@ -289,7 +289,7 @@ fn made_up_symbols_do_not_drive_the_quotes_out() {
 }
 
 #[test]
-fn counters_add_up() {
+fn hits_and_misses_are_counted() {
     let l1 = L1::new(10);
     l1.count(49, 1);
     l1.count(50, 0);

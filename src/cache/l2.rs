@@ -1,15 +1,15 @@
-//! The second level: what the service knew before it was restarted.
+//! L2, the second cache level: what the service knew before it was restarted.
 //!
-//! A narrow trait over keys and bytes, so that a server shared by several edge nodes can stand
-//! behind it as well as the embedded file. Every call may block: lane threads and start-up only,
+//! A narrow trait over keys and bytes. The embedded file implements it; a server that several edge
+//! nodes share could too. Every call may block, so only lane threads and start-up code call it,
 //! never the edge.
 
-/// What a record is; keys are distinct within a kind.
+/// The kind of a record. Keys are distinct within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A quote, by symbol ([`codec`]).
     Quote,
-    /// The instrument list of a day, as its owner writes it.
+    /// The instrument list of a day, in the form that its owner writes.
     Instruments,
 }
 
@@ -23,13 +23,13 @@ impl Kind {
     }
 }
 
-/// Longest key: a symbol is shorter.
+/// Longest key. A symbol is shorter.
 pub const KEY_BYTES_MAX: usize = 64;
 
-/// Largest record: the instruments file, which is at most this long on the wire.
+/// Largest record: an instruments file, whose download has the same limit.
 pub const RECORD_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Bytes as they were stored.
+/// The bytes of a record and when they were stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub bytes: Vec<u8>,
@@ -37,7 +37,7 @@ pub struct Record {
     pub stored_ms: i64,
 }
 
-/// Why the second level gave or took nothing. Never fatal: the service runs on its first level.
+/// Why L2 could not load or store. Never fatal: the service runs on L1 alone.
 #[derive(Debug, thiserror::Error)]
 pub enum L2Error {
     #[error("second cache level: {detail}")]
@@ -51,18 +51,18 @@ pub enum L2Error {
 pub struct L2Stats {
     /// `sqlite`, or `none`.
     pub backend: &'static str,
-    /// Records found.
+    /// Look-ups that found a record.
     pub hits: u64,
-    /// Look-ups, and loads of a whole kind, that found nothing.
+    /// Look-ups and loads of a whole kind that found nothing.
     pub misses: u64,
     pub errors: u64,
-    /// Records dropped for the bound.
+    /// Records dropped because of the bound on records.
     pub evictions: u64,
-    /// Stores that could not be read and were replaced by an empty one.
+    /// Files that could not be read and were replaced by an empty one.
     pub set_aside: u64,
     /// Records of all kinds, as of the last change that this process made.
     pub entries: u64,
-    /// What they take where they are kept, the same.
+    /// Size on disk, as of that change.
     pub bytes: u64,
 }
 
@@ -74,14 +74,14 @@ pub trait SecondLevel: Send + Sync {
     /// [`L2Error::Unavailable`].
     fn load(&self, kind: Kind, key: &str) -> Result<Option<Record>, L2Error>;
 
-    /// Every record of a kind with its key, in no order.
+    /// Every record of a kind with its key, in no particular order.
     ///
     /// # Errors
     /// [`L2Error::Unavailable`].
     fn load_all(&self, kind: Kind) -> Result<Vec<(String, Record)>, L2Error>;
 
-    /// Stores all of `items` or none, replacing what their keys held; over the bound of a kind the
-    /// records stored longest ago go.
+    /// Stores all `items` or none, replacing records with the same keys. Over the bound of a kind,
+    /// the records stored longest ago are dropped.
     ///
     /// # Errors
     /// [`L2Error::Unavailable`], and [`L2Error::TooLarge`] for a key or a record.
@@ -91,7 +91,7 @@ pub trait SecondLevel: Send + Sync {
     fn stats(&self) -> L2Stats;
 }
 
-/// The limits every implementation keeps.
+/// Checks the limits that every implementation has to keep.
 ///
 /// # Errors
 /// [`L2Error::TooLarge`].
@@ -108,7 +108,7 @@ pub(super) fn check_sizes(items: &[(String, Vec<u8>)]) -> Result<(), L2Error> {
     Ok(())
 }
 
-/// Stands in where no second level could be opened: holds nothing, fails never.
+/// Used when no L2 could be opened: it holds nothing and never fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Absent;
 

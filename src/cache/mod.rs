@@ -1,9 +1,9 @@
-//! Both cache levels, finished responses of users, and the requests that wait for a quote.
+//! Both cache levels, finished responses of users, and requests that wait for a quote.
 //!
 //! [`l1`] holds quotes in memory and is read on the edge. [`pending`] lets requests wait for
-//! symbols that are not cached yet. [`l2`] survives a restart; lane threads and the start use it.
-//! [`responses`] holds users' finished responses until they change. Nothing here calls an upstream:
-//! the warmers bring what is cached.
+//! symbols that are not cached yet. [`l2`] is on disk and survives a restart; lane threads and
+//! start-up code use it. [`responses`] holds users' finished responses until the data changes.
+//! Nothing here calls an upstream: the warmers (background tasks) fill the caches.
 
 mod freshness;
 pub mod l1;

@@ -1,8 +1,9 @@
-//! Symbols that somebody lacks, until a call of a feed brings them.
+//! Symbols that are not cached and that a feed is about to be asked for.
 //!
-//! A request joins and parks; the feed scheduler takes what is pending into its next call, and what
-//! that brings wakes whoever waited. Each symbol is fetched once, for however many wait. The
-//! classes have bounds of their own, so that invented names keep nobody from what exists.
+//! A request registers its missing symbols and parks. The feed scheduler takes pending symbols into
+//! its next call, and the answer wakes the requests that wait. Each symbol is fetched once, for any
+//! number of requests. Each class of symbols has bounds of its own, so that invented symbols do not
+//! delay existing ones.
 
 mod board;
 mod single_flight;
@@ -20,21 +21,23 @@ pub use self::board::Busy;
 pub use self::single_flight::{Kick, PendingStats, Wait};
 pub use self::unlisted::PER_CLIENT_MAX;
 
-/// Listed symbols pending or in flight at once: four of broker A's batches, more than any request
-/// will wait for at one batch a second.
+/// Listed symbols that may be pending or in flight at once: four of broker A's batches. At one
+/// batch a second no request waits long enough for more.
 const LISTED_MAX: usize = 2_000;
 
-/// Held symbols at once: one of broker A's batches. The oldest make room.
+/// Held symbols that may be pending at once: one of broker A's batches. When it is full, the oldest
+/// are dropped.
 const HELD_MAX: usize = 500;
 
 /// Why a symbol is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// A request waits for it, and the instrument list has it.
+    /// A request waits for it, and the instrument list contains it.
     Listed,
-    /// A request waits for it, and it may not exist: only a few are tried, shared out fairly.
+    /// A request waits for it, and it may not exist. Only a few of these are tried, and client
+    /// networks share them fairly.
     Unlisted,
-    /// A user holds it. Fetched in passing; nobody waits.
+    /// A user holds it. It is fetched if a call has room, and no request waits for it.
     Held,
 }
 
@@ -50,16 +53,17 @@ impl Class {
     }
 }
 
-/// What one call of a feed has room for.
+/// How many symbols one call to a feed can carry.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Of all classes together: unlisted symbols first, then listed ones, then held ones.
+    /// Room for all classes together. Unlisted symbols are taken first, then listed ones, then held
+    /// ones.
     pub symbols: usize,
     pub unlisted: usize,
     pub held: usize,
 }
 
-/// A cheap handle.
+/// The pending symbols of all classes. A cheap handle.
 #[derive(Clone)]
 pub struct Pending {
     listed: SingleFlight,
@@ -78,32 +82,32 @@ impl Pending {
         Self { listed: class(LISTED_MAX), unlisted, held: class(HELD_MAX) }
     }
 
-    /// Registers the listed symbols that a request lacks. Dropping the [`Wait`] takes the request
-    /// out again, the symbols stay pending.
+    /// Registers the listed symbols that a request lacks. Dropping the [`Wait`] ends the request's
+    /// wait; the symbols stay pending.
     ///
     /// # Errors
-    /// [`Busy`] where a bound is reached; nothing is registered then.
+    /// [`Busy`] if a bound is reached. Then nothing is registered.
     pub fn join_listed(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
         self.listed.join(symbols)
     }
 
-    /// Registers the unlisted symbols that a request of `client`, a network, lacks, as far as there
-    /// are places for them; `None` where the request need not or may not wait. What finds no place
-    /// is registered at a later look.
+    /// Registers the unlisted symbols that a request from the network `client` lacks, as far as
+    /// that network has places left. `None` if the request need not or may not wait. Symbols
+    /// without a place are registered when the client asks again.
     pub fn join_unlisted(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
         self.unlisted.join(client, symbols)
     }
 
-    /// Registers held symbols, for which nobody waits.
+    /// Registers held symbols. No request waits for them.
     ///
     /// # Errors
-    /// [`Busy`] where more are wanted than fit.
+    /// [`Busy`] if there are more than fit.
     pub fn note_held(&self, symbols: &[Symbol]) -> Result<(), Busy> {
         self.held.join(symbols).map(drop)
     }
 
-    /// Takes what goes into one call of a feed. It is in flight, and is not taken again, until it
-    /// is settled or put back.
+    /// Takes the symbols for one call to a feed. They are in flight, and are not taken again, until
+    /// they are settled or put back.
     pub fn take(&self, room: Room) -> Taken {
         let unlisted = self.unlisted.take_pending(room.unlisted.min(room.symbols));
         let left = room.symbols - unlisted.symbols().len();
@@ -112,25 +116,26 @@ impl Pending {
         Taken([unlisted, listed, held])
     }
 
-    /// Says that nothing more is to come for these symbols, whether pending or in flight: their
-    /// quotes (or negative entries) are in L1, or could not be had.
+    /// Ends the wait for these symbols, whether pending or in flight: their quotes or negative
+    /// entries are in L1, or could not be fetched.
     pub fn settle(&self, symbols: &[Symbol]) {
         self.classes().for_each(|class| class.settle(symbols));
     }
 
-    /// Sends every request that waits away, since no feed can answer it in time. The symbols stay
-    /// pending: those who asked come back, and the next call may have brought them by then.
+    /// Wakes every waiting request, because no feed can answer it in time. The symbols stay
+    /// pending, so that the next call may have brought them when the clients ask again.
     pub fn dismiss(&self) {
         self.classes().for_each(SingleFlight::dismiss);
     }
 
-    /// To be called every second or so: drops pending symbols that nobody waits for and nobody
+    /// To be called about every second. Drops pending symbols that nobody waits for and nobody
     /// asked for within `ttl_ms`, and wakes requests whose own timer was lost.
     pub fn expire(&self, ttl_ms: u64) {
         self.classes().for_each(|class| class.expire(ttl_ms));
     }
 
-    /// Whether a request waits for a symbol, or did: those who left come back.
+    /// Whether a pending symbol was registered by a request, even if that request has stopped
+    /// waiting: its client will ask again.
     pub fn is_waited_for(&self) -> bool {
         self.stats(Class::Listed).symbols + self.stats(Class::Unlisted).symbols > 0
     }
@@ -154,18 +159,18 @@ impl Pending {
     }
 }
 
-/// Symbols in flight with one call. Dropping it settles them: the answer is in L1, or there is
-/// none, and nobody waits for one that cannot come (a panic, a lost job).
+/// Symbols in flight with one call. Dropping it settles them, so that no request waits for an
+/// answer that cannot come after a panic or a lost job.
 #[must_use = "dropping it settles the symbols"]
 pub struct Taken([Flight; 3]);
 
 impl Taken {
-    /// What to ask for.
+    /// The symbols to ask for.
     pub fn symbols(&self) -> impl Iterator<Item = &Symbol> {
         self.0.iter().flat_map(Flight::symbols)
     }
 
-    /// Makes what is not settled yet pending again, before all others, for the next feed to take.
+    /// Makes unsettled symbols pending again, before all others, for the next feed to take.
     pub fn put_back(self) {
         self.0.into_iter().for_each(Flight::put_back);
     }

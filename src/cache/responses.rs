@@ -1,9 +1,11 @@
-//! Finished answers of users, so that what has not changed costs a look-up and a copy.
+//! Finished responses of users. While a user's data does not change, a request costs a look-up and
+//! a copy.
 //!
-//! The edge looks up; lane threads make and keep answers; whoever acknowledged a change invalidates
-//! first. An answer goes in only through a [`FillToken`] taken before its data was read: an
-//! invalidation in between makes the place worthless, so nothing old comes back. Locks are per
-//! shard and held for a look-up, never over a wait. Nothing here compresses on the edge.
+//! The edge looks responses up; lane threads make and store them. Whoever acknowledges a change
+//! invalidates first. A response is stored only with a [`FillToken`] that was taken before its data
+//! was read. If the user was invalidated after the token was taken, the fill is dropped, so a stale
+//! response is never stored. Locks are per shard and held for a look-up, never over a wait. Nothing
+//! here compresses on the edge.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,38 +18,39 @@ use parking_lot::Mutex;
 use crate::base::{Broker, PositionKind};
 use crate::http::{CachePolicy, Variants};
 
-/// Locks; far more than edge workers, so that two rarely want the same one.
+/// Number of shards, each with a lock. Far more than edge workers, so that two workers rarely want
+/// the same lock.
 const SHARDS: usize = 16;
 /// Views of one user: three of holdings, six of positions, the rest for spans of the trend.
 const VIEWS_PER_USER_MAX: usize = 32;
-/// Users looked at to find one to evict; see the first level's own sample.
+/// Users sampled to choose one to evict, as in L1.
 const EVICTION_SAMPLE: usize = 8;
-/// What a user costs beside the answers: keys, slot, place in the list.
+/// Memory of a user besides the responses: keys, slot, entry in the list.
 const USER_BYTES: usize = 256;
-/// A write that was given up as late may still happen, unannounced: after this long an answer is
-/// made anew in any case.
+/// Lifetime of a response. A write that was reported as late may still happen, without an
+/// invalidation. So every response is made anew after this time.
 const LIFE_MS: u64 = 60_000;
 
-/// The client may keep it, and asks each time whether it still stands.
+/// The client may store the response and must revalidate it each time.
 const POLICY: CachePolicy = CachePolicy {
     cache_control: "private, no-cache",
     vary: "Accept-Encoding, Authorization, Cookie",
-    // Less fits one packet anyway.
+    // A smaller body fits into one packet anyway.
     compressed_from_bytes: 1_024,
 };
 
-/// Which of a user's answers.
+/// Which response of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum View {
-    /// Of one broker or of both, with the move of a trading date.
+    /// Holdings of one broker or of both, with the change on a trading date.
     Holdings { broker: Option<Broker>, day: Option<Date> },
-    /// Of one list or of both.
+    /// Positions of one of the broker's lists or of both.
     Positions { kind: Option<PositionKind>, closed: bool },
-    /// The days up to a date, with the move of a trading date.
+    /// The trend of the days up to a date, with the change on a trading date.
     Pnl { days: u16, today: Date, day: Option<Date> },
 }
 
-/// The right to keep answers for a user, until the next invalidation.
+/// Allows storing responses of a user until the user's next invalidation.
 #[derive(Debug, Clone)]
 pub struct FillToken {
     user: i64,
@@ -61,13 +64,14 @@ pub struct ResponsesStats {
     pub bytes: usize,
     pub hits: u64,
     pub misses: u64,
-    /// Users whose answers made room for others.
+    /// Users whose responses were evicted.
     pub evictions: u64,
-    /// Answers not kept: invalidated while they were made, or too large.
+    /// Responses not stored, because the user was invalidated meanwhile or because they are too
+    /// large.
     pub refused: u64,
 }
 
-/// The answers of all users, of bounded size.
+/// The responses of all users, bounded in bytes.
 #[derive(Debug)]
 pub struct Responses {
     shards: Vec<Mutex<Shard>>,
@@ -83,26 +87,26 @@ pub struct Responses {
 #[derive(Debug, Default)]
 struct Shard {
     users: HashMap<i64, Slot, RandomState>,
-    /// Every key of the map, in no order, to draw a sample from.
+    /// Every key of the map, in no order. A sample for eviction is drawn from it.
     keys: Vec<i64>,
     bytes: usize,
     random: fastrand::Rng,
-    /// Counts looks, to tell who was looked up longest ago.
+    /// Counts look-ups, to find the user looked up longest ago.
     looks: u64,
 }
 
 #[derive(Debug)]
 struct Slot {
     number: u64,
-    /// Where in `keys` this user is.
+    /// Index of this user in `keys`.
     at: usize,
     looked: u64,
     bytes: usize,
-    answers: Vec<Kept>,
+    answers: Vec<StoredResponse>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredResponse {
     view: View,
     answer: Arc<Variants>,
     until_mono_ms: u64,
@@ -128,14 +132,15 @@ impl Responses {
         }
     }
 
-    /// Makes an answer of a JSON body, to be sent with
-    /// [`Response::send_document`](crate::http::Response::send_document):
-    /// an OS thread's work.
+    /// Makes a response of a JSON body, to be sent with
+    /// [`Response::send_document`](crate::http::Response::send_document). It compresses, so it
+    /// belongs on an OS thread.
     pub fn make(json: &[u8]) -> Arc<Variants> {
         Arc::new(Variants::new(json, &POLICY))
     }
 
-    /// Changes how much is held. Less is reached as answers are kept, shard by shard.
+    /// Changes the bound on bytes. A lower bound takes effect shard by shard, as responses are
+    /// stored.
     pub fn set_bytes_max(&self, bytes_max: usize) {
         self.shard_bytes_max.store(bytes_max / SHARDS, Relaxed);
     }
@@ -144,7 +149,7 @@ impl Responses {
         self.shard_bytes_max.load(Relaxed)
     }
 
-    /// The user's answer, if it is there. Counts a hit or a miss.
+    /// The user's response if it is stored. Counts a hit or a miss.
     pub fn find(&self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
         let found = self.shard(user).lock().find(user, view, now_mono_ms);
         let counter = if found.is_some() { &self.hits } else { &self.misses };
@@ -152,8 +157,9 @@ impl Responses {
         found
     }
 
-    /// To be taken before reading what an answer is made of.
-    pub fn place(&self, user: i64) -> FillToken {
+    /// A token for storing a response of `user`. To be taken before the data of the response is
+    /// read.
+    pub fn fill_token(&self, user: i64) -> FillToken {
         let mut shard = self.shard(user).lock();
         if let Some(slot) = shard.users.get(&user) {
             return FillToken { user, number: slot.number };
@@ -168,41 +174,41 @@ impl Responses {
         FillToken { user, number }
     }
 
-    /// Keeps an answer, unless the user's were invalidated or evicted since `place` was taken; says
-    /// whether it did.
+    /// Stores a response, unless the user was invalidated or evicted since the token was taken.
+    /// Returns whether it was stored.
     pub fn keep(
         &self,
-        place: &FillToken,
+        token: &FillToken,
         view: View,
         answer: &Arc<Variants>,
         now_mono_ms: u64,
     ) -> bool {
         let bytes = answer.bytes();
-        let mut shard = self.shard(place.user).lock();
-        let stands = shard.users.get(&place.user).is_some_and(|slot| slot.number == place.number);
+        let mut shard = self.shard(token.user).lock();
+        let stands = shard.users.get(&token.user).is_some_and(|slot| slot.number == token.number);
         if !stands || bytes + USER_BYTES > self.shard_bytes_max() {
             self.refused.fetch_add(1, Relaxed);
             return false;
         }
-        self.make_room(&mut shard, bytes, place.user);
-        let Some(slot) = shard.users.get_mut(&place.user) else { return false };
+        self.make_room(&mut shard, bytes, token.user);
+        let Some(slot) = shard.users.get_mut(&token.user) else { return false };
         let same = slot.answers.iter().position(|kept| kept.view == view);
         let crowded = (slot.answers.len() >= VIEWS_PER_USER_MAX).then_some(0);
         let freed = same.or(crowded).map_or(0, |at| slot.answers.remove(at).answer.bytes());
         let until_mono_ms = now_mono_ms.saturating_add(LIFE_MS);
-        slot.answers.push(Kept { view, answer: Arc::clone(answer), until_mono_ms });
+        slot.answers.push(StoredResponse { view, answer: Arc::clone(answer), until_mono_ms });
         slot.bytes = slot.bytes + bytes - freed;
         shard.bytes = shard.bytes + bytes - freed;
         true
     }
 
-    /// Forgets a user's answers and makes every place taken before worthless. To be called after a
+    /// Drops a user's responses and makes every token taken before worthless. To be called after a
     /// change was stored and before it is acknowledged.
     pub fn invalidate(&self, user: i64) {
         self.shard(user).lock().remove(user);
     }
 
-    /// Sizes and counters, not all of one instant.
+    /// Sizes and counters, which are not all of the same instant.
     pub fn stats(&self) -> ResponsesStats {
         let mut stats = ResponsesStats {
             hits: self.hits.load(Relaxed),
@@ -224,11 +230,11 @@ impl Responses {
         &self.shards[hash as usize % SHARDS]
     }
 
-    /// Evicts others than `user` until `bytes` more fit, and `user` at last.
+    /// Evicts other users until `bytes` more fit, and responses of `user` last.
     fn make_room(&self, shard: &mut Shard, bytes: usize, user: i64) {
         while shard.bytes + bytes > self.shard_bytes_max() {
             let Some(victim) = shard.victim(user) else {
-                // Alone in the shard: the oldest views make room.
+                // The user is alone in the shard: its oldest responses are dropped.
                 let Some(slot) = shard.users.get_mut(&user) else { return };
                 if slot.answers.is_empty() {
                     return;
@@ -264,7 +270,7 @@ impl Shard {
         }
     }
 
-    /// Of a random sample the user looked up longest ago; never `spared`.
+    /// The user of a random sample that was looked up longest ago; never `spared`.
     fn victim(&mut self, spared: i64) -> Option<i64> {
         let others = self.keys.len() - usize::from(self.users.contains_key(&spared));
         if others == 0 {

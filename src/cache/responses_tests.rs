@@ -1,4 +1,4 @@
-//! Keeping, forgetting and evicting answers, and that nothing old comes back.
+//! Storing, invalidating and evicting responses, and that no stale one is found.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -19,69 +19,75 @@ fn days(days: u16) -> View {
 }
 
 #[test]
-fn an_answer_is_found_by_its_user_and_view_only() {
-    let answers = Responses::new(1 << 20);
+fn a_response_is_found_by_its_user_and_view_only() {
+    let responses = Responses::new(1 << 20);
     let kept = answer(10);
-    assert!(answers.find(1, ALL, 0).is_none());
-    assert!(answers.keep(&answers.place(1), ALL, &kept, 0));
-    assert!(Arc::ptr_eq(&answers.find(1, ALL, 0).unwrap(), &kept));
-    assert!(answers.find(2, ALL, 0).is_none());
-    assert!(answers.find(1, View::Holdings { broker: Some(Broker::A), day: None }, 0).is_none());
-    let stats = answers.stats();
+    assert!(responses.find(1, ALL, 0).is_none());
+    assert!(responses.keep(&responses.fill_token(1), ALL, &kept, 0));
+    assert!(Arc::ptr_eq(&responses.find(1, ALL, 0).unwrap(), &kept));
+    assert!(responses.find(2, ALL, 0).is_none());
+    assert!(responses.find(1, View::Holdings { broker: Some(Broker::A), day: None }, 0).is_none());
+    let stats = responses.stats();
     assert_eq!((stats.users, stats.hits, stats.misses), (1, 1, 3));
 }
 
 #[test]
-fn an_answer_that_was_begun_before_an_invalidation_is_not_kept() {
-    let answers = Responses::new(1 << 20);
-    let early = answers.place(1);
-    answers.invalidate(1);
-    assert!(!answers.keep(&early, ALL, &answer(10), 0));
-    let late = answers.place(1);
-    assert!(!answers.keep(&early, ALL, &answer(10), 0), "another place does not help the first");
-    assert!(answers.keep(&late, ALL, &answer(10), 0));
-    answers.invalidate(1);
-    assert!(answers.find(1, ALL, 0).is_none());
-    assert!(!answers.keep(&late, ALL, &answer(10), 0));
-    assert_eq!(answers.stats().refused, 3);
+fn a_token_taken_before_an_invalidation_stores_nothing() {
+    let responses = Responses::new(1 << 20);
+    let early = responses.fill_token(1);
+    responses.invalidate(1);
+    assert!(!responses.keep(&early, ALL, &answer(10), 0));
+    let late = responses.fill_token(1);
+    assert!(
+        !responses.keep(&early, ALL, &answer(10), 0),
+        "a newer token does not revive an older one"
+    );
+    assert!(responses.keep(&late, ALL, &answer(10), 0));
+    responses.invalidate(1);
+    assert!(responses.find(1, ALL, 0).is_none());
+    assert!(!responses.keep(&late, ALL, &answer(10), 0));
+    assert_eq!(responses.stats().refused, 3);
 }
 
 #[test]
-fn an_answer_has_an_end() {
-    let answers = Responses::new(1 << 20);
-    answers.keep(&answers.place(1), ALL, &answer(10), 5);
-    assert!(answers.find(1, ALL, 4 + LIFE_MS).is_some());
-    assert!(answers.find(1, ALL, 5 + LIFE_MS).is_none());
+fn a_response_expires() {
+    let responses = Responses::new(1 << 20);
+    responses.keep(&responses.fill_token(1), ALL, &answer(10), 5);
+    assert!(responses.find(1, ALL, 4 + LIFE_MS).is_some());
+    assert!(responses.find(1, ALL, 5 + LIFE_MS).is_none());
 }
 
 #[test]
 fn views_of_a_user_are_bounded() {
-    let answers = Responses::new(1 << 20);
-    let place = answers.place(1);
+    let responses = Responses::new(1 << 20);
+    let token = responses.fill_token(1);
     for number in 0..=VIEWS_PER_USER_MAX as u16 {
-        assert!(answers.keep(&place, days(number), &answer(10), 0));
+        assert!(responses.keep(&token, days(number), &answer(10), 0));
     }
-    assert!(answers.find(1, days(0), 0).is_none());
-    assert!((1..=VIEWS_PER_USER_MAX as u16).all(|day| answers.find(1, days(day), 0).is_some()));
-    let bytes = answers.stats().bytes;
-    assert!(answers.keep(&place, days(7), &answer(10), 0));
-    assert_eq!(answers.stats().bytes, bytes, "replaced, not added");
+    assert!(responses.find(1, days(0), 0).is_none());
+    assert!((1..=VIEWS_PER_USER_MAX as u16).all(|day| responses.find(1, days(day), 0).is_some()));
+    let bytes = responses.stats().bytes;
+    assert!(responses.keep(&token, days(7), &answer(10), 0));
+    assert_eq!(responses.stats().bytes, bytes, "replaced, not added");
 }
 
 #[test]
 fn bytes_are_bounded_and_evictions_counted() {
-    let answers = Responses::new(1 << 20);
+    let responses = Responses::new(1 << 20);
     for user in 0..2_000 {
-        answers.keep(&answers.place(user), ALL, &answer(900), 0);
+        responses.keep(&responses.fill_token(user), ALL, &answer(900), 0);
     }
-    let stats = answers.stats();
+    let stats = responses.stats();
     assert!(stats.bytes <= 1 << 20 && stats.evictions > 0, "{stats:?}");
     assert_eq!(stats.users as u64 + stats.evictions, 2_000);
     for user in 0..2_000 {
-        answers.invalidate(user);
+        responses.invalidate(user);
     }
-    assert_eq!((answers.stats().users, answers.stats().bytes), (0, 0));
-    assert!(!answers.keep(&answers.place(1), ALL, &large(1 << 20), 0), "larger than its share");
+    assert_eq!((responses.stats().users, responses.stats().bytes), (0, 0));
+    assert!(
+        !responses.keep(&responses.fill_token(1), ALL, &large(1 << 20), 0),
+        "larger than its share"
+    );
 }
 
 /// Random digits, which do not compress well.
@@ -92,18 +98,18 @@ fn large(bytes: usize) -> Arc<Variants> {
 }
 
 #[test]
-fn one_user_alone_stays_within_the_share() {
-    let answers = Responses::new(16 * 8_192);
-    let place = answers.place(1);
+fn one_user_stays_within_its_shard_s_share() {
+    let responses = Responses::new(16 * 8_192);
+    let token = responses.fill_token(1);
     for number in 0..20 {
-        assert!(answers.keep(&place, days(number), &answer(900), 0));
+        assert!(responses.keep(&token, days(number), &answer(900), 0));
     }
-    assert!(answers.stats().bytes <= 8_192);
-    assert!(answers.find(1, days(19), 0).is_some());
+    assert!(responses.stats().bytes <= 8_192);
+    assert!(responses.find(1, days(19), 0).is_some());
 }
 
 #[test]
-fn an_answer_is_its_users_alone_and_compressed_where_that_helps() {
+fn a_response_is_private_and_compressed_if_that_helps() {
     let body: Vec<u8> = br#"{"tradingsymbol":"INFY"}"#.repeat(100);
     let answer = Responses::make(&body);
     let full = answer.select(Some(b"br"), Preconditions::NONE).unwrap();
@@ -116,27 +122,27 @@ fn an_answer_is_its_users_alone_and_compressed_where_that_helps() {
     assert_eq!(small.json(), b"{}");
 }
 
-/// Readers keep what they read of a number; the writer raises the number, invalidates, and only
-/// then says so. No reader may then find an older one.
+/// Readers store responses made of the number that they read. The writer raises the number,
+/// invalidates and then acknowledges it. No reader may find an older number after that.
 #[test]
-fn nothing_older_than_what_was_acknowledged_is_found() {
-    let answers = Arc::new(Responses::new(1 << 20));
+fn no_response_older_than_an_acknowledged_change_is_found() {
+    let responses = Arc::new(Responses::new(1 << 20));
     let stored = Arc::new(AtomicU64::new(0));
     let acknowledged = Arc::new(AtomicU64::new(0));
     let over = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..3)
         .map(|_| {
-            let (answers, stored) = (Arc::clone(&answers), Arc::clone(&stored));
+            let (responses, stored) = (Arc::clone(&responses), Arc::clone(&stored));
             let (acknowledged, over) = (Arc::clone(&acknowledged), Arc::clone(&over));
             spawn("reads", move || {
                 let mut reads = 0_u64;
                 while !over.load(SeqCst) || reads == 0 {
                     let least = acknowledged.load(SeqCst);
-                    let found = answers.find(1, ALL, 0).unwrap_or_else(|| {
-                        let place = answers.place(1);
+                    let found = responses.find(1, ALL, 0).unwrap_or_else(|| {
+                        let token = responses.fill_token(1);
                         let seen = stored.load(SeqCst);
                         let made = Responses::make(seen.to_string().as_bytes());
-                        answers.keep(&place, ALL, &made, 0);
+                        responses.keep(&token, ALL, &made, 0);
                         made
                     });
                     let seen: u64 = std::str::from_utf8(found.json()).unwrap().parse().unwrap();
@@ -149,7 +155,7 @@ fn nothing_older_than_what_was_acknowledged_is_found() {
         .collect();
     for number in 1..=20_000 {
         stored.store(number, SeqCst);
-        answers.invalidate(1);
+        responses.invalidate(1);
         acknowledged.store(number, SeqCst);
     }
     over.store(true, SeqCst);
@@ -162,16 +168,18 @@ proptest! {
     fn sizes_add_up(
         steps in prop::collection::vec((0_i64..40, 0_u16..40, 0_usize..3_000, 0..8_u8), 1..300),
     ) {
-        let answers = Responses::new(256 * 1_024);
+        let responses = Responses::new(256 * 1_024);
         for (user, day, bytes, step) in steps {
             match step {
-                0 => answers.invalidate(user),
-                1 => drop(answers.find(user, days(day), 0)),
-                _ => drop(answers.keep(&answers.place(user), days(day), &answer(bytes), 0)),
+                0 => responses.invalidate(user),
+                1 => drop(responses.find(user, days(day), 0)),
+                _ => {
+                    responses.keep(&responses.fill_token(user), days(day), &answer(bytes), 0);
+                }
             }
-            for shard in &answers.shards {
+            for shard in &responses.shards {
                 let shard = shard.lock();
-                prop_assert!(shard.bytes <= answers.shard_bytes_max());
+                prop_assert!(shard.bytes <= responses.shard_bytes_max());
                 prop_assert_eq!(shard.keys.len(), shard.users.len());
                 let held: usize = shard.users.values().map(|slot| slot.bytes).sum();
                 prop_assert_eq!(shard.bytes, held);

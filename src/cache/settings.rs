@@ -11,11 +11,11 @@ pub struct CacheSettings {
     pub miss_wait_ms: u64,
     /// Requests that may wait at once.
     pub waiters_max: usize,
-    /// Symbols that clients asked for within this time are kept fresh.
+    /// Symbols that a client asked for within this time are kept fresh.
     pub demand_ttl_ms: u64,
-    /// Records of one kind that the second level keeps on disk.
+    /// Records of each kind that L2 keeps on disk.
     pub l2_records_max: usize,
-    /// Users' finished answers held in memory.
+    /// Bytes of users' finished responses held in memory.
     pub answers_bytes_max: usize,
 }
 

@@ -1,9 +1,9 @@
-//! The trading calendar as data: dated hours, holidays, special sessions, with source and
-//! confidence.
+//! The trading calendar as data: hours by date, holidays and special sessions, each with its source
+//! and confidence.
 //!
-//! Built on the main thread, at start and at each reload, from the embedded file and an operator's;
-//! one that is built never changes; any thread may read it. Must never guess: a date of a year
-//! without a list of holidays is not a trading date.
+//! Built on the main thread, at start and at each reload, from the embedded file and the
+//! operator's. A calendar never changes once it is built, so any thread may read it. It never
+//! guesses: in a year without a list of holidays no date is a trading date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -17,10 +17,10 @@ use super::data_file::operators;
 pub use super::data_file::{DataError, DaySpan, Fault};
 use super::phase::{MarketStatus, Timeline};
 
-/// Years that entries may have: bounds the timeline that is built from them.
+/// Years that entries may have. Bounds the size of the timeline that is built from them.
 pub const YEARS: RangeInclusive<i16> = 2000..=2100;
 
-/// Most parts of one special session; the drills had two.
+/// Most parts of one special session. The exchange's disaster recovery drills had two.
 pub const SESSION_PARTS_MAX: usize = 8;
 
 const EMBEDDED: &str = include_str!("data/calendar.toml");
@@ -51,7 +51,7 @@ pub struct Hours {
     /// The part of `pre_open` in which orders are taken.
     pub orders: Option<DaySpan>,
     pub pre_open: Option<DaySpan>,
-    /// Some share is in continuous trading.
+    /// Continuous trading of at least some shares.
     pub continuous: DaySpan,
     /// Closing auction of the constituents of the indices.
     pub closing: Option<DaySpan>,
@@ -77,23 +77,23 @@ pub struct Session {
     pub provenance: Provenance,
 }
 
-/// The hours of normal days from a date on.
+/// The hours of normal trading days, in force from a date on until the next regime begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regime {
     pub hours: Hours,
     pub provenance: Provenance,
 }
 
-/// What stands at one date.
+/// What a calendar file lists for one date.
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     Holiday(Holiday),
     Session(Session),
-    /// Normal hours, in spite of an entry or a weekend.
+    /// Normal hours, although an embedded entry or the weekend says otherwise.
     TradingDay,
 }
 
-/// What a date is.
+/// How a date counts once years, weekend and entries are considered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Day<'a> {
     /// No list of holidays covers this date.
@@ -103,9 +103,9 @@ pub(super) enum Day<'a> {
     Trading(&'a [Hours]),
 }
 
-/// One file's entries, or several laid over each other.
+/// The entries of one calendar file, or of the embedded file with the operator's on top.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct CalendarEntries {
     pub(super) years: BTreeSet<i16>,
     pub(super) regimes: BTreeMap<Date, Regime>,
     pub(super) days: BTreeMap<Date, Entry>,
@@ -114,20 +114,21 @@ pub(super) struct Book {
 /// Phases, trading dates and special sessions of the equity segment.
 #[derive(Debug)]
 pub struct MarketCalendar {
-    book: Book,
+    entries: CalendarEntries,
     timeline: Timeline,
 }
 
 impl MarketCalendar {
     /// The calendar that is compiled in.
     pub fn embedded() -> Self {
-        Self::of(embedded_book())
+        Self::of(embedded_entries())
     }
 
-    /// The embedded calendar, with the entries of the operator's file on top: a date that the file
-    /// names is what the file says, `years` adds covered years (and drops the embedded estimates of
-    /// them), and a regime replaces the one that begins on the same date and else stands between
-    /// the others.
+    /// The embedded calendar, with the entries of the operator's file on top.
+    ///
+    /// For a date that the file names, the file's entry counts. `years` adds covered years and
+    /// drops the embedded estimates of these years. A regime replaces the one that begins on the
+    /// same date, and is otherwise added to the others.
     ///
     /// # Errors
     /// The file cannot be read, or has faults: all of them, each with its line.
@@ -135,21 +136,21 @@ impl MarketCalendar {
         operators(operator_file, Self::embedded, Self::with_operator_text)
     }
 
-    /// As [`load`](Self::load), from text; `origin` names it in faults.
+    /// Same as [`load`](Self::load), from text. `origin` is the name of the text in faults.
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
     pub fn with_operator_text(text: &str, origin: &str) -> Result<Self, DataError> {
-        let mut book = embedded_book();
-        let operator = parse(text, origin, &book)?;
-        book.overlay(operator);
-        Ok(Self::of(book))
+        let mut entries = embedded_entries();
+        let operator = parse(text, origin, &entries)?;
+        entries.overlay(operator);
+        Ok(Self::of(entries))
     }
 
-    fn of(book: Book) -> Self {
-        let special = |date| matches!(book.days.get(&date), Some(Entry::Session(_)));
-        let timeline = Timeline::build(&book.years, |date| book.day(date), special);
-        Self { book, timeline }
+    fn of(entries: CalendarEntries) -> Self {
+        let special = |date| matches!(entries.days.get(&date), Some(Entry::Session(_)));
+        let timeline = Timeline::build(&entries.years, |date| entries.day(date), special);
+        Self { entries, timeline }
     }
 
     /// Phase and trading date at `at`. A binary search; any thread, never blocks.
@@ -159,14 +160,14 @@ impl MarketCalendar {
 
     /// Whether a list of holidays covers the year of `date`.
     pub fn covers(&self, date: Date) -> bool {
-        self.book.years.contains(&date.year())
+        self.entries.years.contains(&date.year())
     }
 
-    /// Last day before the first gap in the covered years at or after `date`; `None` if `date` is
-    /// in a gap. Something to warn about when it is near.
+    /// The last covered date: the end of the last year before the first gap at or after `date`.
+    /// `None` if the year of `date` is not covered. Operators are warned when it is near.
     pub fn covered_until(&self, date: Date) -> Option<Date> {
         let mut year = self.covers(date).then_some(date.year())?;
-        while self.book.years.contains(&(year + 1)) {
+        while self.entries.years.contains(&(year + 1)) {
             year += 1;
         }
         Date::new(year, 12, 31).ok()
@@ -178,13 +179,14 @@ impl MarketCalendar {
         self.timeline.is_trading_date(date)
     }
 
-    /// The trading date before `date`; `None` if a date that is not covered lies between.
+    /// The trading date before `date`; `None` if a date in between is in a year that is not
+    /// covered.
     pub fn previous_trading_date(&self, date: Date) -> Option<Date> {
         let found = self.timeline.trading_date_before(date)?;
         self.covers_between(found, date).then_some(found)
     }
 
-    /// The trading date after `date`; `None` if a date that is not covered lies between.
+    /// The trading date after `date`; `None` if a date in between is in a year that is not covered.
     pub fn next_trading_date(&self, date: Date) -> Option<Date> {
         let found = self.timeline.trading_date_after(date)?;
         self.covers_between(date, found).then_some(found)
@@ -193,72 +195,73 @@ impl MarketCalendar {
     /// Every date strictly between `from` and `to` is in a covered year.
     fn covers_between(&self, from: Date, to: Date) -> bool {
         let (Ok(first), Ok(last)) = (from.tomorrow(), to.yesterday()) else { return false };
-        first > last || (first.year()..=last.year()).all(|year| self.book.years.contains(&year))
+        first > last || (first.year()..=last.year()).all(|year| self.entries.years.contains(&year))
     }
 
-    /// When the official close of `date` stands: the end of its closing auction, or of continuous
-    /// trading where there is none. `None` if it is no trading date.
+    /// When the official close of `date` is final: at the end of its closing auction, or of
+    /// continuous trading if it has none. `None` if `date` is no trading date.
     pub fn official_close(&self, date: Date) -> Option<Timestamp> {
         self.timeline.official_close(date)
     }
 
-    /// When the first phase of `date` begins: from here on prices may be that date's. `None` if it
-    /// is no trading date.
+    /// When the first phase of `date` begins. From then on prices may be of that date. `None` if
+    /// `date` is no trading date.
     pub fn opens(&self, date: Date) -> Option<Timestamp> {
         self.timeline.opens(date)
     }
 
-    /// When the last continuous trading of `date` ends. `None` if it is no trading date.
+    /// When the last continuous trading of `date` ends. `None` if `date` is no trading date.
     pub fn continuous_end(&self, date: Date) -> Option<Timestamp> {
         self.timeline.continuous_end(date)
     }
 
-    /// How much of the time from `from` to `to` the indices were in continuous trading, in which
-    /// they move every second.
+    /// How much of the time between `from` and `to` was continuous trading of the indices, in which
+    /// they move every second. Zero if `to` is before `from`.
     pub fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
         self.timeline.trading_between(from, to)
     }
 
-    /// When the continuous trading of the indices that runs at `at` began, or the last one before
-    /// it; `None` before the first one known.
+    /// When the continuous trading of the indices that is under way at `at` began, or else the last
+    /// one before `at`. `None` before the first known session.
     pub fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
         self.timeline.trading_began(at)
     }
 
-    /// The latest moment up to `at` at which an index can have got a new price: `at` itself in
-    /// continuous trading, else its end, or the official close once that stands.
+    /// The latest moment, at most `at`, at which an index can have got a new price. That is `at`
+    /// itself during continuous trading, otherwise the end of trading, or the official close once
+    /// it is final.
     pub fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
         self.timeline.last_move(at)
     }
 
-    /// The holiday listed at `date`.
+    /// The holiday that is listed for `date`.
     pub fn holiday(&self, date: Date) -> Option<&Holiday> {
-        match self.book.days.get(&date)? {
+        match self.entries.days.get(&date)? {
             Entry::Holiday(holiday) => Some(holiday),
             Entry::Session(_) | Entry::TradingDay => None,
         }
     }
 
-    /// Special sessions from `from` on whose hours must still be checked.
+    /// Special sessions on or after `from` with unconfirmed hours, which the operator should check.
     pub fn unconfirmed_sessions(&self, from: Date) -> impl Iterator<Item = (Date, &Session)> {
-        self.book.days.range(from..).filter_map(|(date, entry)| match entry {
+        self.entries.days.range(from..).filter_map(|(date, entry)| match entry {
             Entry::Session(session) if !session.hours_confirmed => Some((*date, session)),
             _ => None,
         })
     }
 
-    /// The hours that a date without a special session has.
+    /// The regime in force on `date`: its hours if no special session is listed.
     pub fn regime(&self, date: Date) -> Option<&Regime> {
-        self.book.regime(date)
+        self.entries.regime(date)
     }
 
     #[cfg(test)]
     pub(super) fn day(&self, date: Date) -> Day<'_> {
-        self.book.day(date)
+        self.entries.day(date)
     }
 }
 
-impl Book {
+impl CalendarEntries {
     pub(super) fn regime(&self, date: Date) -> Option<&Regime> {
         self.regimes.range(..=date).next_back().map(|(_, regime)| regime)
     }
@@ -281,7 +284,7 @@ impl Book {
         }
     }
 
-    /// `upper` wins, date by date.
+    /// Lays the entries of `upper` over these. Where both have an entry for a date, `upper` wins.
     fn overlay(&mut self, upper: Self) {
         self.days.retain(|date, entry| {
             let estimate = matches!(entry, Entry::Holiday(holiday)
@@ -294,8 +297,8 @@ impl Book {
     }
 }
 
-fn embedded_book() -> Book {
-    parse(EMBEDDED, "the embedded calendar", &Book::default())
+fn embedded_entries() -> CalendarEntries {
+    parse(EMBEDDED, "the embedded calendar", &CalendarEntries::default())
         .expect("the embedded calendar has no faults: a test reads it")
 }
 

@@ -1,25 +1,30 @@
-//! Reads the text of a calendar file into a [`Book`].
+//! Reads the text of a calendar file into [`CalendarEntries`].
 //!
-//! Runs on the main thread. Must never stop at the first fault: an operator gets all of them.
+//! Runs on the main thread. Reports all faults of the file at once, not only the first.
 
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
 use super::calendar::{
-    Book, Confidence, DataError, Entry, Holiday, Hours, Provenance, Regime, SESSION_PARTS_MAX,
-    Session,
+    CalendarEntries, Confidence, DataError, Entry, Holiday, Hours, Provenance, Regime,
+    SESSION_PARTS_MAX, Session,
 };
 use super::data_file::{Faults, Row, document};
 
-/// Reads one file. `below` is what it will be laid over: its years and hours count as known.
-pub(super) fn parse(text: &str, origin: &str, below: &Book) -> Result<Book, DataError> {
+/// Reads one file. `below` holds the entries that the file will be laid over; years and regimes
+/// that it has need not be repeated.
+pub(super) fn parse(
+    text: &str,
+    origin: &str,
+    below: &CalendarEntries,
+) -> Result<CalendarEntries, DataError> {
     let mut faults = Faults::of(text);
     let table = document(text, &mut faults);
     let root = Row::whole(&table);
     root.expect_only(&["years", "regime", "holiday", "session", "trading_day"], &mut faults);
 
-    let mut book = Book::default();
+    let mut book = CalendarEntries::default();
     book.years.extend(root.years("years", &mut faults));
     for row in root.rows("regime", &mut faults) {
         row.expect_only(&REGIME_KEYS, &mut faults);
@@ -114,7 +119,8 @@ fn session(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<(Date, Session)
     Some((date?, Session { name: name?.into(), parts, hours_confirmed, provenance }))
 }
 
-/// Source and confidence; an operator's entry may leave them out and then counts as confirmed.
+/// Source and confidence of an entry. The operator's entries may leave both out; they count as
+/// confirmed.
 fn provenance(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Provenance {
     let source = row.text("source", faults).unwrap_or("operator").to_owned();
     let confidence = match row.text("confidence", faults) {
@@ -133,8 +139,8 @@ fn provenance(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Provenance {
     Provenance { source, confidence }
 }
 
-/// The five intervals of a regime or part. They must come in order; only the closing auction may
-/// begin while other shares still trade.
+/// Reads the five intervals of a regime or of a part of a session. They must be in order. Only the
+/// closing auction may begin while other shares still trade.
 fn hours(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<Hours> {
     row.required("continuous", faults)?;
     let hours = Hours {

@@ -28,7 +28,7 @@ fn the_embedded_calendar_has_the_known_number_of_days() {
     let calendar = MarketCalendar::embedded();
     for (year, weekday_holidays) in [(2023, 15), (2024, 16), (2025, 13), (2026, 16)] {
         let listed = calendar
-            .book
+            .entries
             .days
             .iter()
             .filter(|(date, entry)| date.year() == year && matches!(entry, Entry::Holiday(_)))
@@ -56,14 +56,14 @@ fn the_embedded_calendar_has_the_known_number_of_days() {
 }
 
 #[test]
-fn every_entry_says_where_it_comes_from() {
+fn every_embedded_entry_has_a_source() {
     let calendar = MarketCalendar::embedded();
-    let provenances = calendar.book.days.values().filter_map(|entry| match entry {
+    let provenances = calendar.entries.days.values().filter_map(|entry| match entry {
         Entry::Holiday(holiday) => Some(&holiday.provenance),
         Entry::Session(session) => Some(&session.provenance),
         Entry::TradingDay => None,
     });
-    let regimes = calendar.book.regimes.values().map(|regime| &regime.provenance);
+    let regimes = calendar.entries.regimes.values().map(|regime| &regime.provenance);
     let mut count = 0;
     for provenance in provenances.chain(regimes) {
         assert_ne!(provenance.source, "operator", "an embedded entry without a source");
@@ -76,18 +76,18 @@ fn every_entry_says_where_it_comes_from() {
 }
 
 #[test]
-fn placeholder_hours_are_flagged() {
+fn sessions_with_placeholder_hours_are_listed_as_unconfirmed() {
     let calendar = MarketCalendar::embedded();
     let flagged: Vec<_> = calendar.unconfirmed_sessions(date("2023-01-01")).map(|s| s.0).collect();
     assert_eq!(flagged, [date("2024-05-18"), date("2026-11-08")]);
     assert!(calendar.is_trading_date(date("2026-11-08")));
-    let day = |text: &str| calendar.book.days.get(&date(text));
+    let day = |text: &str| calendar.entries.days.get(&date(text));
     assert!(matches!(day("2025-10-21"), Some(Entry::Session(session)) if session.hours_confirmed));
     assert!(!matches!(day("2025-10-20"), Some(Entry::Session(_))));
 }
 
 #[test]
-fn previous_closes_come_from_special_sessions_too() {
+fn the_previous_trading_date_may_be_a_special_session() {
     let calendar = MarketCalendar::embedded();
     for (day, previous) in [
         ("2026-02-02", "2026-02-01"),
@@ -102,7 +102,7 @@ fn previous_closes_come_from_special_sessions_too() {
     }
     assert_eq!(calendar.next_trading_date(date("2026-11-23")), Some(date("2026-11-25")));
     assert_eq!(calendar.next_trading_date(date("2025-10-21")), Some(date("2025-10-23")));
-    // Beyond the lists nothing is made up.
+    // 2027 is not covered, so nothing is known of its dates.
     assert_eq!(calendar.previous_trading_date(date("2027-01-02")), None);
     assert_eq!(calendar.next_trading_date(date("2026-12-31")), None);
     assert_eq!(calendar.previous_trading_date(date("2023-01-01")), None);
@@ -111,7 +111,7 @@ fn previous_closes_come_from_special_sessions_too() {
 }
 
 #[test]
-fn the_official_close_follows_the_auction() {
+fn the_official_close_is_the_end_of_the_closing_auction() {
     let calendar = MarketCalendar::embedded();
     for (day, close) in [
         ("2026-07-31", "2026-07-31T15:30:00"),
@@ -128,7 +128,7 @@ fn the_official_close_follows_the_auction() {
 }
 
 #[test]
-fn operator_entries_win() {
+fn operator_entries_override_embedded_ones() {
     let calendar = operator(
         r#"
 years = [2027]
@@ -165,7 +165,7 @@ continuous = "09:00-17:00"
     assert_eq!(phase("2026-11-08T14:50:00"), Phase::Closing);
     assert_eq!(phase("2026-11-08T18:30:00"), Phase::Closed);
     assert_eq!(calendar.unconfirmed_sessions(date("2026-01-01")).count(), 0);
-    // The embedded estimates of 2027 are gone, what is fixed by date stays.
+    // The embedded estimates for 2027 are dropped; holidays with a fixed date stay.
     assert_eq!(phase("2027-03-10T11:00:00"), Phase::Open);
     assert_eq!(phase("2027-03-11T11:00:00"), Phase::Holiday);
     assert_eq!(phase("2027-01-26T11:00:00"), Phase::Holiday);
@@ -177,7 +177,7 @@ continuous = "09:00-17:00"
 }
 
 #[test]
-fn every_fault_is_reported_with_its_line() {
+fn all_faults_of_a_file_are_reported_with_their_lines() {
     let found = faults(
         r#"year = [2027]
 [[holiday]]
@@ -214,7 +214,7 @@ name = "twice"
 }
 
 #[test]
-fn faults_of_form_are_reported_not_panicked_on() {
+fn a_malformed_file_is_reported_without_a_panic() {
     for (text, line) in [
         ("years = 2027", 1),
         ("\nyears = [\"2027\"]", 2),

@@ -1,8 +1,7 @@
-//! Reads the operator's data files of this layer, most of them TOML: every fault with its line,
-//! none of them fatal to the rest.
+//! Reads the operator's data files (calendar, indices, universe), most of them TOML. Every fault is
+//! reported with its line; one fault does not stop the reading.
 //!
-//! Runs on the main thread. Must never touch anything but the text it is given and the file it is
-//! told to read.
+//! Runs on the main thread. Reads nothing but the file that it is given.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,7 +21,7 @@ pub const ENTRIES_MAX: usize = 4_000;
 /// Longest name or note.
 pub const TEXT_BYTES_MAX: usize = 200;
 
-/// One thing wrong in a data file, with what to do about it.
+/// One fault of a data file: its line, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Counted from 1.
@@ -41,7 +40,8 @@ pub enum DataError {
     Faulty { origin: String, faults: Vec<Fault> },
 }
 
-/// Faults written out; a file with more is not what it was taken for.
+/// Faults that are printed. A file with more of them is probably not a data file at all; the rest
+/// is counted.
 const FAULTS_SHOWN: usize = 12;
 
 struct Listing<'a> {
@@ -62,8 +62,8 @@ impl fmt::Display for Listing<'_> {
     }
 }
 
-/// What the operator's file says, or what is `embedded` where there is none. `parse` takes the text
-/// and the name that it has in faults.
+/// Parses the operator's file with `parse`, or calls `embedded` if there is none. `parse` takes the
+/// text and the name by which faults refer to it.
 pub(crate) fn operators<T>(
     file: Option<&Path>,
     embedded: fn() -> T,
@@ -104,7 +104,7 @@ impl<'t> Faults<'t> {
         self.found.push(Fault { line, message: message.into() });
     }
 
-    /// `value` if nothing was wrong.
+    /// `value` if there are no faults, otherwise all of them as an error.
     pub(crate) fn into_result<T>(mut self, origin: &str, value: T) -> Result<T, DataError> {
         if self.found.is_empty() {
             return Ok(value);
@@ -114,8 +114,8 @@ impl<'t> Faults<'t> {
     }
 }
 
-/// A time of day interval in IST: from `start_s` (included) to `end_s` (excluded) seconds of the
-/// day.
+/// An interval within a day in IST, in seconds since midnight. `start_s` belongs to it, `end_s`
+/// does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaySpan {
     pub start_s: u32,
@@ -145,7 +145,7 @@ fn second_of_day(text: &str) -> Option<u32> {
 
 type Key<'t> = Spanned<Cow<'t, str>>;
 
-/// The document as a table; syntax errors become faults.
+/// Parses the text as TOML. Syntax errors become faults.
 pub(crate) fn document<'t>(text: &'t str, faults: &mut Faults<'t>) -> DeTable<'t> {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -159,7 +159,7 @@ pub(crate) fn document<'t>(text: &'t str, faults: &mut Faults<'t>) -> DeTable<'t
 #[derive(Clone, Copy)]
 pub(crate) struct Row<'a, 't> {
     table: &'a DeTable<'t>,
-    /// Byte offset that faults of the whole table are reported at.
+    /// Byte offset of the table, for faults that concern all of it.
     pub(crate) offset: usize,
 }
 
@@ -168,7 +168,8 @@ impl<'a, 't> Row<'a, 't> {
         Self { table, offset: 0 }
     }
 
-    /// Keys outside `known` are faults, so that a misspelled key is never silently without effect.
+    /// Reports keys that are not in `known`. Otherwise a misspelled key would have no effect and
+    /// nobody would notice.
     pub(crate) fn expect_only(&self, known: &[&str], faults: &mut Faults<'_>) {
         for key in self.table.keys() {
             let key: &Key<'_> = key;
@@ -184,12 +185,13 @@ impl<'a, 't> Row<'a, 't> {
         self.table.get(key)
     }
 
-    /// Where `key` stands, or the table if it is missing.
+    /// Byte offset of `key`, or of the table if the key is missing.
     pub(crate) fn offset_of(&self, key: &str) -> usize {
         self.value(key).map_or(self.offset, |value| value.span().start)
     }
 
-    /// A string; `None` if absent or (a fault) of another type or length.
+    /// The string at `key`. `None` if it is absent; also `None`, with a fault, if it has another
+    /// type or is too long.
     pub(crate) fn text(&self, key: &str, faults: &mut Faults<'_>) -> Option<&'a str> {
         let value = self.value(key)?;
         match value.get_ref() {
@@ -210,7 +212,7 @@ impl<'a, 't> Row<'a, 't> {
         None
     }
 
-    /// A string that must be there.
+    /// The string at `key`; reports a fault if it is missing.
     pub(crate) fn required(&self, key: &str, faults: &mut Faults<'_>) -> Option<&'a str> {
         if self.value(key).is_none() {
             faults.add(self.offset, format!("`{key}` is missing: add it to this entry"));
@@ -218,7 +220,7 @@ impl<'a, 't> Row<'a, 't> {
         self.text(key, faults)
     }
 
-    /// A date that must be there.
+    /// The date at `key`; reports a fault if it is missing or not a date.
     pub(crate) fn date(&self, key: &str, faults: &mut Faults<'_>) -> Option<Date> {
         let text = self.required(key, faults)?;
         let date: Option<Date> = text.parse().ok();
@@ -234,7 +236,8 @@ impl<'a, 't> Row<'a, 't> {
         date
     }
 
-    /// A time interval; `None` if absent or (a fault) not one.
+    /// The interval at `key`. `None` if it is absent; also `None`, with a fault, if it is
+    /// malformed.
     pub(crate) fn span(&self, key: &str, faults: &mut Faults<'_>) -> Option<DaySpan> {
         let text = self.text(key, faults)?;
         let span = DaySpan::parse(text);
@@ -247,7 +250,7 @@ impl<'a, 't> Row<'a, 't> {
         span
     }
 
-    /// A boolean, `absent` where there is none.
+    /// The boolean at `key`, or `absent` if the key is missing.
     pub(crate) fn boolean(&self, key: &str, absent: bool, faults: &mut Faults<'_>) -> bool {
         match self.value(key).map(|value| (value.get_ref(), value.span())) {
             None => absent,
@@ -259,7 +262,7 @@ impl<'a, 't> Row<'a, 't> {
         }
     }
 
-    /// Whole numbers in a list; a list that is absent is empty.
+    /// The years listed at `key`; empty if the key is missing.
     pub(crate) fn years(&self, key: &str, faults: &mut Faults<'_>) -> Vec<i16> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let mut years = Vec::new();
@@ -287,7 +290,7 @@ impl<'a, 't> Row<'a, 't> {
         years
     }
 
-    /// The tables of `[[key]]`; none if absent.
+    /// The tables of `[[key]]`; empty if the key is missing.
     pub(crate) fn rows(&self, key: &str, faults: &mut Faults<'_>) -> Vec<Row<'a, 't>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let mut rows = Vec::new();

@@ -1,7 +1,7 @@
-//! Which indices and sectors the snapshot shows, and what each source calls them.
+//! Which indices and sectors the snapshot shows, and their names at each source.
 //!
-//! Read on the main thread at start and never changed after. Must stay small enough for one batch
-//! of the public provider.
+//! Read on the main thread at start and not changed afterwards. The list is limited to what one
+//! batch call to the public provider carries.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::data_file::DataError;
 use super::data_file::{Faults, Row, document, operators};
 use crate::base::Symbol;
 
-/// Most indices in a list: what one batch of the public provider carries.
+/// Most indices in a list: the size of one batch call to the public provider.
 pub const INDICES_MAX: usize = 20;
 
 /// Longest symbol of the public provider.
@@ -20,22 +20,22 @@ const EMBEDDED: &str = include_str!("data/indices.toml");
 /// One index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// Name for people; holds nothing that JSON escapes.
+    /// Name that people see. It has no character that JSON would escape.
     pub name: String,
-    /// Broker A's name, which is also the API's.
+    /// Broker A's name of the index. The API uses the same one.
     pub symbol: Symbol,
-    /// The public provider's name, where it has the index.
+    /// The public provider's name of the index; `None` if the provider does not have it.
     pub public: Option<String>,
 }
 
 /// The three indices and the sectors, in the order in which they are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexList {
-    /// Large caps of the first exchange: `index1`.
+    /// Large caps of NSE (NIFTY 50): `index1` in the snapshot.
     pub primary: Index,
-    /// Banks: `bankindex`.
+    /// Banks (NIFTY BANK): `bankindex` in the snapshot.
     pub bank: Index,
-    /// Large caps of the second exchange: `index2`.
+    /// Large caps of BSE (SENSEX): `index2` in the snapshot.
     pub second: Index,
     pub sectors: Vec<Index>,
 }
@@ -55,7 +55,7 @@ impl IndexList {
         operators(operator_file, Self::embedded, Self::parse)
     }
 
-    /// Reads a list from text; `origin` names it in faults.
+    /// Reads a list from text. `origin` is the name of the text in faults.
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
@@ -97,11 +97,12 @@ impl IndexList {
             second,
             sectors,
         });
-        // A lead that is missing is a fault, so without faults there is a list.
+        // A missing lead index is a fault, so a text without faults has all three.
         faults.into_result(origin, list).map(|list| list.expect("every lead is there"))
     }
 
-    /// Every index, most important first: the order in which a tight budget is spent.
+    /// Every index, most important first. If a source allows only a few symbols a call, the first
+    /// ones are asked for.
     pub fn all(&self) -> impl Iterator<Item = &Index> {
         self.leads().into_iter().chain(&self.sectors)
     }
@@ -111,7 +112,7 @@ impl IndexList {
         self.all().any(|index| index.symbol == *symbol)
     }
 
-    /// The three without which there is no snapshot.
+    /// The three lead indices. Without a price for each of them there is no snapshot.
     pub fn leads(&self) -> [&Index; 3] {
         [&self.primary, &self.bank, &self.second]
     }
@@ -151,7 +152,7 @@ fn read_index<'a>(row: &Row<'a, '_>, faults: &mut Faults<'_>) -> Option<(&'a str
     Some((role?, index))
 }
 
-/// Nothing that could reach into the rest of a URL's query once it is percent-encoded.
+/// Whether the name is safe in a URL's query once it is percent-encoded.
 fn public_well_formed(text: &str) -> bool {
     text.len() <= PUBLIC_SYMBOL_BYTES_MAX
         && text.bytes().all(|byte| {

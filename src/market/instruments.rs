@@ -1,7 +1,9 @@
-//! Which instruments exist: the check that stands between a client's symbol and an upstream call.
+//! The list of instruments that exist. A client's symbol is checked against it before an upstream
+//! is asked.
 //!
-//! Built by a warmer from the broker's daily list, or from the embedded one; read by the edge,
-//! where [`InstrumentList::contains`] is one hash. Must never grow past [`INSTRUMENTS_MAX`].
+//! Built by a warmer (background task) from broker A's daily list, or from the embedded one. Read
+//! on the edge, where [`InstrumentList::contains`] is one hash look-up. Holds at most
+//! [`INSTRUMENTS_MAX`].
 
 use std::collections::HashSet;
 
@@ -16,7 +18,7 @@ pub const INSTRUMENTS_MAX: usize = 60_000;
 
 const EMBEDDED: &str = include_str!("data/instruments.csv");
 
-/// First word of the stored form, with its version.
+/// Format name and version, at the beginning of the stored form.
 const MAGIC: &str = "bhav-instruments-1";
 
 /// Where a list comes from.
@@ -29,7 +31,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The word that health and the stored form use.
+    /// Name of the origin in health and in the stored form.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
@@ -93,7 +95,7 @@ impl InstrumentList {
         self.symbols.contains(symbol)
     }
 
-    /// The list's own symbol for `symbol`, to be cloned without allocating.
+    /// The list's own copy of `symbol`, which can be cloned without allocating.
     pub fn find(&self, symbol: &str) -> Option<&Symbol> {
         self.symbols.get(symbol)
     }
@@ -103,12 +105,12 @@ impl InstrumentList {
         self.symbols.len()
     }
 
-    /// Never: an empty list is not accepted.
+    /// Always false: an empty list is not accepted.
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
     }
 
-    /// Who made the list.
+    /// Where the list comes from.
     pub fn origin(&self) -> Origin {
         self.origin
     }
@@ -118,7 +120,7 @@ impl InstrumentList {
         self.as_of
     }
 
-    /// The stored form: a line with origin, date and count, then a sorted symbol a line.
+    /// The stored form: one line with origin, date and count, then one symbol a line, sorted.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut sorted: Vec<&str> = self.symbols.iter().map(Symbol::as_str).collect();
         sorted.sort_unstable();
@@ -135,7 +137,7 @@ impl InstrumentList {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Anything that [`to_bytes`](Self::to_bytes) would not have written.
+    /// The bytes differ from what [`to_bytes`](Self::to_bytes) writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InstrumentsError> {
         let damaged = InstrumentsError::Damaged;
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not text"))?;
@@ -225,7 +227,7 @@ mod tests {
     use crate::market::IndexList;
 
     #[test]
-    fn the_embedded_list_holds_the_fifty_and_every_index() {
+    fn the_embedded_list_has_the_nifty_50_and_every_index() {
         let rows = embedded_instruments();
         let shares: Vec<_> = rows.iter().filter(|row| row.kind == Kind::Share).collect();
         assert_eq!(shares.len(), 51);
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_bounded() {
+    fn a_list_over_the_limit_is_refused() {
         let full = InstrumentList::from_symbols(symbols(INSTRUMENTS_MAX), Origin::BrokerA, today());
         assert_eq!(full.unwrap().len(), INSTRUMENTS_MAX);
         for (count, expected) in
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_survives_storage() {
+    fn a_stored_list_is_read_back_equal() {
         let list = InstrumentList::from_symbols(symbols(30), Origin::BrokerA, today()).unwrap();
         let read = InstrumentList::from_bytes(&list.to_bytes()).unwrap();
         assert_eq!((read.origin(), read.as_of(), read.len()), (Origin::BrokerA, today(), 30));
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_storage_is_refused() {
+    fn a_damaged_stored_list_is_refused() {
         let good = String::from_utf8(
             InstrumentList::from_symbols(symbols(3), Origin::BrokerA, today()).unwrap().to_bytes(),
         )

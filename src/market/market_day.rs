@@ -1,5 +1,5 @@
-//! Questions to the calendar about the age of prices: which close stands, which date has begun.
-//! Pure; any thread.
+//! What the calendar says about the age of prices: which official close is the last, and which
+//! trading date has begun.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -7,19 +7,19 @@ use jiff::civil::Date;
 use super::MarketCalendar;
 use crate::base::{MarketDay, ist};
 
-/// An official close after which no session has begun yet.
+/// The last official close, while no newer session has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastClose {
     pub date: Date,
-    /// When it stood.
+    /// When the close became final.
     pub at: Timestamp,
-    /// Prices may be the next session's from here on. Where the calendar does not know that one,
-    /// midnight.
+    /// From this moment on prices may be of the next session. Midnight if the calendar does not
+    /// know the next session.
     pub until: Timestamp,
 }
 
 impl MarketCalendar {
-    /// The last official close; `None` while a session is under way, its pre-open included.
+    /// The last official close. `None` while a session is under way, its pre-open included.
     pub fn last_close(&self, now: Timestamp) -> Option<LastClose> {
         let today = ist::zoned(now).date();
         let date = match self.official_close(today) {
@@ -33,7 +33,7 @@ impl MarketCalendar {
         (now < until).then_some(LastClose { date, at, until })
     }
 
-    /// Where prices stand at `now`.
+    /// The trading date and the last close that prices are compared with at `now`.
     pub fn market_day(&self, now: Timestamp) -> MarketDay {
         let today = ist::zoned(now).date();
         let status = self.status(now);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_close_stands_until_the_next_pre_open() {
+    fn the_last_close_holds_until_the_next_pre_open() {
         let calendar = MarketCalendar::embedded();
         for (now, expected) in [
             // A Friday with a closing auction until 15:35; the Tuesday after it is a holiday.
@@ -68,7 +68,7 @@ mod tests {
             // A special session on a Sunday.
             ("2026-11-08T12:00:00+05:30", Some("2026-11-06")),
             ("2026-11-08T23:00:00+05:30", Some("2026-11-08")),
-            // The last date that the calendar knows anything after.
+            // The last date for which the calendar knows the next one.
             ("2026-12-31T23:00:00+05:30", Some("2026-12-31")),
             ("2027-01-01T01:00:00+05:30", None),
         ] {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_has_begun_once_it_trades() {
+    fn a_trading_date_has_begun_once_continuous_trading_has() {
         let calendar = MarketCalendar::embedded();
         for (now, session, day) in [
             ("2026-11-20T08:00:00+05:30", "2026-11-20", Some("2026-11-19")),

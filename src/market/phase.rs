@@ -1,8 +1,8 @@
-//! What the market is doing at an instant.
+//! The phase of the market at an instant.
 //!
-//! The calendar is unrolled once, when it is built, into a list of the instants at which something
-//! changes; a question is a binary search in it. Any thread may ask. Must never read a clock
-//! itself: callers bring the instant.
+//! When a calendar is built it is unrolled into a sorted list of transitions: the instants at which
+//! the phase changes. A query is a binary search in that list and may come from any thread. Nothing
+//! here reads a clock; callers pass the instant.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,20 @@ use jiff::{SignedDuration, Timestamp};
 use super::calendar::{Day, Hours};
 use crate::base::ist;
 
-/// The phase word of the API.
+/// The phase, as the API names it.
 ///
-/// Outside the hours of a trading date the word is `closed`, and so it is in the gaps of a day:
-/// between the parts of a drill, from 15:30 to 15:40 before August 2026 and from 15:35 to 15:50
-/// since. A weekend is `closed`, a weekday holiday is `holiday` from midnight to midnight, and a
-/// holiday with a muhurat session is a trading date: `closed` outside that session.
+/// `closed` covers everything outside the hours of a trading date, and the gaps within its hours:
+/// between the two parts of a drill, from 15:30 to 15:40 before August 2026, and from 15:35 to
+/// 15:50 since. A weekend is `closed`. A weekday holiday is `holiday` from midnight to midnight. A
+/// holiday with a muhurat session is a trading date, so it is `closed` outside that session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Pre-open: orders, matching and the buffer before continuous trading.
     PreOpen,
     /// Continuous trading of the constituents of the indices.
     Open,
-    /// Closing auction of the constituents: a frozen index is normal. Others trade on until 15:30.
+    /// Closing auction of the constituents. An index that does not move is normal in it. Other
+    /// shares trade on until 15:30.
     Closing,
     /// Trades at the closing price.
     PostClose,
@@ -35,7 +36,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The word that clients see.
+    /// Name of the phase in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PreOpen => "pre_open",
@@ -52,25 +53,26 @@ impl Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionKind {
     Regular,
-    /// Muhurat, budget or drill: hours of its own.
+    /// A session with its own hours: muhurat (at Diwali), budget day or a drill.
     Special,
 }
 
 /// The market at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarketStatus {
-    /// Some share is in continuous trading; first second included, last excluded.
+    /// Whether some share is in continuous trading. True from the first second of trading, false
+    /// from the end on.
     pub is_open: bool,
     pub phase: Phase,
-    /// The next instant at which `phase` or `is_open` changes; `None` if it lies beyond the years
-    /// that the calendar covers.
+    /// The next instant at which `phase` or `is_open` changes. `None` if that is beyond the covered
+    /// years.
     pub next_transition_at: Option<Timestamp>,
-    /// The session that prices belong to: the last one whose continuous trading has begun. `None`
-    /// before the first one known.
+    /// The trading date that prices belong to: the last one whose continuous trading has begun.
+    /// `None` before the first known one.
     pub trading_date: Option<Date>,
-    /// The special or regular hours that today has; `None` if today is no trading date.
+    /// Whether today's hours are regular or special. `None` if today is no trading date.
     pub session: Option<SessionKind>,
-    /// False in a year without a list of holidays, in which the market counts as closed.
+    /// Whether the year has a list of holidays. If not, the market counts as closed.
     pub calendar_known: bool,
 }
 
@@ -84,7 +86,7 @@ struct State {
 const UNKNOWN: State = State { phase: Phase::Closed, is_open: false, known: false };
 
 #[derive(Debug, Clone, Copy)]
-struct Edge {
+struct Transition {
     /// Seconds since the Unix epoch.
     at_s: i64,
     state: State,
@@ -104,22 +106,22 @@ struct TradingDay {
     kind: SessionKind,
 }
 
-/// The calendar, unrolled. About 2,000 edges and 250 trading dates a year.
+/// The unrolled calendar: about 2,000 transitions and 250 trading dates a year.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    edges: Vec<Edge>,
+    transitions: Vec<Transition>,
     days: Vec<TradingDay>,
 }
 
 impl Timeline {
-    /// Unrolls the years from the first to the last of `years`; `special` tells hours that are not
-    /// the regular ones.
+    /// Unrolls the years from the first to the last of `years`. `special` says whether a date has
+    /// special hours.
     pub(super) fn build<'a>(
         years: &BTreeSet<i16>,
         day: impl Fn(Date) -> Day<'a>,
         special: impl Fn(Date) -> bool,
     ) -> Self {
-        let mut timeline = Self { edges: Vec::new(), days: Vec::new() };
+        let mut timeline = Self { transitions: Vec::new(), days: Vec::new() };
         let (Some(first), Some(last)) = (years.first(), years.last()) else { return timeline };
         let end = Date::constant(*last, 12, 31);
         let mut date = Date::constant(*first, 1, 1);
@@ -138,8 +140,8 @@ impl Timeline {
     }
 
     fn push(&mut self, at_s: i64, state: State) {
-        if self.edges.last().map_or(UNKNOWN, |edge| edge.state) != state {
-            self.edges.push(Edge { at_s, state });
+        if self.transitions.last().map_or(UNKNOWN, |transition| transition.state) != state {
+            self.transitions.push(Transition { at_s, state });
         }
     }
 
@@ -163,7 +165,7 @@ impl Timeline {
             close_s: base_s + i64::from(last.closing.unwrap_or(last.continuous).end_s),
             kind,
         });
-        let mut seconds: BTreeSet<u32> = parts.iter().flat_map(edge_seconds).collect();
+        let mut seconds: BTreeSet<u32> = parts.iter().flat_map(transition_seconds).collect();
         seconds.insert(0);
         for second in seconds {
             self.push(base_s + i64::from(second), state_within(parts, second));
@@ -172,29 +174,33 @@ impl Timeline {
 
     pub(super) fn status(&self, at: Timestamp) -> MarketStatus {
         let now_s = floor_second(at);
-        let after = self.edges.partition_point(|edge| edge.at_s <= now_s);
-        let current = after.checked_sub(1).map_or(UNKNOWN, |index| self.edges[index].state);
-        let next = self.edges.get(after).filter(|edge| current.known && edge.state.known);
+        let after = self.transitions.partition_point(|transition| transition.at_s <= now_s);
+        let current = after.checked_sub(1).map_or(UNKNOWN, |index| self.transitions[index].state);
+        let next = self
+            .transitions
+            .get(after)
+            .filter(|transition| current.known && transition.state.known);
         let begun = self.days.partition_point(|day| day.begin_s <= now_s);
         let today = ist::zoned(at).date();
         MarketStatus {
             is_open: current.is_open,
             phase: current.phase,
-            next_transition_at: next.and_then(|edge| Timestamp::from_second(edge.at_s).ok()),
+            next_transition_at: next
+                .and_then(|transition| Timestamp::from_second(transition.at_s).ok()),
             trading_date: begun.checked_sub(1).map(|index| self.days[index].date),
             session: self.find(today).map(|day| day.kind),
             calendar_known: current.known,
         }
     }
 
-    /// The spans of continuous trading that begin before `at_ms`, the latest first: first
-    /// millisecond, and the one after the last, in milliseconds since the Unix epoch.
+    /// The spans of continuous trading that begin before `at_ms`, the latest one first. Each is a
+    /// pair of its first millisecond and the first one after it, since the Unix epoch.
     fn trading_before(&self, at_ms: i64) -> impl Iterator<Item = (i64, i64)> {
-        let begun = self.edges.partition_point(|edge| edge.at_s * 1_000 < at_ms);
-        let open = |at: &usize| self.edges[*at].state.phase == Phase::Open;
+        let begun = self.transitions.partition_point(|transition| transition.at_s * 1_000 < at_ms);
+        let open = |at: &usize| self.transitions[*at].state.phase == Phase::Open;
         (0..begun).rev().filter(open).map(|at| {
-            let end_ms = self.edges.get(at + 1).map_or(i64::MAX, |next| next.at_s * 1_000);
-            (self.edges[at].at_s * 1_000, end_ms)
+            let end_ms = self.transitions.get(at + 1).map_or(i64::MAX, |next| next.at_s * 1_000);
+            (self.transitions[at].at_s * 1_000, end_ms)
         })
     }
 
@@ -256,19 +262,20 @@ fn midnight_s(date: Date) -> i64 {
     ist::instant(date.at(0, 0, 0, 0)).as_second()
 }
 
-/// Whole seconds since the epoch, rounded down also before 1970.
+/// Whole seconds since the Unix epoch, rounded down also before 1970.
 fn floor_second(at: Timestamp) -> i64 {
     at.as_millisecond().div_euclid(1_000)
 }
 
-fn edge_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
+fn transition_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
     [hours.pre_open, Some(hours.continuous), hours.closing, hours.post_close]
         .into_iter()
         .flatten()
         .flat_map(|span| [span.start_s, span.end_s])
 }
 
-/// The rule of a trading date: the closing auction covers the continuous trading of the others.
+/// The phase at `second` of a trading date with these hours. The closing auction takes precedence
+/// over the continuous trading of other shares.
 fn state_within(parts: &[Hours], second: u32) -> State {
     let within = |span: Option<super::calendar::DaySpan>| span.is_some_and(|s| s.contains(second));
     let is_open = parts.iter().any(|hours| hours.continuous.contains(second));

@@ -1,4 +1,5 @@
-//! Tests of the phases: the edges of every kind of day, and the rules against the unrolled list.
+//! Tests of the phases: the boundaries of every kind of day, and the transitions compared with a
+//! direct evaluation of the rules.
 
 use std::sync::LazyLock;
 
@@ -48,7 +49,7 @@ fn transitions(calendar: &MarketCalendar, from: &str, count: usize) -> Vec<Strin
 }
 
 #[test]
-fn the_old_day_until_31_july_2026() {
+fn a_day_before_august_2026_has_no_closing_auction() {
     use Phase::{Closed, Open, PostClose, PreOpen};
     check(
         &MarketCalendar::embedded(),
@@ -71,7 +72,7 @@ fn the_old_day_until_31_july_2026() {
 }
 
 #[test]
-fn the_day_with_a_closing_auction() {
+fn a_day_since_august_2026_has_a_closing_auction() {
     use Phase::{Closed, Closing, Open, PostClose, PreOpen};
     let calendar = MarketCalendar::embedded();
     for day in ["2026-08-03", "2026-09-04", "2026-09-07", "2026-11-20"] {
@@ -98,7 +99,7 @@ fn the_day_with_a_closing_auction() {
 }
 
 #[test]
-fn weekends_holidays_and_special_days() {
+fn weekends_holidays_and_special_sessions_have_their_own_phases() {
     use Phase::{Closed, Holiday, Open, PostClose, PreOpen};
     check(
         &MarketCalendar::embedded(),
@@ -106,8 +107,8 @@ fn weekends_holidays_and_special_days() {
             // A Saturday and a Sunday.
             ("2026-08-01T11:00:00", Closed, false),
             ("2026-08-02T11:00:00", Closed, false),
-            // Holidays, midnight to midnight; the one that a library misses, and the day it has
-            // instead.
+            // Holidays last from midnight to midnight. Some of these dates are wrong in calendar
+            // libraries.
             ("2026-11-24T00:00:00", Holiday, false),
             ("2026-11-24T11:00:00", Holiday, false),
             ("2026-11-24T23:59:59", Holiday, false),
@@ -163,7 +164,7 @@ fn weekends_holidays_and_special_days() {
 }
 
 #[test]
-fn transitions_over_the_change_of_hours() {
+fn transitions_follow_the_new_hours_from_the_first_trading_date_on() {
     let calendar = MarketCalendar::embedded();
     assert_eq!(
         transitions(&calendar, "2026-07-31T15:00:00", 8),
@@ -190,7 +191,7 @@ fn transitions_over_the_change_of_hours() {
 }
 
 #[test]
-fn prices_belong_to_the_last_session_that_began() {
+fn the_trading_date_is_that_of_the_last_session_that_began() {
     let calendar = MarketCalendar::embedded();
     for (civil, expected, session) in [
         ("2026-11-20T09:14:59", "2026-11-19", Some(SessionKind::Regular)),
@@ -218,7 +219,7 @@ fn a_year_without_a_list_is_never_open() {
         assert!(!status.calendar_known, "{civil}");
         assert_eq!(status.next_transition_at, None, "{civil}");
     }
-    // What comes after the last known evening is not known either, nor is it made up.
+    // After the last covered date nothing is known, so no transition is announced.
     let evening = calendar.status(at("2026-12-31T16:00:00"));
     assert_eq!((evening.calendar_known, evening.next_transition_at), (true, None));
     assert_eq!(calendar.status(at("2027-01-04T11:00:00")).trading_date, Some(date("2026-12-31")));
@@ -226,7 +227,7 @@ fn a_year_without_a_list_is_never_open() {
     assert!(calendar.status(at("2023-01-01T00:00:00")).calendar_known);
 }
 
-/// The rules, straight from the data and without the unrolled list.
+/// Evaluates the rules directly on the calendar's entries, without the unrolled transitions.
 fn reference(calendar: &MarketCalendar, now: Timestamp) -> (Phase, bool) {
     let civil = ist::zoned(now).datetime();
     let second = civil.hour() as u32 * 3_600 + civil.minute() as u32 * 60 + civil.second() as u32;
@@ -242,7 +243,7 @@ fn reference(calendar: &MarketCalendar, now: Timestamp) -> (Phase, bool) {
 
 /// (from, to, minutes of continuous trading between)
 #[test]
-fn time_in_which_indices_move_is_counted_across_nights_holidays_and_drills() {
+fn trading_between_counts_only_continuous_trading() {
     for (from, to, minutes) in [
         ("2026-11-20T11:00", "2026-11-20T11:07", 7),
         ("2026-11-20T11:07", "2026-11-20T11:00", 0),
@@ -262,7 +263,7 @@ fn time_in_which_indices_move_is_counted_across_nights_holidays_and_drills() {
 
 /// (now, when the last continuous trading began, when an index can have moved last)
 #[test]
-fn the_last_move_of_an_index_is_now_the_freeze_or_the_close() {
+fn last_move_is_now_or_the_end_of_trading_or_the_official_close() {
     for (now, began, moved) in [
         ("2026-11-20T11:00", "2026-11-20T09:15", "2026-11-20T11:00"),
         ("2026-11-20T09:15", "2026-11-20T09:15", "2026-11-20T09:15"),

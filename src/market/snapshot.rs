@@ -1,8 +1,8 @@
-//! The index snapshot: what it is made of.
+//! The content of the index snapshot.
 //!
-//! Built by the index warmer of the prices that the first cache level shows, so that the snapshot
-//! and quotes say the same of the same price. Must never mix up ages: whatever is of another time
-//! or source than `market` says carries its own.
+//! Built by the index warmer from the quotes in L1 (the quote cache in memory), so that the
+//! snapshot and the quote routes agree about every price. A value whose time or source differs from
+//! the ones in `market` carries its own.
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ use super::indices::{Index, IndexList};
 use super::phase::{MarketStatus, Phase};
 use crate::base::{Quote, Source, Symbol};
 
-/// A price as it is shown now.
+/// A price as L1 shows it now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Priced {
     pub quote: Quote,
     pub stale: bool,
 }
 
-/// What is shown of the indices and sectors now, by symbol.
+/// Prices of the indices and sectors as L1 shows them now, by symbol.
 pub type Prices = HashMap<Symbol, Priced>;
 
 /// What a snapshot is built from.
@@ -31,12 +31,13 @@ pub struct SnapshotInputs<'a> {
     pub status: &'a MarketStatus,
 }
 
-/// How old a price is, in the three ways in which it is said.
+/// How old a price is: its time, its source's delay, and whether it is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Age {
     /// The price's own time.
     pub as_of: Timestamp,
-    /// How far its source runs behind by its nature.
+    /// How many seconds its source runs behind the exchange by its nature; `None` for a real-time
+    /// source.
     pub delay_s: Option<u32>,
     pub stale: bool,
     pub source: Source,
@@ -46,17 +47,18 @@ pub struct Age {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     pub price: Decimal,
-    /// Percent, unrounded; `None` (null in JSON) where the source gave no previous close.
+    /// Percent, unrounded. `None` (null in JSON) if the source gave no previous close.
     pub change_pct: Option<Decimal>,
     pub age: Age,
 }
 
-/// Change of a sector. Every sector of the list is there, in its order.
+/// Change of a sector. The snapshot has every sector of the list, in the list's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SectorChange {
     pub name: String,
     pub symbol: Symbol,
-    /// Percent, unrounded; `None` (null in JSON) without a price of the source that leads.
+    /// Percent, unrounded. `None` (null in JSON) if there is no price from the source of the
+    /// primary index.
     pub change_pct: Option<Decimal>,
     /// Time of the price; `None` without one.
     pub as_of: Option<Timestamp>,
@@ -68,7 +70,7 @@ pub struct MarketView {
     pub is_open: bool,
     pub phase: Phase,
     pub next_transition_at: Option<Timestamp>,
-    /// Of the primary index's price; stale where any of the three is.
+    /// Age of the primary index's price. It is stale if the price of any of the three indices is.
     pub age: Age,
     /// Some value came from a simulator.
     pub simulated: bool,
@@ -85,7 +87,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The snapshot of these inputs; `None` without a price for each of the three indices.
+    /// Builds the snapshot; `None` if one of the three lead indices has no price.
     pub fn build(inputs: &SnapshotInputs<'_>) -> Option<Self> {
         let priced = |index: &Index| inputs.prices.get(&index.symbol);
         let [primary, bank, second] = inputs.indices.leads().map(priced);
@@ -94,7 +96,8 @@ impl Snapshot {
         let mut simulated = leads.iter().any(|lead| lead.quote.simulated);
         let mut sectors = Vec::with_capacity(inputs.indices.sectors.len());
         for sector in &inputs.indices.sectors {
-            // Another source's is of another time, and an old one beside fresh indices looks new.
+            // A price from another source is of another time, and an old price beside fresh indices
+            // would look new. So neither is shown.
             let shown = priced(sector).filter(|priced| {
                 priced.quote.source == primary.quote.source && (!priced.stale || primary.stale)
             });

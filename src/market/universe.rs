@@ -1,7 +1,7 @@
-//! Which shares have their daily candles kept and searched for signals.
+//! The universe: the shares whose daily candles are stored and searched for signals.
 //!
-//! Read on the main thread, at start and at each reload; a list never changes. Any thread may read
-//! it. Must stay small: every symbol costs calls of slow upstreams each day.
+//! Read on the main thread, at start and at each reload. A list does not change, so any thread may
+//! read it. It is kept small because every symbol costs calls to slow upstreams each day.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::path::Path;
 use super::data_file::{DataError, Faults, operators};
 use crate::base::Symbol;
 
-/// Most symbols. At the public provider's pace of four calls a minute this many take two hours.
+/// Most symbols. At the public provider's limit of four calls a minute this many take two hours.
 pub const SYMBOLS_MAX: usize = 500;
 
-/// What a first line may say in place of a symbol.
+/// Column heading that the first line of a CSV file may have.
 const HEADING: &str = "symbol";
 
 const EMBEDDED: &str = include_str!("data/nifty50.txt");
@@ -38,8 +38,8 @@ impl Universe {
         operators(operator_file, Self::embedded, Self::parse)
     }
 
-    /// Reads a list from text: `EXCHANGE:TICKER` a line, or CSV with that in its first column, `#`
-    /// for comments. `origin` names it in faults.
+    /// Reads a list from text: one `EXCHANGE:TICKER` a line, or CSV with the symbol in its first
+    /// column. `#` begins a comment. `origin` is the name of the text in faults.
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_embedded_list_is_the_fifty_with_their_tokens() {
+    fn the_embedded_universe_is_the_nifty_50_with_broker_a_tokens() {
         let universe = Universe::load(None).unwrap();
         assert_eq!(universe.symbols().len(), 50);
         let rows = embedded_instruments();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_csv_and_comments() {
+    fn symbols_are_read_from_lines_and_csv_with_comments() {
         assert_eq!(names("NSE:INFY\n\n# all\nNSE:M&M # cars\r\n"), ["NSE:INFY", "NSE:M&M"]);
         let csv = "\u{feff}# list\nSymbol,Name\n\"NSE:INFY\",Infosys\nBSE:SBIN,\"State, Bank\"";
         assert_eq!(names(csv), ["NSE:INFY", "BSE:SBIN"]);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_bounded() {
+    fn a_universe_over_the_limit_is_refused() {
         let lines = |count: usize| (0..count).map(|n| format!("NSE:S{n}\n")).collect::<String>();
         assert_eq!(names(&lines(SYMBOLS_MAX)).len(), SYMBOLS_MAX);
         let found = faults(&lines(SYMBOLS_MAX + 5));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_in_what_is_wrong_with_it() {
+    fn an_error_names_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("universe.txt");
         std::fs::write(&path, "NSE:INFY\nnse:tcs\n").unwrap();

@@ -1,4 +1,4 @@
-//! Closing prices put into the rows of a portfolio. Pure.
+//! Writes the closing prices of a trading date into the rows of a portfolio. Pure.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -7,14 +7,14 @@ use rust_decimal::Decimal;
 use super::valuation::price_date;
 use crate::base::{ActionSign, ClosingPrice, Holding, Mark, Symbol, ist};
 
-/// A price at or below this part of the last known one, or at or above its inverse, looks like a
+/// A price at or below this share of the last known one, or at or above its inverse, looks like a
 /// split, a bonus or a consolidation: the common ones at least halve or double the price. A 1:2
-/// bonus, which takes a third, is not told from a terrible month.
+/// bonus takes only a third off, which a very bad month can do too, so it is not detected.
 const DROP_SUSPECT: Decimal = Decimal::from_parts(60, 0, 0, false, 2);
 const RISE_SUSPECT: Decimal = Decimal::from_parts(167, 0, 0, false, 2);
 
-/// Puts the closing prices of `date` into the rows, in place of whatever stands there; marks rows
-/// whose price leaps by it. Which rows are no longer what they were, by their index.
+/// Writes the closing prices of `date` into the rows, over the prices that they had. Marks a row as
+/// suspect if its price leaps by that. Returns the indices of the rows that changed.
 pub fn reprice(
     holdings: &mut [Holding],
     date: Date,
@@ -27,7 +27,7 @@ pub fn reprice(
         if row.last_price.is_some_and(|last| is_leap(last, close.price)) {
             row.mark = Some(Mark { on: date, sign: ActionSign::PriceLeap });
         }
-        // The broker's own previous close is one of this date only beside a price of this date.
+        // The broker's previous close belongs to this date only if its price is of this date.
         let of_date = row.close_price.filter(|_| price_date(row) == Some(date));
         row.close_price = close.previous_close.or(of_date);
         row.last_price = Some(close.price);
@@ -39,9 +39,9 @@ pub fn reprice(
     changed
 }
 
-/// Says of prices that a broker named while the market rests that they are of the last close: none
-/// can be newer, whenever it was asked. On the morning of the next `session` a broker's previous
-/// close may be that last close already, so the close before it is then not known.
+/// Dates the prices that a broker sent while the market was closed to the last close: none can be
+/// newer, whenever the sync was. On the morning of the next `session` the broker's previous close
+/// may already be that last close. The close before it is then unknown.
 pub fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date) {
     let is_next_morning = ist::zoned(last_close).date() < session;
     for row in holdings {
@@ -50,7 +50,7 @@ pub fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date)
     }
 }
 
-/// Whether a price moved as far as only corporate actions move it.
+/// Whether a price moved so far that only a corporate action explains it.
 pub(super) fn is_leap(last: Decimal, now: Decimal) -> bool {
     last > Decimal::ZERO
         && now.checked_div(last).is_none_or(|part| part <= DROP_SUSPECT || part >= RISE_SUSPECT)

@@ -1,4 +1,5 @@
-//! Closing prices in rows: what is written, what is left, what leaps, and the point that they make.
+//! Closing prices in rows: which are written, which are kept, which prices leap, and the day's
+//! point.
 
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
@@ -23,7 +24,7 @@ fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()
 }
 
-/// Synced a day earlier.
+/// A holding that was synced a day earlier.
 fn held(ticker: &str, quantity: &str, average: Option<&str>, last: Option<&str>) -> Holding {
     Holding {
         settled_quantity: decimal(quantity),
@@ -63,7 +64,7 @@ fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
 }
 
 #[test]
-fn price_previous_close_and_time_are_written_and_nothing_else() {
+fn repricing_writes_price_previous_close_and_time_alone() {
     let before = [
         held("INFY", "1", Some("1400"), Some("1480")),
         held("TCS", "1", Some("1400"), Some("2950")),
@@ -88,7 +89,7 @@ fn price_previous_close_and_time_are_written_and_nothing_else() {
 }
 
 #[test]
-fn a_broker_s_price_after_the_close_is_of_the_close() {
+fn a_broker_price_sent_after_the_close_is_dated_to_the_close() {
     let at = close().as_millisecond();
     let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1)];
     (rows[0].as_of_ms, rows[1].as_of_ms) = (at + DAY_MS, at - 1);
@@ -101,7 +102,7 @@ fn a_broker_s_price_after_the_close_is_of_the_close() {
 }
 
 #[test]
-fn the_close_wins_and_what_has_none_is_carried() {
+fn a_row_without_a_closing_price_is_carried() {
     let t1 = Holding { t1_quantity: decimal("2"), ..held("INFY", "1", Some("1400"), None) };
     let at = close().as_millisecond();
     let point = at_close(&[
@@ -131,7 +132,7 @@ fn the_close_wins_and_what_has_none_is_carried() {
 }
 
 #[test]
-fn leaps_and_flags_are_suspect() {
+fn a_leap_or_a_discrepancy_makes_the_point_suspect() {
     for (last, expected) in [
         ("3000", false),
         ("1796.40", true),
@@ -145,7 +146,7 @@ fn leaps_and_flags_are_suspect() {
         let mark = expected.then_some(Mark { on: date(), sign: ActionSign::PriceLeap });
         let mut rows = repriced(&[row]);
         assert_eq!(rows[0].mark, mark, "{last}");
-        // A second time there is no leap, and the mark stays.
+        // Repricing a second time finds no leap, and the mark stays.
         reprice(&mut rows, date(), closes);
         assert_eq!(rows[0].mark, mark, "{last}");
     }
@@ -154,15 +155,17 @@ fn leaps_and_flags_are_suspect() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error() {
+fn an_amount_that_overflows_is_an_error() {
     let rows = [Holding { settled_quantity: Decimal::MAX, ..held("TCS", "0", None, None) }];
     assert_eq!(at_close(&rows), Err(Overflow));
 }
 
 proptest! {
-    /// The summary over the rows that were written is the point that was written.
+    /// The summary of the repriced rows equals the point.
     #[test]
-    fn the_rows_come_to_the_point(rows in prop::collection::vec(any_holding(), 0..20)) {
+    fn a_summary_of_repriced_rows_equals_the_point(
+        rows in prop::collection::vec(any_holding(), 0..20),
+    ) {
         let point = at_close(&rows).unwrap();
         let rows = repriced(&rows);
         let sum = summary(&valued(&rows).unwrap(), Some(date())).unwrap();
@@ -178,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn the_parts_sum_to_the_whole(
+    fn points_of_two_parts_sum_to_the_point_of_all_rows(
         rows in prop::collection::vec(any_holding(), 0..20),
         split in 0_usize..20,
     ) {
@@ -190,8 +193,8 @@ proptest! {
             whole.total_current_value
         );
         prop_assert_eq!(left.total_pnl + right.total_pnl, whole.total_pnl);
-        let apart = whole.total_current_value - whole.value_without_cost.unwrap();
-        prop_assert_eq!(apart - whole.total_invested, whole.total_pnl);
+        let value_with_cost = whole.total_current_value - whole.value_without_cost.unwrap();
+        prop_assert_eq!(value_with_cost - whole.total_invested, whole.total_pnl);
         prop_assert_eq!(left.left_out + right.left_out, whole.left_out);
         prop_assert_eq!(left.carried + right.carried, whole.carried);
         prop_assert!((left.suspect || right.suspect) == whole.suspect);

@@ -1,5 +1,5 @@
-//! Splits, bonuses and consolidations, as they look from outside: shares that came (or went)
-//! without money. Pure. Nothing is adjusted; rows are marked.
+//! Detects splits, bonuses and consolidations: shares that came or went without money. Pure.
+//! Nothing is adjusted; suspect rows are marked.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -8,20 +8,23 @@ use super::close::is_leap;
 use super::matching::paired;
 use crate::base::{ActionSign, Holding, Mark};
 
-/// Least move of the quantity that can be one: a bonus of one share for twenty.
+/// Smallest ratio of new to old quantity that can be a corporate action: a bonus of one share for
+/// twenty.
 const RATIO_MIN: Decimal = millionths(1_050_000);
-/// How far the cost of the whole holding may move: brokers round an average to paise.
+/// How far the cost of the whole holding may change, as a share of it. Brokers round an average
+/// price to paise.
 const COST_TOLERANCE: Decimal = millionths(20_000);
-/// What new shares cost at most, as a part of their price, if they count as given. A purchase costs
-/// about its price.
+/// The most that new shares may cost, as a share of their price, to count as given. A purchase
+/// costs about the price.
 const GIVEN_COST_MAX: Decimal = millionths(100_000);
-/// Where the cost says nothing, the price has to have moved by the inverse ratio, so nearly as a
-/// fourth of that move, and at most by a tenth: the market moves between two syncs as well.
+/// If the cost does not decide, the price has to have moved by the inverse ratio. The tolerance is
+/// a quarter of that move and at most a tenth, because the market moves between two syncs as well.
 const PRICE_TOLERANCE_MAX: Decimal = millionths(100_000);
 const PRICE_TOLERANCE_PART: Decimal = millionths(250_000);
-/// How near a quantity has to be to a usual ratio: fractions of a share are paid out.
+/// How near to a usual ratio a quantity has to be. It is rarely exact, because fractions of a share
+/// are paid out in money.
 const USUAL_TOLERANCE: Decimal = millionths(5_000);
-/// Ratios that companies use: bonus of 1:10 to 9:1, splits of 2 to 10, 20, 50 and 100.
+/// Ratios that companies use: bonuses of 1:10 to 9:1, and splits into 2 to 10, 20, 50 and 100.
 const USUAL_RATIOS: [Decimal; 22] = [
     millionths(1_100_000),
     millionths(1_125_000),
@@ -47,25 +50,25 @@ const USUAL_RATIOS: [Decimal; 22] = [
     millionths(100_000_000),
 ];
 
-/// A constant decimal.
+/// A decimal constant from a count of millionths.
 const fn millionths(count: u32) -> Decimal {
     Decimal::from_parts(count, 0, 0, false, 6)
 }
 
-/// Brokers credit the shares of a split or a bonus within days. A quantity that has not followed
-/// the price by then belongs to a real move.
+/// Brokers credit the shares of a split or a bonus within days. If the quantity has not followed
+/// the price by then, the price move was real.
 const FOLLOWS_WITHIN_DAYS: i32 = 7;
 
-/// What speaks for it.
+/// Why a corporate action is suspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     Sign(ActionSign),
-    /// The broker says that its own average is unreliable.
+    /// The broker itself flags its average price as unreliable.
     BrokerDiscrepancy,
 }
 
 impl Why {
-    /// The word that clients see.
+    /// Name of the reason in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sign(sign) => sign.as_str(),
@@ -74,21 +77,22 @@ impl Why {
     }
 }
 
-/// A holding under suspicion.
+/// A holding for which a corporate action is suspected, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspicion<'a> {
     pub holding: &'a Holding,
     pub why: Why,
 }
 
-/// Marks the rows of one broker's new holdings that look split since `before`. A mark made earlier
-/// on the same date stays, because the day's point is written anew by each sync; a leap of the
-/// price stays marked until the quantity has followed.
+/// Marks those of one broker's new holdings that look as if split since `before`.
+///
+/// A mark made earlier on the same date stays, because each sync writes the day's point anew. The
+/// mark of a price leap stays until the quantity has followed, for at most a week.
 pub fn mark(before: &[&Holding], after: &mut [Holding], today: Date) {
     let pairs = paired(before, after);
     for (row, pair) in after.iter_mut().zip(pairs) {
         let Some(before) = pair.map(|at| before[at]) else { continue };
-        // An amount that does not fit says nothing.
+        // If an amount overflows, nothing is suspected.
         row.mark = match judged(before, row).flatten() {
             Some(sign) => Some(Mark { on: today, sign }),
             None => before.mark.filter(|mark| stays(*mark, today)),
@@ -114,8 +118,8 @@ pub fn suspicions(holdings: &[Holding]) -> Vec<Suspicion<'_>> {
     holdings.iter().filter_map(|row| Some(Suspicion { holding: row, why: why(row)? })).collect()
 }
 
-/// What the step from one row to the other looks like; the outer `None` where an amount does not
-/// fit.
+/// What the step from `before` to `after` looks like. The outer `None` means that an amount
+/// overflowed.
 fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
     let leapt = leapt(before, after).then_some(ActionSign::PriceLeap);
     let (owned, owns) = (before.quantity(), after.quantity());
@@ -128,19 +132,22 @@ fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
         return Some(leapt);
     }
     let price_moved = price_inverse(before, after, ratio, size);
-    // The price has leapt already, and now the quantity follows.
-    let awaited = before.mark.is_some_and(|mark| mark.sign == ActionSign::PriceLeap);
+    // The price leapt at an earlier sync, and the quantity follows now.
+    let quantity_follows_leap = before.mark.is_some_and(|mark| mark.sign == ActionSign::PriceLeap);
     let (given, uncorrected) =
         match (positive(before.average_price()), positive(after.average_price())) {
             (Some(was), Some(is)) => {
                 let cost_stayed = cost_stayed(before, after, ratio, (was, is))?;
-                // A sale may leave the cost alone by accident, so fewer shares need more than that.
-                let given = cost_stayed && (ratio > Decimal::ONE || price_moved || awaited);
-                // Brokers correct the average days after the quantity. A sale leaves it by design.
+                // After a sale the cost may be the same by accident. So fewer shares need one more
+                // sign.
+                let given =
+                    cost_stayed && (ratio > Decimal::ONE || price_moved || quantity_follows_leap);
+                // Brokers correct the average days after the quantity, so it may still be the old
+                // one. After a sale it stays the same by design.
                 let kept = ratio > Decimal::ONE && was == is && is_usual(size);
-                (given, kept && (price_moved || awaited))
+                (given, kept && (price_moved || quantity_follows_leap))
             }
-            _ => ((price_moved || awaited) && is_usual(size), false),
+            _ => ((price_moved || quantity_follows_leap) && is_usual(size), false),
         };
     Some(match () {
         () if uncorrected || (given && price_moved) => Some(ActionSign::InverseRatios),
@@ -154,7 +161,8 @@ fn leapt(before: &Holding, after: &Holding) -> bool {
     prices.is_some_and(|(was, is)| is_leap(was, is))
 }
 
-/// Whether the whole cost what it did before, and the difference in shares cost next to nothing.
+/// Whether the cost of the whole holding stayed the same, and the shares that were added cost next
+/// to nothing.
 fn cost_stayed(
     before: &Holding,
     after: &Holding,
@@ -174,8 +182,8 @@ fn cost_stayed(
     Some(cost_is.checked_sub(cost_was)?.abs() <= worth)
 }
 
-/// Whether the price moved by the inverse of `ratio`, market aside; `size` is the ratio or its
-/// inverse, whichever is above one.
+/// Whether the price moved by the inverse of `ratio`, apart from the market's own move. `size` is
+/// the ratio or its inverse, whichever is above one.
 fn price_inverse(before: &Holding, after: &Holding, ratio: Decimal, size: Decimal) -> bool {
     let (Some(was), Some(is)) = (positive(before.last_price), positive(after.last_price)) else {
         return false;

@@ -1,4 +1,4 @@
-//! What is suspected and, more important, what is not.
+//! Which steps are suspected to be corporate actions and, more important, which are not.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn today() -> Date {
     "2026-11-20".parse().unwrap()
 }
 
-/// What is seen in the step from `quantity`, average and last price to others.
+/// The suspicion for the step from one quantity, average and last price to another.
 fn seen(was: (i64, &str, &str), is: (i64, &str, &str)) -> Option<ActionSign> {
     seen_after(None, was, is)
 }
@@ -34,27 +34,28 @@ fn seen_after(
 }
 
 #[test]
-fn splits_bonuses_and_consolidations_are_seen() {
+fn splits_bonuses_and_consolidations_are_suspected() {
     let inverse = Some(ActionSign::InverseRatios);
     // Split 1:5, all adjusted; the market moved by two percent.
     assert_eq!(seen((100, "1500", "2000"), (500, "300", "408")), inverse);
     // Bonus 1:2: two thirds of the price.
     assert_eq!(seen((100, "900", "1200"), (150, "600", "795")), inverse);
-    // Quantity and price moved, the average waits.
+    // Quantity and price have moved; the broker has not corrected the average yet.
     assert_eq!(seen((100, "1500", "2000"), (200, "1500", "1010")), inverse);
-    // The cost was never known.
+    // The broker never named a cost.
     assert_eq!(seen((100, "", "2000"), (200, "", "1010")), inverse);
-    // Ten old shares for a new one.
+    // Consolidation of ten shares into one.
     assert_eq!(seen((1000, "12", "10"), (100, "120", "98")), inverse);
     let arrived = Some(ActionSign::SharesArrived);
     // The shares came days after the price fell.
     assert_eq!(seen((100, "1500", "400"), (500, "300", "410")), arrived);
-    // A bonus of 1:10 on 15 shares; the half share is paid out, and the market hides the price.
+    // A bonus of 1:10 on 15 shares. The half share is paid out, and a move of the market hides the
+    // price's.
     assert_eq!(seen((15, "110", "220"), (16, "103.13", "200")), arrived);
 }
 
 #[test]
-fn a_price_that_leaps_is_seen_whatever_the_quantity_does() {
+fn a_price_leap_is_suspected_at_any_quantity() {
     let leap = Some(ActionSign::PriceLeap);
     assert_eq!(seen((10, "1000", "1400"), (10, "1000", "280")), leap, "the quantity waits");
     assert_eq!(seen((10, "1000", "1400"), (12, "900", "280")), leap, "bought on the same day");
@@ -64,7 +65,7 @@ fn a_price_that_leaps_is_seen_whatever_the_quantity_does() {
 }
 
 #[test]
-fn trades_and_moves_of_the_market_are_not() {
+fn trades_and_market_moves_are_not_suspected() {
     let nothing = None;
     assert_eq!(seen((100, "1500", "2000"), (100, "1500", "1201")), nothing, "a terrible month");
     assert_eq!(seen((100, "1500", "2000"), (200, "1750", "2000")), nothing, "bought as many again");
@@ -76,9 +77,9 @@ fn trades_and_moves_of_the_market_are_not() {
     assert_eq!(seen((10, "2000", "2000"), (0, "2000", "2000")), nothing, "all sold");
 }
 
-/// Split 1:5, the price first.
+/// Split 1:5, in which the price moves before the quantity does.
 #[test]
-fn what_follows_a_leap_is_told_from_a_new_one() {
+fn shares_that_follow_a_leap_complete_it() {
     let leapt = Some(Mark { on: today().yesterday().unwrap(), sign: ActionSign::PriceLeap });
     let after = |is| seen_after(leapt, (10, "1000", "280"), is);
     let (leap, arrived) = (Some(ActionSign::PriceLeap), Some(ActionSign::SharesArrived));
@@ -94,7 +95,7 @@ fn what_follows_a_leap_is_told_from_a_new_one() {
 }
 
 #[test]
-fn a_new_isin_under_the_same_ticker_counts() {
+fn a_holding_with_a_new_isin_is_matched_by_its_ticker() {
     let mut before = holding("KOTAKBANK", 10, 2_000);
     before.isin = Some("INE237A01028".into());
     let mut after = [holding("KOTAKBANK", 50, 400)];
@@ -104,7 +105,7 @@ fn a_new_isin_under_the_same_ticker_counts() {
 }
 
 #[test]
-fn a_mark_lasts_for_its_date_and_a_leap_for_a_week() {
+fn a_mark_lasts_one_date_and_a_price_leap_one_week() {
     let mut before = holding("INFY", 10, 100);
     for (sign, on, stays) in [
         (ActionSign::InverseRatios, "2026-11-20", true),
@@ -122,16 +123,16 @@ fn a_mark_lasts_for_its_date_and_a_leap_for_a_week() {
 }
 
 #[test]
-fn the_brokers_own_word_is_told_too() {
+fn a_broker_s_discrepancy_flag_is_a_suspicion() {
     let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1), holding("SBIN", 1, 1)];
     rows[0].mark = Some(Mark { on: today(), sign: ActionSign::InverseRatios });
     rows[2].discrepancy = true;
-    let told: Vec<_> = suspicions(&rows).iter().map(|s| s.why.as_str()).collect();
-    assert_eq!(told, ["inverse_ratios", "broker_discrepancy"]);
+    let reasons: Vec<_> = suspicions(&rows).iter().map(|s| s.why.as_str()).collect();
+    assert_eq!(reasons, ["inverse_ratios", "broker_discrepancy"]);
 }
 
 proptest! {
-    /// Bought at about the price of the last sync, whatever the average was.
+    /// A purchase at about the price of the last sync, at any earlier average.
     #[test]
     fn a_purchase_is_never_suspected(
         owned in 1_i64..1_000_000,
@@ -155,7 +156,7 @@ proptest! {
         prop_assert_eq!(rows[0].mark, None);
     }
 
-    /// A sale leaves the average; the price goes where it likes, within a day's circuit.
+    /// A sale does not change the average. The price may move within a day's circuit limits.
     #[test]
     fn a_sale_is_never_suspected(
         owned in 2_i64..1_000_000,
@@ -174,7 +175,7 @@ proptest! {
         prop_assert_eq!(rows[0].mark, None);
     }
 
-    /// A usual ratio, everything adjusted, a market within two percent.
+    /// A usual ratio, with quantity, average and price adjusted, in a market within two percent.
     #[test]
     fn a_split_is_always_suspected(
         owned in 1_000_i64..1_000_000,
@@ -196,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(
+    fn marking_any_holdings_does_not_panic(
         owned in any::<i64>(), owns in any::<i64>(), was in any::<i64>(), is in any::<i64>(),
         places in 0_u32..28,
     ) {

@@ -1,4 +1,4 @@
-//! A point of the trend: what a portfolio was worth on one date. Pure.
+//! One point of the trend: what a portfolio was worth on one date. Pure.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,7 +8,7 @@ use super::overflow::Overflow;
 use super::valuation::{Valued, price_date, summary, valued};
 use crate::base::{Holding, MarketDay};
 
-/// What made a point of the trend.
+/// What wrote a point of the trend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointSource {
     Sync,
@@ -24,33 +24,33 @@ impl PointSource {
         }
     }
 
-    /// The source of a word.
+    /// The source with this name.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Sync, Self::Close].into_iter().find(|source| source.as_str() == word)
     }
 }
 
-/// One point of the trend: an IST date.
+/// One point of the trend. Its date is in IST.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayPoint {
     pub date: Date,
     pub total_invested: Decimal,
     pub total_current_value: Decimal,
     pub total_pnl: Decimal,
-    /// The part of the value without cost and profit; `None` in points of an older schema, whose
-    /// value leaves it out.
+    /// The part of the value whose cost is unknown. `None` in points of an older schema, whose
+    /// value leaves that part out.
     pub value_without_cost: Option<Decimal>,
     pub source: PointSource,
-    /// Holdings left out of cost and profit: without cost or without any price.
+    /// Holdings without a cost or a price, which cost and profit leave out.
     pub left_out: u32,
-    /// Holdings valued at a price older than this date's.
+    /// Holdings valued at a price that is older than this date's.
     pub carried: u32,
-    /// A split, bonus or unreliable average is suspected since the point before.
+    /// Whether a split, a bonus or an unreliable average is suspected since the point before.
     pub suspect: bool,
 }
 
-/// The point of `day` for holdings of both brokers. `has_close` says which of them stand at their
-/// closing price of the last close, though that may be a trade of long before.
+/// The point of `day` for holdings of both brokers. `has_close` says which of them are priced at
+/// the last close, even if the last trade was long before it.
 ///
 /// # Errors
 /// [`Overflow`].

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use super::matching::paired;
 use crate::base::Holding;
 
-/// A row that stayed, with other numbers.
+/// A holding that is in both syncs with different numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change<'a> {
     pub before: &'a Holding,
@@ -13,45 +13,45 @@ pub struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Owned before and now, where that differs.
+    /// Quantity owned before and now, if it differs.
     pub fn quantity(&self) -> Option<(Decimal, Decimal)> {
         let (before, after) = (self.before.quantity(), self.after.quantity());
         (before != after).then_some((before, after))
     }
 
-    /// Average cost before and now, where that differs.
+    /// Average cost before and now, if it differs.
     pub fn average_price(&self) -> Option<(Option<Decimal>, Option<Decimal>)> {
         let (before, after) = (self.before.average_price(), self.after.average_price());
         (before != after).then_some((before, after))
     }
 }
 
-/// What came, went and changed.
+/// Holdings that were added, removed or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diff<'a> {
     pub added: Vec<&'a Holding>,
     pub removed: Vec<&'a Holding>,
-    /// Quantity or average cost differ; a moved price is not a change.
+    /// Holdings whose quantity or average cost differs. A different price alone is no change.
     pub changed: Vec<Change<'a>>,
 }
 
-/// Compares what stood there of one broker with what a sync brought.
+/// Compares one broker's stored holdings with those of a new sync.
 pub fn diff<'a>(before: &[&'a Holding], after: &'a [Holding]) -> Diff<'a> {
     let pairs = paired(before, after);
-    let mut gone = vec![true; before.len()];
+    let mut is_removed = vec![true; before.len()];
     let mut diff = Diff::default();
     for (row, pair) in after.iter().zip(pairs) {
         let Some(at) = pair else {
             diff.added.push(row);
             continue;
         };
-        gone[at] = false;
+        is_removed[at] = false;
         let change = Change { before: before[at], after: row };
         if change.quantity().is_some() || change.average_price().is_some() {
             diff.changed.push(change);
         }
     }
-    let left = before.iter().zip(gone).filter(|(_, gone)| *gone);
+    let left = before.iter().zip(is_removed).filter(|(_, is_removed)| *is_removed);
     diff.removed = left.map(|(row, _)| *row).collect();
     diff
 }
@@ -62,34 +62,35 @@ mod tests {
     use crate::portfolio::testing::holding;
 
     #[test]
-    fn rows_are_added_removed_and_changed() {
-        let stood = [holding("INFY", 10, 1_400), holding("TCS", 5, 3_000), holding("SBIN", 1, 800)];
-        let before: Vec<&Holding> = stood.iter().collect();
+    fn holdings_are_reported_as_added_removed_or_changed() {
+        let stored =
+            [holding("INFY", 10, 1_400), holding("TCS", 5, 3_000), holding("SBIN", 1, 800)];
+        let before: Vec<&Holding> = stored.iter().collect();
         let mut moved = holding("SBIN", 1, 800);
         moved.last_price = Some(Decimal::from(900));
         let after = [holding("INFY", 12, 1_390), moved, holding("WIPRO", 3, 500)];
         let diff = diff(&before, &after);
         assert_eq!(diff.added, [&after[2]]);
-        assert_eq!(diff.removed, [&stood[1]]);
-        assert_eq!(diff.changed, [Change { before: &stood[0], after: &after[0] }]);
+        assert_eq!(diff.removed, [&stored[1]]);
+        assert_eq!(diff.changed, [Change { before: &stored[0], after: &after[0] }]);
         assert_eq!(diff.changed[0].quantity(), Some((Decimal::from(10), Decimal::from(12))));
     }
 
     #[test]
-    fn a_renamed_share_is_the_same_by_its_isin() {
-        let stood = [holding("ZOMATO", 10, 100)];
+    fn a_share_with_a_new_ticker_is_matched_by_its_isin() {
+        let stored = [holding("ZOMATO", 10, 100)];
         let mut renamed = holding("ETERNAL", 10, 100);
-        renamed.isin = stood[0].isin.clone();
+        renamed.isin = stored[0].isin.clone();
         let after = [renamed];
-        assert_eq!(diff(&[&stood[0]], &after), Diff::default());
+        assert_eq!(diff(&[&stored[0]], &after), Diff::default());
     }
 
     #[test]
-    fn twin_rows_are_matched_one_to_one() {
-        let stood = [holding("INFY", 10, 100), holding("INFY", 20, 100)];
-        let before: Vec<&Holding> = stood.iter().collect();
-        assert_eq!(diff(&before, &stood), Diff::default());
-        let diff = diff(&before, &stood[..1]);
-        assert_eq!(diff.removed, [&stood[1]]);
+    fn equal_rows_are_matched_one_to_one() {
+        let stored = [holding("INFY", 10, 100), holding("INFY", 20, 100)];
+        let before: Vec<&Holding> = stored.iter().collect();
+        assert_eq!(diff(&before, &stored), Diff::default());
+        let diff = diff(&before, &stored[..1]);
+        assert_eq!(diff.removed, [&stored[1]]);
     }
 }

@@ -1,11 +1,12 @@
-//! Which row of a sync is the successor of which row before it. Pure, linear in the rows.
+//! Matches each row of a sync with the row of the previous sync that it continues. Pure, linear in
+//! the rows.
 
 use std::collections::HashMap;
 
 use crate::base::Holding;
 
-/// For each row of `after`, the row of `before` that it continues: the same exchange and ticker
-/// first, then the same ISIN. No row has two successors.
+/// For each row of `after`, the index of the row of `before` that it continues. Rows are matched by
+/// exchange and ticker first, then by ISIN. No row of `before` is used twice.
 pub(crate) fn paired(before: &[&Holding], after: &[Holding]) -> Vec<Option<usize>> {
     let mut free: Vec<bool> = vec![true; before.len()];
     let mut pairs = vec![None; after.len()];
@@ -26,7 +27,7 @@ fn pair<K: std::hash::Hash + Eq>(
     pairs: &mut [Option<usize>],
 ) {
     let mut known: HashMap<K, Vec<usize>> = HashMap::new();
-    // Last first, so that equal keys are taken in their order.
+    // In reverse, so that rows with equal keys are used in their order.
     for (at, row) in before.iter().enumerate().rev().filter(|(at, _)| free[*at]) {
         if let Some(key) = key(row) {
             known.entry(key).or_default().push(at);

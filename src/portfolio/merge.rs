@@ -1,6 +1,6 @@
-//! One instrument held in several parts: at both brokers, or on both exchanges.
+//! Merges the rows of one instrument that is held at both brokers or on both exchanges.
 //!
-//! Pure. The parts stay as they are; this is the view across them.
+//! Pure. The rows themselves are not changed.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ use rust_decimal::Decimal;
 use super::overflow::Overflow;
 use super::valuation::{Valuation, Valued, add, share};
 
-/// An instrument with at least two parts.
+/// One instrument that has at least two rows.
 #[derive(Debug, Clone)]
 pub struct Merged<'a> {
     pub isin: &'a str,
-    /// The first part's.
+    /// Ticker of the first row.
     pub tradingsymbol: &'a str,
     pub quantity: Decimal,
-    /// Weighted by quantity; `None` where a part has no cost, or nothing is owned.
+    /// Average weighted by quantity. `None` if a row has no cost or nothing is owned.
     pub average_price: Option<Decimal>,
-    /// The sums of the parts' amounts; `None` where a part's is not known.
+    /// Sums of the rows' amounts. A sum is `None` if the amount of one row is unknown.
     pub valuation: Valuation,
-    /// In the order of the holdings.
+    /// The rows, in the order of the holdings.
     pub parts: Vec<Valued<'a>>,
 }
 
-/// The instruments that stand in more than one row, in the order of their first row.
+/// The instruments that have more than one row, in the order of their first rows.
 ///
 /// # Errors
 /// [`Overflow`].

@@ -1,7 +1,8 @@
 //! What a portfolio is worth, what a sync changed in it, and which changes look like a split.
 //!
-//! Pure: no broker, no SQL, no HTTP, no clock. Lanes run it and the store's writer too, so it must
-//! be quick and never panic: an amount that does not fit is an error value.
+//! Pure: no broker, no SQL, no HTTP, no clock. It runs on lane threads (for work that blocks or
+//! computes) and on the store's writer, so it must be quick and never panic. An amount that
+//! overflows is an error value.
 
 mod close;
 pub(crate) mod corporate_actions;

@@ -1,5 +1,6 @@
-//! From a broker's short codes to the exchange's tickers: by ISIN, then by code, else not at all.
-//! Pure; built once from plain rows, asked by lane threads.
+//! Resolves a broker's short codes to the exchange's tickers: by ISIN first, then by the code. A
+//! code that neither resolves stays as it is. Pure; built once from the brokers' instrument lists
+//! and used on lane threads.
 
 use std::collections::HashMap;
 
@@ -7,10 +8,10 @@ use foldhash::fast::RandomState;
 
 use crate::base::{Holding, Synced};
 
-/// End of codes that name an offer for sale and not the share.
+/// Suffix of codes for an offer for sale, which is not the share itself.
 const OFFER_SUFFIX: &str = "OFS";
 
-/// A listed share as some list has it.
+/// A share as one instrument list names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// `NSE` or `BSE`.
@@ -20,7 +21,7 @@ pub struct Listed {
     pub short_code: Option<String>,
 }
 
-/// What is known of listed shares.
+/// An index of listed shares by broker code and by ISIN.
 #[derive(Debug, Default)]
 pub struct Securities {
     rows: Vec<Listed>,
@@ -28,12 +29,12 @@ pub struct Securities {
     by_code: Index,
 }
 
-/// Key in capitals, then exchange, to the row; `None` where lists contradict each other.
+/// From a key in upper case and an exchange to a row number; `None` if rows contradict each other.
 type Index = HashMap<String, Vec<(String, Option<usize>)>, RandomState>;
 
 impl Securities {
-    /// An index of `lists`. Where a code or ISIN comes again, an earlier list wins; within one
-    /// list, two different shares of one code leave it unresolved.
+    /// Builds the index. If several lists have the same code or ISIN, the earliest list counts. If
+    /// one list has two different shares for one code, the code stays unresolved.
     pub fn of(lists: Vec<Vec<Listed>>) -> Self {
         let mut securities = Self::default();
         for list in lists {
@@ -55,7 +56,7 @@ impl Securities {
         securities
     }
 
-    /// Turns the codes of unresolved rows into tickers, where a list knows them.
+    /// Replaces the codes of unresolved rows by tickers if a list knows them.
     pub fn resolve(&self, synced: &mut Synced) {
         for row in synced.holdings.iter_mut().filter(|row| row.unresolved) {
             self.resolve_holding(row);
@@ -75,8 +76,8 @@ impl Securities {
             row.isin.as_deref().and_then(|isin| self.find(&self.by_isin, isin, &row.exchange));
         let found = by_isin.or_else(|| {
             let listed = self.find(&self.by_code, &row.tradingsymbol, &row.exchange)?;
-            // The same code under another ISIN: after a split only the ticker is to be believed,
-            // and the row keeps its own ISIN.
+            // The code is listed with another ISIN. After a split the list may be older than the
+            // broker's data, so only the ticker is taken over and the row keeps its ISIN.
             Some(listed)
         });
         let Some(listed) = found else { return };
@@ -88,7 +89,7 @@ impl Securities {
         row.unresolved = false;
     }
 
-    /// The row of `key`, of `exchange` if it is listed there, else of NSE, else of any.
+    /// The row of `key` on `exchange` if it is listed there, else on NSE, else on any exchange.
     fn find(&self, index: &Index, key: &str, exchange: &str) -> Option<&Listed> {
         let places = index.get(&key.to_ascii_uppercase())?;
         let on = |wanted: &str| places.iter().find(|(exchange, _)| exchange == wanted);
@@ -96,12 +97,12 @@ impl Securities {
         Some(&self.rows[(*at)?])
     }
 
-    /// Number of rows.
+    /// Number of shares in the index.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether no list had a row.
+    /// Whether the lists were empty.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -111,7 +112,8 @@ fn enter(index: &mut Index, key: &str, row: &Listed, at: usize, rows: &[Listed])
     let places = index.entry(key.to_ascii_uppercase()).or_default();
     match places.iter_mut().find(|(exchange, _)| *exchange == row.exchange) {
         None => places.push((row.exchange.clone(), Some(at))),
-        // Several series of one share are the same ticker; two tickers are a contradiction.
+        // Several series of one share have the same ticker. Two different tickers contradict each
+        // other.
         Some((_, known)) => {
             if known.is_some_and(|known| rows[known].ticker != row.ticker) {
                 *known = None;

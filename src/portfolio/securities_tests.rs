@@ -1,4 +1,4 @@
-//! Codes that become tickers, and those that must not.
+//! Broker codes that are resolved to tickers, and those that must not be.
 
 use super::*;
 use crate::base::{Broker, Position, PositionKind};
@@ -48,7 +48,7 @@ fn name(row: &Holding) -> Option<String> {
 }
 
 #[test]
-fn the_isin_decides_then_the_code() {
+fn a_code_is_resolved_by_isin_first_and_then_by_itself() {
     let by_isin = resolved("WHATEVER", "NSE", Some("INE002A01018"));
     assert_eq!(name(&by_isin).as_deref(), Some("NSE:RELIANCE"));
     let by_code = resolved("RELIND", "BSE", None);
@@ -60,7 +60,7 @@ fn the_isin_decides_then_the_code() {
     assert_eq!(name(&resolved("InfTec", "NSE", None)).as_deref(), Some("NSE:INFY"), "any case");
     let lower = resolved("WHATEVER", "NSE", Some("ine002a01018"));
     assert_eq!(name(&lower).as_deref(), Some("NSE:RELIANCE"));
-    // A share that the list has on the other exchange alone.
+    // A share that is listed on the other exchange only.
     assert_eq!(name(&resolved("ONLBSE", "NSE", None)).as_deref(), Some("BSE:ONLYBSE"));
     // After a split the broker's ISIN is newer than the list's.
     let split = resolved("RELIND", "NSE", Some("INE002A01026"));
@@ -69,7 +69,7 @@ fn the_isin_decides_then_the_code() {
 }
 
 #[test]
-fn nothing_is_guessed() {
+fn an_unknown_or_ambiguous_code_stays_unresolved() {
     for code in ["AXIOFS", "TWICE", "NOSUCH", "RELIANCE", ""] {
         let row = resolved(code, "NSE", None);
         assert!(row.unresolved, "{code}");
@@ -80,7 +80,7 @@ fn nothing_is_guessed() {
 }
 
 #[test]
-fn positions_need_their_own_exchange_and_contracts_stay() {
+fn positions_resolve_on_their_exchange_only_and_contracts_stay() {
     let position = |exchange: &str, code: &str| Position {
         broker: Broker::B,
         kind: PositionKind::Net,

@@ -1,11 +1,11 @@
-//! Rows for the tests beside the code.
+//! Test data for the unit tests of this module.
 
 use proptest::prelude::{Strategy, any};
 use rust_decimal::Decimal;
 
 use crate::base::{Broker, Cost, Holding};
 
-/// A holding of broker A on NSE, at 1,000 times nothing special: last price equals the average.
+/// A holding of broker A on NSE whose last price equals its average.
 pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
     Holding {
         broker: Broker::A,
@@ -28,7 +28,7 @@ pub fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
     }
 }
 
-/// Prices as brokers write them: up to a lakh, up to five places.
+/// Prices as brokers write them: up to a lakh (100,000) rupees, with up to five decimal places.
 pub fn price() -> impl Strategy<Value = Decimal> {
     (1_i64..10_000_000_000, 0_u32..=5).prop_map(|(digits, places)| {
         let price = Decimal::new(digits, places);
@@ -36,7 +36,7 @@ pub fn price() -> impl Strategy<Value = Decimal> {
     })
 }
 
-/// Any holding, one of few instruments, some parts unknown.
+/// Any holding of a few instruments, so that some are equal, with some amounts unknown.
 pub fn any_holding() -> impl Strategy<Value = Holding> {
     let maybe = || proptest::option::weighted(0.8, price());
     (0_usize..6, any::<bool>(), 0_i64..1_000_000, 0_i64..1_000, maybe(), maybe(), maybe()).prop_map(

@@ -1,8 +1,7 @@
-//! What holdings cost and what they are worth: per row, in total, and as the point of a day.
+//! What holdings cost and what they are worth: each row, the totals, and the point of a day.
 //!
-//! Pure. Nothing is rounded here. Each total is the sum of the rows that have what it is made of: a
-//! price for the value, a price and a cost for cost and profit. The others are counted, never
-//! guessed.
+//! Pure. Nothing is rounded here. The value sums the rows that have a price; cost and profit sum
+//! those that have a price and a cost. Rows that are left out are counted, never estimated.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -11,24 +10,24 @@ use rust_decimal::Decimal;
 use super::overflow::Overflow;
 use crate::base::{Cost, Holding, Synced, decimal, ist};
 
-/// Largest quantity of one row: above every company's number of shares.
+/// Largest quantity of one row: more than any company has shares.
 const QUANTITY_MAX: Decimal = Decimal::from_parts(0xd4a5_1000, 0xe8, 0, false, 0); // 1e12
-/// Largest price: a hundred times the dearest share's, and above it every index.
+/// Largest price: above every index, and a hundred times the dearest share.
 const PRICE_MAX: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
 
-/// One holding's amounts. What cannot be known is `None`.
+/// The amounts of one holding. An amount that cannot be known is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Valuation {
-    /// Owned: settled and T1.
+    /// Shares owned: settled ones and T1 (bought and not yet delivered).
     pub quantity: Decimal,
-    /// Quantity by average cost.
+    /// Quantity times average cost.
     pub invested: Option<Decimal>,
-    /// Quantity by last price.
+    /// Quantity times last price.
     pub current_value: Option<Decimal>,
     pub pnl: Option<Decimal>,
-    /// Of what was invested; `None` also where that is nothing.
+    /// Profit in percent of `invested`. `None` also if `invested` is zero.
     pub pnl_pct: Option<Decimal>,
-    /// Quantity by what the price moved since the previous close.
+    /// Quantity times the change of the price since the previous close.
     pub day_pnl: Option<Decimal>,
 }
 
@@ -42,26 +41,27 @@ pub struct Valued<'a> {
 /// Totals over holdings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Cost of the holdings of which cost and price are known; so are the profit and its share.
+    /// Cost of the holdings whose cost and price are known. The profit and its percentage are of
+    /// the same holdings.
     pub total_invested: Decimal,
-    /// Value of every holding that has a price, whatever is known of its cost.
+    /// Value of every holding that has a price, with or without a known cost.
     pub total_current_value: Decimal,
     pub total_pnl: Decimal,
-    /// `None` where there is nothing to be a part of.
+    /// `None` if `total_invested` is zero.
     pub total_pnl_pct: Option<Decimal>,
     /// Holdings without a known cost.
     pub without_cost: u32,
     /// Holdings without any price, left out of all totals.
     pub without_price: u32,
-    /// What the holdings without a cost are worth: the value without cost and profit.
+    /// Value of the holdings without a known cost.
     pub value_without_cost: Decimal,
-    /// Holdings left out of cost and profit, each counted once.
+    /// Holdings that cost and profit leave out, each counted once.
     pub left_out: u32,
-    /// Holdings of which nothing is owned outright, but shares are pledged, or funded.
+    /// Holdings with pledged or broker-funded shares, of which none is owned outright.
     pub pledged_only: u32,
     pub mtf_only: u32,
-    /// Of the asked day, over the holdings whose price is of that day and whose previous close is
-    /// known; `None` where there are none.
+    /// Change in value on the day asked for, over the holdings whose price is of that day and whose
+    /// previous close is known. `None` if there are none.
     pub day_pnl: Option<Decimal>,
     /// Holdings left out of `day_pnl`.
     pub without_close: u32,
@@ -70,7 +70,7 @@ pub struct Summary {
     pub priced_to_ms: Option<i64>,
 }
 
-/// Refuses rows whose amounts no portfolio has; sums over rows that passed always fit.
+/// Refuses rows with amounts that no portfolio has. Sums over rows that passed never overflow.
 ///
 /// # Errors
 /// [`Overflow`].
@@ -148,7 +148,7 @@ pub fn valued<'a>(
     holdings.into_iter().map(valued).collect()
 }
 
-/// The totals of valued holdings, and their move on `day`.
+/// The totals of valued holdings, and their change on `day`.
 ///
 /// # Errors
 /// [`Overflow`].
@@ -193,13 +193,14 @@ pub(crate) fn price_date(holding: &Holding) -> Option<Date> {
     Some(ist::zoned(at).date())
 }
 
-/// `part` in percent of `whole`; `None` of nothing or less.
+/// `part` in percent of `whole`; `None` if `whole` is zero or negative.
 pub(crate) fn share(part: Decimal, whole: Decimal) -> Result<Option<Decimal>, Overflow> {
     if whole <= Decimal::ZERO {
         return Ok(None);
     }
     let sum = whole.checked_add(part).ok_or(Overflow)?;
-    // A quotient that does not fit stands against next to no cost: as good as unknown.
+    // A quotient overflows only if the cost is next to nothing. The percentage then counts as
+    // unknown.
     Ok(decimal::percent_change(sum, whole))
 }
 

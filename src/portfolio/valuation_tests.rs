@@ -1,4 +1,4 @@
-//! Amounts of rows and totals, and that the parts make the whole.
+//! Amounts of rows and totals, and that totals are the sums of their rows.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn decimal(text: &str) -> Decimal {
 }
 
 #[test]
-fn the_limits_are_what_they_say() {
+fn the_limits_have_the_documented_values() {
     assert_eq!(QUANTITY_MAX, decimal("1000000000000"));
     assert_eq!(PRICE_MAX, decimal("1000000000"));
 }
@@ -27,7 +27,7 @@ fn of(rows: &[Holding]) -> Vec<Valued<'_>> {
 }
 
 #[test]
-fn a_row_is_worth_quantity_by_price_t1_included() {
+fn a_row_s_value_is_quantity_times_price_with_t1_shares() {
     let mut row = holding("AARON", 0, 1);
     row.t1_quantity = Decimal::ONE;
     row.cost = per_share("161");
@@ -42,7 +42,7 @@ fn a_row_is_worth_quantity_by_price_t1_included() {
 }
 
 #[test]
-fn a_cost_of_all_shares_is_taken_as_it_is_and_one_of_some_is_not_taken() {
+fn a_cost_counts_only_if_it_covers_all_owned_shares() {
     let mut row = holding("AARON", 3, 1);
     row.cost = Some(Cost::Total(decimal("100")));
     row.last_price = Some(decimal("50"));
@@ -55,15 +55,15 @@ fn a_cost_of_all_shares_is_taken_as_it_is_and_one_of_some_is_not_taken() {
 }
 
 #[test]
-fn what_is_not_known_is_left_out_and_counted() {
+fn rows_with_unknown_amounts_are_left_out_and_counted() {
     let known = holding("INFY", 10, 100);
     let mut free = holding("TCS", 2, 1);
     (free.cost, free.last_price) = (None, Some(decimal("50.5")));
-    let mut mute = holding("SBIN", 3, 700);
-    (mute.last_price, mute.close_price) = (None, None);
-    let mut neither = mute.clone();
+    let mut unpriced = holding("SBIN", 3, 700);
+    (unpriced.last_price, unpriced.close_price) = (None, None);
+    let mut neither = unpriced.clone();
     neither.cost = None;
-    let rows = [known, free, mute, neither];
+    let rows = [known, free, unpriced, neither];
     let day = price_date(&rows[0]);
     let sum = summary(&of(&rows), day).unwrap();
     assert_eq!((sum.without_cost, sum.without_price, sum.left_out), (2, 2, 3));
@@ -75,7 +75,7 @@ fn what_is_not_known_is_left_out_and_counted() {
 }
 
 #[test]
-fn a_move_of_another_day_is_left_out_and_counted() {
+fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
     let at = |time: &str| time.parse::<Timestamp>().unwrap().as_millisecond();
     let mut rows = [holding("INFY", 10, 100), holding("TCS", 2, 100)];
     rows[0].as_of_ms = at("2026-11-20T00:00:00+05:30");
@@ -96,7 +96,7 @@ fn a_move_of_another_day_is_left_out_and_counted() {
 }
 
 #[test]
-fn nothing_and_a_gift_have_no_percentage() {
+fn a_cost_of_zero_has_no_percentage() {
     assert_eq!(summary([], None).unwrap(), Summary::default());
     assert_eq!(Summary::default().total_pnl_pct, None);
     let mut gift = holding("INFY", 1, 0);
@@ -107,7 +107,7 @@ fn nothing_and_a_gift_have_no_percentage() {
 }
 
 #[test]
-fn shares_that_are_not_owned_outright_are_counted() {
+fn holdings_pledged_or_funded_in_full_are_counted() {
     let mut rows = [holding("INFY", 0, 1), holding("TCS", 0, 1), holding("SBIN", 5, 1)];
     rows[0].pledged_quantity = Decimal::TEN;
     rows[1].mtf_quantity = Decimal::TEN;
@@ -117,7 +117,7 @@ fn shares_that_are_not_owned_outright_are_counted() {
 }
 
 #[test]
-fn an_overflow_is_an_error_and_cannot_pass_the_check() {
+fn rows_that_pass_the_check_cannot_overflow() {
     let mut row = holding("INFY", 1, 1);
     row.settled_quantity = Decimal::MAX;
     row.t1_quantity = Decimal::MAX;
@@ -145,7 +145,7 @@ fn an_overflow_is_an_error_and_cannot_pass_the_check() {
 }
 
 #[test]
-fn a_point_says_what_it_stands_on() {
+fn a_point_counts_left_out_carried_and_suspect_holdings() {
     let date: Date = "2026-11-20".parse().unwrap();
     let at = |time: &str| time.parse::<Timestamp>().unwrap();
     let open = MarketDay { today: date, session: date, day: Some(date), last_close: None };
@@ -171,7 +171,7 @@ fn a_point_says_what_it_stands_on() {
     }
     older.discrepancy = true;
     assert!(point(&open, PointSource::Sync, [&older], none).unwrap().suspect);
-    // On the Saturday after, a price of Friday's session is old unless it is Friday's close.
+    // On the Saturday after, a price from Friday's session is carried unless it is Friday's close.
     let close = at("2026-11-20T15:35:00+05:30");
     let saturday = MarketDay { today: date.tomorrow().unwrap(), last_close: Some(close), ..open };
     let carried = |row: &Holding, has_close| {
@@ -181,7 +181,7 @@ fn a_point_says_what_it_stands_on() {
     assert!(carried(&older, false) && carried(&older, true), "a close of the day before");
     today.as_of_ms = close.as_millisecond();
     assert!(!carried(&today, false), "the broker's word after the close");
-    // On Monday before the open everything is.
+    // On Monday before the open every price is carried.
     let monday: Date = "2026-11-23".parse().unwrap();
     let early = MarketDay { today: monday, session: monday, ..saturday };
     assert_eq!(point(&early, PointSource::Sync, [&today], |_| true).unwrap().carried, 1);
@@ -189,7 +189,7 @@ fn a_point_says_what_it_stands_on() {
 
 proptest! {
     #[test]
-    fn the_parts_make_the_whole(
+    fn totals_of_two_parts_sum_to_the_totals_of_all_rows(
         rows in prop::collection::vec(any_holding(), 0..60),
         cut in 0_usize..60,
     ) {
@@ -210,11 +210,11 @@ proptest! {
         };
         let parts = sums(&left).into_iter().zip(sums(&right)).map(|(left, right)| left + right);
         prop_assert_eq!(sums(&whole).to_vec(), parts.collect::<Vec<_>>());
-        let apart = whole.total_current_value - whole.value_without_cost;
-        prop_assert_eq!(whole.total_pnl, apart - whole.total_invested);
+        let value_with_cost = whole.total_current_value - whole.value_without_cost;
+        prop_assert_eq!(whole.total_pnl, value_with_cost - whole.total_invested);
     }
 
-    /// To the last digit, whatever is known of which row.
+    /// Exact to the last digit, whichever amounts are unknown.
     #[test]
     fn each_total_is_the_sum_of_its_rows(rows in prop::collection::vec(any_holding(), 0..60)) {
         let rows = of(&rows);
@@ -225,14 +225,16 @@ proptest! {
         prop_assert_eq!(sum.total_current_value, total(|row| row.current_value));
         prop_assert_eq!(sum.total_pnl, total(|row| row.pnl));
         prop_assert_eq!(sum.total_invested, total(|row| row.pnl.and(row.invested)));
-        let apart = total(|row| row.pnl.is_none().then_some(row.current_value).flatten());
-        prop_assert_eq!(sum.value_without_cost, apart);
+        let expected = total(|row| row.pnl.is_none().then_some(row.current_value).flatten());
+        prop_assert_eq!(sum.value_without_cost, expected);
         let left_out = rows.iter().filter(|row| row.valuation.pnl.is_none()).count();
         prop_assert_eq!(sum.left_out as usize, left_out);
     }
 
     #[test]
-    fn merging_by_isin_loses_nothing(rows in prop::collection::vec(any_holding(), 0..40)) {
+    fn merging_by_isin_keeps_quantities_and_amounts(
+        rows in prop::collection::vec(any_holding(), 0..40),
+    ) {
         let valued = of(&rows);
         let groups: Vec<Merged<'_>> = merged(&valued).unwrap();
         for Merged { parts, quantity, valuation, average_price, .. } in &groups {

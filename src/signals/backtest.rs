@@ -1,8 +1,8 @@
-//! The walk-forward evaluation: what confidence would have been printed each day, and what became
-//! of it.
+//! The walk-forward evaluation: for each past date, the confidence that would have been published,
+//! and the outcome of the signal.
 //!
-//! Pure; the command reads the files. Every number printed for a date is made of earlier dates
-//! alone. Sums run in one order, so a run repeats to the last digit.
+//! Pure; the command `signals evaluate` reads the files. Every number for a date is made of earlier
+//! dates alone. Sums run in a fixed order, so a run repeats to the last digit.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,21 @@ use super::patterns::{Columns, Detector, Key};
 use super::silence::Silence;
 use crate::base::Candle;
 
-/// Upper edges of the reliability table's bins; one more bin lies above the last.
+/// Upper edges of the bins of the reliability table. One more bin is above the last edge.
 pub const BIN_EDGES: [f64; 12] =
     [0.44, 0.45, 0.46, 0.47, 0.48, 0.49, 0.50, 0.51, 0.52, 0.53, 0.54, 0.55];
-/// Bins of equal size for the calibration error, or fewer where many confidences are equal.
+/// Bins for the calibration error, each with about equally many signals. There are fewer if many
+/// confidences are equal.
 const CALIBRATION_BINS: usize = 10;
 
-/// One symbol's history, oldest first, without two candles of one date.
+/// One symbol's candles, oldest first, at most one a date.
 #[derive(Debug, Clone)]
 pub struct History {
     pub symbol: String,
     pub candles: Vec<Candle>,
 }
 
-/// A universe with its signals and their outcomes.
+/// The symbols of a universe with their signals and outcomes.
 pub struct Universe {
     dates: Vec<Date>,
     symbols: Vec<Examined>,
@@ -38,26 +39,26 @@ pub struct Universe {
 struct Examined {
     name: String,
     bars: Vec<Bar>,
-    /// By bar, then in the order of the functions.
+    /// Signals with the index of their bar, by bar and then in the order of the pattern functions.
     signals: Vec<(usize, Key)>,
 }
 
-/// One signal with what would have been printed and what became of it.
+/// One signal: the confidence that would have been published, and the outcome.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged {
     pub date: Date,
     pub key: Key,
     pub confidence: f64,
-    /// Of its direction, as it was known on the date.
+    /// Base rate of the signal's direction, as it was known on the date.
     pub base_rate: f64,
     pub hit: bool,
-    /// Share of the universe that moved as it claims over the same sessions; `None` where that was
-    /// not counted.
+    /// Share of the universe that moved in the signal's direction over the same sessions; `None` if
+    /// that was not counted.
     pub same_day: Option<f64>,
 }
 
 impl Judged {
-    /// What a certain prophet would have said.
+    /// The confidence that a perfect forecast would have given: 1 for a hit, 0 for a miss.
     pub fn outcome(&self) -> f64 {
         if self.hit { 1.0 } else { 0.0 }
     }
@@ -78,13 +79,14 @@ impl OfCandle for Signal<'_> {
 }
 
 impl Universe {
-    /// Finds all signals and counts their outcomes. `examined` hears of each symbol that is done.
+    /// Finds all signals and counts their outcomes. Calls `examined` with each symbol when it is
+    /// done.
     pub fn examine(histories: &[History], examined: impl FnMut(&str)) -> Self {
         Self::examine_with(histories, &[], PRIOR_DATES, examined)
     }
 
-    /// The same without the dates that are silent in `silences`, one for each history or none at
-    /// all, and with a prior that weighs `prior_dates`.
+    /// Same as [`examine`](Self::examine), without the silent dates and with another prior.
+    /// `silences` has one entry for each history, or none at all. The prior weighs `prior_dates`.
     pub fn examine_with(
         histories: &[History],
         silences: &[Silence],
@@ -112,9 +114,11 @@ impl Universe {
         &self.dates
     }
 
-    /// What was known of `key` at the close of the date with index `date`; or, with the index
-    /// after the last, what is known during the session that follows: its own close, which decides
-    /// about the signals of five sessions before, is left out.
+    /// The weight of `key` as it was known at the close of the date with index `date`.
+    ///
+    /// If the index is one past the last date, the weight is the one during the session that
+    /// follows. That session's own close is left out, although it decides the signals of five
+    /// sessions before.
     pub fn weigh(&self, key: Key, date: usize) -> Weight {
         self.record.weigh(key, date)
     }
@@ -124,12 +128,12 @@ impl Universe {
         self.record.prior_dates()
     }
 
-    /// Number of symbols.
+    /// Number of symbols in the universe.
     pub fn symbols(&self) -> usize {
         self.symbols.len()
     }
 
-    /// Every signal from the first date with a full window on whose outcome is known, date by date.
+    /// Every signal with a known outcome, from the first date with a full window on, date by date.
     pub fn judged(&self) -> Vec<Judged> {
         let mut judged = Vec::new();
         let mut moves: HashMap<(usize, usize), Moves> = HashMap::new();
@@ -151,7 +155,7 @@ impl Universe {
         judged
     }
 
-    /// How the symbols moved that traded on both dates and are silent on neither.
+    /// The moves of the symbols that traded on both dates and are silent on neither.
     fn moves(&self, from: usize, to: usize) -> Moves {
         let mut moves = Moves::default();
         for Examined { bars, .. } in &self.symbols {
@@ -166,8 +170,8 @@ impl Universe {
         moves
     }
 
-    /// The signals of the date with index `date`, in the published order: by [`rank`], but those of
-    /// one symbol together.
+    /// The signals of the date with index `date`, in the published order: by [`rank`], with those
+    /// of one symbol together.
     pub fn signals_on(&self, date: usize) -> Vec<Signal<'_>> {
         let mut signals = Vec::new();
         for symbol in &self.symbols {
@@ -197,14 +201,15 @@ impl Examined {
 pub fn sessions(histories: &[History]) -> Vec<Date> {
     let mut dates: Vec<Date> =
         histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
-    // Mostly rising runs, which the sort merges; a tree of them all costs several times more.
+    // The dates are mostly ascending runs, which the sort merges. A tree of all of them costs
+    // several times more.
     dates.sort();
     dates.dedup();
     dates
 }
 
-/// Highest confidence first, then most dates, then name, then symbol: ties are the rule, since all
-/// symbols with one pattern share its confidence.
+/// The order of publication: highest confidence first, then most dates, then name, then symbol.
+/// Ties are common, since all symbols with one pattern have the same confidence.
 pub fn rank(one: &Signal<'_>, other: &Signal<'_>) -> std::cmp::Ordering {
     other
         .weight
@@ -227,7 +232,7 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
     Examined { name: history.symbol.clone(), bars: bars.collect(), signals }
 }
 
-/// How printed confidences compare with what came.
+/// How published confidences compare with outcomes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scores {
     pub signals: u64,
@@ -236,14 +241,16 @@ pub struct Scores {
     log_loss_sum: f64,
     pub lowest: f64,
     pub highest: f64,
-    /// Mean distance between confidence and share of hits, over bins of equal size.
+    /// Mean distance between mean confidence and share of hits, over bins with about equally many
+    /// signals.
     pub calibration_error: f64,
-    /// What it would be on average if all confidences were right: chance alone parts them.
+    /// The calibration error that chance alone causes: its expected value if every confidence were
+    /// right.
     pub calibration_error_if_perfect: f64,
 }
 
 impl Scores {
-    /// The scores of what `model` would have said of `judged`.
+    /// Scores the confidences that `model` gives to the signals in `judged`.
     pub fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
         let mut scores = Self { lowest: f64::INFINITY, highest: 0.0, ..Self::default() };
         for signal in judged {
@@ -253,91 +260,93 @@ impl Scores {
             scores.lowest = 0.0;
         }
         let mut numbering = Numbering::default();
-        let said = judged.iter().map(|signal| {
-            (model(signal), Spoken { place: numbering.take(signal.date), hit: signal.hit })
+        let predictions = judged.iter().map(|signal| {
+            (model(signal), OutcomeAt { place: numbering.take(signal.date), hit: signal.hit })
         });
         (scores.calibration_error, scores.calibration_error_if_perfect) =
-            calibration_errors(said.collect());
+            calibration_errors(predictions.collect());
         scores
     }
 
-    /// Counts one more signal. Lowest, highest and calibration error are [`of`](Self::of)'s alone.
+    /// Counts one more signal. The lowest and highest confidence and the calibration errors are set
+    /// only by [`of`](Self::of).
     pub fn count(&mut self, signal: &Judged, confidence: f64) {
         let miss = confidence - signal.outcome();
         self.signals += 1;
         self.confidence_sum += confidence;
         self.brier_sum += miss * miss;
-        let said = if signal.hit { confidence } else { 1.0 - confidence };
-        self.log_loss_sum -= said.ln();
+        let predictions = if signal.hit { confidence } else { 1.0 - confidence };
+        self.log_loss_sum -= predictions.ln();
         self.lowest = self.lowest.min(confidence);
         self.highest = self.highest.max(confidence);
     }
 
-    /// Mean of what was printed.
+    /// Mean confidence.
     pub fn mean_confidence(&self) -> f64 {
         mean(self.confidence_sum, self.signals)
     }
 
-    /// Mean squared error; a coin has 0.25.
+    /// The Brier score: the mean squared error. A coin flip has 0.25.
     pub fn brier(&self) -> f64 {
         mean(self.brier_sum, self.signals)
     }
 
-    /// Mean negative log likelihood; a coin has 0.6931.
+    /// Mean negative log likelihood. A coin flip has 0.6931.
     pub fn log_loss(&self) -> f64 {
         mean(self.log_loss_sum, self.signals)
     }
 }
 
-/// Zero where there is nothing to divide by.
+/// `sum` divided by `count`; zero if `count` is.
 pub fn mean(sum: f64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// The bin that a confidence falls into; an edge belongs to the bin below it.
+/// The bin that a confidence belongs to. A confidence on an edge belongs to the bin below it.
 pub fn bin_of(confidence: f64) -> usize {
     BIN_EDGES.partition_point(|edge| *edge < confidence)
 }
 
-/// What the confidences of a bin are above, and up to; none where it has no such edge.
+/// Lower and upper edge of a bin. The lowest bin has no lower edge and the highest no upper edge.
 pub fn edges_of(bin: usize) -> (Option<f64>, Option<f64>) {
     (bin.checked_sub(1).map(|below| BIN_EDGES[below]), BIN_EDGES.get(bin).copied())
 }
 
-/// A signal's outcome and where its date stands.
+/// A signal's outcome, and the number of its date and block.
 #[derive(Clone, Copy)]
-struct Spoken {
+struct OutcomeAt {
     place: Place,
     hit: bool,
 }
 
-/// The calibration error, and what it would be if every confidence were right: the mean of a normal
-/// distribution's distance from zero is √(2/π) of its standard deviation, which is the standard
-/// error over blocks of dates. Equal confidences stay in one bin, so that the order of the signals
-/// of a date cannot matter.
-fn calibration_errors(mut said: Vec<(f64, Spoken)>) -> (f64, f64) {
-    said.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let size = said.len().div_ceil(CALIBRATION_BINS).max(1);
-    let (mut apart, mut by_chance) = (0.0, 0.0);
-    let mut rest = said.as_mut_slice();
+/// The calibration error, and its expected value if every confidence were right.
+///
+/// The expected distance of a normal distribution from its mean is √(2/π) of its standard
+/// deviation. The deviation used is the standard error over blocks of dates. Equal confidences stay
+/// in one bin, so that the order of the signals of a date does not matter.
+fn calibration_errors(mut predictions: Vec<(f64, OutcomeAt)>) -> (f64, f64) {
+    predictions.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let size = predictions.len().div_ceil(CALIBRATION_BINS).max(1);
+    let (mut calibration, mut by_chance) = (0.0, 0.0);
+    let mut rest = predictions.as_mut_slice();
     while let Some((edge, _)) = rest.get(size - 1).or(rest.last()).copied() {
         let until = rest.partition_point(|(confidence, _)| *confidence <= edge);
         let (bin, after) = std::mem::take(&mut rest).split_at_mut(until);
-        bin.sort_by_key(|(_, spoken)| spoken.place.date);
+        bin.sort_by_key(|(_, outcome)| outcome.place.date);
         let mut blocks = Blocks::default();
         let mut sum = 0.0;
-        for (confidence, Spoken { place, hit }) in bin.iter() {
+        for (confidence, OutcomeAt { place, hit }) in bin.iter() {
             let miss = confidence - if *hit { 1.0 } else { 0.0 };
             sum += miss;
             blocks.count(*place, miss);
         }
-        apart += sum.abs();
+        calibration += sum.abs();
         by_chance +=
             bin.len() as f64 * blocks.standard_error() * std::f64::consts::FRAC_2_PI.sqrt();
         rest = after;
     }
-    let count = said.len() as u64;
-    (mean(apart, count), mean(by_chance, count))
+    let count = predictions.len() as u64;
+    (mean(calibration, count), mean(by_chance, count))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Scores by their definitions, order, and that nothing is repainted.
+//! Scores compared with their definitions, the order of publication, and that later candles change
+//! nothing.
 
 use super::*;
 use crate::base::candle::PRICE_E4;
@@ -14,7 +15,7 @@ fn judged(confidence: f64, hit: bool, name: &str) -> Judged {
     Judged { date, key: key(name), confidence, base_rate: 0.5, hit, same_day: None }
 }
 
-/// A seeded walk of `count` candles from the first of January 2020 on.
+/// A seeded random walk of `count` candles that begins on 1 January 2020.
 fn history(symbol: &str, seed: u64, count: usize) -> History {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut close = 500 * PRICE_E4;
@@ -32,7 +33,7 @@ fn history(symbol: &str, seed: u64, count: usize) -> History {
 }
 
 #[test]
-fn scores_follow_their_definitions() {
+fn scores_equal_their_definitions() {
     let signals = [
         judged(0.6, true, "hammer"),
         judged(0.6, false, "hammer"),
@@ -45,11 +46,11 @@ fn scores_follow_their_definitions() {
     let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
     near(scores.mean_confidence(), 0.5125);
     near(scores.brier(), (0.16 + 0.36 + 0.2025 + 0.16) / 4.0);
-    let loss: f64 = [0.6_f64, 0.4, 0.55, 0.6].iter().map(|said| -said.ln()).sum();
+    let loss: f64 = [0.6_f64, 0.4, 0.55, 0.6].iter().map(|confidences| -confidences.ln()).sum();
     near(scores.log_loss(), loss / 4.0);
-    // The two of 0.6 share a bin: 1.2 expected, 1 came.
+    // Both signals of confidence 0.6 are in one bin: 1.2 hits expected, 1 came.
     near(scores.calibration_error, (0.2 + 0.45 + 0.4) / 4.0);
-    // One block: how far chance alone would part them cannot be said.
+    // One block has no standard error, so the expected error is zero.
     assert_eq!(scores.calibration_error_if_perfect, 0.0);
     let mut performance = Performance::default();
     for signal in &signals {
@@ -66,7 +67,7 @@ fn scores_follow_their_definitions() {
 }
 
 #[test]
-fn a_coin_is_calibrated_as_one_bin_in_any_order() {
+fn equal_confidences_are_one_bin_in_any_order() {
     let mut signals = vec![judged(0.5, true, "hammer"); 40];
     signals.extend(vec![judged(0.5, false, "hammer"); 60]);
     let error = Scores::of(&signals, |_| 0.5).calibration_error;
@@ -76,13 +77,13 @@ fn a_coin_is_calibrated_as_one_bin_in_any_order() {
 }
 
 #[test]
-fn an_edge_belongs_to_the_bin_below() {
+fn a_confidence_on_an_edge_belongs_to_the_bin_below() {
     assert_eq!((bin_of(0.0), bin_of(0.44), bin_of(0.440_001)), (0, 0, 1));
     assert_eq!((bin_of(0.55), bin_of(0.550_001), bin_of(1.0)), (11, 12, 12));
 }
 
 #[test]
-fn ties_are_ordered_by_dates_then_name_then_symbol() {
+fn equal_confidences_are_ordered_by_dates_then_name_then_symbol() {
     let signal = |symbol, name, confidence, dates| Signal {
         symbol,
         key: key(name),
@@ -109,9 +110,9 @@ fn ties_are_ordered_by_dates_then_name_then_symbol() {
     assert_eq!(order.map(|(symbol, _)| symbol), ["Z", "A", "Z", "A", "B"]);
 }
 
-/// What is printed for a date must not change by what comes after it.
+/// The signals and confidences of a date must not change when later candles are added.
 #[test]
-fn a_longer_history_repaints_nothing() {
+fn later_candles_change_no_earlier_signal() {
     let whole = [history("A", 1, 620), history("B", 2, 620), history("C", 3, 400)];
     let today = 560;
     let known: Vec<History> = whole
@@ -132,10 +133,10 @@ fn a_longer_history_repaints_nothing() {
     assert!(count > 50, "only {count} signals were compared");
 }
 
-/// Shares that trade on three or nine days in ten, and prices after a date made anew: nothing up to
-/// it may differ in a single bit, whatever is kept silent.
+/// Shares that trade on three or on nine days in ten, with the prices after a date generated anew.
+/// No bit may differ up to that date, whichever dates are silent.
 #[test]
-fn what_comes_later_leaves_no_trace_in_any_bit() {
+fn later_prices_change_no_bit_of_earlier_confidences() {
     const TODAY: usize = 600;
     let with = |gaps: bool, seed: u64| -> Vec<History> {
         let changed = |number: u64| {
@@ -148,7 +149,7 @@ fn what_comes_later_leaves_no_trace_in_any_bit() {
         (0..6).map(changed).collect()
     };
     for (gaps, silences) in [(false, false), (true, false), (true, true)] {
-        let said = |seed: u64| {
+        let confidences = |seed: u64| {
             let histories = with(gaps, seed);
             let sessions = sessions(&histories);
             let judge = |history: &History| silence::judge(history, &sessions);
@@ -170,7 +171,7 @@ fn what_comes_later_leaves_no_trace_in_any_bit() {
             let signals: Vec<_> = (0..until).map(of_date).collect();
             (signals, keys, universe.judged().len())
         };
-        let (one, other) = (said(100), said(200));
+        let (one, other) = (confidences(100), confidences(200));
         assert_eq!(one.0, other.0, "gaps {gaps}, silences {silences}");
         assert_eq!(one.1, other.1, "gaps {gaps}, silences {silences}");
         assert!(silences || one.0.iter().map(Vec::len).sum::<usize>() > 300);
@@ -179,7 +180,7 @@ fn what_comes_later_leaves_no_trace_in_any_bit() {
 }
 
 #[test]
-fn signals_count_from_a_full_window_until_their_outcome_is_missing() {
+fn signals_are_judged_from_a_full_window_while_outcomes_are_known() {
     let histories = [history("A", 4, 600)];
     let mut examined = Vec::new();
     let universe = Universe::examine(&histories, |symbol| examined.push(symbol.to_owned()));

@@ -1,29 +1,31 @@
-//! Means over signals that are not independent, and how sure they are. Pure.
+//! Means over signals that are not independent, with their standard errors. Pure.
 //!
-//! Signals of one day share the market's move, and outcomes of five sessions overlap, so that a
-//! signal is no observation of its own. Dates with signals are taken in their order, five at a
-//! time: a block. With S the sum of the values and N their number in a block, and m = ΣS / ΣN over
+//! Signals of one day share the market's move, and outcomes over five sessions overlap, so a signal
+//! is not an independent observation. Therefore dates with signals are grouped in order, five at a
+//! time, into blocks. With S the sum of the values of a block, N their number, and m = ΣS / ΣN over
 //! all B blocks, the variance of m is
 //!
 //! B / (B − 1) · Σ (S − m N)² / (ΣN)²
 //!
-//! as of a ratio of two sums of which blocks are independent draws. The interval is m ± t ·
-//! √variance, t being Student's 97.5 % quantile for B − 1. Made in one pass of three more sums, Σ
-//! S², Σ S N and Σ N², without random numbers. On three years of 50 large shares the error of the
-//! Brier score's difference to a coin is 0.00127 so, 0.00140 by a bootstrap of blocks of twenty
-//! dates, and 0.00021 as if signals were independent (with a prior of 300 dates).
+//! This is the variance of a ratio of two sums over independent blocks. The interval is m ± t ·
+//! √variance, where t is Student's 97.5 % quantile for B − 1 degrees of freedom. One pass collects
+//! the three further sums Σ S², Σ S N and Σ N²; no random numbers are needed.
+//!
+//! Measured on three years of 50 large shares with a prior of 300 dates, the error of the
+//! difference of the Brier score to a coin's is 0.00127 by this method, 0.00140 by a bootstrap of
+//! blocks of twenty dates, and 0.00021 if signals were taken as independent.
 
 use jiff::civil::Date;
 
-/// Dates in a block: what a signal of a date is judged by overlaps no further.
+/// Dates in a block. The outcomes of two signals this many dates apart do not overlap.
 pub const BLOCK_DATES: u64 = 5;
-/// With fewer blocks, ten weeks, nothing is said of how sure a mean is, and nothing is scored: the
-/// error itself would be anybody's guess.
+/// Fewest blocks (ten weeks) with which a mean gets a standard error and a score. With fewer the
+/// error itself is too uncertain.
 pub const BLOCKS_MIN: u64 = 10;
-/// Dates that it takes.
+/// Dates in that many blocks.
 pub const SCORE_DATES_MIN: u64 = BLOCK_DATES * BLOCKS_MIN;
 
-/// Numbers dates, which come in their order, and the blocks that they are in.
+/// Numbers dates, which must come in ascending order, and their blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Numbering {
     last: Option<Date>,
@@ -32,7 +34,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The number of `date`, from 1, and of its block.
+    /// The number of `date`, counted from 1, and the number of its block.
     pub fn take(&mut self, date: Date) -> Place {
         if self.last != Some(date) {
             self.last = Some(date);
@@ -42,14 +44,14 @@ impl Numbering {
     }
 }
 
-/// Where a signal's date stands.
+/// Number of a signal's date and of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub date: u64,
     pub block: u64,
 }
 
-/// A mean and how sure it is.
+/// A mean with its standard error and interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub value: f64,
@@ -60,7 +62,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The interval lies on one side of zero: below, above, or neither.
+    /// Whether the whole interval is below zero, above zero, or contains it.
     pub fn side(&self) -> std::cmp::Ordering {
         if self.low > 0.0 {
             std::cmp::Ordering::Greater
@@ -72,14 +74,14 @@ impl Estimate {
     }
 }
 
-/// Sums of values over blocks, which come in their order.
+/// Sums of values by block. Values must come in the order of their blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Blocks {
-    /// Of the block under way, and its number.
+    /// Sum of the current block, and its number.
     sum: f64,
     count: f64,
     block: u64,
-    /// Of those before it.
+    /// Sums over the blocks before the current one.
     closed: Sums,
 }
 
@@ -94,7 +96,7 @@ struct Sums {
 }
 
 impl Blocks {
-    /// Counts a value.
+    /// Adds a value to the block of `place`.
     pub fn count(&mut self, place: Place, value: f64) {
         if place.block != self.block {
             self.closed = self.sums();
@@ -104,7 +106,7 @@ impl Blocks {
         self.count += 1.0;
     }
 
-    /// With the block under way.
+    /// The sums including the current block.
     fn sums(&self) -> Sums {
         let Self { sum, count, closed, .. } = *self;
         if count == 0.0 {
@@ -126,7 +128,7 @@ impl Blocks {
         (sums.count > 0.0).then(|| sums.sum / sums.count)
     }
 
-    /// Blocks with a value.
+    /// Number of blocks that have a value.
     pub fn blocks(&self) -> u64 {
         self.sums().blocks
     }
@@ -138,9 +140,10 @@ impl Blocks {
             return 0.0;
         }
         let (blocks, mean) = (sums.blocks as f64, sums.sum / sums.count);
-        let apart = sums.sum_sum - 2.0 * mean * sums.sum_count + mean * mean * sums.count_count;
-        // It may come out a hair below zero.
-        (apart.max(0.0) * blocks / (blocks - 1.0)).sqrt() / sums.count
+        let squared_deviation =
+            sums.sum_sum - 2.0 * mean * sums.sum_count + mean * mean * sums.count_count;
+        // Rounding may make it slightly negative.
+        (squared_deviation.max(0.0) * blocks / (blocks - 1.0)).sqrt() / sums.count
     }
 
     /// Mean, error and interval; `None` with fewer than [`BLOCKS_MIN`] blocks.
@@ -153,7 +156,8 @@ impl Blocks {
     }
 }
 
-/// Student's 97.5 % quantile by its series in 1 / freedom; from 9 on right to 0.004.
+/// Student's 97.5 % quantile by its series in 1 / freedom. From 9 degrees of freedom on the error
+/// is at most 0.004.
 fn student(freedom: u64) -> f64 {
     const NORMAL: f64 = 1.959_963_984_540_054;
     let (z, nu) = (NORMAL, freedom.max(1) as f64);
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_numbered_and_five_make_a_block() {
+    fn dates_are_numbered_in_blocks_of_five() {
         let mut numbering = Numbering::default();
         let first = Date::constant(2026, 1, 1);
         let dates = first.series(jiff::Span::new().days(2)).take(11).flat_map(|date| [date, date]);
@@ -181,9 +185,9 @@ mod tests {
         assert_eq!(numbering.dates, 11);
     }
 
-    /// Against the formula as it stands in the module's head, over blocks of unequal size.
+    /// Compared with the formula in the module's comment, over blocks of unequal size.
     #[test]
-    fn the_error_is_that_of_the_blocks() {
+    fn the_standard_error_equals_the_block_formula() {
         let blocks: Vec<Vec<f64>> = (1..=12_u32)
             .map(|block| {
                 (0..1 + block % 4).map(|at| f64::from((block * 7 + at * 5) % 11) - 3.0).collect()
@@ -195,19 +199,20 @@ mod tests {
         }
         let count: f64 = blocks.iter().map(|values| values.len() as f64).sum();
         let mean = blocks.iter().flatten().sum::<f64>() / count;
-        let apart =
+        let squared_deviation =
             |values: &Vec<f64>| (values.iter().sum::<f64>() - mean * values.len() as f64).powi(2);
-        let error = (blocks.iter().map(apart).sum::<f64>() * 12.0 / 11.0).sqrt() / count;
+        let error =
+            (blocks.iter().map(squared_deviation).sum::<f64>() * 12.0 / 11.0).sqrt() / count;
         let estimate = sums.estimate().unwrap();
         assert!((estimate.value - mean).abs() < 1e-12);
         assert!((estimate.standard_error - error).abs() < 1e-12, "{estimate:?} {error}");
-        // The quantile for 11.
+        // The tabulated quantile for 11 degrees of freedom.
         let half = (estimate.high - estimate.low) / 2.0 / error;
         assert!((half - 2.201).abs() < 0.003, "{half}");
     }
 
     #[test]
-    fn what_is_said_once_a_block_is_as_sure_as_one_of_many() {
+    fn repeated_values_in_a_block_do_not_lower_the_error() {
         // The same value forty times a block is one observation, not forty.
         let of = |times: usize| {
             let mut sums = Blocks::default();
@@ -222,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn with_few_blocks_nothing_is_said() {
+    fn an_estimate_needs_enough_blocks() {
         let mut sums = Blocks::default();
         assert_eq!((sums.mean(), sums.estimate()), (None, None));
         for block in 1..BLOCKS_MIN {
@@ -236,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantile_is_the_one_in_the_tables() {
+    fn the_quantile_equals_the_tabulated_one() {
         for (freedom, quantile) in [(9, 2.262), (14, 2.145), (29, 2.045), (60, 2.000), (146, 1.976)]
         {
             assert!((student(freedom) - quantile).abs() < 0.004, "{freedom}: {}", student(freedom));

@@ -1,59 +1,63 @@
-//! How signals did, date by date, and the confidence that follows.
+//! Counts the outcomes of signals date by date and derives each signal's confidence.
 //!
-//! One date counts once per key, however many symbols gave it: signals of one day share the
-//! market's move. An outcome counts from the date on which it is known: a symbol that misses
-//! sessions is judged by its own, and that is later. Sums of shares are made anew for each
-//! question, oldest date first, so that nothing that came after leaves a trace in the last digit.
-//! Pure arithmetic.
+//! A key is a pattern with its direction. One date counts once per key, however many symbols had
+//! the signal, because signals of one day share the market's move. An outcome counts from the date
+//! on which it is known: if a symbol misses sessions, its outcome is known later. Each query sums
+//! the shares anew, oldest date first, so that later dates do not change the last digit. Pure
+//! arithmetic.
 
 use super::direction::Direction;
 use super::direction::HORIZON_SESSIONS;
 use super::patterns::{KEYS, Key};
 
-/// Dates that the window reaches back, about two years.
+/// Length of the window in dates, about two years.
 pub const WINDOW_DATES: usize = 504;
-/// Weight of the prior, in dates. The differences between patterns, less what chance alone makes of
-/// them, are about nothing: in 71 % of windows of 50 large Indian shares the data would ask for the
-/// prior alone. Twice the window takes half of that noise out.
+/// Weight of the prior, in dates.
+///
+/// Beyond chance the patterns hardly differ: in 71 % of the windows of 50 large Indian shares the
+/// data would choose the prior alone. A prior of twice the window removes half of that noise.
 pub const PRIOR_DATES: u32 = 1_000;
-/// How far the base rate is believed: two years of drift say little about the next week.
+/// How much of the base rate's distance to one half is kept. Two years of drift say little about
+/// the next week.
 const BASE_WEIGHT: f64 = 0.5;
 
-/// One symbol's bars on the common index of dates, oldest first.
+/// A bar of one symbol, placed on the common index of dates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bar {
-    /// Place of its date among the dates of the universe.
+    /// Index of its date among all dates of the universe.
     pub date: usize,
     pub close_e4: i64,
-    /// Its symbol gives no signals on the date, and its outcomes are not to be believed.
+    /// Whether the symbol is silent on the date: it gives no signals, and its outcomes do not
+    /// count.
     pub is_silent: bool,
 }
 
-/// What is known of a key at a date, from dates before it alone.
+/// The record of a key at a date, made of earlier dates alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weight {
-    /// Estimated probability that the close five sessions later has moved as the key claims.
+    /// Estimated probability that the close five sessions later has moved in the key's direction.
     pub confidence: f64,
     /// Dates with such a signal in the window.
     pub dates: u32,
-    /// Signals on them.
+    /// Signals on these dates.
     pub signals: u32,
-    /// Those of them that hit.
+    /// Signals that hit.
     pub hits: u32,
-    /// Mean over the dates of the share of hits on each; `None` for a key never seen.
+    /// Mean over the dates of the share of hits on each; `None` for a key without a signal in the
+    /// window.
     pub date_hit_rate: Option<f64>,
-    /// Share of all symbol-days in the window that moved in the key's direction.
+    /// The base rate: the share of all symbol-days in the window that moved in the key's direction.
     pub base_rate: f64,
 }
 
 impl Weight {
-    /// Share of hits among the signals; `None` for a key never seen.
+    /// Share of hits among the signals; `None` for a key without a signal in the window.
     pub fn hit_rate(&self) -> Option<f64> {
         (self.signals > 0).then(|| f64::from(self.hits) / f64::from(self.signals))
     }
 }
 
-/// Symbols and how many of them moved.
+/// Counts of symbol-days, and how many of them rose and fell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moves {
     pub all: u64,
@@ -69,7 +73,7 @@ impl Moves {
         self.down += u64::from(Direction::Bearish.is_hit(from_e4, to_e4));
     }
 
-    /// Those that moved this way.
+    /// How many moved in this direction.
     pub fn moved(&self, direction: Direction) -> u64 {
         match direction {
             Direction::Bullish => self.up,
@@ -77,12 +81,12 @@ impl Moves {
         }
     }
 
-    /// Share that moved this way.
+    /// Share that moved in this direction; `None` if nothing was counted.
     pub fn share_if_any(&self, direction: Direction) -> Option<f64> {
         (self.all > 0).then(|| self.moved(direction) as f64 / self.all as f64)
     }
 
-    /// The same, and a coin where nothing is known.
+    /// Share that moved in this direction, or one half if nothing was counted.
     fn share(&self, direction: Direction) -> f64 {
         self.share_if_any(direction).unwrap_or(0.5)
     }
@@ -113,10 +117,10 @@ impl Tally {
     }
 }
 
-/// What became of the bar of a date: known [`HORIZON_SESSIONS`] dates later, where its symbol
-/// traded on all of them, and else later.
+/// An outcome that is known later than [`HORIZON_SESSIONS`] dates after its bar, because its symbol
+/// missed a session in between.
 #[derive(Debug, Clone, Copy)]
-struct Late<T> {
+struct LateOutcome<T> {
     date: usize,
     known: usize,
     what: T,
@@ -126,19 +130,19 @@ struct Late<T> {
 #[derive(Debug, Clone)]
 struct ByDate<T, L> {
     prompt: Vec<T>,
-    late: Vec<Late<L>>,
+    late: Vec<LateOutcome<L>>,
 }
 
 /// Collects outcomes, symbol by symbol.
 pub struct Outcomes {
     dates: usize,
     moves: ByDate<Moves, Moves>,
-    /// Per key; empty for a key that never came.
+    /// Outcomes by key; empty for a key that never occurred.
     tallies: Vec<ByDate<Tally, bool>>,
 }
 
 impl Outcomes {
-    /// For a universe with this many dates.
+    /// Empty counts for a universe with this many dates.
     pub fn new(dates: usize) -> Self {
         let none = ByDate { prompt: Vec::new(), late: Vec::new() };
         Self {
@@ -148,7 +152,7 @@ impl Outcomes {
         }
     }
 
-    /// Counts a symbol's days and its signals, each given by the bar it stands on.
+    /// Counts one symbol's bars and signals. A signal names the index of its bar.
     pub fn add(&mut self, bars: &[Bar], signals: &[(usize, Key)]) {
         for at in 0..bars.len() {
             let Some((bar, later)) = pair(bars, at) else { continue };
@@ -157,7 +161,11 @@ impl Outcomes {
             if is_prompt(bar, later) {
                 self.moves.prompt[bar.date].add(&moves);
             } else {
-                self.moves.late.push(Late { date: bar.date, known: later.date, what: moves });
+                self.moves.late.push(LateOutcome {
+                    date: bar.date,
+                    known: later.date,
+                    what: moves,
+                });
             }
         }
         for (at, key) in signals {
@@ -170,12 +178,12 @@ impl Outcomes {
             if is_prompt(bar, later) {
                 tallies.prompt[bar.date].count(hit);
             } else {
-                tallies.late.push(Late { date: bar.date, known: later.date, what: hit });
+                tallies.late.push(LateOutcome { date: bar.date, known: later.date, what: hit });
             }
         }
     }
 
-    /// Makes the sums, of which confidence follows with a prior that weighs `prior_dates`.
+    /// Sums the counts into a record, for confidences with a prior that weighs `prior_dates`.
     pub fn finish(mut self, prior_dates: u32) -> Record {
         for tallies in &mut self.tallies {
             tallies.late.sort_by_key(|late| late.date);
@@ -184,25 +192,25 @@ impl Outcomes {
     }
 }
 
-/// The bar at `at` and the one that decides about it; `None` while there is none, and where their
-/// symbol is silent.
+/// The bar at `at` and the later bar that decides its outcome. `None` if there is no later bar yet,
+/// or if the symbol is silent on either.
 pub fn pair(bars: &[Bar], at: usize) -> Option<(&Bar, &Bar)> {
     let (bar, later) = (bars.get(at)?, bars.get(at + HORIZON_SESSIONS)?);
     (!bar.is_silent && !later.is_silent).then_some((bar, later))
 }
 
-/// Whether the symbol traded on all dates between them.
+/// Whether the symbol traded on every date between the two bars.
 fn is_prompt(bar: &Bar, later: &Bar) -> bool {
     later.date - bar.date == HORIZON_SESSIONS
 }
 
-/// First date of the window of `date`.
+/// Index of the first date in the window of `date`.
 fn window_from(date: usize) -> usize {
     date.saturating_sub(WINDOW_DATES)
 }
 
-/// By date, and for the session after the last one: moves that began in its window and were known
-/// by then.
+/// The moves in each date's window that were known by that date, and one more entry for the session
+/// after the last date.
 fn in_window(moves: ByDate<Moves, Moves>) -> Vec<Moves> {
     let ByDate { prompt, mut late } = moves;
     let dates = prompt.len();
@@ -231,22 +239,22 @@ fn in_window(moves: ByDate<Moves, Moves>) -> Vec<Moves> {
     sums
 }
 
-/// What a key never seen is given: the base rate, half believed.
+/// The confidence of a key that was never seen: the base rate, shrunk halfway towards one half.
 pub fn prior(base_rate: f64) -> f64 {
     0.5 + BASE_WEIGHT * (base_rate - 0.5)
 }
 
-/// Outcomes by date. What is said of a date is made of those that were known by its close.
+/// Outcomes by date. Weights for a date are made of the outcomes that were known by its close.
 pub struct Record {
     prior_dates: u32,
-    /// Of each date's window; one more for the session after the last date.
+    /// Moves in each date's window, and one more entry for the session after the last date.
     moves: Vec<Moves>,
-    /// Per key.
+    /// Outcomes by key.
     tallies: Vec<ByDate<Tally, bool>>,
 }
 
 impl Record {
-    /// What was known of `key` at the close of `date`.
+    /// The weight of `key` as it was known at the close of `date`.
     pub fn weigh(&self, key: Key, date: usize) -> Weight {
         let base_rate = self.moves[date].share(key.direction());
         let (weight, prior) = (f64::from(self.prior_dates), prior(base_rate));
@@ -267,8 +275,8 @@ impl Record {
         }
     }
 
-    /// What was known at the close of `today` of the signals of each date of its window, oldest
-    /// first; dates without are left out.
+    /// For each date in the window of `today`, the outcomes that were known at its close, oldest
+    /// first. Dates without signals are left out.
     fn known(&self, key: Key, today: usize) -> impl Iterator<Item = Tally> {
         let ByDate { prompt, late } = &self.tallies[key.index()];
         let from = window_from(today);

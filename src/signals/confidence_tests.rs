@@ -1,4 +1,4 @@
-//! Confidence by its definition.
+//! Confidence compared with its definition.
 
 use proptest::prelude::*;
 
@@ -24,8 +24,8 @@ fn bars(closes: &[i64]) -> Vec<Bar> {
 }
 
 #[test]
-fn a_key_never_seen_gets_the_half_shrunk_base_rate() {
-    // Up on every day.
+fn a_key_without_signals_gets_the_half_shrunk_base_rate() {
+    // A share that rises every day.
     let rising = bars(&(1..=20).collect::<Vec<_>>());
     let mut outcomes = Outcomes::new(20);
     outcomes.add(&rising, &[]);
@@ -38,11 +38,11 @@ fn a_key_never_seen_gets_the_half_shrunk_base_rate() {
 }
 
 #[test]
-fn one_date_counts_once_however_many_symbols_signal() {
+fn a_date_counts_once_however_many_symbols_signal() {
     let dates = 10;
     let mut outcomes = Outcomes::new(dates);
     let hammer = key("hammer");
-    // Three symbols signal on date 0, two of them rightly; one signals on date 1, rightly.
+    // On date 0 three symbols have the signal and two hit. On date 1 one has it and hits.
     outcomes.add(&bars(&[1, 1, 1, 1, 1, 2, 2]), &[(0, hammer), (1, hammer)]);
     outcomes.add(&bars(&[1, 1, 1, 1, 1, 2, 1]), &[(0, hammer)]);
     outcomes.add(&bars(&[2, 1, 1, 1, 1, 1, 1]), &[(0, hammer)]);
@@ -52,14 +52,14 @@ fn one_date_counts_once_however_many_symbols_signal() {
     assert_eq!(weight.hit_rate(), Some(0.75), "of signals; the dates' mean is another number");
     let hit_rate = weight.date_hit_rate.unwrap();
     assert!((hit_rate - (2.0 / 3.0 + 1.0) / 2.0).abs() < 1e-12);
-    // Six symbol-days with an outcome: up on three of them.
+    // Six symbol-days have an outcome; three of them rose.
     let prior = 0.5 + 0.5 * (weight.base_rate - 0.5);
     let expected = (2.0 / 3.0 + 1.0 + 300.0 * prior) / 302.0;
     assert!((weight.confidence - expected).abs() < 1e-12);
 }
 
 #[test]
-fn an_outcome_counts_from_the_day_it_is_known() {
+fn an_outcome_counts_from_the_date_on_which_it_is_known() {
     let mut outcomes = Outcomes::new(12);
     let hammer = key("hammer");
     outcomes.add(&bars(&[1; 12]), &[(4, hammer)]);
@@ -68,8 +68,8 @@ fn an_outcome_counts_from_the_day_it_is_known() {
     assert_eq!(record.weigh(hammer, 9).dates, 1);
 }
 
-/// A share that trades on one day in three is judged fifteen dates later, and until then nobody
-/// knows.
+/// A share that trades on one day in three is judged after fifteen dates. Until then its outcome is
+/// unknown.
 #[test]
 fn an_outcome_of_a_share_with_gaps_counts_from_its_own_date() {
     let hammer = key("hammer");
@@ -84,7 +84,7 @@ fn an_outcome_of_a_share_with_gaps_counts_from_its_own_date() {
     };
     assert_eq!([known(4), known(5), known(14)], [(0, 0, 0), (1, 1, 0), (1, 1, 0)]);
     assert_eq!([known(15), known(17), known(18)], [(1, 2, 1), (1, 2, 1), (2, 3, 2)]);
-    // Of the flat share every day counts, of the other those that are judged.
+    // Every day of the flat share counts, and those days of the other share that are judged.
     assert_eq!(record.weigh(hammer, 14).base_rate, 0.0);
     assert_eq!(record.weigh(hammer, 15).base_rate, 1.0 / 12.0);
     assert_eq!(record.weigh(hammer, 15).date_hit_rate, Some(0.5));
@@ -92,9 +92,9 @@ fn an_outcome_of_a_share_with_gaps_counts_from_its_own_date() {
 }
 
 proptest! {
-    /// What a date's confidence is made of cannot change by what comes after it.
+    /// The confidence of a date must not change when later outcomes are added.
     #[test]
-    fn the_future_does_not_repaint(
+    fn later_outcomes_change_no_earlier_confidence(
         closes in prop::collection::vec(1_i64..50, 30..60),
         signals in prop::collection::vec(0_usize..25, 0..20),
         today in 10_usize..25,
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn confidence_is_a_probability_near_the_base(
+    fn confidence_is_a_probability_near_the_base_rate(
         closes in prop::collection::vec(1_i64..50, 8..200),
         every in 1_usize..9,
     ) {

@@ -1,9 +1,9 @@
-//! Which way a signal says the price moves, and by when it is judged.
+//! The direction that a signal claims, and the horizon after which it is judged.
 
-/// Sessions after which a signal is judged, in the symbol's own sessions.
+/// Sessions after which a signal is judged, counted in the sessions of its symbol.
 pub const HORIZON_SESSIONS: usize = 5;
 
-/// What a signal claims: the close [`HORIZON_SESSIONS`] later is higher, or lower.
+/// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     Bullish,
@@ -19,12 +19,12 @@ impl Direction {
         }
     }
 
-    /// The direction of a word.
+    /// The direction with this name.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Bullish, Self::Bearish].into_iter().find(|direction| direction.as_str() == word)
     }
 
-    /// Whether a move from one close to another is what was claimed. No move is a miss.
+    /// Whether the move between two closes is in this direction. No move is a miss.
     pub fn is_hit(self, from_e4: i64, to_e4: i64) -> bool {
         match self {
             Self::Bullish => to_e4 > from_e4,

@@ -1,8 +1,8 @@
-//! The candle of a day that is not over: whether it can be believed so far, and what it looks like.
-//! Pure.
+//! The running candle, of a day that is not over: whether it can be trusted so far, and which
+//! patterns it has. Pure.
 //!
-//! Such a candle is never part of a history. It is laid on the last stored ones for a look, and
-//! dropped: until the official close its pattern can appear and vanish.
+//! A running candle never becomes part of a history. It is appended to the last stored candles to
+//! look for patterns, and then dropped. Until the official close a pattern can appear and vanish.
 
 use jiff::civil::Date;
 
@@ -10,8 +10,8 @@ use super::history::{self, Conflict, HistoryFault, Suspected, TradingDates, Wind
 use super::patterns::{Columns, Detector, Key};
 use crate::base::Candle;
 
-/// Stored sessions that are kept at hand of each symbol. The functions look back 14 at most, with a
-/// few more to confirm what came before; a split is judged by 20.
+/// Stored sessions that are kept in memory for each symbol. The pattern functions look back 14
+/// sessions at most, and a few more to confirm the trend; the check for a split uses 20.
 pub const TAIL_SESSIONS: usize = 30;
 
 /// Why a running candle gives no signal.
@@ -32,11 +32,10 @@ pub fn tail(candles: &[Candle]) -> &[Candle] {
     &candles[candles.len().saturating_sub(TAIL_SESSIONS)..]
 }
 
-/// The candle of `date` among `fresh`, which overlaps the stored `tail`.
+/// Finds the candle of `date` in `fresh`, which must overlap the stored `tail`.
 ///
 /// # Errors
-/// [`RunningFault`]; volumes do not matter where the price looks split, since a day begins with
-/// little.
+/// [`RunningFault`]. The check for a split ignores volumes, since little is traded early in a day.
 pub fn running(
     tail: &[Candle],
     fresh: &[Candle],
@@ -59,7 +58,7 @@ pub fn running(
     }
 }
 
-/// The keys of a running candle that follows `tail`.
+/// The keys (patterns with direction) of a running candle that follows `tail`.
 pub fn newest(detector: &Detector, tail: &[Candle], running: &Candle) -> Vec<Key> {
     detector.newest(&Columns::of(tail.iter().chain([running])))
 }

@@ -1,4 +1,4 @@
-//! What a short tail tells, and what is not believed of a day that runs.
+//! Patterns found in a short tail, and faults of a running candle.
 
 use jiff::Span;
 use jiff::civil::date;
@@ -8,12 +8,12 @@ use super::*;
 
 const TODAY: Date = date(2026, 11, 20);
 
-/// Every day trades.
+/// A calendar on which every day is a trading date.
 fn every_day(_: Date) -> bool {
     true
 }
 
-/// `count` candles that end the day before today: short and long bodies, gaps, equal prices.
+/// `count` candles up to yesterday, with short and long bodies, gaps and equal prices.
 fn walk(seed: u64, count: usize) -> Vec<Candle> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut close = 5_000_000;
@@ -36,8 +36,8 @@ fn walk(seed: u64, count: usize) -> Vec<Candle> {
     candles.collect()
 }
 
-/// Stored candles, and what a vendor sends of the last five of them with today's.
-fn stage() -> (Vec<Candle>, Vec<Candle>) {
+/// Stored candles, and a vendor's reply with the last five of them and today's.
+fn stored_and_fetched() -> (Vec<Candle>, Vec<Candle>) {
     let stored = walk(7, 40);
     let open = stored[stored.len() - 1].close_e4;
     let today = Candle {
@@ -53,21 +53,21 @@ fn stage() -> (Vec<Candle>, Vec<Candle>) {
 }
 
 fn judged(change: impl Fn(&mut Vec<Candle>)) -> Result<Candle, RunningFault> {
-    let (tail, mut fresh) = stage();
+    let (tail, mut fresh) = stored_and_fetched();
     change(&mut fresh);
     running(&tail, &fresh, TODAY, &every_day)
 }
 
 #[test]
-fn a_good_candle_is_taken_whatever_little_was_traded() {
-    let (tail, fresh) = stage();
+fn a_plausible_candle_is_accepted_at_any_volume() {
+    let (tail, fresh) = stored_and_fetched();
     assert_eq!(tail.len(), TAIL_SESSIONS);
     assert_eq!(judged(|_| ()), Ok(fresh[5]));
     assert_eq!(running(&[], &fresh, TODAY, &every_day), Err(RunningFault::Absent));
 }
 
 #[test]
-fn what_cannot_be_believed_is_no_candle() {
+fn an_implausible_candle_is_refused_with_its_fault() {
     let split = |part: i64| {
         judged(|fresh| {
             let Candle { open_e4, high_e4, low_e4, close_e4, .. } = &mut fresh[5];
@@ -90,25 +90,26 @@ fn what_cannot_be_believed_is_no_candle() {
     let tomorrow = judged(|fresh| fresh[5].date = TODAY.tomorrow().unwrap());
     assert!(matches!(tomorrow, Err(RunningFault::Impossible(_))), "{tomorrow:?}");
     let rewritten = judged(|fresh| fresh[1].high_e4 += 1);
-    let date = stage().1[1].date;
+    let date = stored_and_fetched().1[1].date;
     assert_eq!(rewritten, Err(RunningFault::Conflict(Conflict::Rewritten { date })));
     let alone = judged(|fresh| drop(fresh.drain(..5)));
     assert_eq!(alone, Err(RunningFault::Conflict(Conflict::NoOverlap)));
 }
 
 #[test]
-fn a_session_that_is_missing_before_it_is_a_gap() {
-    let (tail, fresh) = stage();
+fn a_missing_session_before_the_running_candle_is_a_gap() {
+    let (tail, fresh) = stored_and_fetched();
     let short = &tail[..tail.len() - 1];
     let without: Vec<Candle> =
         fresh.iter().filter(|candle| candle.date != tail[tail.len() - 1].date).copied().collect();
     assert_eq!(running(short, &without, TODAY, &every_day), Err(RunningFault::Gap));
-    // Known to the vendor but not stored: nothing to lay it on.
+    // The vendor has the missing session, but it is not stored, so the running candle has nothing
+    // to follow.
     assert_eq!(running(short, &fresh, TODAY, &every_day), Err(RunningFault::Gap));
 }
 
 #[test]
-fn the_tail_gives_patterns_of_many_kinds() {
+fn a_tail_is_long_enough_for_patterns_of_many_kinds() {
     let detector = Detector::default();
     let mut kinds = std::collections::BTreeSet::new();
     for seed in 0..500 {
@@ -122,9 +123,9 @@ fn the_tail_gives_patterns_of_many_kinds() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// So nothing has to be read again each time.
+    /// So the whole history need not be read again for each look.
     #[test]
-    fn the_tail_says_what_the_whole_history_says(seed: u64, count in 2..600_usize) {
+    fn a_tail_gives_the_same_patterns_as_the_whole_history(seed: u64, count in 2..600_usize) {
         let candles = walk(seed, count);
         let (last, before) = candles.split_last().unwrap();
         let detector = Detector::default();

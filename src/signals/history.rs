@@ -1,33 +1,35 @@
-//! Whether daily candles can be believed before they are stored, and how new ones join old ones.
+//! Checks a vendor's daily candles before they are stored, and joins new candles to stored ones.
 //! Pure.
 //!
-//! A history is ascending, has a candle at most per trading date, none of another date and none of
-//! a day that is not over. What is wrong is named, never repaired: candlestick functions take
-//! nonsense silently, and a vendor rewrites everything it sent before when a share is split.
+//! A history is ascending, has at most one candle for each trading date, and none of another date
+//! or of a day that is not over. Faults are reported, never repaired: pattern functions accept
+//! nonsense silently, and a vendor rewrites all earlier candles when a share is split.
 
 use jiff::civil::Date;
 
 use crate::base::Candle;
 use crate::base::candle::CandleFault;
 
-/// Sessions kept of a symbol: the window of confidence (504), its horizon, what the functions look
-/// back at, and two months to spare for outcomes that come late.
+/// Sessions kept for a symbol: the window of confidence (504), its horizon, what the pattern
+/// functions look back at, and two months more for outcomes that come late.
 pub const SESSIONS_KEPT: usize = 570;
 
-/// Sessions that a whole history may lack: the public provider leaves out about one in 600.
+/// Sessions that a history may lack. The public provider leaves out about one in 600.
 pub const HOLES_MAX: usize = 6;
 
 /// Sessions before a suspected split whose volumes are compared with the day's.
 const VOLUME_SESSIONS: usize = 20;
 
-/// How far, in percent, an opening price may be from a simple part of the close before and still
-/// look like a split. With the volumes below this found 98.9 % of splits put into five years of 50
-/// large shares (the rest met a larger overnight move or an evening session) and nothing in the
-/// 61,135 days as they were.
+/// How far, in percent, an opening price may be from a simple fraction of the close before and
+/// still look like a split.
+///
+/// Together with the check of volumes this found 98.9 % of the splits that were put into five years
+/// of 50 large shares. The others coincided with a larger overnight move or an evening session. It
+/// found none in the 61,135 days as they were.
 const SPLIT_SLACK_PERCENT: i128 = 4;
 
-/// Shares left over for one held before: splits and bonuses that companies make, as new to old.
-/// Read the other way round they are consolidations.
+/// Splits and bonuses that companies make, as new shares to old ones. The inverse ratios are
+/// consolidations.
 const SPLITS: [(i64, i64); 15] = [
     (5, 4),
     (4, 3),
@@ -46,11 +48,12 @@ const SPLITS: [(i64, i64); 15] = [
     (100, 1),
 ];
 
-/// Volume of the day, in shares after the split, may be this many times more or less than usual. A
-/// split that is not noticed spoils every signal of its share, one seen in vain costs a fetch.
+/// The day's volume, in shares after the split, may be up to this many times more or less than
+/// usual. An undetected split spoils every signal of its share, while a false alarm costs one
+/// fetch.
 const VOLUME_TIMES_MAX: i128 = 12;
 
-/// What the calendar knows: whether the market has a session on a date, special ones included.
+/// Whether the market has a session on a date, special sessions included.
 pub trait TradingDates {
     fn is_trading_date(&self, date: Date) -> bool;
 }
@@ -61,65 +64,67 @@ impl<F: Fn(Date) -> bool> TradingDates for F {
     }
 }
 
-/// The dates a history may have, both included. `to` is the last date whose official close is past,
-/// so that a running day's candle is refused.
+/// The dates that a history may have, both included. `to` is the last date whose official close is
+/// past, so that the candle of a running day is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub from: Date,
     pub to: Date,
 }
 
-/// What was wrong with what a vendor sent. The candle in question is left out.
+/// A fault in a vendor's candles. The candle in question is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryFault {
     #[error("{date}: {fault}")]
     Impossible { date: Date, fault: CandleFault },
-    /// Two that differ are both left out; of equal ones the first stays.
+    /// Two different candles of one date are both left out. Of equal ones the first is kept.
     #[error("{date} comes twice")]
     Duplicate { date: Date },
     #[error("{date} comes after {after}")]
     OutOfOrder { date: Date, after: Date },
-    /// The vendor errs, or the calendar lacks a special session.
+    /// Either the vendor is wrong, or the calendar lacks a special session.
     #[error("{date} is no trading date")]
     NotTradingDate { date: Date },
     #[error("{date} is not over")]
     Unfinished { date: Date },
 }
 
-/// A day whose opening looks as if shares had been split, given as a bonus or consolidated, and the
-/// candles before it not been adjusted.
+/// A day that opens as after a split, a bonus or a consolidation, while the candles before it were
+/// not adjusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspected {
     pub date: Date,
-    /// Shares after the event for so many before: `(2, 1)` halves the price.
+    /// New shares for old ones: `(2, 1)` halves the price.
     pub ratio: (i64, i64),
 }
 
-/// What is left of a vendor's candles, and what was wrong with them.
+/// The candles that passed the check, and the faults of the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Ascending, possible, each of a trading date of the window.
+    /// Candles that passed: ascending, with plausible prices, each of a trading date in the window.
     pub candles: Vec<Candle>,
     pub faults: Vec<HistoryFault>,
-    /// Trading dates between the first candle and the window's end that have none, ascending.
+    /// Trading dates without a candle, from the first candle to the window's end, ascending.
     pub missing: Vec<Date>,
-    /// Trading dates from the window's start to the first candle: a share may be listed since.
+    /// Trading dates from the window's start to the first candle. There are some if the share was
+    /// listed later.
     pub leading: usize,
-    /// Untraded rows on days without a session, which one vendor is known to send; no fault.
+    /// Rows without volume on days without a session. One vendor is known to send them; they are no
+    /// fault.
     pub holiday_rows: usize,
-    /// Candles before the window; no fault.
+    /// Candles before the window. They are no fault.
     pub outside: usize,
     pub suspected: Vec<Suspected>,
 }
 
 impl Checked {
-    /// Nothing wrong, nothing missing, nothing suspected.
+    /// Whether there is no fault, no missing session and no suspected split.
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty() && self.missing.is_empty() && self.suspected.is_empty()
     }
 }
 
-/// Judges `candles` as a vendor sent them.
+/// Checks `candles` as a vendor sent them.
 pub fn check(candles: &[Candle], window: Window, dates: &impl TradingDates) -> Checked {
     let mut checked = Checked::default();
     let mut twice: Option<Date> = None;
@@ -164,7 +169,7 @@ pub fn check(candles: &[Candle], window: Window, dates: &impl TradingDates) -> C
     checked
 }
 
-/// What is wrong with a candle by itself.
+/// The fault of a single candle, if it has one.
 fn fault(candle: &Candle, window: Window, dates: &impl TradingDates) -> Option<HistoryFault> {
     let date = candle.date;
     if date > window.to {
@@ -183,8 +188,9 @@ fn sessions(from: Date, to: Date, dates: &impl TradingDates) -> impl Iterator<It
         .filter(|date| dates.is_trading_date(*date))
 }
 
-/// The days of ascending, possible candles that look like an unadjusted split. A real move may look
-/// the same: that the vendor says so again after a fresh fetch of everything settles it.
+/// The days that look like an unadjusted split, among ascending candles with plausible prices. A
+/// real move may look the same. If a fresh fetch of the whole history repeats the prices, it was
+/// one.
 pub fn suspected(candles: &[Candle]) -> Vec<Suspected> {
     let mut volumes = Vec::with_capacity(VOLUME_SESSIONS);
     let pairs = candles.windows(2).enumerate();
@@ -202,10 +208,10 @@ pub fn suspected(candles: &[Candle]) -> Vec<Suspected> {
         .collect()
 }
 
-/// The split after which a share that closed at `close` opens near `open`.
+/// The split ratio after which a share that closed at `close` opens near `open`.
 pub fn simple_ratio(open: i64, close: i64) -> Option<(i64, i64)> {
     let splits = SPLITS.into_iter().flat_map(|(new, old)| [(new, old), (old, new)]);
-    // How far off it is, in a ten-thousandth of the expected price.
+    // Distance from the expected price, in ten-thousandths of it.
     let off = |(new, old): (i64, i64)| {
         let expected = i128::from(close) * i128::from(old);
         ((i128::from(open) * i128::from(new) - expected).abs() * 10_000) / expected.max(1)
@@ -214,44 +220,47 @@ pub fn simple_ratio(open: i64, close: i64) -> Option<(i64, i64)> {
     (nearest <= SPLIT_SLACK_PERCENT * 100).then_some(ratio)
 }
 
-/// Whether a day's volume is about what the usual one comes to in shares after the split.
+/// Whether a day's volume is about the usual one, converted to shares after the split.
 fn scaled(volume: i64, usual: i64, (new, old): (i64, i64)) -> bool {
     let (volume, usual) =
         (i128::from(volume) * i128::from(old), i128::from(usual) * i128::from(new));
     volume * VOLUME_TIMES_MAX >= usual && volume <= usual * VOLUME_TIMES_MAX
 }
 
-/// Why fresh candles cannot join stored ones: the whole history has to be fetched again.
+/// Why fresh candles cannot be joined to stored ones. The whole history has to be fetched again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// The vendor now says something else: a split or bonus, most likely.
+    /// The vendor changed a price it had sent before, most likely for a split or a bonus.
     #[error("the vendor rewrote {date}")]
     Rewritten { date: Date },
-    /// The vendor found a session that it did not have.
+    /// The vendor added a session that it had left out before.
     #[error("the vendor added {date} among older candles")]
     Inserted { date: Date },
-    /// No date in common, so a rewriting would go unnoticed.
+    /// No date is in both, so a changed price would go unnoticed.
     #[error("no stored date is in what was fetched")]
     NoOverlap,
     #[error("{0:?} looks like a split")]
     Suspected(Suspected),
 }
 
-/// What joins the stored candles.
+/// The candles that can be appended to the stored ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// The sessions right after the last stored one, without a gap.
     pub append: Vec<Candle>,
-    /// The first session that is missing while later ones are there; they wait for it.
+    /// The first missing session that later candles follow. They are not appended until it is
+    /// there.
     pub waits_for: Option<Date>,
 }
 
-/// Joins `fresh` to `stored`, both ascending as [`check`] leaves them. Of dates in common the
-/// prices have to be the same to the last digit; a corrected volume is no rewriting, and a stored
-/// date that the vendor lost stays. A first history is not joined but stored as it was checked.
+/// Joins `fresh` to `stored`, both ascending as [`check`] returns them.
+///
+/// On dates that both have, prices must be equal to the last digit. A corrected volume is no
+/// conflict, and a stored date that the vendor no longer has stays. A first history is not joined
+/// but stored as it was checked.
 ///
 /// # Errors
-/// [`Conflict`]; nothing may be appended then.
+/// [`Conflict`]. Then nothing may be appended.
 pub fn merge(
     stored: &[Candle],
     fresh: &[Candle],
@@ -286,7 +295,7 @@ fn same_prices(one: &Candle, other: &Candle) -> bool {
     prices(one) == prices(other)
 }
 
-/// The part of `newer` that follows `last` session by session.
+/// The part of `newer` that follows `last` without a gap.
 fn contiguous(last: Date, newer: &[Candle], dates: &impl TradingDates) -> Merged {
     let mut merged = Merged::default();
     let mut last = last;

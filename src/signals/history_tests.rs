@@ -1,4 +1,4 @@
-//! Histories as vendors break them, and what joining promises.
+//! Histories with the faults that vendors make, and the guarantees of joining.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn candle(date: Date, price: i64, volume: i64) -> Candle {
     Candle { date, open_e4: price, high_e4: price + 7, low_e4, close_e4: price + 3, volume }
 }
 
-/// A candle for each session from `MONDAY` to `days` later, prices slowly rising.
+/// A candle for each session from `MONDAY` to `days` later, with slowly rising prices.
 fn history(days: i64) -> Vec<Candle> {
     let all = sessions(MONDAY, day(MONDAY, days), &trades_on).enumerate();
     all.map(|(at, date)| candle(date, 1_000_000 + at as i64 * 100, 5_000)).collect()
@@ -45,7 +45,7 @@ fn texts(checked: &Checked) -> Vec<String> {
 }
 
 #[test]
-fn a_whole_history_is_clean_special_sessions_and_all() {
+fn a_complete_history_with_special_sessions_is_clean() {
     let good = history(18);
     let checked = judged(&good, 18);
     assert!(checked.is_clean(), "{checked:?}");
@@ -55,7 +55,7 @@ fn a_whole_history_is_clean_special_sessions_and_all() {
 }
 
 #[test]
-fn each_fault_is_named_and_costs_only_its_day() {
+fn a_fault_is_reported_and_drops_only_its_day() {
     let mut bad = history(11);
     let tuesday = bad[1].date;
     bad[1].high_e4 = bad[1].low_e4 - 1;
@@ -79,7 +79,7 @@ fn each_fault_is_named_and_costs_only_its_day() {
 }
 
 #[test]
-fn a_day_that_comes_twice() {
+fn a_duplicate_date_keeps_equal_candles_and_drops_different_ones() {
     let mut same = history(4);
     same.insert(2, same[1]);
     let checked = judged(&same, 4);
@@ -95,7 +95,7 @@ fn a_day_that_comes_twice() {
 }
 
 #[test]
-fn what_is_missing_is_told_from_what_never_was() {
+fn missing_sessions_differ_from_sessions_before_the_listing() {
     let mut some = history(11);
     some.drain(..2);
     some.remove(1);
@@ -109,7 +109,7 @@ fn what_is_missing_is_told_from_what_never_was() {
 }
 
 #[test]
-fn rows_of_days_without_trading_are_no_fault_unless_something_was_traded() {
+fn a_row_of_a_holiday_is_a_fault_only_with_volume() {
     let mut rows = history(11);
     let at = rows.iter().position(|candle| candle.date > HOLIDAY).unwrap();
     rows.insert(at, Candle { volume: 0, ..candle(HOLIDAY, 1_000_000, 1) });
@@ -123,7 +123,7 @@ fn rows_of_days_without_trading_are_no_fault_unless_something_was_traded() {
     assert_eq!(texts(&checked), ["2026-11-05: nothing was traded"]);
 }
 
-/// A history whose candles from `at` on are in shares of `new` for each `old` before.
+/// A history whose candles from `at` on are priced after a split of `old` shares into `new`.
 fn split_at(at: usize, (new, old): (i64, i64), volume: impl Fn(i64) -> i64) -> Vec<Candle> {
     let mut candles = history(40);
     for candle in &mut candles[at..] {
@@ -146,8 +146,8 @@ fn splits_bonuses_and_consolidations_are_suspected() {
 }
 
 #[test]
-fn real_moves_are_not() {
-    // A crash to half on forty times the volume, and one to seven tenths.
+fn large_moves_without_a_split_are_not_suspected() {
+    // A crash to half the price on forty times the volume, and one to seven tenths.
     assert_eq!(suspected(&split_at(9, (2, 1), |volume| volume * 40)), []);
     assert_eq!(suspected(&split_at(9, (2, 1), |volume| volume / 40)), []);
     assert_eq!(suspected(&split_at(9, (10, 7), |volume| volume * 10 / 7)), []);
@@ -158,14 +158,15 @@ fn real_moves_are_not() {
 }
 
 #[test]
-fn new_sessions_join() {
+fn new_sessions_are_appended() {
     let all = history(18);
     let (stored, _) = all.split_at(8);
     let merged = merge(stored, &all[5..], &trades_on).unwrap();
     assert_eq!(merged, Merged { append: all[8..].to_vec(), waits_for: None });
     let nothing = merge(stored, &stored[6..], &trades_on).unwrap();
     assert_eq!(nothing, Merged::default());
-    // A volume is corrected, a stored day lost, older candles are known by now: all the same.
+    // The vendor corrected a volume, lost a stored day and found older candles. None of this is a
+    // conflict.
     let mut fresh = history(18);
     fresh[6].volume += 1;
     fresh.remove(5);
@@ -174,7 +175,7 @@ fn new_sessions_join() {
 }
 
 #[test]
-fn a_gap_is_waited_for() {
+fn sessions_after_a_gap_wait_for_the_missing_one() {
     let mut fresh = history(18);
     let absent = fresh.remove(9).date;
     let merged = merge(&history(18)[..8], &fresh, &trades_on).unwrap();
@@ -183,7 +184,7 @@ fn a_gap_is_waited_for() {
 }
 
 #[test]
-fn conflicts_ask_for_everything_anew() {
+fn changed_or_inserted_dates_are_conflicts() {
     let all = history(18);
     let mut rewritten = all.clone();
     rewritten[7].close_e4 += 1;
@@ -199,7 +200,7 @@ fn conflicts_ask_for_everything_anew() {
     let split = split_at(12, (2, 1), |volume| volume * 2);
     let suspected = Suspected { date: split[12].date, ratio: (2, 1) };
     assert_eq!(merge(&split[..12], &split[9..]), Err(Conflict::Suspected(suspected)));
-    // Once stored, it is the store's affair and not the next day's.
+    // A suspected split among stored candles is no conflict for the days after it.
     assert!(merge(&split[..14], &split[9..]).is_ok());
 }
 
@@ -220,7 +221,7 @@ fn any_candle() -> impl Strategy<Value = Candle> {
 
 proptest! {
     #[test]
-    fn whatever_is_sent_what_is_left_is_a_history(
+    fn any_candles_are_checked_into_a_valid_history(
         candles in proptest::collection::vec(any_candle(), 0..60),
         days in 0_i64..30,
     ) {
@@ -239,14 +240,16 @@ proptest! {
         let missing: BTreeSet<Date> = checked.missing.iter().copied().collect();
         prop_assert!(missing.is_disjoint(&has));
         prop_assert_eq!(missing.len() + has.len() + checked.leading, all.len());
-        // Checking what is left finds nothing more.
+        // A second check of what passed finds no fault.
         let again = judged(&checked.candles, days);
         prop_assert!(again.faults.is_empty());
         prop_assert_eq!(again.candles, checked.candles);
     }
 
     #[test]
-    fn joining_in_any_pieces_gives_the_whole(cuts in proptest::collection::vec(1_usize..9, 1..9)) {
+    fn joining_a_history_in_any_pieces_gives_the_whole(
+        cuts in proptest::collection::vec(1_usize..9, 1..9),
+    ) {
         let all = history(60);
         let mut stored = all[..3].to_vec();
         let mut until = 3;
@@ -261,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn joining_never_changes_what_is_stored_and_leaves_no_gap(
+    fn joining_keeps_stored_candles_and_leaves_no_gap(
         stored in proptest::collection::vec(any_candle(), 0..40),
         fresh in proptest::collection::vec(any_candle(), 0..40),
     ) {

@@ -1,9 +1,10 @@
-//! The list of a date's signals as clients see it. Pure.
+//! The published list of a date's signals. Pure.
 //!
-//! Rows of one symbol and date stand together, in the place of the best of them. Made from the
-//! ledger, so that what is shown is what is on record. Signals of a candle that is not finished may
-//! stand among those of the last date, each marked and with its own date. Shares and probabilities
-//! are binary floats here: they are statistics, no prices.
+//! Signals of one symbol and date are listed together, at the position of the best of them. The
+//! list is made from the ledger (the append-only record in the store), so that what is shown is
+//! what is on record. Provisional signals, of an unfinished candle, may be listed among them; each
+//! is marked and has its own date. Shares and probabilities are binary floats, because they are
+//! statistics and not prices.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use crate::base::Symbol;
 
 /// Most signals in the snapshot.
 pub const TOP_MAX: usize = 10;
-/// A confidence below it calls the signal likelier wrong than right: nothing for the snapshot.
+/// Lowest confidence for the snapshot. A signal below it is likelier wrong than right.
 pub const TOP_CONFIDENCE_MIN: f64 = 0.5;
 
 /// A published signal.
@@ -26,31 +27,31 @@ pub struct ListedSignal {
     pub pattern: String,
     pub direction: Direction,
     pub confidence: f64,
-    /// Weight of the prior in it, in dates.
+    /// Weight of the prior in the confidence, in dates.
     pub prior_dates: u32,
-    /// Dates with such a signal in the window.
+    /// Dates with the same pattern in the window.
     pub samples: u32,
-    /// Mean over those dates of the share of hits on each; `None` for one never seen.
+    /// Mean over these dates of the share of hits on each; `None` for a pattern never seen.
     pub date_hit_rate: Option<f64>,
-    /// Signals on those dates and how many of them hit; `None` where they were not counted.
+    /// Signals on these dates, and how many of them hit; `None` if they were not counted.
     pub past: Option<(u32, u32)>,
     pub base_rate: f64,
     pub simulated: bool,
-    /// Its candle is not finished.
+    /// Whether its candle is unfinished.
     pub provisional: bool,
 }
 
-/// All signals of one date, in their order.
+/// All signals of one date, in the published order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalList {
-    /// The date of the candles that are finished.
+    /// The date of the finished candles.
     pub as_of: Date,
     pub signals: Vec<ListedSignal>,
-    /// When the provisional ones among them were looked for; `None` where there are none.
+    /// When the provisional signals in the list were found; `None` if there are none.
     pub look: Option<Look>,
 }
 
-/// A look at the candles of a session that is under way.
+/// A look for patterns in the candles of a session that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     pub date: Date,
@@ -58,15 +59,15 @@ pub struct Look {
 }
 
 impl SignalList {
-    /// Signals of finished candles, in their order but for those of one symbol, which are put
-    /// together.
+    /// A list of signals of finished candles, which come in ranked order. Those of one symbol are
+    /// moved together.
     pub fn complete(as_of: Date, mut signals: Vec<ListedSignal>) -> Self {
         put_together(&mut signals);
         Self { as_of, signals, look: None }
     }
 
-    /// The same with `found` in a running candle, in place of what was found before: ranked
-    /// together, of equals the complete one first.
+    /// The list with the provisional signals `found`, which replace earlier provisional ones. All
+    /// are ranked together; of equals a complete signal comes first.
     pub fn with_provisional(&self, look: Look, found: Vec<ListedSignal>) -> Self {
         let mut list = self.without_provisional();
         if !found.is_empty() {
@@ -78,13 +79,13 @@ impl SignalList {
         list
     }
 
-    /// Those of finished candles alone.
+    /// The list without provisional signals.
     pub fn without_provisional(&self) -> Self {
         let complete = self.signals.iter().filter(|signal| !signal.provisional);
         Self::complete(self.as_of, complete.cloned().collect())
     }
 
-    /// What the snapshot shows: the best signal of each symbol, at most [`TOP_MAX`], none that is
+    /// The signals for the snapshot: the best of each symbol, at most [`TOP_MAX`], none that is
     /// likelier wrong than right, and none of a symbol with signals of both directions.
     pub fn top(&self) -> Vec<&ListedSignal> {
         let mut top: Vec<&ListedSignal> = Vec::with_capacity(TOP_MAX);
@@ -109,7 +110,8 @@ impl ListedSignal {
         Some(f64::from(hits) / f64::from(signals))
     }
 
-    /// Both are of one candle: complete and provisional ones are of different dates.
+    /// Whether both signals are of one candle. Complete and provisional signals are of different
+    /// dates.
     pub fn is_of_candle(&self, other: &Self) -> bool {
         self.candle() == other.candle()
     }
@@ -121,7 +123,7 @@ impl ListedSignal {
 
 /// A row of a list of signals.
 pub trait OfCandle {
-    /// The candle: its symbol, and whether it is unfinished.
+    /// Identifies the candle: its symbol, and whether it is unfinished.
     fn candle(&self) -> (&str, bool);
 }
 
@@ -131,7 +133,8 @@ impl OfCandle for ListedSignal {
     }
 }
 
-/// Puts rows of one candle together, in the place of the first of them; else nothing moves.
+/// Moves rows of one candle together, to the position of the first of them. The order is otherwise
+/// kept.
 pub fn put_together<T: OfCandle>(rows: &mut Vec<T>) {
     let mut first = HashMap::new();
     let numbered = rows.iter().enumerate();
@@ -142,7 +145,7 @@ pub fn put_together<T: OfCandle>(rows: &mut Vec<T>) {
     rows.extend(placed.into_iter().map(|(_, row)| row));
 }
 
-/// As [`evaluate::rank`](super::backtest::rank) has it.
+/// The same order as [`backtest::rank`](super::backtest::rank).
 pub fn rank(one: &ListedSignal, other: &ListedSignal) -> Ordering {
     other
         .confidence

@@ -1,10 +1,10 @@
-//! Candlestick signals, and how often their kind came true. Pure.
+//! Candlestick signals, and how often signals of each kind came true. Pure.
 //!
-//! `history` and `silence` judge candles, `patterns` finds signals in them, `confidence` counts
-//! outcomes date by date and derives each signal's confidence, `forming` looks at a day that is not
-//! over, `performance` and `track_record` summarise outcomes with their errors, `backtest` walks
-//! forward over years of candles and knows only the past of each date. Reads no file, clock or
-//! store. Run by lanes and by the command `signals evaluate`.
+//! `history` and `silence` check candles, `patterns` finds signals in them, and `confidence`
+//! derives each signal's confidence from past outcomes. `forming` looks at a day that is not over.
+//! `performance` and `track_record` summarise outcomes with their standard errors. `backtest`
+//! evaluates years of candles date by date, with only what was known on each date. Reads no file,
+//! clock or store. Run on lane threads and by the command `signals evaluate`.
 
 pub mod backtest;
 pub mod blocks;

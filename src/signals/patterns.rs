@@ -1,10 +1,11 @@
-//! The 55 candlestick functions that claim a direction: names, directions, and running them.
+//! The 55 candlestick pattern functions that claim a direction: their names, directions and how
+//! they run.
 //!
-//! Detection is the `ta-lib` crate's, which gives what the C library gives. Pure; warm lanes and
-//! the evaluation run it. Input must be clean: the functions accept nonsense silently. Prices are
-//! binary floats here, and only here, because the functions take nothing else; no price comes back
-//! from them. Left out are six functions that name a shape without a direction (doji, long-legged
-//! doji, rickshaw man, high wave, spinning top, short line).
+//! The `ta-lib` crate detects the patterns, with the results of the C library. Pure; run on the
+//! signals lane and by the evaluation. Candles must be checked before, since the functions accept
+//! nonsense silently. Prices are binary floats only here, because the functions take nothing else;
+//! no price is read back from them. Six functions that name a shape without a direction are left
+//! out: doji, long-legged doji, rickshaw man, high wave, spinning top, short line.
 
 use ta_lib::{Core, OutRange, RetCode};
 
@@ -12,7 +13,7 @@ use super::direction::Direction;
 use crate::base::Candle;
 use crate::base::candle::PRICE_E4;
 
-/// Columns as the functions take them.
+/// Open, high, low and close as columns, the form that the functions take.
 #[derive(Debug, Default, Clone)]
 pub struct Columns {
     pub open: Vec<f64>,
@@ -39,13 +40,13 @@ impl Columns {
         self.close.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no bars.
     pub fn is_empty(&self) -> bool {
         self.close.is_empty()
     }
 }
 
-/// The nearest float to the exact price: both numbers are exact, and a division rounds correctly.
+/// The float nearest to the exact price. Both operands are exact, and a division rounds correctly.
 fn rupees(price_e4: i64) -> f64 {
     price_e4 as f64 / PRICE_E4 as f64
 }
@@ -53,9 +54,9 @@ fn rupees(price_e4: i64) -> f64 {
 /// How a function's value becomes a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reads {
-    /// Its sign.
+    /// The sign of the value is the direction.
     Sign,
-    /// Whenever it is not zero, whatever its sign.
+    /// Any value but zero means this direction.
     Always(Direction),
 }
 
@@ -100,7 +101,7 @@ macro_rules! function {
     };
 }
 
-/// In TA-Lib's order, which is also the order of ties between keys of one name.
+/// In TA-Lib's order. It also decides ties between keys of one name.
 #[rustfmt::skip]
 const FUNCTIONS: &[Function] = &[
     function!(cdl2crows "CDL2CROWS", "two_crows", Bearish),
@@ -160,10 +161,10 @@ const FUNCTIONS: &[Function] = &[
     function!(cdlxsidegap3methods "CDLXSIDEGAP3METHODS", "gap_three_methods", sign),
 ];
 
-/// Number of different keys, used or not.
+/// Number of possible keys, whether or not a function can give them.
 pub const KEYS: usize = FUNCTIONS.len() * 2;
 
-/// A pattern with its direction.
+/// A key: a pattern with its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(u8);
 
@@ -185,17 +186,17 @@ impl Key {
         Self::all().find(|key| key.name() == name)
     }
 
-    /// Below [`KEYS`].
+    /// Index of the key, below [`KEYS`].
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// What it claims.
+    /// The direction that the pattern claims.
     pub fn direction(self) -> Direction {
         if self.0.is_multiple_of(2) { Direction::Bullish } else { Direction::Bearish }
     }
 
-    /// As the API names it: `bullish_engulfing`, `morning_star`.
+    /// Name in the API, such as `bullish_engulfing` or `morning_star`.
     pub fn name(self) -> &'static str {
         match self.direction() {
             Direction::Bullish => self.function().bullish,
@@ -213,15 +214,15 @@ impl Key {
     }
 }
 
-/// Runs the functions. Cheap to make, shareable.
+/// Runs the functions. Cheap to make and safe to share.
 #[derive(Default)]
 pub struct Detector {
     core: Core,
 }
 
 impl Detector {
-    /// Calls `found` with bar and key for every signal of the series, function by function, oldest
-    /// bar first.
+    /// Calls `found` with the bar and the key of every signal in the series, function by function,
+    /// oldest bar first.
     pub fn scan(&self, columns: &Columns, mut found: impl FnMut(usize, Key)) {
         let Some(last) = columns.len().checked_sub(1) else { return };
         self.scan_range(columns, 0, last, &mut vec![0; columns.len()], &mut found);
@@ -245,7 +246,7 @@ impl Detector {
         found: &mut impl FnMut(usize, Key),
     ) {
         for (number, function) in FUNCTIONS.iter().enumerate() {
-            // Fails only on columns of uneven length or on none.
+            // Fails only for columns of different lengths or without bars.
             let Ok(range) = (function.detect)(&self.core, from, to, columns, values) else {
                 continue;
             };

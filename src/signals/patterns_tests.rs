@@ -1,4 +1,4 @@
-//! Names and directions of patterns, against the library and by hand-made candles.
+//! Names and directions of patterns, compared with the library and with hand-made candles.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Functions whose direction is not their sign, as the literature reads them.
+/// Functions whose value is not signed; the literature gives the direction.
 const BULLISH: &str = "CDL3STARSINSOUTH CDL3WHITESOLDIERS CDLCONCEALBABYSWALL CDLDRAGONFLYDOJI \
     CDLHAMMER CDLHOMINGPIGEON CDLINVERTEDHAMMER CDLLADDERBOTTOM CDLMATCHINGLOW CDLMATHOLD \
     CDLMORNINGDOJISTAR CDLMORNINGSTAR CDLPIERCING CDLSTICKSANDWICH CDLTAKURI CDLUNIQUE3RIVER";
@@ -30,13 +30,13 @@ fn candles(bars: &[Paise]) -> Vec<Candle> {
     bars.iter().map(candle).collect()
 }
 
-/// A bar from an open: body up or down, and shadows.
+/// A bar from its open price, body (up or down) and shadows.
 fn bar(open: i64, body: i64, above: i64, below: i64) -> Paise {
     let close = open + body;
     [open, open.max(close) + above, open.min(close) - below, close]
 }
 
-/// Many bars with short and long bodies, gaps and equal prices.
+/// A random walk of bars with short and long bodies, gaps and equal prices.
 fn walk(seed: u64, count: usize) -> Vec<Paise> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut close = 50_000;
@@ -73,7 +73,7 @@ fn there_are_55_functions_with_79_keys_of_different_names() {
 }
 
 #[test]
-fn directions_are_those_of_the_table() {
+fn directions_equal_the_published_table() {
     let words = |list: &'static str| list.split_whitespace().collect::<BTreeSet<_>>();
     for function in FUNCTIONS {
         let expected = match function.name {
@@ -86,7 +86,7 @@ fn directions_are_those_of_the_table() {
     assert_eq!((words(BULLISH).len(), words(BEARISH).len()), (16, 15));
 }
 
-/// The library's own values, function by function, against what is made of them.
+/// Compares every key with the library's own value, function by function.
 #[test]
 fn every_value_of_the_library_becomes_its_direction() {
     let columns = Columns::of(&candles(&walk(7, 30_000)));
@@ -132,8 +132,8 @@ fn every_value_of_the_library_becomes_its_direction() {
 }
 
 #[test]
-fn known_shapes_are_named() {
-    // Quiet days, by which the functions measure long and short.
+fn known_shapes_get_their_pattern_names() {
+    // Quiet days, from which the functions derive what counts as long and short.
     let quiet: Vec<Paise> = (0..15).map(|day| bar(10_000 + day % 2, 40, 20, 20)).collect();
     let with = |bars: &[Paise]| names(&Columns::of(&candles(&[&quiet, bars].concat())));
     let gravestone = with(&[bar(10_100, 0, 150, 0)]);
@@ -152,7 +152,7 @@ fn known_shapes_are_named() {
 }
 
 #[test]
-fn too_few_bars_give_nothing() {
+fn too_few_bars_give_no_signal() {
     let mut none = Vec::new();
     Detector::default().scan(&Columns::default(), |at, key| none.push((at, key)));
     assert_eq!((none, names(&Columns::default())), (vec![], vec![]));
@@ -161,9 +161,9 @@ fn too_few_bars_give_nothing() {
 }
 
 proptest! {
-    /// A refresh during the day looks at the newest bar only and must see what a full scan sees.
+    /// A look during the day evaluates the newest bar only and must find the same as a full scan.
     #[test]
-    fn the_newest_bar_alone_gives_what_a_scan_gives(
+    fn the_newest_bar_has_the_same_signals_as_in_a_full_scan(
         bars in prop::collection::vec((-80_i64..80, -300_i64..300, 0_i64..250, 0_i64..250), 1..60),
         tick in prop::sample::select(vec![1_i64, 5, 50]),
     ) {

@@ -1,33 +1,33 @@
-//! How judged signals did: counts, rates and scores, each with how sure it is. Pure sums, of
-//! signals that come date by date; the public record and the evaluation are made of the same.
+//! Counts, rates and scores of judged signals, each with its standard error. Pure sums over signals
+//! in order of date. The public record and the evaluation both use them.
 
 use super::backtest::{BIN_EDGES, Judged, Scores, bin_of, mean};
 use super::blocks::{BLOCKS_MIN, Blocks, Estimate, Numbering, Place};
 use super::direction::Direction;
 
-/// What a coin says.
+/// Confidence of a coin flip.
 const COIN: f64 = 0.5;
 
-/// Signals of one kind: of a confidence, a direction, a quarter.
+/// Signals of one kind, such as one confidence bin, one direction or one quarter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cell {
     pub signals: u64,
     pub hits: u64,
-    /// With such a signal.
+    /// Dates with such a signal.
     pub dates: u64,
     pub bullish: u64,
     confidence_sum: f64,
     last_date: u64,
-    /// Hit less confidence.
-    apart: Blocks,
-    /// Share of the universe that moved so over the same sessions.
+    /// Hit (1 or 0) minus confidence, for each signal.
+    hit_minus_confidence: Blocks,
+    /// Share of the universe that moved in the same direction over the same sessions.
     same_day: Blocks,
-    /// Hit less that share.
+    /// Hit minus that share, for each signal.
     lift: Blocks,
 }
 
 impl Cell {
-    /// Counts a signal of a date that is at `place`.
+    /// Counts a signal whose date has the number `place`.
     pub fn count(&mut self, place: Place, signal: &Judged) {
         self.signals += 1;
         self.hits += u64::from(signal.hit);
@@ -35,14 +35,14 @@ impl Cell {
         self.last_date = place.date;
         self.bullish += u64::from(signal.key.direction() == Direction::Bullish);
         self.confidence_sum += signal.confidence;
-        self.apart.count(place, signal.outcome() - signal.confidence);
+        self.hit_minus_confidence.count(place, signal.outcome() - signal.confidence);
         if let Some(share) = signal.same_day {
             self.same_day.count(place, share);
             self.lift.count(place, signal.outcome() - share);
         }
     }
 
-    /// Mean of what was printed.
+    /// Mean confidence.
     pub fn mean_confidence(&self) -> Option<f64> {
         self.of_signals(self.confidence_sum)
     }
@@ -61,9 +61,9 @@ impl Cell {
         (self.signals > 0).then(|| mean(sum, self.signals))
     }
 
-    /// Share of hits less mean confidence.
+    /// Share of hits minus mean confidence.
     pub fn observed_minus_said(&self) -> Option<Estimate> {
-        self.apart.estimate()
+        self.hit_minus_confidence.estimate()
     }
 
     /// Mean share of the universe that moved as the signals claimed, over the same sessions.
@@ -71,14 +71,15 @@ impl Cell {
         self.same_day.mean()
     }
 
-    /// Share of hits less that: what the signals knew beyond the market's move.
+    /// The lift: the share of hits minus the same-day rate, which is what the signals knew beyond
+    /// the market's move.
     pub fn lift(&self) -> Option<Estimate> {
         self.lift.estimate()
     }
 
-    /// There are dates enough to score them.
+    /// Whether there are enough dates for a score.
     pub fn is_scored(&self) -> bool {
-        self.apart.blocks() >= BLOCKS_MIN
+        self.hit_minus_confidence.blocks() >= BLOCKS_MIN
     }
 }
 
@@ -87,8 +88,8 @@ impl Cell {
 pub struct Performance {
     numbering: Numbering,
     pub all: Cell,
-    pub said: Scores,
-    /// Of saying the base rate and nothing else.
+    pub confidence: Scores,
+    /// Scores of the base rate alone, used as confidence for each signal.
     pub base: Scores,
     from_coin: Blocks,
     from_base: Blocks,
@@ -98,16 +99,17 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// Counts one more signal, of the date of the one before or a later one. Where its date stands.
+    /// Counts one more signal, of the same date as the one before or of a later one. Returns the
+    /// number of its date and block.
     pub fn count(&mut self, signal: &Judged) -> Place {
         let place = self.numbering.take(signal.date);
         self.all.count(place, signal);
-        self.said.count(signal, signal.confidence);
+        self.confidence.count(signal, signal.confidence);
         self.base.count(signal, signal.base_rate);
-        let missed_by = |said: f64| (said - signal.outcome()).powi(2);
-        let missed = missed_by(signal.confidence);
-        self.from_coin.count(place, missed - missed_by(COIN));
-        self.from_base.count(place, missed - missed_by(signal.base_rate));
+        let squared_error = |confidence: f64| (confidence - signal.outcome()).powi(2);
+        let missed = squared_error(signal.confidence);
+        self.from_coin.count(place, missed - squared_error(COIN));
+        self.from_base.count(place, missed - squared_error(signal.base_rate));
         self.bins[bin_of(signal.confidence)].count(place, signal);
         match signal.key.direction() {
             Direction::Bullish => self.bullish.count(place, signal),
@@ -116,23 +118,24 @@ impl Performance {
         place
     }
 
-    /// Both directions, each with its signals.
+    /// The signals of each direction.
     pub fn directions(&self) -> [(Direction, &Cell); 2] {
         [(Direction::Bullish, &self.bullish), (Direction::Bearish, &self.bearish)]
     }
 
-    /// Brier score less a coin's; below zero is better.
+    /// Brier score minus that of a coin flip; below zero is better.
     pub fn from_coin(&self) -> Option<Estimate> {
         self.from_coin.estimate()
     }
 
-    /// Brier score less the base rate's; below zero is better.
+    /// Brier score minus that of the base rate; below zero is better.
     pub fn from_base(&self) -> Option<Estimate> {
         self.from_base.estimate()
     }
 }
 
-/// What an interval of Brier scores' difference says: `with` is what was compared with.
+/// Puts the interval of a difference of Brier scores into words. `with` names what was compared
+/// with.
 pub fn verdict(difference: &Estimate, with: &str) -> String {
     match difference.side() {
         std::cmp::Ordering::Less => format!("better than {with}"),
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
     use crate::signals::patterns::Key;
 
-    /// So many dates with one signal each, right where `hit` says so.
+    /// A performance over `dates` dates with one signal each, which hits where `hit` says so.
     fn performance(dates: usize, confidence: f64, hit: fn(usize) -> bool) -> Performance {
         let first = Date::constant(2026, 1, 1);
         let key = Key::from_name("bullish_engulfing").unwrap();
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_follows_from_the_interval() {
+    fn the_verdict_follows_from_the_interval() {
         let said =
             |performance: &Performance| verdict(&performance.from_base().unwrap(), "the base rate");
         assert_eq!(said(&performance(100, 0.9, |_| true)), "better than the base rate");
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn lift_is_over_the_same_sessions_and_few_dates_say_nothing() {
+    fn lift_compares_with_the_same_sessions_and_needs_enough_dates() {
         let done = performance(100, 0.6, |at| at % 4 == 0);
         let bullish = &done.bullish;
         assert_eq!((bullish.signals, bullish.hits, bullish.dates), (100, 25, 100));

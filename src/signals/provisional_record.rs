@@ -1,34 +1,35 @@
-//! How signals of unfinished candles did: what became of them at the official close, and five
-//! sessions later. Pure sums, never mixed with those of complete signals.
+//! The record of provisional signals: whether the finished candle confirmed them, and their
+//! outcomes five sessions later. Pure sums, never mixed with those of complete signals.
 
 use jiff::civil::Date;
 
 use super::track_record::{Outcomes, Standing};
 
-/// What the finished candle said.
+/// Whether the finished candle has the pattern too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The date's complete list is still to come.
     Pending,
     Confirmed,
     Vanished,
-    /// It never came: candles could not be had until the next date was due.
+    /// The date's list was never published, because candles were missing until the next date was
+    /// due.
     Unlisted,
 }
 
-/// Counts of one kind of them, real or simulated.
+/// Counts of real signals, or of simulated ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kind {
     pub(crate) published: u64,
     pub(crate) confirmed: u64,
     pub(crate) vanished: u64,
     pub(crate) unlisted: u64,
-    /// First date with one.
+    /// First date with such a signal.
     pub(crate) since: Option<Date>,
     pub(crate) outcomes: Outcomes,
 }
 
-/// Sums over their ledger, to be fed line by line.
+/// Sums over the ledger of provisional signals, fed entry by entry.
 #[derive(Debug, Clone, Default)]
 pub struct ProvisionalRecord {
     real: Kind,
@@ -36,7 +37,7 @@ pub struct ProvisionalRecord {
 }
 
 impl ProvisionalRecord {
-    /// Counts one that was shown.
+    /// Counts one signal that was shown.
     pub fn count(&mut self, on: Date, simulated: bool, fate: Fate, standing: &Standing) {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
@@ -50,8 +51,8 @@ impl ProvisionalRecord {
         kind.outcomes.count(standing);
     }
 
-    /// The kind that is told, and whether that is the simulated one; `None` where none was ever
-    /// shown. Simulated ones only where there are no others.
+    /// The counts to publish, and whether they are of simulated signals; `None` if no signal was
+    /// ever shown. Simulated ones are published only while there are no real ones.
     pub(crate) fn shown(&self) -> Option<(bool, &Kind)> {
         let simulated = self.real.published == 0;
         let kind = if simulated { &self.simulated } else { &self.real };

@@ -1,38 +1,40 @@
-//! On which dates a symbol's candles are not to be trusted, judged from a folder of them. Pure.
+//! The silent dates of a symbol, on which its candles cannot be trusted, judged from a folder of
+//! candles. Pure.
 //!
-//! As the service judges a history that it has fetched once: it keeps [`SESSIONS_KEPT`] sessions,
-//! and gives no signal of a symbol that lacks more than [`HOLES_MAX`] of them or has a suspected
-//! split among them. Judged date by date, from what lies before: nothing that comes later silences
-//! an earlier date. A session is a date on which any symbol of the folder traded.
+//! Follows the rules by which the service judges a history that it fetched once: it keeps
+//! [`SESSIONS_KEPT`] sessions, and a symbol gives no signal while more than [`HOLES_MAX`] of them
+//! are missing or a split is suspected among them. Each date is judged from what lies before it, so
+//! a later candle never silences an earlier date. A session is a date on which any symbol of the
+//! folder traded.
 
 use jiff::civil::Date;
 
 use super::backtest::History;
 use super::history::{HOLES_MAX, SESSIONS_KEPT, Suspected, suspected};
 
-/// What is wrong with a symbol's candles, and where.
+/// The faults of a symbol's candles and the dates that they silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Silence {
-    /// Sessions from its first candle to its last on which it has none.
+    /// Sessions between its first and its last candle without a candle.
     pub missing: usize,
     pub suspected: Vec<Suspected>,
-    /// For each candle whether its date is silent.
+    /// For each candle, whether its date is silent.
     pub silent: Vec<bool>,
 }
 
 impl Silence {
-    /// Candles whose dates are silent.
+    /// Number of silent dates.
     pub fn dates(&self) -> usize {
         self.silent.iter().filter(|silent| **silent).count()
     }
 
-    /// Nothing is wrong.
+    /// Whether there is no fault.
     pub fn is_clean(&self) -> bool {
         self.missing == 0 && self.suspected.is_empty()
     }
 }
 
-/// Judges `history` against the sessions of its universe, which are ascending and contain its own.
+/// Judges `history` against the sessions of its universe, which are ascending and include its own.
 pub fn judge(history: &History, sessions: &[Date]) -> Silence {
     let place = |date: Date| sessions.partition_point(|session| *session < date);
     let places: Vec<usize> = history.candles.iter().map(|candle| place(candle.date)).collect();
@@ -40,7 +42,7 @@ pub fn judge(history: &History, sessions: &[Date]) -> Silence {
     let splits: Vec<usize> = suspected.iter().map(|suspected| place(suspected.date)).collect();
     let mut first = 0;
     let silent = places.iter().enumerate().map(|(at, today)| {
-        // The first candle that is kept.
+        // Index of the first candle that is still kept.
         while today - places[first] >= SESSIONS_KEPT {
             first += 1;
         }
@@ -65,8 +67,10 @@ mod tests {
         Date::constant(2020, 1, 1).series(jiff::Span::new().days(1)).take(COUNT).collect()
     }
 
-    /// A flat share without the candles at `gone`, and half its price from `split` on.
-    fn judged(gone: &[usize], split: Option<usize>) -> Silence {
+    /// A share with a constant price, without the candles at `missing`, at half the price from
+    /// `split`
+    /// on.
+    fn judged(missing: &[usize], split: Option<usize>) -> Silence {
         let (sessions, all) = (sessions(), 0..COUNT);
         let candle = |at: usize| {
             let parts = if split.is_some_and(|split| at >= split) { 2 } else { 1 };
@@ -80,7 +84,7 @@ mod tests {
                 volume: 1_000 * parts,
             }
         };
-        let candles = all.filter(|at| !gone.contains(at)).map(candle).collect();
+        let candles = all.filter(|at| !missing.contains(at)).map(candle).collect();
         judge(&History { symbol: "A".into(), candles }, &sessions)
     }
 
@@ -89,23 +93,24 @@ mod tests {
     }
 
     #[test]
-    fn six_holes_are_borne_and_a_seventh_silences_while_they_are_kept() {
+    fn a_seventh_missing_session_silences_while_all_are_kept() {
         assert!(judged(&[], None).is_clean());
         let six = judged(&[10, 11, 12, 13, 14, 15], None);
         assert_eq!((six.missing, six.dates()), (6, 0));
-        // Holes at 10 to 16: silent from 17 on, until the first of them is kept no more.
+        // Seven sessions are missing, 10 to 16. Dates are silent from 17 on, until the first of
+        // these is no longer kept.
         let seven = judged(&[10, 11, 12, 13, 14, 15, 16], None);
         assert_eq!(seven.missing, 7);
         let dates: Vec<usize> = silent(&seven).iter().map(|at| at + 7).collect();
         let kept_until = 10 + SESSIONS_KEPT - 1;
         assert_eq!(dates, (17..=kept_until - 1).collect::<Vec<_>>());
-        // What comes later changes nothing before it.
+        // A later gap changes no earlier date.
         let later = judged(&[10, 11, 12, 13, 14, 15, 600], None);
         assert_eq!(later.dates(), 0, "the older ones are kept no more");
     }
 
     #[test]
-    fn a_suspected_split_silences_from_its_day_on() {
+    fn a_suspected_split_silences_its_date_and_those_after() {
         let split = judged(&[], Some(50));
         assert_eq!(split.suspected.len(), 1);
         assert_eq!(silent(&split), (50..50 + SESSIONS_KEPT).collect::<Vec<_>>());

@@ -1,7 +1,7 @@
-//! The public record: how the published signals did. Pure sums, in one order.
+//! The public record: outcomes of the published signals. Pure sums, in a fixed order.
 //!
-//! What was found in simulated candles is counted apart and told only where nothing else was
-//! published.
+//! Signals of simulated candles are counted separately. They are published only while there are no
+//! others.
 
 use jiff::civil::Date;
 
@@ -9,18 +9,18 @@ use super::backtest::Judged;
 use super::performance::Performance;
 use super::provisional_record::ProvisionalRecord;
 
-/// What has become of a published signal.
+/// Whether a published signal has an outcome.
 #[derive(Debug, Clone, Copy)]
 pub enum Standing {
     Judged(Judged),
-    /// Its outcome is still to come.
+    /// The outcome is still to come.
     Due,
-    /// None will come: the share has left the universe, its history has not the date any more, or
-    /// it has hardly traded since. Should it come back, the signal is judged all the same.
+    /// No outcome is expected: the share has left the universe, its history no longer has the date,
+    /// or it has hardly traded since. If the share comes back, the signal is judged all the same.
     Never,
 }
 
-/// Counts of one kind of signals, real or simulated.
+/// Counts of real signals, or of simulated ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kind {
     pub(crate) published: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Kind {
     pub(crate) outcomes: Outcomes,
 }
 
-/// What became of them.
+/// Outcomes of a group of signals.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcomes {
     pub never: u64,
@@ -45,27 +45,27 @@ impl Outcomes {
         }
     }
 
-    /// Those of so many that are still to be judged.
+    /// How many of `published` signals are still to be judged.
     pub fn due(&self, published: u64) -> u64 {
         published - self.done.all.signals - self.never
     }
 }
 
-/// Sums over the ledger, to be fed line by line.
+/// Sums over the ledger, fed entry by entry.
 #[derive(Debug, Clone, Default)]
 pub struct Reliability {
     real: Kind,
     simulated: Kind,
-    /// Dates that were published, oldest first.
+    /// Dates with a published list, oldest first.
     pub dates_published: Vec<Date>,
-    /// Trading dates between them that were not.
+    /// Trading dates between them without a list.
     pub dates_missed: Vec<Date>,
-    /// Of candles that were not finished.
+    /// The record of provisional signals.
     pub provisional: ProvisionalRecord,
 }
 
 impl Reliability {
-    /// Counts a published signal, of the date of the one before or a later one.
+    /// Counts a published signal, of the same date as the one before or of a later one.
     pub fn count(&mut self, on: Date, simulated: bool, standing: &Standing) {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
@@ -73,7 +73,7 @@ impl Reliability {
         kind.outcomes.count(standing);
     }
 
-    /// The kind that is told, and whether that is the simulated one.
+    /// The counts to publish, and whether they are of simulated signals.
     pub(crate) fn shown(&self) -> (bool, &Kind) {
         let simulated = self.real.published == 0 && self.simulated.published > 0;
         (simulated, if simulated { &self.simulated } else { &self.real })

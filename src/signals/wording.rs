@@ -13,7 +13,7 @@ pub const PROVISIONAL_MEANING: &str = "Found in a day's candle before its offici
     candle has too, vanished those that it has not. Judged from the official close of their date, \
     not from the price at which they were shown.";
 
-/// What nobody may read into it.
+/// The disclaimer.
 pub const DISCLAIMER: &str = "Information, not investment advice. No costs are counted; \
     entering at the next open would give less. Signals of one day are not independent. A universe \
     of today's members leaves out those that fell out of it, so that rises look likelier than they \

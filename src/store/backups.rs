@@ -1,8 +1,8 @@
-//! What became of the last backup: a small file beside the database, so that the running service
-//! can tell of backups that it does not make itself.
+//! Records when the last backup was tried and when one last succeeded, in a small file beside the
+//! database. Commands make backups; the running service reads this file to report them.
 //!
-//! Written by commands on their main thread, read on a lane of the service; blocks on the disk.
-//! Must never keep a backup from being made: it is told of afterwards.
+//! Written by commands on their main thread, read on a lane of the service; blocks on the disk. The
+//! record is written after the backup, so that a failure here never prevents one.
 
 use std::io;
 use std::path::Path;
@@ -12,44 +12,44 @@ use serde::{Deserialize, Serialize};
 use super::small_file;
 use super::sqlite::maintenance::MaintenanceError;
 
-/// Its name in the state directory.
+/// Name of the file in the state directory.
 pub const FILE_NAME: &str = "last-backup.json";
 
-/// The last attempt and the last success, Unix milliseconds by the machine's clock.
+/// Times of the last attempt and of the last success, Unix milliseconds by this machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupRecord {
     pub tried_ms: i64,
-    /// `None` where none was ever made.
+    /// `None` if no backup ever succeeded.
     pub succeeded_ms: Option<i64>,
 }
 
 impl BackupRecord {
-    /// Whether the last attempt came to nothing.
+    /// Whether the last attempt failed.
     pub fn failed(&self) -> bool {
         self.succeeded_ms != Some(self.tried_ms)
     }
 }
 
-/// What stands in the state directory; `None` where no backup was ever tried.
+/// Reads the record of a state directory. `None` if no backup was ever tried.
 ///
 /// # Errors
-/// The file cannot be read, or is none of ours.
+/// The file cannot be read, or this program did not write it.
 pub fn read(state_dir: &Path) -> io::Result<Option<BackupRecord>> {
     let bytes = small_file::read(&state_dir.join(FILE_NAME))?;
     bytes.map(|bytes| sonic_rs::from_slice(&bytes).map_err(io::Error::other)).transpose()
 }
 
-/// Notes an attempt that ended at `tried_ms`, well or not.
+/// Records an attempt that ended at `tried_ms`; `good` if it succeeded.
 ///
 /// # Errors
 /// [`MaintenanceError`].
 pub fn note(state_dir: &Path, tried_ms: i64, good: bool) -> Result<(), MaintenanceError> {
-    // One that cannot be read is of no use to anybody.
+    // An unreadable record is replaced.
     let before = read(state_dir).ok().flatten().and_then(|record| record.succeeded_ms);
     let record =
         BackupRecord { tried_ms, succeeded_ms: if good { Some(tried_ms) } else { before } };
     let path = state_dir.join(FILE_NAME);
-    // Two numbers always serialise.
+    // Serialising two numbers cannot fail.
     let mut bytes = sonic_rs::to_vec(&record).unwrap_or_default();
     bytes.push(b'\n');
     small_file::replace(&path, &bytes)
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_success_is_kept_beside_a_later_failure() {
+    fn a_failed_backup_keeps_the_time_of_the_last_success() {
         let state = tempfile::tempdir().unwrap();
         assert_eq!(read(state.path()).unwrap(), None);
         note(state.path(), 1_000, false).unwrap();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_none_of_ours_is_no_record_and_is_replaced() {
+    fn a_foreign_file_is_no_record_and_is_replaced() {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join(FILE_NAME);
         for text in ["", "garbage", &"9".repeat(5_000)] {

@@ -1,6 +1,6 @@
-//! Why the store did not do what it was asked.
+//! Why an operation of the store failed.
 
-/// The text is for the log; clients get a code from one place in `api`.
+/// The text is for the log. Clients get an error code, which `api/errors` chooses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("the e-mail is registered already")]
@@ -8,18 +8,18 @@ pub enum StoreError {
     /// The user was erased meanwhile.
     #[error("no such user")]
     NoSuchUser,
-    /// A bound on what one user may keep.
+    /// A user has reached a bound on what is stored.
     #[error("at most {limit} {what} per user")]
     TooMany { what: &'static str, limit: usize },
-    /// A change expects the record in another state; nothing was done.
+    /// The record is not in the state that the change expects. Nothing was written.
     #[error("the record is not in the state that the change expects")]
     NotAsExpected,
     #[error("too much is waiting for the store")]
     Busy,
-    /// A write that was given up may still happen.
+    /// The deadline passed. A write may still happen.
     #[error("the store did not answer in time")]
     Late,
-    /// Disk full, read-only, corrupt, or not open at all.
+    /// The disk is full, or the file is read-only, corrupt or not open.
     #[error("the store cannot be used: {0}")]
     Unavailable(String),
     /// A row that this program could not have written.

@@ -1,7 +1,7 @@
-//! States of records, and what a change expects of them.
+//! Revisions of records, and the preconditions that a change has on them.
 //!
-//! Plain values, compared on the writer in the transaction of the change, so that of two clients
-//! that have read the same state only one changes it.
+//! Plain values. They are compared on the writer, within the transaction of the change, so that of
+//! two clients that have read the same state only one can change it.
 
 use serde::Serialize;
 
@@ -9,32 +9,32 @@ use super::{JournalCursor, JournalEntry, JournalPage, StoreError};
 use crate::http::document::coding::content_tag;
 use crate::ops::version::VERSION;
 
-/// Names the state of a record: equal revisions are equal states, shown by the same version of the
-/// program.
+/// Names a state of a record. Equal revisions mean equal states, as the same version of the program
+/// shows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision(String);
 
 impl Revision {
-    /// The revision of this text, which need not be one.
+    /// A revision from text of a client, which need not be one of ours.
     pub fn from_text(text: String) -> Self {
         Self(text)
     }
 
-    /// Hexadecimal digits.
+    /// The revision as hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     fn of(state: &impl Serialize) -> Self {
-        // Text and numbers always serialise.
+        // Serialising text and numbers cannot fail.
         Self(content_tag(&sonic_rs::to_vec(&(VERSION, state)).unwrap_or_default()))
     }
 }
 
-/// States that a change names.
+/// The states that a precondition names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum States {
-    /// Every state that there is.
+    /// Every state.
     All,
     These(Vec<Revision>),
 }
@@ -48,7 +48,7 @@ impl States {
     }
 }
 
-/// In which state a record is to be changed; by default in any.
+/// The states in which a record may be changed. By default any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     pub one_of: Option<States>,
@@ -56,12 +56,12 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Whether every state will do.
+    /// Whether there is no precondition.
     pub fn is_any(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Compares it with the state that a record is in.
+    /// Checks the precondition against the record's state.
     ///
     /// # Errors
     /// [`StoreError::NotAsExpected`].
@@ -76,7 +76,7 @@ impl Expected {
     }
 }
 
-/// Which page of a journal, and in which state it is expected to be.
+/// A page of a journal, and the state it is expected to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedPage {
     pub after: Option<JournalCursor>,
@@ -85,20 +85,20 @@ pub struct ExpectedPage {
 }
 
 impl JournalEntry {
-    /// Of all of it.
+    /// Revision of the whole entry.
     pub fn revision(&self) -> Revision {
         Revision::of(&Shown::of(self))
     }
 }
 
 impl JournalPage {
-    /// Of its entries, and of whether there are more.
+    /// Revision of the page: of its entries, and of whether more follow.
     pub fn revision(&self) -> Revision {
         Revision::of(&(self.entries.iter().map(Shown::of).collect::<Vec<_>>(), self.more))
     }
 }
 
-/// An entry with each number as text: floats would lose digits.
+/// An entry with its numbers as text, since floats would lose digits.
 #[derive(Serialize)]
 struct Shown<'a> {
     id: i64,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_an_entry_counts_and_the_spelling_of_a_number_does_not() {
+    fn a_revision_depends_on_every_field_and_not_on_number_spelling() {
         let first = entry().revision();
         assert_eq!(first.as_str().len(), 24);
         let mut same = entry();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_compared_as_the_names_say() {
+    fn a_precondition_matches_the_states_it_names() {
         let now = || Revision::from_text("now".into());
         let these = |names: &[&str]| {
             Some(States::These(

@@ -1,9 +1,8 @@
-//! Accounts, portfolios, journals, candles and published signals: what must last.
+//! Durable data: accounts, portfolios, journals, candles and published signals.
 //!
 //! [`Store`] and [`SignalStore`] hide the engine. Their methods may be called on the edge, where
-//! they park, and on OS threads, where they block; each ends by a deadline of its own. `Ok` of a
-//! write means that it is on disk. Never holds a broker credential: no type here has a field for
-//! one.
+//! they park, and on OS threads, where they block. Each has a deadline. `Ok` of a write means that
+//! it is on disk. A broker credential is never stored: no type here has a field for one.
 
 pub mod backups;
 mod error;

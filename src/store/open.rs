@@ -1,4 +1,4 @@
-//! Opens what the settings name. The only place of the program that chooses an engine.
+//! Opens the database. The only place in the program that chooses an engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::traits::{Database, UserDirectory};
 use crate::base::Clock;
 use crate::ops::state_lock::InstanceLock;
 
-/// Opens the database of a state directory, for writing where its lock is held.
+/// Opens the database of a state directory. It is written to only while its lock is held.
 ///
 /// # Errors
-/// [`OpenError`] where it is no database of this program or of a newer version of it. A file that
-/// is damaged or cannot be had is no error: the store says so until it can.
+/// [`OpenError`] if the file is not a database of this program, or is of a newer version. A damaged
+/// or unreachable file is no error here: the store reports its state until the file can be used.
 pub fn open(
     state_dir: &Path,
     settings: &StoreSettings,
@@ -27,7 +27,7 @@ pub fn open(
     Ok(Arc::new(SqliteStore::open_with(&path, settings, Some(Arc::clone(lock)), clock)?))
 }
 
-/// Opens the users of a state directory beside the service.
+/// Opens the users of a state directory, beside the running service.
 ///
 /// # Errors
 /// [`MaintenanceError`].

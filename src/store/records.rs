@@ -1,4 +1,4 @@
-//! The typed records of the store. Plain values; nothing here knows SQL.
+//! The typed records of the store. Plain values that know no SQL.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ use crate::rt::{BatchStats, LaneStats};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(pub i64);
 
-/// A registration.
+/// A user to register.
 #[derive(Clone, Debug)]
 pub struct NewUser {
-    /// Trimmed and in lower case.
+    /// Normalised: trimmed and in lower case.
     pub email: String,
     pub name: Option<String>,
-    /// PHC string.
+    /// Hash of the password as a PHC string.
     pub password_hash: String,
     pub created_ms: i64,
 }
 
-/// A user as others may see them.
+/// A user without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub id: AccountId,
@@ -33,77 +33,77 @@ pub struct User {
     pub created_ms: i64,
 }
 
-/// A user with what a login checks.
+/// A user with the data that a login checks.
 #[derive(Clone, Debug)]
 pub struct UserSecrets {
     pub user: User,
     pub password_hash: String,
-    /// Tokens of another epoch are refused.
+    /// Tokens with another epoch are refused.
     pub token_epoch: i64,
-    /// An operator closed the account to logins.
+    /// Whether an operator has disabled logins.
     pub disabled: bool,
 }
 
-/// What was erased with an account.
+/// Counts of the rows erased with an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
-    /// False where there was no such user.
+    /// Whether there was such a user.
     pub user: bool,
     pub portfolio: Deleted,
     pub journal_entries: u64,
 }
 
-/// A user as an operator sees them.
+/// A user as an operator's command lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserSummary {
     pub id: AccountId,
     pub email: String,
     pub created_ms: i64,
     pub disabled_ms: Option<i64>,
-    /// The last sync with either broker.
+    /// Time of the last sync with either broker.
     pub synced_ms: Option<i64>,
-    /// Holdings, positions, points of the trend and journal entries.
+    /// Number of stored holdings, positions, points of the trend and journal entries.
     pub rows: i64,
-    /// Text in the journal.
+    /// Bytes of text in the journal.
     pub journal_bytes: i64,
 }
 
-/// What an operator does to a user.
+/// A change to a user by an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserChange {
-    /// No login any more, and no token there is.
+    /// Refuses logins and all tokens.
     Disable {
         now_ms: i64,
     },
     Enable,
-    /// With everything stored of theirs.
+    /// Deletes the user with everything stored for them.
     Delete,
 }
 
-/// What decides about a token beside its signature.
+/// The state that decides whether a token is accepted, besides its signature.
 #[derive(Clone, Debug, Default)]
 pub struct AuthState {
-    /// Tokens of another database are refused.
+    /// Tokens issued for another database are refused.
     pub database_id: String,
     /// Every user.
     pub users: Vec<AccountId>,
-    /// The highest id that was ever given.
+    /// The highest id ever given to a user.
     pub last_user: AccountId,
-    /// Users whose epoch is not zero.
+    /// Users with a token epoch other than zero.
     pub epochs: Vec<(AccountId, i64)>,
-    /// Ids of tokens that are refused, with when they expire anyway (Unix milliseconds).
+    /// Ids of revoked tokens, each with the time when it expires anyway (Unix milliseconds).
     pub revoked_tokens: Vec<(String, i64)>,
 }
 
-/// What operators' commands changed beside the running service, counted.
+/// Counts of the changes that operators' commands made beside the running service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutsideChanges {
     pub made: i64,
-    /// How many of them the service has taken up.
+    /// How many of these the service has applied.
     pub noticed: i64,
 }
 
-/// When a broker was last synced for a user.
+/// Time of the last sync of a broker for a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncState {
     pub broker: Broker,
@@ -111,29 +111,30 @@ pub struct SyncState {
     pub simulated: bool,
 }
 
-/// Everything synced for a user.
+/// Everything stored from a user's syncs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Portfolio {
-    /// Broker A's first, each broker's in its own order.
+    /// Broker A's holdings first; each broker's in the order it sent them.
     pub holdings: Vec<Holding>,
     pub positions: Vec<Position>,
-    /// One per broker that was ever synced and not deleted since.
+    /// One for each broker that was synced and not deleted since.
     pub syncs: Vec<SyncState>,
 }
 
-/// What stands in the store when a sync begins to write.
+/// What is stored when a sync begins to write.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
     /// Of both brokers.
     pub portfolio: Portfolio,
-    /// The kept closing prices, of the date asked for, of all that the user holds or brings.
+    /// Stored closing prices of the date asked for, of all symbols that the user holds or that the
+    /// sync brings.
     pub closes: HashMap<Symbol, ClosingPrice>,
 }
 
-/// What a sync has replaced.
+/// What a sync has replaced and written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replaced {
-    /// Of both brokers, as it was before.
+    /// The portfolio of both brokers before the sync.
     pub before: Portfolio,
     /// What the broker sent.
     pub synced: Synced,
@@ -141,36 +142,36 @@ pub struct Replaced {
     pub derived: Derived,
 }
 
-/// A user's portfolio at a close. It is written only if the portfolio that it was made of still
-/// stands: a sync or a deletion may have come between.
+/// A user's portfolio, valued at a close. It is written only if the portfolio has not changed
+/// since: a sync or a deletion may have come in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Valued {
     pub id: AccountId,
-    /// The latest `synced_ms` of the portfolio it was made of.
+    /// The latest `synced_ms` of the portfolio that was valued.
     pub synced_ms: i64,
     pub point: DayPoint,
     pub repriced: Repriced,
-    /// Points of later dates, where there are any, get the same totals. From this date on all
-    /// priced holdings count as carried in them.
+    /// Points of dates after the close, if there are any, get the same totals. In those from this
+    /// date on, every holding with a price counts as carried.
     pub next_session: Date,
-    /// How many holdings have a price.
+    /// Number of holdings with a price.
     pub priced: u32,
-    /// Nothing more is to be expected of this close.
+    /// Whether no more closing prices are expected, so that the value is final.
     pub is_complete: bool,
 }
 
-/// A symbol's closing price.
+/// A symbol with its closing price.
 pub type PriceOfClose = (Symbol, ClosingPrice);
 
-/// Some of the users whose portfolios a close has not valued completely.
+/// A page of the users whose portfolios are not yet completely valued at a close.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClosePage {
     pub portfolios: Vec<(AccountId, Portfolio)>,
-    /// Whether there are users after these.
+    /// Whether more users follow.
     pub more: bool,
 }
 
-/// Rows that a deletion removed.
+/// Counts of the rows that a deletion removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
     pub holdings: u64,
@@ -178,7 +179,7 @@ pub struct Deleted {
     pub pnl_snapshots: u64,
 }
 
-/// Bought or sold.
+/// Whether a trade was a purchase or a sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Buy,
@@ -194,13 +195,13 @@ impl Side {
         }
     }
 
-    /// The side of a word.
+    /// The side with this name.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Buy, Self::Sell].into_iter().find(|side| side.as_str() == word)
     }
 }
 
-/// What a user writes into the journal; checked before it comes here.
+/// The fields of a journal entry, already validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFields {
     pub traded_on: Date,
@@ -214,7 +215,7 @@ pub struct JournalFields {
     pub tags: Vec<String>,
 }
 
-/// One entry.
+/// One stored journal entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEntry {
     pub id: i64,
@@ -223,7 +224,7 @@ pub struct JournalEntry {
     pub updated_ms: i64,
 }
 
-/// How much one user has in the journal.
+/// Size of one user's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalSize {
     pub entries: usize,
@@ -234,11 +235,11 @@ pub struct JournalSize {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalPage {
     pub entries: Vec<JournalEntry>,
-    /// Whether there are entries after these.
+    /// Whether more entries follow.
     pub more: bool,
 }
 
-/// Where a page ended.
+/// Position at which a page of the journal ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalCursor {
     pub traded_on: Date,
@@ -246,26 +247,26 @@ pub struct JournalCursor {
 }
 
 impl JournalPage {
-    /// Where the next page goes on; `None` if this is the last.
+    /// Position of the next page; `None` if this is the last one.
     pub fn next(&self) -> Option<JournalCursor> {
         let last = self.entries.last().filter(|_| self.more)?;
         Some(JournalCursor { traded_on: last.fields.traded_on, id: last.id })
     }
 }
 
-/// What is known of the store without asking it.
+/// State of the store, known without accessing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreHealth {
     /// `ok`, `read_only`, `full`, `corrupt`, `busy` or `unavailable`.
     pub state: &'static str,
-    /// The cause, for the operator; empty while `ok`.
+    /// The cause of the state, for the operator; empty if the state is `ok`.
     pub cause: String,
-    /// Writes acknowledged, and the commits that carried them.
+    /// Acknowledged writes, and the commits that wrote them.
     pub writes: u64,
     pub commits: u64,
-    /// Refused or given up, since start.
+    /// Operations refused or given up since the start.
     pub refused: u64,
-    /// How long the writer has been at its present transaction; `None` while it has none.
+    /// How long the writer's current transaction has been running; `None` if there is none.
     pub writing_ms: Option<u64>,
     pub writer: BatchStats,
     pub readers: LaneStats,

@@ -3,17 +3,18 @@
 /// Accounts, portfolios and the journal on disk.
 #[derive(Debug, Clone)]
 pub struct StoreSettings {
-    /// Threads that read, beside the one that writes.
+    /// Number of reader threads, besides the one that writes.
     pub readers: usize,
-    /// Waiting writes that one commit carries at most.
+    /// Most waiting writes that one commit carries.
     pub writes_per_commit_max: usize,
-    /// Of one user, to the journal or to delete; 0 switches the limit off.
+    /// Changes that one user may make to the journal, or by deleting, each minute; 0 disables the
+    /// limit.
     pub writes_per_user_per_minute: u32,
 }
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        // As many at once, for a page of a ledger that is taken over, and ten a second after that.
+        // Up to 600 at once, for an import of old entries, and then ten a second.
         Self { readers: 2, writes_per_commit_max: 256, writes_per_user_per_minute: 600 }
     }
 }

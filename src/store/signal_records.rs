@@ -1,32 +1,32 @@
-//! The typed records of candles and signals. Plain values; nothing here knows SQL.
+//! The typed records of candles and signals. Plain values that know no SQL.
 
 use jiff::civil::Date;
 
 use crate::base::{Candle, Source, Symbol};
 
-/// What is stored of a symbol's candles, but for the candles.
+/// A symbol's stored history, without the candles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandleHistory {
     pub symbol: Symbol,
-    /// Who sent all of them.
+    /// The source of all candles.
     pub source: Source,
     pub simulated: bool,
-    /// They cannot be trusted until all of them have been fetched again.
+    /// Whether the candles cannot be trusted until all are fetched again.
     pub refetch: bool,
-    /// Of the newest candle.
+    /// Date of the newest candle.
     pub last: Option<Date>,
     pub suspicions: Vec<SplitSuspicion>,
 }
 
-/// A day that looks as if the share had been split.
+/// A date that looks like an unadjusted split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitSuspicion {
     pub date: Date,
-    /// A fresh fetch of everything said the same on a later date: it was a real move.
+    /// Whether a later fetch of the whole history had the same prices, so that it was a real move.
     pub confirmed: bool,
 }
 
-/// A whole history, in place of what is stored.
+/// A whole history that replaces the stored one.
 #[derive(Clone, Debug)]
 pub struct NewHistory {
     pub symbol: Symbol,
@@ -37,16 +37,16 @@ pub struct NewHistory {
     pub suspicions: Vec<SplitSuspicion>,
 }
 
-/// What a confidence was made of.
+/// The data that a confidence was derived from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Basis {
     /// Weight of the prior, in dates.
     pub prior_dates: u32,
-    /// Dates with such a signal in the window.
+    /// Dates with the same pattern in the window.
     pub dates: u32,
-    /// Mean over those dates of the share of hits on each.
+    /// Mean over these dates of the share of hits on each.
     pub date_hit_rate: Option<f64>,
-    /// Signals on those dates and how many of them hit; `None` in lines older than the count.
+    /// Signals on these dates, and how many of them hit; `None` in entries older than this count.
     pub signals_and_hits: Option<(u32, u32)>,
     pub base_rate: f64,
 }
@@ -56,49 +56,50 @@ pub struct Basis {
 pub struct PublishedSignal {
     pub symbol: Symbol,
     pub pattern: String,
-    /// It claims a rise; else a fall.
+    /// True if the signal claims a rise, false for a fall.
     pub bullish: bool,
     pub confidence: f64,
     pub basis: Basis,
-    /// Close of its day, in ten-thousandths of a rupee.
+    /// Close of its date, in ten-thousandths of a rupee.
     pub close_e4: i64,
-    /// Among the date's signals, from 1.
+    /// Rank among the date's signals, from 1.
     pub rank: u32,
     pub simulated: bool,
 }
 
-/// What became of a signal.
+/// The outcome of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalOutcome {
-    /// The session on which it was known.
+    /// The session on which the outcome was known.
     pub judged_on: Date,
-    /// Closes of both sessions as the history had them then, which a split rewrites.
+    /// Closes of both sessions as the history had them at that time. A later split changes them in
+    /// the history.
     pub from_close_e4: i64,
     pub to_close_e4: i64,
     pub hit: bool,
-    /// Symbols of the universe that traded on both dates, and those of them that moved as the
-    /// signal claims; `None` in outcomes older than the count.
+    /// Symbols of the universe that traded on both dates, and how many of them moved in the
+    /// signal's direction; `None` in outcomes older than this count.
     pub universe: Option<(u32, u32)>,
 }
 
-/// A line of the ledger.
+/// An entry of the ledger of published signals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LedgerEntry {
-    /// Rising, in the order of publication.
+    /// Ascending in the order of publication.
     pub id: i64,
     pub on: Date,
     pub signal: PublishedSignal,
     pub outcome: Option<SignalOutcome>,
-    /// It has one, or its candle is among the stored ones, so that it can be judged.
+    /// Whether the signal can be judged: it has an outcome, or its candle is stored.
     pub has_candle: bool,
 }
 
-/// A signal of an unfinished candle, as it was when it was first found.
+/// A provisional signal (of an unfinished candle), as it was when it was first found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProvisionalSignal {
     pub symbol: Symbol,
     pub pattern: String,
-    /// It claims a rise; else a fall.
+    /// True if the signal claims a rise, false for a fall.
     pub bullish: bool,
     pub confidence: f64,
     pub basis: Basis,
@@ -110,22 +111,22 @@ pub struct ProvisionalSignal {
 /// Whether the finished candle has the pattern too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// The date's complete list is not there.
+    /// The date's complete list has not been published.
     Unknown,
     Confirmed,
     Vanished,
 }
 
-/// A line of the ledger of provisional signals.
+/// An entry of the ledger of provisional signals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProvisionalEntry {
-    /// Rising, in the order of first sight.
+    /// Ascending in the order in which the signals were found.
     pub id: i64,
     pub on: Date,
     pub signal: ProvisionalSignal,
     pub first_seen_ms: i64,
     pub completion: Completion,
     pub outcome: Option<SignalOutcome>,
-    /// As for complete ones.
+    /// Whether the signal can be judged, as in [`LedgerEntry`].
     pub has_candle: bool,
 }

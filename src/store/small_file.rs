@@ -1,5 +1,5 @@
-//! Small files beside the database, each replaced as a whole: all of the new one or of the old one
-//! is there, private and the service's own. Blocks on the disk.
+//! Small files beside the database. Each is replaced as a whole: after a crash either the new or
+//! the old content is there. They are private to the service's user. Blocks on the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,10 +9,10 @@ use super::sqlite::file::beside;
 use super::sqlite::maintenance::{MaintenanceError, owned_like_its_directory};
 use super::sqlite::unfinished::make_private;
 
-/// Two values; whoever wrote more is not us.
+/// Enough for two values. This program never writes a longer file.
 const BYTES_MAX: u64 = 1_024;
 
-/// What it holds; `None` where there is none.
+/// Content of the file; `None` if there is none.
 ///
 /// # Errors
 /// As the system says.
@@ -26,10 +26,10 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Puts `bytes` in its place. A power cut may bring the old file back, whole.
+/// Replaces the content by `bytes`. After a power cut the old content may be back, unharmed.
 ///
 /// # Errors
-/// [`MaintenanceError`]; then what stood there stands there still.
+/// [`MaintenanceError`]. Then the file is unchanged.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MaintenanceError> {
     let unfinished = beside(path, ".unfinished");
     let written = make_private(&unfinished)

@@ -1,4 +1,4 @@
-//! What the product asks of a store. Nothing above knows which engine is behind it.
+//! The interface of the store. Nothing above it knows which engine is behind it.
 
 use jiff::civil::Date;
 
@@ -17,8 +17,8 @@ use crate::store::signal_records::{
 };
 use crate::store::sqlite::maintenance::MaintenanceError;
 
-/// Decides, inside a sync's transaction, what is written, from what stands there and what the
-/// broker sent. Runs on the store's writer; must be quick and pure, since it may be asked again.
+/// Derives what a sync writes from what is stored and what the broker sent. Runs within the sync's
+/// transaction on the store's writer. It must be quick and pure, since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
 /// Durable storage. Every method may fail with [`StoreError`].
@@ -27,39 +27,38 @@ pub trait Store: Send + Sync {
 
     /// Adds a user. [`StoreError::EmailTaken`] where the e-mail, already normalised, is known.
     fn create_user(&self, user: NewUser) -> Result<User, StoreError>;
-    /// The user of a normalised e-mail, with what a login checks.
+    /// The user with a normalised e-mail, with the data that a login checks.
     fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>, StoreError>;
     fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>, StoreError>;
-    /// Stores a hash of the same password with better parameters, if the one it was made from still
-    /// stands.
+    /// Replaces the hash `old` by one of the same password with better parameters. Returns false if
+    /// the stored hash is no longer `old`.
     fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool, StoreError>;
-    /// Changes the password, if `old_hash` still stands, and makes a higher token epoch, which it
-    /// returns; `None` where another change came first or the user is gone.
+    /// Changes the password if the stored hash is still `old_hash`, and returns the user's new,
+    /// higher token epoch. `None` if another change came first or the user does not exist.
     fn change_password(
         &self,
         id: AccountId,
         old_hash: &str,
         new_hash: &str,
     ) -> Result<Option<i64>, StoreError>;
-    /// Erases the user and everything of theirs, from the file and its log.
+    /// Erases the user and everything stored for them, from the file and its log.
     fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError>;
-    /// Refuses one token from now on; it expires at `expires_ms`.
+    /// Revokes one token, which expires at `expires_ms`.
     fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError>;
-    /// Drops revocations of tokens that had expired before `before_ms`; how many.
+    /// Deletes revocations of tokens that expired before `before_ms`, and returns how many.
     fn forget_revocations(&self, before_ms: i64) -> Result<usize, StoreError>;
-    /// What decides about a token beside its signature, all of one moment, for memory.
+    /// The state that decides whether a token is accepted, all of one moment, to be kept in memory.
     fn auth_state(&self) -> Result<AuthState, StoreError>;
 
-    /// Whether an operator's command changed users beside this service.
+    /// Counts of the changes that operators' commands made beside this service.
     fn outside_changes(&self) -> Result<OutsideChanges, StoreError>;
-    /// Says that the changes up to number `made` were taken up.
+    /// Records that the service has applied the changes up to number `made`.
     fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError>;
 
     // Portfolios.
 
-    /// Replaces what the store has of one broker for a user, in one transaction with the day's
-    /// point that `derive` computes, and shows it the closing prices of `closes_of`. Everything or
-    /// nothing.
+    /// Replaces the stored rows of one broker for a user and writes the day's point that `derive`
+    /// computes, in one transaction. `derive` is given the closing prices of `closes_of`.
     fn replace_portfolio(
         &self,
         id: AccountId,
@@ -73,39 +72,39 @@ pub trait Store: Send + Sync {
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
     /// Points from `since` on, oldest first.
     fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>, StoreError>;
-    /// Deletes holdings, positions and points; not the journal.
+    /// Deletes holdings, positions and points. The journal stays.
     fn delete_portfolio(&self, id: AccountId) -> Result<Deleted, StoreError>;
 
     // The close of a trading day.
 
-    /// Whether the day's revaluation is finished.
+    /// Whether the revaluation at the close of `date` is finished.
     fn is_closed(&self, date: Date) -> Result<bool, StoreError>;
-    /// Distinct symbols that stored holdings need, after `after`, in order, at most `limit`.
+    /// Distinct symbols of stored holdings, after `after`, in order, at most `limit`.
     fn held_symbols(&self, after: Option<&Symbol>, limit: usize)
     -> Result<Vec<Symbol>, StoreError>;
-    /// Symbols after `after` that had no closing price on the last date that was closed, in order,
+    /// Symbols without a closing price on the last date that was closed, after `after`, in order,
     /// at most `limit`.
     fn silent_symbols(
         &self,
         after: Option<&Symbol>,
         limit: usize,
     ) -> Result<Vec<Symbol>, StoreError>;
-    /// Keeps closing prices of a date.
+    /// Stores closing prices of a date.
     fn keep_closes(&self, date: Date, prices: &[PriceOfClose]) -> Result<(), StoreError>;
-    /// All kept closing prices of a date.
+    /// All stored closing prices of a date.
     fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError>;
-    /// Portfolios of the next users after `after` that have holdings and no complete value at the
-    /// close of `date`, in order of id, at most `limit`.
+    /// Portfolios of the next users after `after` with holdings that are not completely valued at
+    /// the close of `date`, in order of id, at most `limit`.
     fn portfolios_to_close(
         &self,
         date: Date,
         after: AccountId,
         limit: usize,
     ) -> Result<ClosePage, StoreError>;
-    /// Writes closing prices into the rows of these portfolios, and the date's points, in one
-    /// transaction. Of a date's points the one written last stands.
+    /// Writes closing prices into the rows of these portfolios, and the points of `date`, in one
+    /// transaction. A later point of a date replaces an earlier one.
     fn keep_points(&self, date: Date, points: Vec<Valued>) -> Result<(), StoreError>;
-    /// Ends the day's revaluation, in which `silent` had no closing price.
+    /// Finishes the revaluation of `date`. The symbols in `silent` had no closing price.
     fn finish_close(
         &self,
         date: Date,
@@ -115,9 +114,11 @@ pub trait Store: Send + Sync {
 
     // The journal.
 
-    // Changes compare what they expect in their own transaction: [`StoreError::NotAsExpected`].
+    // A change checks its precondition within its transaction and fails with
+    // [`StoreError::NotAsExpected`].
 
-    /// `page` is what the writer has seen of the journal, where that matters.
+    /// Adds an entry. `page`, if given, is a page of the journal that must still be in the state
+    /// the client has seen.
     fn add_entry(
         &self,
         id: AccountId,
@@ -125,17 +126,17 @@ pub trait Store: Send + Sync {
         now_ms: i64,
         page: Option<ExpectedPage>,
     ) -> Result<JournalEntry, StoreError>;
-    /// A page, newest trading date first, then newest entry. Ends before `limit` where the entries
-    /// are long.
+    /// A page of entries, newest trading date first, then newest entry. It has fewer than `limit`
+    /// entries if they are long.
     fn entries(
         &self,
         id: AccountId,
         after: Option<JournalCursor>,
         limit: usize,
     ) -> Result<JournalPage, StoreError>;
-    /// How much there is in the journal, as counted at each change.
+    /// Size of the journal, as counted at each change.
     fn journal_size(&self, id: AccountId) -> Result<JournalSize, StoreError>;
-    /// `None` where the user has no such entry, whoever else may.
+    /// The entry; `None` if this user has no such entry.
     fn entry(&self, id: AccountId, entry: i64) -> Result<Option<JournalEntry>, StoreError>;
     fn replace_entry(
         &self,
@@ -154,35 +155,36 @@ pub trait Store: Send + Sync {
 
     // Its own state.
 
-    /// What the last operations and probes saw. Never waits.
+    /// The state that the last operations and probes showed. Never waits.
     fn health(&self) -> StoreHealth;
-    /// Tries the file: a read and, where writing was refused before, a write. Does what an erasure
+    /// Probes the file: reads and, if writing was refused before, writes. Completes what an erasure
     /// left to be done. Blocks.
     fn probe(&self);
-    /// Writes what waits, leaves all of it in the one file, and takes nothing any more. Blocks.
+    /// Writes what waits, moves the log into the database file, and refuses everything afterwards.
+    /// Blocks.
     fn close(&self);
 }
 
-/// Durable storage of candles and signals, for the warmer of signals. Every method may fail with
+/// Durable storage of candles and signals, for the signals warmer. Every method may fail with
 /// [`StoreError`].
 pub trait SignalStore: Send + Sync {
-    /// What is stored of every symbol's candles.
+    /// The stored history of every symbol, without candles.
     fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError>;
     /// A symbol's candles, oldest first.
     fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError>;
-    /// Puts a whole history in the place of what is stored of its symbol.
+    /// Replaces the stored history of a symbol.
     fn replace_candles(&self, history: NewHistory) -> Result<(), StoreError>;
-    /// Adds the sessions after the last stored one, and drops what lies before `keep_from`.
+    /// Appends sessions after the last stored one, and drops candles before `keep_from`.
     fn append_candles(
         &self,
         symbol: &Symbol,
         candles: Vec<Candle>,
         keep_from: Date,
     ) -> Result<(), StoreError>;
-    /// Notes that a symbol's candles are not to be used until all are fetched again.
+    /// Marks a symbol's candles as not to be used until all are fetched again.
     fn want_refetch(&self, symbol: &Symbol, suspected: Option<Date>) -> Result<(), StoreError>;
-    /// Publishes a date's signals, found in so many symbols; once: false where the date was
-    /// published before, and then nothing is written.
+    /// Publishes a date's signals, which were searched for in so many symbols. Returns false, and
+    /// writes nothing, if the date was published before.
     fn publish_signals(
         &self,
         on: Date,
@@ -194,44 +196,44 @@ pub trait SignalStore: Send + Sync {
     fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError>;
     /// Every date that was published, oldest first.
     fn published_dates(&self) -> Result<Vec<Date>, StoreError>;
-    /// A date's signals in their order.
+    /// A date's signals in their published order.
     fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError>;
-    /// A page of the ledger after the line `after`.
+    /// A page of the ledger after the entry `after`.
     fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError>;
-    /// Writes what became of signals; the first word stands.
+    /// Records the outcomes of signals. An outcome that exists is not overwritten.
     fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>;
 
-    // Of unfinished candles, in a ledger apart.
+    // Provisional signals, of unfinished candles, which have a ledger of their own.
 
-    /// Puts on record what is about to be shown of the running date, each signal once. How many
-    /// were new.
+    /// Records provisional signals of the running date before they are shown, each once. Returns
+    /// how many were new.
     fn keep_provisional(
         &self,
         on: Date,
         seen_ms: i64,
         signals: Vec<ProvisionalSignal>,
     ) -> Result<usize, StoreError>;
-    /// A page of that ledger after the line `after`.
+    /// A page of the ledger of provisional signals after the entry `after`.
     fn provisional_ledger(
         &self,
         after: i64,
         limit: usize,
     ) -> Result<Vec<ProvisionalEntry>, StoreError>;
-    /// Writes what became of them; the first word stands.
+    /// Records the outcomes of provisional signals. An outcome that exists is not overwritten.
     fn keep_provisional_outcomes(
         &self,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<(), StoreError>;
 }
 
-/// Everything that one database holds, as one value for who puts the service together.
+/// A database with both interfaces.
 pub trait Database: Store + SignalStore {}
 
 impl<T: Store + SignalStore> Database for T {}
 
-/// Users in the hands of the operator, beside a running service or without one. Called on a
-/// command's main thread; blocks. Each change is counted in the transaction that makes it, so that
-/// the service takes it up. Never gives away a password's hash.
+/// Users as an operator's commands list and change them, beside a running service or without one.
+/// Called on a command's main thread; blocks. Each change is counted in the transaction that makes
+/// it, so that the running service applies it. A password's hash is never returned.
 pub trait UserDirectory {
     /// The next users after `after`, in order of id.
     ///
@@ -239,38 +241,37 @@ pub trait UserDirectory {
     /// [`MaintenanceError`].
     fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError>;
 
-    /// The user of an id or a normalised e-mail.
+    /// The user with an id or with a normalised e-mail.
     ///
     /// # Errors
     /// [`MaintenanceError`].
     fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError>;
 
-    /// Adds a user; `None` where the e-mail, already normalised, is known. A running service needs
-    /// no word of it: it reads who logs in.
+    /// Adds a user; `None` if the normalised e-mail is registered already. A running service needs
+    /// no notice, because it reads the user at each login.
     ///
     /// # Errors
-    /// [`MaintenanceError`]; then nothing was changed.
+    /// [`MaintenanceError`]. Then nothing was changed.
     fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError>;
 
-    /// Replaces the password, whatever it was, and refuses every older token. Gives the number of
-    /// the change, or `None` where there is no such user. A disabled user stays disabled, and has
-    /// no token that would be good.
+    /// Replaces the password and refuses every older token. Returns the number of the change, or
+    /// `None` if there is no such user. A disabled user stays disabled and gets no valid token.
     ///
     /// # Errors
-    /// [`MaintenanceError`]; then nothing was changed.
+    /// [`MaintenanceError`]. Then nothing was changed.
     fn set_password(&mut self, id: AccountId, hash: &str) -> Result<Option<i64>, MaintenanceError>;
 
-    /// Makes the change and gives its number, or `None` where there was nothing to change.
+    /// Makes the change and returns its number, or `None` if there was nothing to change.
     ///
     /// # Errors
-    /// [`MaintenanceError`]; then nothing was changed.
+    /// [`MaintenanceError`]. Then nothing was changed.
     fn change(
         &mut self,
         id: AccountId,
         change: UserChange,
     ) -> Result<Option<i64>, MaintenanceError>;
 
-    /// Whether the running service has taken up the change with this number.
+    /// Whether the running service has applied the change with this number.
     ///
     /// # Errors
     /// [`MaintenanceError`].

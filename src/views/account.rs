@@ -9,7 +9,7 @@ pub struct LoggedIn<'a> {
     pub access_token: &'a str,
     #[cfg_attr(test, schemars(extend("const" = "Bearer")))]
     pub token_type: &'static str,
-    /// Seconds: 7 days.
+    /// Seconds until the token expires: 7 days.
     #[cfg_attr(test, schemars(extend("const" = 604800)))]
     pub expires_in: i64,
     pub user: User<'a>,
@@ -20,7 +20,7 @@ pub struct LoggedIn<'a> {
 pub struct User<'a> {
     #[cfg_attr(test, schemars(extend("minimum" = 1)))]
     pub id: i64,
-    /// As stored: trimmed, in lower case.
+    /// As stored: trimmed and in lower case.
     pub email: &'a str,
     pub name: Option<&'a str>,
 }

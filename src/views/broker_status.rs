@@ -8,9 +8,9 @@ use super::values::Instant;
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BrokerAStatus {
-    /// A token was set.
+    /// Whether a token was ever set.
     pub initialized: bool,
-    /// By the broker's own rule; false as soon as the broker refuses it.
+    /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.
     pub valid: bool,
     pub token_type: &'static str,
     /// Absent if none was ever set.
@@ -25,9 +25,9 @@ pub struct BrokerAStatus {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BrokerBStatus {
-    /// A token was set.
+    /// Whether a token was ever set.
     pub initialized: bool,
-    /// By the broker's own rule; false as soon as the broker refuses it.
+    /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.
     pub valid: bool,
     /// Absent if none was ever set.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use super::values::{Day, Exact, Instant, Simulated};
 use crate::base::{Broker, PositionKind};
 use crate::portfolio::PointSource;
 
-/// What follows the last entry.
+/// The end of the document, after the last entry.
 const CLOSING: &[u8] = b"]}";
 
 /// Everything stored of the user.
@@ -26,7 +26,7 @@ pub struct Export<'a> {
 
 impl Export<'_> {
     /// Appends the document up to the end of `journal`, its last member, so that more entries can
-    /// follow: a long journal is never in memory as a whole. [`Export::close`] ends it.
+    /// follow. A long journal is never in memory as a whole. [`Export::close`] ends the document.
     pub fn open(&self, out: &mut Vec<u8>) {
         json::write(out, self);
         out.truncate(out.len() - CLOSING.len());
@@ -98,7 +98,7 @@ pub struct ExportedPosition<'a> {
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
     pub product: &'a str,
-    /// Which of the broker's lists it is from.
+    /// Which of the broker's lists the position is from.
     pub r#type: PositionKind,
     pub quantity: Exact,
     pub multiplier: Exact,
@@ -125,10 +125,10 @@ pub struct ExportedPoint {
     pub source: PointSource,
     /// Holdings without cost or price, which cost and profit leave out.
     pub left_out: u32,
-    /// Holdings valued with a price older than the last close that stood on the date, or than the
-    /// date's trading.
+    /// Holdings valued at a price that is older than the date's trading and than the last close
+    /// before the date's end.
     pub carried: u32,
-    /// A split or the like bends it: a price has leapt and the quantity has not followed, or a
-    /// broker calls an average unreliable.
+    /// The value may be wrong because of a corporate action: a price has leapt and the quantity has
+    /// not followed, or a broker calls an average unreliable.
     pub suspect: bool,
 }

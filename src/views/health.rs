@@ -1,4 +1,4 @@
-//! `GET /api/health`: what the parts of the service were seen to do.
+//! `GET /api/health`: the state of each part of the service.
 
 use serde::Serialize;
 
@@ -90,7 +90,7 @@ pub struct HealthCacheL2 {
     pub errors: u64,
 }
 
-/// What a warmer is called in: `ok`, or what it suffers from.
+/// State of a warmer (background task): `ok`, or the name of its fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WarmerState(pub &'static str);
 
@@ -124,14 +124,14 @@ pub struct Feed {
         ]))
     )]
     pub state: &'static str,
-    /// Since the call went out that it last answered well; absent before the first.
+    /// Milliseconds since the last successful call was sent; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_s: Option<Delay>,
     pub rounds: u64,
     pub failures: u64,
-    /// The last failure, until a call succeeds.
+    /// Cause of the last failure; absent once a call succeeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -140,7 +140,7 @@ pub struct Feed {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthMarket {
     pub phase: Phase,
-    /// The calendar covers today.
+    /// Whether the calendar covers today.
     pub calendar_known: bool,
     /// Last date that the calendar covers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub struct HealthMarket {
     pub instruments_origin: &'static str,
 }
 
-/// The last revaluation at the close that this process took part in.
+/// The last revaluation at the close in which this process took part.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthClose {
@@ -165,9 +165,10 @@ pub struct HealthClose {
     pub priced: usize,
     /// Symbols without a closing price.
     pub missing: usize,
-    /// Of these, how many had none on the trading date before either: they are not waited for.
+    /// How many of these had none on the trading date before either. The revaluation does not wait
+    /// for them.
     pub suspended: usize,
-    /// More symbols are held than `BHAV_CLOSE_SYMBOLS_MAX`.
+    /// Whether more symbols are held than `BHAV_CLOSE_SYMBOLS_MAX`.
     pub cut_off: bool,
     pub pages: u64,
     /// Portfolios with their final point of the date.
@@ -220,7 +221,7 @@ pub struct HealthLog {
     pub writes_failed: u64,
 }
 
-/// This machine's clock against the exchange's.
+/// This machine's clock compared with the exchange's.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthClock {
@@ -239,18 +240,18 @@ pub struct HealthBackup {
     /// When the last good backup was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub succeeded_ist: Option<Instant>,
-    /// The last attempt failed.
+    /// Whether the last attempt failed.
     pub failed: bool,
 }
 
-/// The last reload of the settings, only where it was refused.
+/// The last reload of the settings; present only if it was refused.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthReload {
     pub refused_ist: Instant,
 }
 
-/// The listener of metrics and probes, only where its default address could not be had.
+/// The listener of metrics and probes; present only if its default address was not available.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthAdminListener {

@@ -1,8 +1,8 @@
 //! Every document that a client can see: one typed struct each.
 //!
-//! A struct's members are the document's, in their order. The comments of a struct and of its
-//! members are what the description of the API says of them: `src/api/openapi.json` is made of
-//! these structs by a test. Pure; whoever answers fills a view and writes it with [`json`].
+//! A struct has the members of its document in their order. The doc comments of a struct and of its
+//! members are the descriptions in the OpenAPI document: a test generates `src/api/openapi.json`
+//! from these structs. Pure. A handler fills a view and writes it with [`json`].
 
 pub mod account;
 pub mod broker_status;

@@ -13,7 +13,7 @@ pub struct Pnl {
     #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 365)))]
     pub days: u16,
     pub summary: Totals,
-    /// A point a date, oldest first.
+    /// One point for each date, oldest first.
     #[cfg_attr(test, schemars(extend("maxItems" = 365)))]
     pub trend: Vec<TrendPoint>,
 }
@@ -32,10 +32,10 @@ pub struct TrendPoint {
     pub source: PointSource,
     /// Holdings without cost or price, which cost and profit leave out.
     pub left_out: u32,
-    /// Holdings valued with a price older than the last close that stood on the date, or than the
-    /// date's trading.
+    /// Holdings valued at a price that is older than the date's trading and than the last close
+    /// before the date's end.
     pub carried: u32,
-    /// A split or the like bends it: a price has leapt and the quantity has not followed, or a
-    /// broker calls an average unreliable.
+    /// The value may be wrong because of a corporate action: a price has leapt and the quantity has
+    /// not followed, or a broker calls an average unreliable.
     pub suspect: bool,
 }

@@ -19,9 +19,9 @@ pub struct Position<'a> {
     pub exchange: &'a str,
     pub tradingsymbol: &'a str,
     pub product: &'a str,
-    /// Which of the broker's lists it is from.
+    /// Which of the broker's lists the position is from.
     pub r#type: PositionKind,
-    /// Negative: sold short.
+    /// Negative if sold short.
     pub quantity: Quantity,
     pub average_price: Option<Money>,
     pub last_price: Option<Money>,
@@ -31,14 +31,14 @@ pub struct Position<'a> {
     pub unrealised: Option<Money>,
     pub multiplier: Quantity,
     pub synced_at: Option<Instant>,
-    /// No list knows the broker's code, which is shown as it is.
+    /// No instrument list has the broker's code, which is shown as it is.
     pub unresolved: bool,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
     pub simulated: Simulated,
 }
 
-/// Of each list, whichever `type` asks for; closed positions as `include_closed` says. The same
-/// trades stand in both lists: never add the two.
+/// Totals of each list, whatever `type` asks for; closed positions are included as `include_closed`
+/// says. The same trades are in both lists, so the two must not be added.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PositionsSummary {
@@ -50,7 +50,7 @@ pub struct PositionsSummary {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PositionTotals {
     pub count: usize,
-    /// Sum over the positions whose profit is known; null where that is none of them.
+    /// Sum over the positions whose profit is known; null if there are none.
     pub pnl: Option<Money>,
     /// Positions whose profit is not known.
     pub without_pnl: usize,

@@ -11,10 +11,10 @@ use crate::base::{self, Source, Symbol};
 pub struct Quote<'a> {
     pub symbol: &'a Symbol,
     pub last_price: Money,
-    /// From the previous close; null where the source gave none.
+    /// Change from the previous close; null if the source gave none.
     pub change: Option<Money>,
     pub change_pct: Option<Percent>,
-    /// The price's own time. Of one symbol it never goes back.
+    /// Time of the price. It never goes back for a symbol.
     pub as_of: Instant,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_s: Option<Delay>,
@@ -42,8 +42,8 @@ impl<'a> Quote<'a> {
     }
 }
 
-/// A quote up to and including `"stale":`. Made once, when the quote comes, by the thread that
-/// brings it; whether it is stale depends on when it is read, so its reader ends it with
+/// A quote as JSON, up to and including `"stale":`. The thread that fetches a quote writes this
+/// once. Whether the quote is stale depends on the time of reading, so the reader appends
 /// [`closing`].
 pub fn open_object(quote: &base::Quote) -> Box<[u8]> {
     let mut out = Vec::with_capacity(192);
@@ -52,12 +52,13 @@ pub fn open_object(quote: &base::Quote) -> Box<[u8]> {
     out.into_boxed_slice()
 }
 
-/// What ends an object that [`open_object`] left open.
+/// The end of an object that [`open_object`] began.
 pub fn closing(stale: bool) -> &'static [u8] {
     if stale { b"true}" } else { b"false}" }
 }
 
-// What the pieces add up to: the edge joins quotes that were written when they came.
+// The document that the edge joins from quotes that were serialised when they were fetched. Only
+// the OpenAPI description uses this struct.
 #[cfg(test)]
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Quotes<'a> {
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_the_contract_s_fields_in_order() {
+    fn a_quote_has_the_documented_members_in_order() {
         let mut quote = base::Quote {
             symbol: Symbol::parse("NSE:M&M").unwrap(),
             last_price: decimal::parse("1412.95").unwrap(),

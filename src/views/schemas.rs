@@ -1,5 +1,5 @@
-//! The schemas of the values: what the description of the API says of each. Only tests make that
-//! description, so nothing of this is in the program.
+//! The schemas of the values in views. Only the test that generates the OpenAPI description uses
+//! them, so they are not part of the program.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::market::Phase;
 use crate::portfolio::PointSource;
 use crate::signals::Direction;
 
-/// Schemas with a name of their own, to which members refer.
+/// Schemas with a name of their own, which members refer to.
 macro_rules! named {
     ($($value:ty, $name:literal, $schema:tt;)*) => {$(
         impl JsonSchema for $value {
@@ -27,7 +27,7 @@ macro_rules! named {
     )*};
 }
 
-/// Schemas that stand where they are used.
+/// Schemas that are written into the member that uses them.
 macro_rules! inline {
     ($($value:ty, $name:literal, $schema:tt;)*) => {$(
         impl JsonSchema for $value {
@@ -102,7 +102,9 @@ named! {
     Broker, "Broker", {
         "type": "string",
         "enum": ["a", "b"],
-        "description": "Which of the two brokers.",
+        "description":
+            "`a`: broker A, which speaks Kite Connect v3 (Zerodha). `b`: broker B, which speaks \
+             the Breeze API (ICICI Direct).",
     };
     Source, "Source", {
         "type": "string",

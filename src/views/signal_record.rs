@@ -13,7 +13,7 @@ use crate::signals::{
     provisional_record,
 };
 
-/// How every signal ever published did. Simulated ones are counted only where there are no others.
+/// Outcomes of all published signals. Simulated ones are counted only while there are no others.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SignalRecord {
@@ -22,29 +22,29 @@ pub struct SignalRecord {
     /// The last published date.
     pub as_of: Option<Day>,
     pub horizon_sessions: usize,
-    /// Dates with a list from `since` on, also where it was empty.
+    /// Dates with a list since `since`, including empty lists.
     pub dates_published: usize,
-    /// Trading dates between them that never had a list.
+    /// Trading dates since `since` without a list.
     pub dates_missed: usize,
     pub published: u64,
     pub judged: u64,
-    /// Published and not judged: `due` and `never` together.
+    /// Published and not yet judged: the sum of `due` and `never`.
     pub pending: u64,
-    /// The outcome is still to come.
+    /// Signals whose outcome is still to come.
     pub due: u64,
-    /// No outcome is expected: the share has left the universe, its history lacks the date, or it
-    /// has traded on fewer than five of the ten sessions after. Should it come back, the signal is
-    /// judged all the same.
+    /// Signals without an expected outcome: the share has left the universe, its history lacks the
+    /// date, or it has traded on fewer than five of the ten sessions after. If the share comes
+    /// back, the signal is judged all the same.
     pub never: u64,
     pub hits: u64,
-    /// With a judged signal.
+    /// Dates with a judged signal.
     pub dates: u64,
     pub hit_rate: Option<Share>,
     pub mean_confidence: Option<Share>,
-    /// With fewer dates nothing is scored, and nothing is said of how sure a number is.
+    /// Fewest dates for scores and standard errors. With fewer there are none.
     pub score_dates_min: u64,
     pub brier: Brier,
-    /// Bullish and bearish.
+    /// One entry for bullish and one for bearish signals.
     pub directions: [DirectionRecord; 2],
     /// Lowest confidence first.
     pub reliability: Vec<ReliabilityBin>,
@@ -56,33 +56,34 @@ pub struct SignalRecord {
     pub disclaimer: &'static str,
 }
 
-/// How signals of unfinished candles did; never mixed with the others. They are judged from the
-/// official close of their date, not from the price at which they were shown.
+/// Outcomes of provisional signals, of unfinished candles, which are not counted anywhere else.
+/// They are judged from the official close of their date, not from the price at which they were
+/// shown.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProvisionalRecord {
     pub since: Option<Day>,
     pub published: u64,
-    /// The finished candle has them too.
+    /// Signals that the finished candle has too.
     pub confirmed: u64,
-    /// The finished candle did not have them.
+    /// Signals that the finished candle does not have.
     pub vanished: u64,
-    /// The candle is not finished yet.
+    /// Signals whose candle is not finished yet.
     pub pending: u64,
-    /// There never was a finished candle.
+    /// Signals for which no finished candle ever came.
     pub unlisted: u64,
     pub judged: u64,
-    /// Not judged yet. With `judged` and `never` all that were published.
+    /// Signals not judged yet. `judged`, `due` and `never` add up to `published`.
     pub due: u64,
-    /// As in the record itself.
+    /// Signals without an expected outcome, as in the record itself.
     pub never: u64,
     pub hits: u64,
-    /// With a judged signal.
+    /// Dates with a judged signal.
     pub dates: u64,
     pub hit_rate: Option<Share>,
     pub mean_confidence: Option<Share>,
     pub brier: Brier,
-    /// Bullish and bearish.
+    /// One entry for bullish and one for bearish signals.
     pub directions: [DirectionRecord; 2],
     #[serde(skip_serializing_if = "Simulated::is_absent")]
     pub simulated: Simulated,
@@ -93,13 +94,13 @@ pub struct ProvisionalRecord {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Brier {
-    /// Of the published confidences; null with judged signals of fewer dates than
+    /// Score of the published confidences; null if the judged signals are of fewer dates than
     /// `score_dates_min`.
     #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
     pub confidence: Option<f64>,
-    /// Of a coin flip: one half each time.
+    /// Score of a coin flip, a confidence of one half each time.
     pub coin: f64,
-    /// Of the base rate: the market's own drift each time.
+    /// Score of the base rate, the market's own drift, as confidence each time.
     #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
     pub base_rate: Option<f64>,
     /// The confidences compared with a coin; null with too few dates.
@@ -108,8 +109,8 @@ pub struct Brier {
     pub from_base_rate: Option<BrierComparison>,
 }
 
-/// Brier score of the confidences less another's; below zero is better. The standard error is of
-/// sums over blocks of five dates.
+/// Brier score of the confidences minus another's; below zero is better. The standard error is
+/// computed from sums over blocks of five dates.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BrierComparison {
@@ -120,7 +121,7 @@ pub struct BrierComparison {
     pub low: f64,
     /// Upper end of the 95 % interval.
     pub high: f64,
-    /// What the interval says: better than the other, worse, or not distinguishable from it.
+    /// Meaning of the interval: better than the other, worse, or not distinguishable from it.
     #[cfg_attr(test, schemars(extend("examples" = ["not distinguishable from the base rate"])))]
     pub verdict: String,
 }
@@ -132,16 +133,16 @@ pub struct DirectionRecord {
     pub direction: Direction,
     pub judged: u64,
     pub hits: u64,
-    /// With such a signal.
+    /// Dates with such a signal.
     pub dates: u64,
     pub hit_rate: Option<Share>,
     pub mean_confidence: Option<Share>,
-    /// Share of the universe that moved in this direction over the same sessions, in the mean over
-    /// the signals of which it is known.
+    /// Share of the universe that moved in this direction over the same sessions: the mean over the
+    /// signals for which it is known.
     pub same_day_rate: Option<Share>,
-    /// Share of hits less that share; null with too few dates.
+    /// Share of hits minus `same_day_rate`; null with too few dates.
     pub lift: Option<Interval>,
-    /// Share of hits less mean confidence; null with too few dates.
+    /// Share of hits minus mean confidence; null with too few dates.
     pub observed_minus_said: Option<Interval>,
 }
 
@@ -149,17 +150,17 @@ pub struct DirectionRecord {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReliabilityBin {
-    /// Confidence above this; null for the lowest row.
+    /// Confidences above this value; null for the lowest row.
     pub over: Option<f64>,
-    /// Confidence up to this; null for the highest row.
+    /// Confidences up to this value; null for the highest row.
     pub up_to: Option<f64>,
     pub judged: u64,
     pub hits: u64,
-    /// With such a signal.
+    /// Dates with such a signal.
     pub dates: u64,
     pub mean_confidence: Option<Share>,
     pub hit_rate: Option<Share>,
-    /// Share of hits less mean confidence; null with too few dates.
+    /// Share of hits minus mean confidence; null with too few dates.
     pub observed_minus_said: Option<Interval>,
     pub bullish_share: Option<Share>,
 }
@@ -175,11 +176,11 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What a coin scores: one half, squared.
+/// Brier score of a coin flip: one half, squared.
 const COIN_BRIER: f64 = 0.25;
 
 impl SignalRecord {
-    /// `as_of`: the last published date.
+    /// The document of `record`. `as_of` is the last published date.
     pub fn of(record: &Reliability, as_of: Option<Date>) -> Self {
         let (simulated, Kind { published, since, outcomes }) = record.shown();
         let done = &outcomes.done;
@@ -214,7 +215,7 @@ impl SignalRecord {
 }
 
 impl ProvisionalRecord {
-    /// `None` where none was ever shown.
+    /// `None` if no provisional signal was ever shown.
     fn of(record: &provisional_record::ProvisionalRecord) -> Option<Self> {
         let (simulated, kind) = record.shown()?;
         let provisional_record::Kind { published, confirmed, vanished, unlisted, since, outcomes } =
@@ -247,7 +248,7 @@ impl Brier {
     fn of(done: &Performance) -> Self {
         let scored = |brier: f64| done.all.is_scored().then(|| six_places(brier));
         Self {
-            confidence: scored(done.said.brier()),
+            confidence: scored(done.confidence.brier()),
             coin: COIN_BRIER,
             base_rate: scored(done.base.brier()),
             from_coin: done.from_coin().map(|from| BrierComparison::of(from, "a coin")),
@@ -269,7 +270,7 @@ impl BrierComparison {
 }
 
 impl Interval {
-    /// With every digit.
+    /// An interval with all digits.
     pub(crate) fn exact(estimate: Estimate) -> Self {
         let Estimate { value, standard_error, low, high } = estimate;
         Self { value, standard_error, low, high }

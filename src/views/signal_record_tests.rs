@@ -1,4 +1,4 @@
-//! How the record counts, and what it tells of which signals.
+//! Counts and scores of the record, and which signals it includes.
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
@@ -20,7 +20,7 @@ fn json(record: &Reliability) -> Value {
 }
 
 #[test]
-fn nothing_published_is_said_so() {
+fn a_record_without_signals_has_zero_counts() {
     let empty = json(&Reliability::default());
     assert!(empty["since"].is_null() && empty["brier"]["confidence"].is_null());
     assert_eq!(empty["reliability"].as_array().unwrap().len(), BIN_EDGES.len() + 1);
@@ -29,7 +29,7 @@ fn nothing_published_is_said_so() {
 }
 
 #[test]
-fn counts_scores_and_bins() {
+fn a_record_has_counts_scores_and_bins() {
     let mut record = Reliability::default();
     let before = Judged { date: DAY.yesterday().unwrap(), ..judged(0.54, false) };
     record.count(before.date, false, &Standing::Judged(before));
@@ -56,9 +56,9 @@ fn counts_scores_and_bins() {
     assert_eq!(filled[0]["up_to"].as_f64(), Some(0.54));
 }
 
-/// Ten weeks of a signal a day, every second of them right.
+/// Ten weeks with one signal a day, of which every second one hits.
 #[test]
-fn scores_come_with_dates_enough_and_say_how_sure_they_are() {
+fn scores_have_intervals_once_there_are_enough_dates() {
     let mut record = Reliability::default();
     let days = DAY.series(jiff::Span::new().days(1)).take(50);
     for (at, date) in days.enumerate() {
@@ -87,7 +87,7 @@ fn scores_come_with_dates_enough_and_say_how_sure_they_are() {
 }
 
 #[test]
-fn simulated_signals_never_join_real_ones() {
+fn simulated_signals_are_not_counted_beside_real_ones() {
     let mut record = Reliability::default();
     record.count(DAY, true, &Standing::Judged(judged(0.6, true)));
     assert_eq!(json(&record)["simulated"], true);
@@ -98,7 +98,7 @@ fn simulated_signals_never_join_real_ones() {
 }
 
 #[test]
-fn it_is_told_apart_and_only_where_there_is_something_to_tell() {
+fn provisional_signals_are_counted_separately_if_there_are_any() {
     let mut record = Reliability::default();
     record.count(DAY, false, &Standing::Judged(judged(0.54, true)));
     assert!(json(&record).get("provisional").is_none());
@@ -129,7 +129,7 @@ fn it_is_told_apart_and_only_where_there_is_something_to_tell() {
 }
 
 #[test]
-fn simulated_ones_stand_in_until_there_are_others_and_say_so() {
+fn simulated_provisional_signals_count_until_there_are_real_ones() {
     let mut record = Reliability::default();
     record.provisional.count(DAY, true, Fate::Pending, &Standing::Due);
     assert_eq!(json(&record)["provisional"]["simulated"], true);

@@ -24,16 +24,16 @@ pub struct SignalList<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisional_at: Option<Instant>,
     pub horizon_sessions: usize,
-    /// How many are listed.
+    /// Number of signals listed.
     pub count: usize,
-    /// Highest confidence first, but signals of one symbol and date together.
+    /// Highest confidence first, except that signals of one symbol and date are listed together.
     pub signals: Vec<ListedSignal<'a>>,
-    /// What a confidence is.
+    /// Explains what a confidence is.
     pub meaning: &'static str,
     pub disclaimer: &'static str,
 }
 
-/// What a candlestick pattern was worth in the past; not advice.
+/// A candlestick pattern and its past performance; not advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Signal<'a> {
@@ -51,12 +51,12 @@ pub struct Signal<'a> {
     pub as_of: Day,
     /// Sessions after which the signal is judged.
     pub horizon_sessions: usize,
-    /// Dates with such a signal in the window of two years.
+    /// Dates with the same pattern in the window of two years.
     pub samples: u32,
-    /// Share of hits among the past signals of the window, each signal counted once; null for one
-    /// never seen, and for one published before they were counted.
+    /// Share of hits among the pattern's past signals in the window, each counted once; null for a
+    /// pattern never seen, and for a signal published before these were counted.
     pub hit_rate: Option<Share>,
-    /// Share of all symbol-days that moved in this direction.
+    /// The base rate: share of all symbol-days in the window that moved in this direction.
     pub base_rate: Share,
     #[serde(skip_serializing_if = "Simulated::is_absent")]
     pub simulated: Simulated,
@@ -66,44 +66,45 @@ pub struct Signal<'a> {
     pub provisional: Mark,
 }
 
-/// A signal with what its confidence was made of; not advice.
+/// A signal with the data that its confidence was derived from; not advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListedSignal<'a> {
     #[serde(flatten)]
     pub signal: Signal<'a>,
-    /// Such signals in the window; null for one published before they were counted.
+    /// Past signals of the pattern in the window; null for a signal published before they were
+    /// counted.
     pub past_signals: Option<u32>,
-    /// Those of them that hit.
+    /// How many of `past_signals` hit.
     pub past_hits: Option<u32>,
-    /// Mean over the samples of the share of hits on each date, as the confidence takes it; null
-    /// for one never seen.
+    /// Mean over the dates in `samples` of the share of hits on each, which the confidence uses;
+    /// null for a pattern never seen.
     pub date_hit_rate: Option<Share>,
-    /// Dates that the market's own drift weighs in the confidence.
+    /// Weight of the base rate in the confidence, in dates.
     #[cfg_attr(test, schemars(extend("minimum" = 1)))]
     pub prior_dates: u32,
-    /// Present, and true, if another signal of the symbol and date has the other direction; absent
-    /// otherwise.
+    /// Present, and true, if another signal of the same symbol and date has the opposite direction;
+    /// absent otherwise.
     #[serde(skip_serializing_if = "Mark::is_absent")]
     pub conflict: Mark,
 }
 
-/// The signals that a snapshot shows.
+/// The signals in the snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownSignals {
-    /// The best of the list.
+    /// The best signals of the list.
     pub top: Arc<[Signal<'static>]>,
     /// The date of the list; `None` before there is one.
     pub as_of: Option<Date>,
 }
 
 impl ShownSignals {
-    /// While none were published.
+    /// No signals, for the time before the first list.
     pub fn none() -> Self {
         Self { top: Arc::new([]), as_of: None }
     }
 
-    /// Of a published list.
+    /// The signals of a published list.
     pub fn of(list: &signals::SignalList) -> Self {
         let owned = |listed: &signals::ListedSignal| Signal {
             pattern: Cow::Owned(listed.pattern.clone()),
@@ -120,7 +121,7 @@ impl<'a> SignalList<'a> {
         keep: impl Fn(&signals::ListedSignal) -> bool,
     ) -> Self {
         let mut rows: Vec<ListedSignal<'_>> = Vec::with_capacity(list.signals.len());
-        // Rows of one candle stand together.
+        // Rows of one candle are adjacent.
         for of_candle in list.signals.chunk_by(signals::ListedSignal::is_of_candle) {
             let conflict = of_candle.iter().any(|row| row.direction != of_candle[0].direction);
             let kept = of_candle.iter().filter(|signal| keep(signal));

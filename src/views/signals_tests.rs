@@ -1,4 +1,4 @@
-//! What the list of signals and the snapshot show of them.
+//! Signals as the list and the snapshot show them.
 
 use jiff::civil::Date;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
@@ -42,9 +42,9 @@ fn provisional(symbol: &str, pattern: &str, confidence: f64) -> ListedSignal {
 }
 
 #[test]
-fn provisional_ones_are_ranked_among_the_others_marked_and_dated() {
+fn provisional_signals_are_ranked_with_the_others_and_marked() {
     let complete = list(&["NSE:A", "NSE:B"]);
-    // Equal to the first but for its candle; above all; below all.
+    // One equal to the first except for its candle, one above all, one below all.
     let found = vec![
         provisional("NSE:A", "pattern_0", 0.541_781),
         provisional("NSE:C", "pattern_9", 0.55),
@@ -70,11 +70,11 @@ fn provisional_ones_are_ranked_among_the_others_marked_and_dated() {
         views::SignalList::of(&combined, keep).write(&mut out);
         String::from_utf8(out).unwrap()
     };
-    let told = "\"as_of\":\"2026-11-20\",\"provisional_as_of\":\"2026-11-23\",\
+    let members = "\"as_of\":\"2026-11-20\",\"provisional_as_of\":\"2026-11-23\",\
         \"provisional_at\":\"2026-11-23T11:05:07+05:30\",\"horizon_sessions\":5,\"count\":5";
-    assert!(text(|_| true).contains(told), "{}", text(|_| true));
+    assert!(text(|_| true).contains(members), "{}", text(|_| true));
     assert!(!text(|signal| !signal.provisional).contains("provisional"));
-    // A later look takes the place of an earlier one; none leaves what there was.
+    // A later look replaces an earlier one. A list without provisional signals is the original one.
     let later = combined.with_provisional(look(), vec![provisional("NSE:D", "p", 0.5)]);
     assert_eq!(later.signals.iter().filter(|signal| signal.provisional).count(), 1);
     assert_eq!(combined.without_provisional(), complete);
@@ -87,7 +87,7 @@ fn row(symbol: &str, pattern: &str, direction: Direction, confidence: f64) -> Li
 }
 
 #[test]
-fn the_top_says_nothing_below_a_coin_and_of_no_symbol_two_things() {
+fn the_snapshot_leaves_out_low_confidence_and_conflicts() {
     let (up, down) = (Direction::Bullish, Direction::Bearish);
     let mut signals = vec![
         row("NSE:A", "a", up, 0.54),
@@ -115,8 +115,8 @@ fn the_top_says_nothing_below_a_coin_and_of_no_symbol_two_things() {
     };
     assert_eq!(conflicts(|_| true), ["a", "c"]);
     assert_eq!(conflicts(|s| s.direction == Direction::Bearish), ["c"], "whoever is filtered");
-    // What a running candle says the other way is another date's, and yet no two things are
-    // said of one symbol in the snapshot.
+    // A provisional signal of another date in the other direction also keeps its symbol out of the
+    // snapshot.
     let found = vec![ListedSignal { provisional: true, ..row("NSE:C", "g", up, 0.52) }];
     let combined = complete.with_provisional(look(), found);
     assert_eq!(shown(&combined), ["b"]);
@@ -128,7 +128,7 @@ fn the_top_says_nothing_below_a_coin_and_of_no_symbol_two_things() {
 }
 
 #[test]
-fn a_row_of_the_list_says_what_its_confidence_was_made_of() {
+fn a_listed_signal_has_the_data_of_its_confidence() {
     let mut out = Vec::new();
     views::SignalList::of(&list(&["NSE:A", "NSE:B"]), |_| true).write(&mut out);
     let json: sonic_rs::Value = sonic_rs::from_slice(&out).unwrap();
@@ -142,13 +142,13 @@ fn a_row_of_the_list_says_what_its_confidence_was_made_of() {
 }
 
 #[test]
-fn the_words_name_the_constant_that_is_used() {
+fn the_meaning_names_the_prior_in_use() {
     let constant = crate::signals::confidence::PRIOR_DATES;
     assert!(MEANING.contains(&format!("samples/(samples+{constant})")));
 }
 
 #[test]
-fn the_top_has_one_row_a_symbol_and_ten_at_most() {
+fn the_snapshot_has_one_signal_per_symbol_and_at_most_ten() {
     let names: Vec<String> = (0..14).map(|n| format!("NSE:S{}", n / 2 + 4 * (n % 2))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&top_json(&list(&names))).unwrap();
@@ -161,7 +161,7 @@ fn the_top_has_one_row_a_symbol_and_ten_at_most() {
 }
 
 #[test]
-fn a_row_says_what_is_known_in_four_places() {
+fn shares_are_written_with_four_places() {
     assert_eq!(top_json(&list(&[])), "[]");
     assert_eq!(
         top_json(&list(&["NSE:INFY"])),

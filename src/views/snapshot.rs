@@ -1,4 +1,4 @@
-//! `GET /api/index/snapshot`. Made when something changes, never for a request.
+//! `GET /api/index/snapshot`. Made when its data changes, not for each request.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,15 +19,15 @@ pub struct Snapshot<'a> {
     /// Percent change of the primary large-cap index (NIFTY 50) from the previous close; null where
     /// the source gave none.
     pub index1_change: Option<Percent>,
-    /// Of the source of the primary large-cap index; only beside `index1_source`, where that source
-    /// runs behind.
+    /// Delay of the source of the primary large-cap index; only beside `index1_source`, if that
+    /// source runs behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index1_delay_s: Option<Delay>,
-    /// Whether the price of the primary large-cap index is stale; only where that, its source or
-    /// its delay is not what `market` says.
+    /// Whether the price of the primary large-cap index is stale. Present only if its staleness,
+    /// source or delay differs from that in `market`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index1_stale: Option<bool>,
-    /// Who said the price of the primary large-cap index; only beside `index1_stale`.
+    /// Source of the price of the primary large-cap index; only beside `index1_stale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index1_source: Option<Source>,
     /// Last price of the bank index (NIFTY BANK).
@@ -35,18 +35,18 @@ pub struct Snapshot<'a> {
     /// Percent change of the bank index (NIFTY BANK) from the previous close; null where the source
     /// gave none.
     pub bankindex_change: Option<Percent>,
-    /// Time of the price of the bank index; only where it is not `market.as_of_ist`.
+    /// Time of the price of the bank index; only if it differs from `market.as_of_ist`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bankindex_as_of: Option<Instant>,
-    /// Of the source of the bank index; only beside `bankindex_source`, where that source runs
+    /// Delay of the source of the bank index; only beside `bankindex_source`, if that source runs
     /// behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bankindex_delay_s: Option<Delay>,
-    /// Whether the price of the bank index is stale; only where that, its source or its delay is
-    /// not what `market` says.
+    /// Whether the price of the bank index is stale. Present only if its staleness, source or delay
+    /// differs from that in `market`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bankindex_stale: Option<bool>,
-    /// Who said the price of the bank index; only beside `bankindex_stale`.
+    /// Source of the price of the bank index; only beside `bankindex_stale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bankindex_source: Option<Source>,
     /// Last price of the second exchange's broad index (SENSEX).
@@ -54,29 +54,29 @@ pub struct Snapshot<'a> {
     /// Percent change of the second exchange's broad index (SENSEX) from the previous close; null
     /// where the source gave none.
     pub index2_change: Option<Percent>,
-    /// Time of the price of the second exchange's broad index; only where it is not
+    /// Time of the price of the second exchange's broad index; only if it differs from
     /// `market.as_of_ist`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index2_as_of: Option<Instant>,
-    /// Of the source of the second exchange's broad index; only beside `index2_source`, where that
-    /// source runs behind.
+    /// Delay of the source of the second exchange's broad index; only beside `index2_source`, if
+    /// that source runs behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index2_delay_s: Option<Delay>,
-    /// Whether the price of the second exchange's broad index is stale; only where that, its source
-    /// or its delay is not what `market` says.
+    /// Whether the price of the second exchange's broad index is stale. Present only if its
+    /// staleness, source or delay differs from that in `market`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index2_stale: Option<bool>,
-    /// Who said the price of the second exchange's broad index; only beside `index2_stale`.
+    /// Source of the price of the second exchange's broad index; only beside `index2_stale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index2_source: Option<Source>,
     /// The best signal of each symbol, highest confidence first, at most 10; none below 0.5, and
     /// none of a symbol with signals of both directions.
     #[cfg_attr(test, schemars(extend("maxItems" = 10)))]
     pub signals: &'a [Signal<'static>],
-    /// Date of the list; null until there is one. An empty list with a date means that there are
-    /// none.
+    /// Date of the list of signals; null until there is one. An empty list with a date means that
+    /// the date has no signals.
     pub signals_as_of: Option<Day>,
-    /// In a fixed order.
+    /// Sectors in a fixed order.
     pub sectors: Vec<Sector<'a>>,
     pub market: Market,
 }
@@ -86,10 +86,10 @@ pub struct Snapshot<'a> {
 pub struct Sector<'a> {
     pub name: &'a str,
     pub symbol: &'a Symbol,
-    /// From the previous close; null without a price of the source in `market.source` that is as
-    /// fresh.
+    /// Percent change from the previous close. Null if `market.source` has no price of the sector
+    /// that is as fresh as the indices.
     pub change_pct: Option<Percent>,
-    /// Time of the price; only where it is not `market.as_of_ist`.
+    /// Time of the price; only if it differs from `market.as_of_ist`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Instant>,
 }
@@ -97,10 +97,10 @@ pub struct Sector<'a> {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Market {
-    /// Some equity is in continuous trading.
+    /// Whether some share is in continuous trading.
     pub is_open: bool,
     pub phase: Phase,
-    /// When the phase changes next; null where the calendar does not say.
+    /// When the phase changes next; null if the calendar does not cover that time.
     pub next_transition_at: Option<Instant>,
     /// Time of the primary index's price. It never goes back.
     pub as_of_ist: Instant,
@@ -115,7 +115,7 @@ pub struct Market {
     pub simulated: Simulated,
 }
 
-/// What `market` does not say of an index already.
+/// The age of an index, as far as it differs from that in `market`.
 struct OwnAge {
     as_of: Option<Instant>,
     delay_s: Option<Delay>,
@@ -137,7 +137,7 @@ impl OwnAge {
 }
 
 impl<'a> Snapshot<'a> {
-    /// The document of `snapshot` with the signals that are shown.
+    /// The document of `snapshot` with the signals `shown`.
     pub fn of(snapshot: &'a market::Snapshot, shown: &'a ShownSignals) -> Self {
         let market = &snapshot.market.age;
         let [index1, bankindex, index2] = [&snapshot.index1, &snapshot.bankindex, &snapshot.index2];

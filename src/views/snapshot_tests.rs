@@ -65,7 +65,7 @@ fn json_with(snapshot: &Snapshot, shown: &ShownSignals) -> String {
 }
 
 #[test]
-fn the_body_is_exactly_the_contracts() {
+fn the_body_equals_the_documented_one() {
     let mut prices = leads(Source::BrokerA);
     prices.push(priced("NSE:NIFTY IT", "36000.5", Some("37000.0"), Source::BrokerA));
     assert_eq!(
@@ -85,7 +85,7 @@ fn the_body_is_exactly_the_contracts() {
 }
 
 #[test]
-fn simulated_delayed_and_unknown_are_said() {
+fn simulated_delayed_and_unknown_values_are_marked() {
     let mut prices = leads(Source::Public);
     prices[1].quote.simulated = true;
     prices[2].quote.previous_close = None;
@@ -114,9 +114,10 @@ fn without_all_three_indices_there_is_no_snapshot() {
     }
 }
 
-/// `market` tells of the primary index; what is otherwise with another stands beside it.
+/// `market` describes the primary index. Another index carries its own time and source if they
+/// differ.
 #[test]
-fn an_index_of_another_time_or_source_says_so_itself() {
+fn an_index_of_another_time_or_source_has_its_own_members() {
     let mut prices = leads(Source::Public);
     prices.iter_mut().for_each(|priced| priced.quote.delay_s = Some(900));
     prices[1].quote.as_of = at("2026-11-20T11:00:16");
@@ -125,7 +126,7 @@ fn an_index_of_another_time_or_source_says_so_itself() {
     prices[2].quote.as_of = at("2026-11-20T11:10:00");
     let body = json(&build(prices));
     for part in [
-        // The primary index is fresh, though the whole is marked.
+        // The primary index is fresh, although `market` is marked as stale.
         r#""index1_change":0.5,"index1_delay_s":900,"index1_stale":false,"index1_source":"public""#,
         r#""bankindex_change":-0.12,"bankindex_as_of":"2026-11-20T11:00:16+05:30","#,
         r#""index2_change":0,"index2_as_of":"2026-11-20T11:10:00+05:30","index2_stale":true,"#,
@@ -137,7 +138,7 @@ fn an_index_of_another_time_or_source_says_so_itself() {
 }
 
 #[test]
-fn a_sector_of_another_source_or_old_beside_fresh_indices_is_null() {
+fn a_sector_of_another_source_or_older_is_null() {
     let of = |source, stale| {
         let mut prices = leads(Source::BrokerA);
         let sector = priced("NSE:NIFTY IT", "101", Some("100"), source);
@@ -159,7 +160,7 @@ fn a_sector_of_another_source_or_old_beside_fresh_indices_is_null() {
 
 proptest! {
     #[test]
-    fn any_price_is_written_as_json_and_read_back_rounded(
+    fn any_price_is_written_as_a_rounded_json_number(
         paise in 1i64..1_000_000_000_000_000, places in 0u32..9, close in any::<u32>(),
     ) {
         let mut prices = leads(Source::BrokerA);

@@ -10,20 +10,20 @@ use crate::base::Broker;
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "{Counts}"))]
 pub struct SyncReport<'a, Counts> {
     pub holdings_count: usize,
-    // Which has another name with each broker.
+    // The counts have different names for each broker.
     #[serde(flatten)]
     pub counts: Counts,
     pub broker: Broker,
     pub synced_at: Instant,
     pub changes: SyncChanges<'a>,
     pub unresolved_count: usize,
-    /// Codes of the broker that could not be resolved to a ticker, each once.
+    /// Broker codes that could not be resolved to a ticker, each once.
     #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
     pub unresolved: Vec<&'a str>,
     #[cfg_attr(test, schemars(extend("maxItems" = 100)))]
     pub suspected_corporate_actions: Vec<SuspectedAction<'a>>,
     pub reconciliation: Reconciliation,
-    /// Only where there are any.
+    /// Present only if there are warnings.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("minItems" = 1)))]
     pub warnings: Option<Vec<SyncWarning>>,
@@ -31,15 +31,15 @@ pub struct SyncReport<'a, Counts> {
     pub simulated: Simulated,
 }
 
-/// Of broker A's.
+/// Counts of a sync with broker A.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SyncedBrokerA {
-    /// Open positions of the net list.
+    /// Open positions in the net list.
     pub net_positions_count: usize,
 }
 
-/// Of broker B's.
+/// Counts of a sync with broker B.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SyncedBrokerB {
@@ -55,15 +55,16 @@ pub struct SyncWarning {
     pub detail: &'static str,
 }
 
-/// Our profit beside the broker's own, over the holdings for which it names one.
+/// The computed profit and the broker's own figure, over the holdings for which the broker gives
+/// one.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reconciliation {
     pub broker_pnl: Option<Money>,
     pub our_pnl: Option<Money>,
     pub difference: Option<Money>,
-    /// Why they differ; null where they do not. `t1_quantity`: the broker leaves out shares bought
-    /// yesterday.
+    /// Why they differ; null if they do not. `t1_quantity`: the broker leaves out shares that were
+    /// bought and not yet delivered.
     #[cfg_attr(
         test,
         schemars(extend("enum" = [
@@ -92,9 +93,9 @@ pub struct SyncChanges<'a> {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PositionCounts {
-    /// Open positions before and after.
+    /// Number of open positions before and after.
     pub day: [usize; 2],
-    /// Open positions before and after.
+    /// Number of open positions before and after.
     pub net: [usize; 2],
 }
 
@@ -123,7 +124,7 @@ pub struct ChangedHolding<'a> {
     pub row: RowName<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantity: Option<[Quantity; 2]>,
-    /// Null where the cost is unknown.
+    /// Average cost before and after; null if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_price: Option<[Option<Exact>; 2]>,
 }

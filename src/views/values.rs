@@ -1,5 +1,5 @@
-//! The values that members have, and how each is written. Numbers are written with digits of their
-//! own, never by way of a binary float.
+//! The types of members' values, and how each is written. Numbers are written from decimal digits,
+//! never by way of a binary float.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -51,7 +51,7 @@ pub struct Mark(pub bool);
 pub struct Simulated(pub bool);
 
 impl Share {
-    /// More digits would pretend to more than is known.
+    /// Rounds to 4 places, since more digits would pretend to more precision than there is.
     pub fn of(share: f64) -> Self {
         Self(rounded(share, 10_000.0))
     }
@@ -63,7 +63,7 @@ pub(crate) fn rounded(value: f64, unit: f64) -> f64 {
 }
 
 impl Instant {
-    /// Of Unix milliseconds. A time that no calendar has is written as 1970.
+    /// The time of Unix milliseconds. An impossible time is written as 1970.
     pub fn of_ms(ms: i64) -> Self {
         Self(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH))
     }
@@ -117,7 +117,8 @@ impl Serialize for Day {
     }
 }
 
-/// Writes `value` as a JSON number in its shortest form. Only sonic-rs knows such a number.
+/// Writes `value` as a JSON number in its shortest form. The number type used is specific to
+/// sonic-rs.
 fn number<S: Serializer>(value: Decimal, serializer: S) -> Result<S::Ok, S::Error> {
     let text = decimal::shortest(value).to_string();
     let number: RawNumber = sonic_rs::from_str(&text).map_err(S::Error::custom)?;

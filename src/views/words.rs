@@ -1,4 +1,4 @@
-//! Nouns that documents name by one word of their own.
+//! Serialises enums from other modules by their names in the API.
 
 use serde::{Serialize, Serializer};
 

@@ -130,7 +130,7 @@ fn a_page_writes_points_and_makes_old_answers_worthless() {
     let view = View::Holdings { broker: None, day: None };
     let answer = Responses::make(b"{}");
     for user in &users {
-        assert!(answers.keep(&answers.place(user.0), view, &answer, 0));
+        assert!(answers.keep(&answers.fill_token(user.0), view, &answer, 0));
     }
     let order = |after| order(Reach::Last, after, &[], &answers);
     let first = page(&store, &order(AccountId(0))).unwrap();

@@ -1,10 +1,9 @@
-//! Where a page of the journal ends, as a client is given it and hands it back. Pure.
+//! The cursor of a journal page: the position where the page ended, as text for the client. Pure.
 //!
-//! A cursor is good for one user and says nothing that its page did not, so there is nothing to
-//! keep secret and no key: it outlives restarts, rotated keys and a move to another machine. Its
-//! checksum is over the user too, so that a cursor of somebody else, or one that was changed, is
-//! refused and not taken for another place in the journal. Who computes one reaches their own
-//! entries alone.
+//! A cursor is valid for one user and contains nothing that its page did not, so it needs no secret
+//! and no key. It stays valid over restarts, key rotation and a move to another machine. Its
+//! checksum covers the user too, so that another user's cursor or a changed one is refused. Whoever
+//! forges a cursor reaches only their own entries.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::store::{AccountId, JournalCursor};
 
-/// Date as days, id, checksum.
+/// The date as a number of days, the entry's id, the checksum.
 const BYTES: usize = 4 + 8 + CHECKSUM_BYTES;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_opens_for_its_user_alone_and_unchanged() {
+    fn a_cursor_is_valid_only_unchanged_and_for_its_user() {
         let position = JournalCursor { traded_on: date(2026, 11, 20), id: i64::MAX };
         let text = seal(AccountId(1), position);
         assert_eq!(open(AccountId(1), &text), Some(position));
@@ -82,9 +81,9 @@ mod tests {
         }
     }
 
-    /// What another version or machine gave is good here: the form never changes.
+    /// A cursor from another version or machine is valid here, since the format never changes.
     #[test]
-    fn a_cursor_of_before_opens() {
+    fn a_cursor_of_an_older_version_is_valid() {
         let position = JournalCursor { traded_on: date(2026, 11, 20), id: 42 };
         assert_eq!(seal(AccountId(7), position), "AAtL0QAAAAAAAAAqI73okUjV8n8");
     }

@@ -1,9 +1,9 @@
-//! Makes the description of the API, `src/api/openapi.json`: the operations of [`ROUTES`] with what
-//! `operations` adds, the schemas of the views, and `frame.json`, which has what neither knows
+//! Generates the description of the API, `src/api/openapi.json`, from three sources: [`ROUTES`]
+//! with the table in `operations`, the schemas of the views, and `frame.json` with the rest
 //! (introduction, headers, parameters, and the bodies that clients send).
 //!
-//! Only a test makes it; the service has the finished file in it. After a change:
-//! `BHAV_BLESS=1 cargo test --lib openapi`.
+//! Only a test runs it; the service contains the finished file. After a change run `BHAV_BLESS=1
+//! cargo test --lib openapi`.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ use crate::ops::version::VERSION;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/openapi.json");
 const FRAME: &str = include_str!("frame.json");
-/// Set, it writes the file anew.
+/// If this variable is set, the test writes the file anew.
 const BLESS: &str = "BHAV_BLESS";
 
 fn description() -> Value {
@@ -62,7 +62,7 @@ fn take(object: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
     }
 }
 
-/// A parameter of one operation stands in that operation.
+/// Whether a parameter is shared. One that a single operation has is written into that operation.
 fn is_shared(name: &str) -> bool {
     name.starts_with(char::is_uppercase)
 }
@@ -140,8 +140,8 @@ fn responses(
     responses
 }
 
-/// What every operation refuses whose route, or whose body, is of the same kind. Of one status an
-/// operation's own list is the whole.
+/// The refusals that all operations of this kind of route or body have. A status in the operation's
+/// own list replaces the one here.
 fn of_kind(route: &Route, operation: &Operation) -> Vec<Refusal> {
     let mut refusals = vec![PRECONDITION_FAILED];
     if route.access == Access::User {
@@ -158,7 +158,7 @@ fn of_kind(route: &Route, operation: &Operation) -> Vec<Refusal> {
     refusals
 }
 
-/// Health alone has a report for a body where it is 503.
+/// Only health answers a 503 with a report as its body.
 fn report_of_a_service_that_is_down(response: &mut Value) {
     response["description"] =
         "A report with status `down`, or, while the process is starting, a problem.".into();
@@ -168,7 +168,7 @@ fn report_of_a_service_that_is_down(response: &mut Value) {
 }
 
 #[test]
-fn the_file_is_what_the_routes_and_the_views_make() {
+fn the_openapi_file_equals_what_routes_and_views_generate() {
     let made = layout::pretty(&description());
     if std::env::var_os(BLESS).is_some() {
         std::fs::write(FILE, &made).unwrap();

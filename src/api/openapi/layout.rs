@@ -1,10 +1,10 @@
-//! Lays JSON out for people: what fits on a line stands on one.
+//! Formats JSON for people: a value that fits on one line is written on one.
 
 use serde_json::Value;
 
 const LINE_CHARS_MAX: usize = 100;
 
-/// With a line end.
+/// Formats `value`, with a line end after it.
 pub(super) fn pretty(value: &Value) -> String {
     let mut out = String::new();
     put(&mut out, value, 0, 0);
@@ -12,7 +12,7 @@ pub(super) fn pretty(value: &Value) -> String {
     out
 }
 
-/// `column`: where on its line the value begins.
+/// Appends `value`. `column` is the column at which it begins.
 fn put(out: &mut String, value: &Value, depth: usize, column: usize) {
     let line = on_one_line(value);
     let is_empty_or_plain = match value {

@@ -1,5 +1,5 @@
-//! What the table of routes does not know of an operation: its words, its parameters, its body, its
-//! reply, and how it refuses beside what all operations of its kind refuse.
+//! What the OpenAPI description says of each operation besides the table of routes: its
+//! description, parameters, body and reply, and the refusals that only it has.
 
 use super::refusals::{
     ACTIVATION_BAD_GATEWAY, ACTIVATION_FORBIDDEN, ACTIVATION_UNAVAILABLE, BODY_INVALID,
@@ -15,15 +15,15 @@ pub(super) struct Operation {
     pub(super) id: &'static str,
     pub(super) tag: &'static str,
     pub(super) description: &'static str,
-    /// Names in `frame.json`.
+    /// Names of parameters in `frame.json`.
     pub(super) parameters: &'static [&'static str],
-    /// Schema of the body that it takes.
+    /// Schema of the request body.
     pub(super) body: Option<&'static str>,
-    /// What its success means.
+    /// Meaning of a success.
     pub(super) success: &'static str,
-    /// Status and schema of its success.
+    /// Status and schema of a success.
     pub(super) reply: (u16, &'static str),
-    /// Of its success, beside `Cache-Control`.
+    /// Headers of a success besides `Cache-Control`.
     pub(super) headers: &'static [&'static str],
     pub(super) refusals: &'static [Refusal],
 }

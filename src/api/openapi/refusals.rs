@@ -1,13 +1,13 @@
-//! How operations refuse: statuses with their codes, those that several operations share under a
+//! How operations refuse: statuses with their error codes. Those that several operations have get a
 //! name.
 
 use serde_json::{Map, Value, json};
 
-/// A status with the codes that it comes with.
+/// A status with its possible error codes.
 #[derive(Clone, Copy)]
 pub(super) struct Refusal {
     status: u16,
-    /// In `components.responses`; `None` stands where it is used.
+    /// Name in `components.responses`; `None` if it is written into its operation.
     name: Option<&'static str>,
     codes: &'static [&'static str],
 }
@@ -16,7 +16,7 @@ const fn shared(name: &'static str, status: u16, codes: &'static [&'static str])
     Refusal { status, name: Some(name), codes }
 }
 
-/// Of one operation.
+/// A refusal of a single operation.
 pub(super) const fn own(status: u16, codes: &'static [&'static str]) -> Refusal {
     Refusal { status, name: None, codes }
 }
@@ -110,8 +110,8 @@ impl Refusal {
         self.status
     }
 
-    /// Puts it among the `responses` of an operation, and among the `shared` ones of the document
-    /// if it has a name.
+    /// Adds it to the `responses` of an operation and, if it has a name, to the `shared` responses
+    /// of the document.
     pub(super) fn put(&self, responses: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
         let described = match self.name {
             Some(name) => {

@@ -1,4 +1,4 @@
-//! The schemas of the views, in the form that makers of clients take.
+//! The schemas of the views, simplified for tools that generate clients.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -20,7 +20,7 @@ use crate::views::signals::SignalList;
 use crate::views::snapshot::Snapshot;
 use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB};
 
-/// Members of one struct within another that keep a schema of their own: which, and of whom.
+/// Structs that are embedded in others but keep schemas of their own: the whole and its part.
 const PARTS: [(&str, &str); 5] = [
     ("CountedHolding", "RowName"),
     ("ChangedHolding", "RowName"),
@@ -29,15 +29,15 @@ const PARTS: [(&str, &str); 5] = [
     ("SyncedBrokerB", "SyncReport"),
 ];
 
-/// Members of a schema in the order of the file.
+/// Order of a schema's members in the file.
 const ORDER: [&str; 6] =
     ["type", "description", "allOf", "required", "properties", "additionalProperties"];
 
-/// What both syncs tell: the reply without counts of its own.
+/// The members that the answers to both syncs have, without each broker's own counts.
 #[derive(JsonSchema)]
 struct SyncReport {}
 
-/// By name, and with them whatever they refer to.
+/// Schemas by name, with those that they refer to.
 pub(super) fn of_views() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with(|s| s.definitions_path = "/components/schemas".into());
@@ -84,8 +84,8 @@ pub(super) fn of_views() -> Map<String, Value> {
     schemas
 }
 
-/// Takes out what says nothing to a client: widths of integers, line ends in descriptions, and that
-/// a member might be null which is absent instead.
+/// Removes what is of no use to a client: widths of integers, line breaks in descriptions, and null
+/// for members that are left out instead.
 fn plain(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     let widths = ["uint", "int", "double", "float"];
@@ -107,7 +107,7 @@ fn plain(schema: &mut Value) {
     each_schema(members, plain);
 }
 
-/// Calls `visit` with what a schema holds. Names of properties are no words of schemas.
+/// Calls `visit` with each schema within a schema. Names of properties are not schema keywords.
 fn each_schema(members: &mut Map<String, Value>, visit: fn(&mut Value)) {
     for (word, member) in members {
         match member {
@@ -136,7 +136,7 @@ fn never_null(schema: &mut Value) {
     }
 }
 
-/// Refers to `part` in place of repeating its members.
+/// Replaces the members of `part` by a reference to it.
 fn share(whole: &mut Value, part: &str, of_part: &Value) {
     let Value::Object(members) = whole else { return };
     let mut rest = Map::from_iter([("type".into(), "object".into())]);
@@ -152,7 +152,7 @@ fn share(whole: &mut Value, part: &str, of_part: &Value) {
         rest.insert("properties".into(), properties.into());
     }
     members.shift_remove("type");
-    // A struct without a comment has that of its part.
+    // A struct without a comment would have its part's description.
     if members.get("description") == of_part.get("description") {
         members.shift_remove("description");
     }
@@ -160,7 +160,7 @@ fn share(whole: &mut Value, part: &str, of_part: &Value) {
     members.insert("allOf".into(), json!([{"$ref": reference}, rest]));
 }
 
-/// Nothing comes that is not described.
+/// Declares that there are no members but those described.
 fn close(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     if members.contains_key("properties") {

@@ -42,9 +42,9 @@ pub(super) fn answer(
             let clock = state.clock.clone();
             on_lane(state, MAKE_DEADLINE_MS, move |store| {
                 // Before the first read: what changes from here on makes the place worthless.
-                let place = answers.place(id.0);
+                let token = answers.fill_token(id.0);
                 let answer = Responses::make(&make(store, id)?);
-                answers.keep(&place, view, &answer, clock.monotonic_ms());
+                answers.keep(&token, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?
         }

@@ -138,7 +138,7 @@ pub fn years(judged: &[Judged]) -> Vec<Year> {
         for signal in judged {
             performance.count(signal);
         }
-        let (all, said) = (&performance.all, &performance.said);
+        let (all, said) = (&performance.all, &performance.confidence);
         Year {
             year: judged[0].date.year(),
             signals: all.signals,

@@ -1,5 +1,5 @@
-//! Room in the first level: its bound, and who goes when it is reached. Writers only, under their
-//! lock.
+//! Eviction from L1: keeps the bound on entries and chooses what to evict. Called by writers only,
+//! under their lock.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,12 +9,13 @@ use super::entry::{State, second};
 use super::{L1, Writer};
 use crate::base::Symbol;
 
-/// Entries looked at to find one to evict: the one asked for longest ago of so many is, on average,
-/// among the oldest twentieth, and looking costs the writer about a microsecond.
+/// Entries sampled to choose one to evict. The one of them that was asked for longest ago is, on
+/// average, among the oldest twentieth. A sample costs the writer about a microsecond.
 const EVICTION_SAMPLE: usize = 16;
 
 impl L1 {
-    /// Enters `symbol` among the keys, evicting while the bound is reached, unless it is pinned.
+    /// Adds `symbol` to the keys unless it is pinned, and evicts entries while the bound is
+    /// reached.
     pub(super) fn make_room(
         &self,
         writer: &mut Writer,
@@ -37,9 +38,10 @@ impl L1 {
         }
     }
 
-    /// Where in `keys` the least worth keeping of a random sample is: an expired negative, then any
-    /// negative while they fill more than half of the cache (so that made-up symbols cannot drive
-    /// the quotes out), then whatever was asked for, or received, longest ago.
+    /// Index in `keys` of the entry to evict, chosen from a random sample. An expired negative
+    /// entry goes first. While negative entries fill more than half of the cache, any of them goes
+    /// next, so that invented symbols cannot drive out quotes. Otherwise the one that was asked for
+    /// or received longest ago goes.
     fn victim(&self, writer: &mut Writer, guard: &LocalGuard<'_>, now_mono_ms: u64) -> usize {
         let crowded = writer.negatives > self.entries_max / 2;
         let mut least = (u8::MAX, u32::MAX);

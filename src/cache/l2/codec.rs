@@ -1,8 +1,8 @@
-//! Quotes as the second level keeps them: compact JSON, decimals as strings, so that nothing is
+//! The stored form of quotes in L2: compact JSON with decimals as strings, so that nothing is
 //! rounded.
 //!
-//! Pure. What is read back is checked like anything from outside: a record that does not make a
-//! plausible quote is no quote.
+//! Pure. A record that is read back is checked like outside input: if it makes no plausible quote,
+//! it is dropped.
 
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
@@ -12,7 +12,8 @@ use super::{Kind, L2Error, SecondLevel};
 use crate::base::{Quote, Source, Symbol};
 use crate::cache::l1::{L1, Vouched};
 
-/// How far ahead of our clock a kept price may be: clocks of two machines differ that much.
+/// How far ahead of this machine's clock a stored price may be. Clocks of two machines may differ
+/// by this much.
 const FUTURE_MAX: SignedDuration = SignedDuration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
@@ -21,7 +22,7 @@ struct Stored<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous_close: Option<Decimal>,
     as_of: String,
-    /// Files of before were told when the answer came.
+    /// Files of earlier versions have the time of the answer here.
     #[serde(alias = "received")]
     asked: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +32,7 @@ struct Stored<'a> {
     simulated: bool,
 }
 
-/// The record of a quote; its key is the symbol.
+/// Encodes a quote. The key of the record is the symbol.
 pub fn encode(quote: &Quote) -> Vec<u8> {
     let stored = Stored {
         last_price: quote.last_price,
@@ -45,7 +46,7 @@ pub fn encode(quote: &Quote) -> Vec<u8> {
     sonic_rs::to_vec(&stored).expect("strings, decimals and a flag always serialise")
 }
 
-/// The quote that was stored under `key`; `None` if the record does not make a plausible one.
+/// Decodes the quote stored under `key`; `None` if the record makes no plausible one.
 pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
     let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
     let source = Source::ALL.into_iter().find(|source| source.as_str() == stored.source)?;
@@ -63,7 +64,7 @@ pub fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
     })
 }
 
-/// Stores `quotes` in one go. Blocks.
+/// Stores `quotes` in one transaction. Blocks.
 ///
 /// # Errors
 /// [`L2Error`].
@@ -73,17 +74,18 @@ pub fn store_quotes(l2: &dyn SecondLevel, quotes: &[Quote], now_ms: i64) -> Resu
     l2.store(Kind::Quote, &items, now_ms)
 }
 
-/// What came back of a stored first level.
+/// How many stored quotes were restored into L1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     pub quotes: usize,
-    /// Left where they are: by this clock they have not happened yet.
+    /// Quotes not restored because by this machine's clock they are of the future.
     pub of_the_future: usize,
 }
 
-/// Brings every stored quote back into `l1`, marked stale until it is refreshed. One that is of
-/// the future is dropped: the clock was put back, as the demo's is at each start, and until it was
-/// there again the quote would keep every other out. Blocks.
+/// Restores every stored quote into `l1`, marked stale until it is refreshed.
+///
+/// A quote of the future is dropped. The clock was set back then, as the demo's is at each start,
+/// and until it reached that time again the quote would keep out every newer one. Blocks.
 ///
 /// # Errors
 /// [`L2Error`].
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_is_compact_json() {
+    fn a_quote_is_stored_as_compact_json() {
         let text = String::from_utf8(encode(&Quote { simulated: false, ..quote() })).unwrap();
         assert_eq!(
             text,
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_plausible_quote_is_none() {
+    fn an_implausible_record_decodes_to_none() {
         let good = String::from_utf8(encode(&quote())).unwrap();
         assert_eq!(decode("NSE:M&M", good.as_bytes()), Some(quote()));
         assert_eq!(decode("nse:m&m", good.as_bytes()), None);
@@ -159,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_quote_comes_back_exactly(
+        fn every_quote_is_decoded_as_it_was_encoded(
             mantissa in 1i64..i64::MAX, scale in 0u32..19, close in proptest::option::of(1i64..),
             as_of_ns in 0i64.., simulated: bool, broker_a: bool,
         ) {
@@ -177,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(bytes: Vec<u8>) {
+        fn any_bytes_are_decoded_without_a_panic(bytes: Vec<u8>) {
             let _ = decode("NSE:INFY", &bytes);
         }
     }

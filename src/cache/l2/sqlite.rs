@@ -1,8 +1,8 @@
-//! The second level in one SQLite file of its own, safe to delete.
+//! L2 in one SQLite file of its own, which is safe to delete.
 //!
-//! Owned by lane threads and start-up, who take turns on one connection; every call blocks for as
-//! long as the disk does. Nothing is synced: after a power cut the file may be lost, never the
-//! service. A file that cannot be read, or that another version wrote, is set aside and made anew.
+//! Used by lane threads and start-up code, who share one connection. Every call blocks as long as
+//! the disk does. Nothing is synced to disk: a power cut may lose this file but nothing else. A
+//! file that cannot be read, or that another version wrote, is set aside and a new one made.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -16,12 +16,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionB
 
 use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 
-/// Of `sql/l2/schema.sql`, kept in the file's `user_version`.
+/// Version of `sql/l2/schema.sql`, stored in the file's `user_version`.
 const SCHEMA_VERSION: i64 = 1;
-/// For a backup or a person who looks into the file meanwhile.
+/// How long to wait for another process, such as a backup, that uses the file.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(1_000);
-/// What a checkpoint leaves of the write-ahead log; one instruments file makes it large for a
-/// moment.
+/// Size to which a checkpoint cuts the write-ahead log. Storing an instruments file makes the log
+/// large for a moment.
 const LOG_BYTES_KEPT: i64 = 4 * 1024 * 1024;
 
 const SCHEMA: &str = include_str!("../../../sql/l2/schema.sql");
@@ -35,7 +35,7 @@ const COUNT: &str = include_str!("../../../sql/l2/count.sql");
 pub struct SqliteL2 {
     path: PathBuf,
     records_max: usize,
-    /// `None` after a broken file could not be replaced; the next call tries again.
+    /// `None` if a broken file could not be replaced. The next call tries again.
     connection: Mutex<Option<Connection>>,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -47,11 +47,11 @@ pub struct SqliteL2 {
 }
 
 impl SqliteL2 {
-    /// Opens the file at `path`, or makes it with mode 0600, for at most `records_max` records of
-    /// each kind.
+    /// Opens the file at `path`, or makes it with mode 0600. It holds at most `records_max` records
+    /// of each kind.
     ///
     /// # Errors
-    /// [`L2Error::Unavailable`] where the file can be neither opened nor replaced.
+    /// [`L2Error::Unavailable`] if the file can be neither opened nor replaced.
     pub fn open(path: &Path, records_max: usize) -> Result<Self, L2Error> {
         let l2 = Self {
             path: path.to_owned(),
@@ -71,8 +71,8 @@ impl SqliteL2 {
         Ok(l2)
     }
 
-    /// Runs one piece of work on the connection. A file that turns out to be broken is replaced, so
-    /// that the next call finds an empty one; this call still fails.
+    /// Runs `work` on the connection. If the file proves to be broken, this call fails and the file
+    /// is replaced, so that the next call finds an empty one.
     fn with<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
@@ -112,7 +112,7 @@ impl SqliteL2 {
         }
     }
 
-    /// Moves the file out of the way, over the one moved before, and makes an empty one.
+    /// Renames the broken file, over one that was set aside before, and makes an empty one.
     fn replace(&self, reason: &dyn std::fmt::Display) -> Result<Connection, Broken> {
         let kept = beside(&self.path, ".set-aside");
         fs::rename(&self.path, &kept)?;
@@ -128,13 +128,13 @@ impl SqliteL2 {
         open_file(&self.path)
     }
 
-    /// Notes what the file holds now, for [`stats`](SecondLevel::stats). After each change: of some
-    /// ten thousand records a millisecond, at the warmers' pace of seconds.
+    /// Counts the file's records for [`stats`](SecondLevel::stats). Called after each change. It
+    /// counts some ten thousand records a millisecond, and warmers store every few seconds.
     fn measure(&self, connection: &Connection) {
         let counted = connection
             .prepare_cached(COUNT)
             .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
-        // What fails here failed, or will fail, where it matters.
+        // An error here also fails the store or the next load, which report it.
         if let Ok(records) = counted {
             self.entries.store(records.unsigned_abs(), Relaxed);
         }
@@ -228,7 +228,7 @@ fn unavailable(broken: &Broken) -> L2Error {
     L2Error::Unavailable { detail: broken.to_string() }
 }
 
-/// Whether the file itself is at fault, not the disk, the permissions or another process.
+/// Whether the file itself is broken, rather than the disk, the permissions or another process.
 fn is_broken(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
@@ -240,7 +240,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn open_file(path: &Path) -> Result<Connection, Broken> {
-    // SQLite gives the log and the shared-memory file the mode of this one.
+    // SQLite creates the log and the shared-memory file with the mode of this file.
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))?;

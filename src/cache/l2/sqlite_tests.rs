@@ -1,4 +1,4 @@
-//! Restarts, broken files, bounds.
+//! Restarts, broken files and bounds of L2 in SQLite.
 
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ fn text(l2: &SqliteL2, kind: Kind, key: &str) -> Option<String> {
 }
 
 #[test]
-fn what_was_stored_survives_a_reopen() {
+fn stored_records_survive_a_reopen() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 100).unwrap();
     l2.store(Kind::Quote, &[item("NSE:INFY", "one"), item("NSE:TCS", "two")], 1_000).unwrap();
@@ -44,7 +44,7 @@ fn what_was_stored_survives_a_reopen() {
 }
 
 #[test]
-fn the_files_are_the_owner_s_alone() {
+fn the_files_are_readable_by_their_owner_alone() {
     let (dir, path) = fresh();
     fs::write(&path, b"").unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
@@ -61,7 +61,7 @@ fn the_files_are_the_owner_s_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_set_aside_once_kept() {
+fn a_file_that_is_no_database_is_set_aside() {
     let (_dir, path) = fresh();
     for round in ["first", "second"] {
         fs::write(&path, format!("{round} {}", "not a database ".repeat(100))).unwrap();
@@ -87,13 +87,13 @@ fn a_file_of_another_version_is_set_aside() {
 }
 
 #[test]
-fn damage_found_later_costs_one_call() {
+fn damage_found_later_fails_one_call_and_replaces_the_file() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
     let items: Vec<_> = (0..500).map(|i| item(&format!("NSE:S{i}"), &"x".repeat(500))).collect();
     l2.store(Kind::Quote, &items, 1_000).unwrap();
     drop(l2);
-    // The first page, which opening reads, stays whole.
+    // Keeps the first page, which opening reads, intact.
     let mut bytes = fs::read(&path).unwrap();
     bytes[4_096..].fill(0xA5);
     fs::write(&path, bytes).unwrap();
@@ -106,7 +106,7 @@ fn damage_found_later_costs_one_call() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_an_error() {
+fn an_unwritable_directory_is_an_error() {
     let (dir, path) = fresh();
     fs::write(dir.path().join("file"), b"").unwrap();
     assert!(SqliteL2::open(&dir.path().join("file/l2.sqlite"), 100).is_err());
@@ -121,7 +121,8 @@ fn a_read_only_file_is_an_error_and_stays_readable() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 100).unwrap();
     l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
-    // As on a file system remounted read-only; permissions would not stop a privileged test run.
+    // Simulates a file system that was remounted read-only. Permissions would not stop a test that
+    // runs as root.
     l2.with(|connection| connection.pragma_update(None, "query_only", true)).unwrap();
     let refused = l2.store(Kind::Quote, &[item("NSE:INFY", "two")], 2_000);
     assert!(matches!(refused, Err(L2Error::Unavailable { .. })));
@@ -130,7 +131,7 @@ fn a_read_only_file_is_an_error_and_stays_readable() {
 }
 
 #[test]
-fn the_bound_drops_what_was_stored_longest_ago() {
+fn a_full_kind_drops_the_records_stored_longest_ago() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 3).unwrap();
     l2.store(Kind::Instruments, &[item("NSE:A", "other kind")], 1).unwrap();
@@ -146,7 +147,7 @@ fn the_bound_drops_what_was_stored_longest_ago() {
 }
 
 #[test]
-fn too_long_is_refused_and_nothing_of_the_lot_stored() {
+fn an_oversized_item_is_refused_with_all_items_of_the_call() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 100).unwrap();
     let long_key = "K".repeat(KEY_BYTES_MAX + 1);
@@ -159,7 +160,7 @@ fn too_long_is_refused_and_nothing_of_the_lot_stored() {
 }
 
 #[test]
-fn quotes_come_back_into_the_first_level_marked_stale() {
+fn restored_quotes_are_stale_in_l1() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
     let quotes: Vec<Quote> = (0..500)
@@ -189,7 +190,7 @@ fn quotes_come_back_into_the_first_level_marked_stale() {
 }
 
 #[test]
-fn what_is_held_is_measured_after_each_change() {
+fn entries_and_bytes_are_measured_after_each_change() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 3).unwrap();
     let empty = l2.stats();

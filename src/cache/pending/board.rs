@@ -1,9 +1,9 @@
-//! The state behind [`SingleFlight`](super::single_flight::SingleFlight): which symbols somebody
-//! lacks, who waits for them, in which order they are taken.
+//! The state behind [`SingleFlight`](super::single_flight::SingleFlight): which symbols are
+//! missing, which requests wait for them, and in which order they are fetched.
 //!
-//! Plain data, only touched under its lock, by the edge and by lane threads alike. Never wakes or
-//! drops a waiter: a dropped parker may yield, which no coroutine may do under a lock. What is to
-//! be woken or dropped is handed out.
+//! Plain data, accessed only under its lock, by the edge and by lane threads. Never wakes or drops
+//! a waiter: dropping a parker may yield, which no coroutine may do while it holds a lock. Waiters
+//! to wake or drop are returned to the caller.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -35,38 +35,39 @@ pub enum Busy {
 #[derive(Default)]
 pub(super) struct Board {
     pub(super) slots: HashMap<Symbol, Slot, RandomState>,
-    /// Pending symbols, oldest first. An item whose ticket its slot no longer has is a leftover.
+    /// Pending symbols, oldest first. An item is obsolete if its ticket is no longer that of its
+    /// slot.
     pub(super) queue: VecDeque<(u64, Symbol)>,
     pub(super) waiters: HashMap<u64, Arc<Waiter>, RandomState>,
     /// The last ticket, batch or waiter number given out.
     last_number: u64,
 }
 
-/// A symbol that somebody missed.
+/// A symbol that a request lacked.
 pub(super) struct Slot {
     pub(super) ticket: u64,
-    /// The batch it is in flight with; `None` while pending.
+    /// Number of the call it is in flight with; `None` while pending.
     pub(super) batch: Option<u64>,
     pub(super) asked_mono_ms: u64,
     pub(super) waiters: Vec<Arc<Waiter>>,
-    /// How many of `waiters` gave up.
-    pub(super) gone: usize,
+    /// How many of `waiters` have given up.
+    pub(super) gave_up: usize,
 }
 
 pub(super) struct Waiter {
     pub(super) number: u64,
-    /// Symbols not settled yet; counted down under the lock.
+    /// Symbols not settled yet. Counted down under the lock.
     pub(super) left: AtomicUsize,
-    pub(super) gone: AtomicBool,
+    pub(super) gave_up: AtomicBool,
     pub(super) deadline_mono_ms: AtomicU64,
     pub(super) parker: Parker,
 }
 
-/// What [`Board::join`] made.
+/// Result of [`Board::join`].
 pub(super) struct Joined {
     pub(super) waiter: Arc<Waiter>,
     pub(super) slots: Vec<(Symbol, u64)>,
-    /// Something became pending that was not.
+    /// Whether a symbol became pending that was not before.
     pub(super) fresh: bool,
 }
 
@@ -93,7 +94,7 @@ impl Board {
         let waiter = Arc::new(Waiter {
             number,
             left: AtomicUsize::new(0),
-            gone: AtomicBool::new(false),
+            gave_up: AtomicBool::new(false),
             deadline_mono_ms: AtomicU64::new(u64::MAX),
             parker,
         });
@@ -107,7 +108,7 @@ impl Board {
             let Some(slot) = self.slots.get_mut(symbol) else { continue };
             slot.asked_mono_ms = now_mono_ms;
             if slot.waiters.last().is_some_and(|last| last.number == number) {
-                continue; // named twice
+                continue; // The request names it twice.
             }
             slot.waiters.push(Arc::clone(&waiter));
             slots.push((symbol.clone(), slot.ticket));
@@ -119,7 +120,7 @@ impl Board {
         Ok(Joined { waiter, slots, fresh: fresh > 0 })
     }
 
-    /// Makes symbols pending outside the queue; true if one was not.
+    /// Makes symbols pending outside the queue. Returns true if one was not pending before.
     pub(super) fn note(&mut self, symbols: &[Symbol], now_mono_ms: u64) -> bool {
         let mut fresh = false;
         for symbol in symbols {
@@ -135,8 +136,8 @@ impl Board {
         fresh
     }
 
-    /// Makes room for `fresh` more symbols, dropping the oldest pending ones that nobody waits for
-    /// and that are not among those being `asked` for.
+    /// Makes room for `fresh` more symbols. Drops the oldest pending ones that nobody waits for and
+    /// that are not in `asked`.
     fn make_room(
         &mut self,
         fresh: usize,
@@ -161,11 +162,12 @@ impl Board {
         if excess > 0 { Err(Busy::Symbols) } else { Ok(()) }
     }
 
-    /// Counts every request of a settled slot down and moves those that are done to `awake`.
-    pub(super) fn count_down(&mut self, slot: &Slot, awake: &mut Vec<Arc<Waiter>>) {
+    /// Counts down every request of a settled slot, and moves those with nothing left to wait for
+    /// to `finished`.
+    pub(super) fn count_down(&mut self, slot: &Slot, finished: &mut Vec<Arc<Waiter>>) {
         for waiter in &slot.waiters {
             if waiter.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                awake.extend(self.waiters.remove(&waiter.number));
+                finished.extend(self.waiters.remove(&waiter.number));
             }
         }
     }
@@ -173,15 +175,15 @@ impl Board {
 
 impl Slot {
     fn new(ticket: u64) -> Self {
-        Self { ticket, batch: None, asked_mono_ms: 0, waiters: Vec::new(), gone: 0 }
+        Self { ticket, batch: None, asked_mono_ms: 0, waiters: Vec::new(), gave_up: 0 }
     }
 
     pub(super) fn is_pending(&self, ticket: u64) -> bool {
         self.batch.is_none() && self.ticket == ticket
     }
 
-    /// Pending, and everybody who waited gave up.
+    /// Whether it is pending and all requests that waited for it have given up.
     pub(super) fn is_unwanted(&self) -> bool {
-        self.batch.is_none() && self.gone == self.waiters.len()
+        self.batch.is_none() && self.gave_up == self.waiters.len()
     }
 }

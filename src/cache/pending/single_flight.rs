@@ -1,10 +1,9 @@
-//! Each symbol is fetched once, for however many requests lack it.
+//! Single-flight: each symbol is fetched once, however many requests lack it.
 //!
-//! A request joins with the symbols it lacks and parks its coroutine; the feed scheduler, woken
-//! through the `kick` given at construction, takes what is pending as one flight, and settling the
-//! flight wakes every request that has nothing left to wait for. Requests run on the edge, the
-//! scheduler on a lane thread. The lock is held for short walks over memory; nobody is woken,
-//! parked or dropped under it.
+//! A request joins with the symbols it lacks and parks its coroutine. The feed scheduler, woken
+//! through `kick`, takes pending symbols as one flight. Settling the flight wakes every request
+//! that has nothing left to wait for. Requests run on the edge, the scheduler on a lane thread. The
+//! lock is held for short walks over memory only; no waiter is woken, parked or dropped under it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +15,8 @@ use super::board::{Board, Busy, Limits, Slot, Waiter};
 use crate::base::{Clock, Symbol};
 use crate::rt::coroutines::Parker;
 
-/// Symbols settled before the lock is let go for a moment. Each may have hundreds of requests to
-/// count down, and the edge must not wait for all of a batch.
+/// Symbols settled before the lock is released for a moment. Each may have hundreds of waiting
+/// requests, and the edge must not wait for a whole batch.
 const SETTLE_CHUNK: usize = 32;
 
 /// How far past its deadline a parked request is before [`SingleFlight::expire`] wakes it.
@@ -34,15 +33,15 @@ pub struct PendingStats {
     pub waiters: usize,
     /// Symbols pending or in flight now.
     pub symbols: usize,
-    /// Requests refused for either bound.
+    /// Requests refused because a bound was reached.
     pub refused: u64,
-    /// Requests whose time ran out.
+    /// Requests whose wait timed out.
     pub timed_out: u64,
     /// Symbols dropped because nobody waited for them any longer.
     pub expired: u64,
 }
 
-/// A cheap handle.
+/// The pending symbols of one class and the requests that wait for them. A cheap handle.
 #[derive(Clone)]
 pub struct SingleFlight(Arc<Shared>);
 
@@ -70,11 +69,11 @@ impl SingleFlight {
         }))
     }
 
-    /// Registers the symbols that a request lacks. The [`Wait`] belongs to the coroutine (or
-    /// thread) that called this; dropping it takes the request out again, the symbols stay pending.
+    /// Registers the symbols that a request lacks. The [`Wait`] belongs to the calling coroutine or
+    /// thread. Dropping it ends the request's wait; the symbols stay pending.
     ///
     /// # Errors
-    /// [`Busy`] where a bound is reached; nothing is registered then.
+    /// [`Busy`] if a bound is reached. Then nothing is registered.
     pub fn join(&self, symbols: &[Symbol]) -> Result<Wait, Busy> {
         let parker = Parker::current();
         let now_mono_ms = self.0.clock.monotonic_ms();
@@ -85,7 +84,7 @@ impl SingleFlight {
         let joined = joined.inspect_err(|_| {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
         })?;
-        // Made before the kick, so that a panic in it takes the request out.
+        // Made before the kick, so that the request is taken out if the kick panics.
         let wait = Wait { of: self.clone(), waiter: joined.waiter, slots: joined.slots };
         if joined.fresh {
             (self.0.kick)();
@@ -112,14 +111,14 @@ impl SingleFlight {
         Flight { of: self.clone(), batch, symbols }
     }
 
-    /// What is pending or in flight now; true stands for in flight.
+    /// The symbols that are pending or in flight; true means in flight.
     pub(super) fn held(&self) -> HashMap<Symbol, bool> {
         let board = self.0.board.lock();
         board.slots.iter().map(|(symbol, slot)| (symbol.clone(), slot.batch.is_some())).collect()
     }
 
-    /// Makes symbols pending without anybody waiting for them, whatever the bounds: the caller
-    /// keeps them. They are only taken by name.
+    /// Makes symbols pending for which no request waits. The caller keeps the bounds. They are
+    /// taken only by [`take_these`](Self::take_these).
     pub(super) fn note(&self, symbols: &[Symbol]) {
         let now_mono_ms = self.0.clock.monotonic_ms();
         if self.0.board.lock().note(symbols, now_mono_ms) {
@@ -127,7 +126,7 @@ impl SingleFlight {
         }
     }
 
-    /// Takes those of `symbols` that are pending for one upstream call.
+    /// Takes those of `symbols` that are pending, for one upstream call.
     pub(super) fn take_these(&self, symbols: &[Symbol]) -> Flight {
         let mut board = self.0.board.lock();
         let batch = board.number();
@@ -139,14 +138,14 @@ impl SingleFlight {
         Flight { of: self.clone(), batch, symbols: taken }
     }
 
-    /// Says that nothing more is to come for these symbols, whether pending or in flight: their
-    /// quotes (or negative entries) are in L1, or could not be had.
+    /// Ends the wait for these symbols, whether pending or in flight: their quotes or negative
+    /// entries are in L1, or could not be fetched.
     pub fn settle(&self, symbols: &[Symbol]) {
         self.settle_where(symbols, |_| true);
     }
 
-    /// Sends every request that waits away, since no feed can answer it in time. The symbols stay
-    /// pending: those who asked come back, and the next round may have them by then.
+    /// Wakes every waiting request, because no feed can answer it in time. The symbols stay
+    /// pending, so that the next call may have brought them when the clients ask again.
     pub fn dismiss(&self) {
         let waiting: Vec<Arc<Waiter>> = self.0.board.lock().waiters.values().cloned().collect();
         for waiter in waiting {
@@ -154,7 +153,7 @@ impl SingleFlight {
         }
     }
 
-    /// To be called every second or so: drops pending symbols that nobody waits for and nobody
+    /// To be called about every second. Drops pending symbols that nobody waits for and nobody
     /// asked for within `ttl_ms`, and wakes requests whose own timer was lost.
     pub fn expire(&self, ttl_ms: u64) {
         let now_mono_ms = self.0.clock.monotonic_ms();
@@ -193,7 +192,7 @@ impl SingleFlight {
 
     fn settle_where(&self, symbols: &[Symbol], applies: impl Fn(&Slot) -> bool) {
         for chunk in symbols.chunks(SETTLE_CHUNK) {
-            let mut awake = Vec::new();
+            let mut finished = Vec::new();
             let mut removed = Vec::with_capacity(chunk.len());
             {
                 let mut board = self.0.board.lock();
@@ -201,19 +200,19 @@ impl SingleFlight {
                     if board.slots.get(symbol).is_some_and(&applies)
                         && let Some(slot) = board.slots.remove(symbol)
                     {
-                        board.count_down(&slot, &mut awake);
+                        board.count_down(&slot, &mut finished);
                         removed.push(slot);
                     }
                 }
             }
-            for waiter in awake {
+            for waiter in finished {
                 waiter.parker.unpark();
             }
         }
     }
 }
 
-/// A request's place among those that wait.
+/// A request's registration. It waits in [`until`](Self::until).
 #[must_use = "a request waits only in `until`"]
 pub struct Wait {
     of: SingleFlight,
@@ -222,13 +221,13 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Whether nothing is left to wait for.
+    /// Whether all symbols are settled.
     pub fn is_settled(&self) -> bool {
         self.waiter.left.load(Ordering::Acquire) == 0
     }
 
-    /// Parks until every symbol is settled, for at most `timeout_ms`; says whether they all are.
-    /// Hold no L1 view across this: the coroutine may wake on another thread.
+    /// Parks until every symbol is settled, for at most `timeout_ms`. Returns whether they all are.
+    /// Hold no L1 view across this call: the coroutine may wake on another thread.
     pub fn until(self, timeout_ms: u64) -> bool {
         if self.is_settled() {
             return true;
@@ -247,23 +246,23 @@ impl Wait {
 impl Drop for Wait {
     fn drop(&mut self) {
         if self.is_settled() {
-            return; // taken out when it was settled
+            return; // Settling has taken it out already.
         }
         let mut given_up = Vec::new();
         let mut board = self.of.0.board.lock();
-        self.waiter.gone.store(true, Ordering::Relaxed);
+        self.waiter.gave_up.store(true, Ordering::Relaxed);
         board.waiters.remove(&self.waiter.number);
         for (symbol, ticket) in &self.slots {
             if let Some(slot) = board.slots.get_mut(symbol)
                 && slot.ticket == *ticket
             {
-                slot.gone += 1;
-                // Swept when half are gone, so that a thousand time-outs do not walk a thousand
-                // each.
-                if slot.gone * 2 > slot.waiters.len() {
-                    let gone = |waiter: &mut Arc<Waiter>| waiter.gone.load(Ordering::Relaxed);
-                    given_up.extend(slot.waiters.extract_if(.., gone));
-                    slot.gone = 0;
+                slot.gave_up += 1;
+                // Cleaned up only when half have given up, so that a thousand time-outs do not walk
+                // a list of a thousand each.
+                if slot.gave_up * 2 > slot.waiters.len() {
+                    let gave_up = |waiter: &mut Arc<Waiter>| waiter.gave_up.load(Ordering::Relaxed);
+                    given_up.extend(slot.waiters.extract_if(.., gave_up));
+                    slot.gave_up = 0;
                 }
             }
         }
@@ -271,9 +270,9 @@ impl Drop for Wait {
     }
 }
 
-/// Symbols of one class in flight with one upstream call. Dropped without being put back (the
-/// answer is there, or a panic, or a lost job) it settles them, so that nobody waits for an answer
-/// that cannot come.
+/// Symbols of one class in flight with one upstream call. Dropping it without putting it back
+/// settles them, so that no request waits for an answer that cannot come after a panic or a lost
+/// job.
 #[must_use = "dropping it settles the symbols"]
 pub struct Flight {
     of: SingleFlight,
@@ -282,12 +281,12 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// What to ask for.
+    /// The symbols to ask for.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// Makes what is not settled yet pending again, before all others, for the next feed to take.
+    /// Makes unsettled symbols pending again, before all others, for the next feed to take.
     pub fn put_back(mut self) {
         let mut board = self.of.0.board.lock();
         for symbol in std::mem::take(&mut self.symbols).into_iter().rev() {

@@ -1,4 +1,4 @@
-//! Overlapping requests, bounds, time-outs and races.
+//! Single-flight under overlapping requests, bounds, time-outs and races.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -8,7 +8,7 @@ use may::go;
 
 use super::*;
 
-/// Longer than any test takes: reaching it is the failure.
+/// A time-out that no test should reach.
 const LONG_MS: u64 = 60_000;
 
 fn symbols(names: &[&str]) -> Vec<Symbol> {
@@ -53,7 +53,7 @@ fn overlapping_requests_share_one_fetch() {
 }
 
 #[test]
-fn the_scheduler_is_told_only_of_new_symbols() {
+fn only_new_symbols_wake_the_scheduler() {
     let kicks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&kicks);
     let kick = Arc::new(move || {
@@ -70,7 +70,7 @@ fn the_scheduler_is_told_only_of_new_symbols() {
 }
 
 #[test]
-fn both_bounds_refuse_and_register_nothing() {
+fn a_request_over_either_bound_registers_nothing() {
     let flights = bounded(2, 3);
     let held = flights.join(&symbols(&["A", "B"])).unwrap();
     assert_eq!(flights.join(&symbols(&["A", "C", "D"])).err(), Some(Busy::Symbols));
@@ -83,7 +83,7 @@ fn both_bounds_refuse_and_register_nothing() {
 }
 
 #[test]
-fn a_full_board_drops_what_nobody_waits_for() {
+fn a_full_board_drops_symbols_nobody_waits_for() {
     let flights = bounded(10, 3);
     drop(flights.join(&symbols(&["A", "B"])).unwrap());
     let waiting = flights.join(&symbols(&["C"])).unwrap();
@@ -94,7 +94,7 @@ fn a_full_board_drops_what_nobody_waits_for() {
 }
 
 #[test]
-fn a_request_that_gives_up_leaves_its_symbols_to_be_fetched() {
+fn a_request_that_times_out_leaves_its_symbols_pending() {
     let flights = wide();
     assert!(!flights.join(&symbols(&["A"])).unwrap().until(1));
     let stats = flights.stats();
@@ -103,7 +103,7 @@ fn a_request_that_gives_up_leaves_its_symbols_to_be_fetched() {
 }
 
 #[test]
-fn unwanted_symbols_expire() {
+fn symbols_nobody_waits_for_expire() {
     let flights = wide();
     drop(flights.join(&symbols(&["A"])).unwrap());
     let waiting = flights.join(&symbols(&["B"])).unwrap();
@@ -118,7 +118,7 @@ fn unwanted_symbols_expire() {
 }
 
 #[test]
-fn a_batch_put_back_goes_first_to_the_next_feed() {
+fn a_batch_put_back_is_taken_first() {
     let flights = wide();
     let first = flights.join(&symbols(&["A", "B", "C"])).unwrap();
     let batch = flights.take_pending(2);
@@ -131,7 +131,7 @@ fn a_batch_put_back_goes_first_to_the_next_feed() {
 }
 
 #[test]
-fn a_late_batch_does_not_settle_what_was_asked_for_anew() {
+fn a_late_batch_does_not_settle_symbols_registered_since() {
     let flights = wide();
     let first = flights.join(&symbols(&["A"])).unwrap();
     let late = flights.take_pending(10);
@@ -144,7 +144,7 @@ fn a_late_batch_does_not_settle_what_was_asked_for_anew() {
 }
 
 #[test]
-fn a_request_that_is_sent_away_leaves_its_symbols_pending() {
+fn a_dismissed_request_leaves_its_symbols_pending() {
     let flights = wide();
     let waiting = flights.join(&symbols(&["A", "B"])).unwrap();
     flights.dismiss();
@@ -155,7 +155,7 @@ fn a_request_that_is_sent_away_leaves_its_symbols_pending() {
 }
 
 #[test]
-fn a_panic_on_the_lane_lets_everybody_go() {
+fn a_panic_on_the_lane_wakes_every_request() {
     let flights = wide();
     let waiting = flights.join(&symbols(&["A"])).unwrap();
     let batch = flights.take_pending(10);
@@ -167,7 +167,7 @@ fn a_panic_on_the_lane_lets_everybody_go() {
 }
 
 #[test]
-fn the_sweep_wakes_a_request_whose_timer_was_lost() {
+fn expire_wakes_a_request_whose_timer_was_lost() {
     let flights = wide();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| flights.join(&symbols(&["A"])).unwrap().until(LONG_MS));
@@ -186,7 +186,7 @@ fn the_sweep_wakes_a_request_whose_timer_was_lost() {
     assert_eq!(flights.stats().timed_out, 1);
 }
 
-/// Serves batches until told to stop, checking that no symbol is ever in two of them.
+/// Fetches batches until `stop` is set, and checks that no symbol is in two of them at once.
 fn serve_until(flights: &SingleFlight, stop: &AtomicBool) -> usize {
     let mut fetched = 0;
     let mut rounds = 0usize;
@@ -208,7 +208,7 @@ fn serve_until(flights: &SingleFlight, stop: &AtomicBool) -> usize {
 }
 
 #[test]
-fn threads_that_overlap_are_all_served() {
+fn overlapping_threads_are_all_served() {
     let flights = wide();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -238,7 +238,7 @@ fn threads_that_overlap_are_all_served() {
 }
 
 #[test]
-fn coroutines_that_overlap_are_served_or_time_out() {
+fn overlapping_coroutines_are_served_or_time_out() {
     const CLIENTS: usize = 200;
     let flights = wide();
     let stop = AtomicBool::new(false);
@@ -251,7 +251,8 @@ fn coroutines_that_overlap_are_served_or_time_out() {
                     let mut served = 0;
                     for round in 0..20 {
                         let wanted = numbered((0..50).map(|i| (client * 11 + round * 3 + i) % 400));
-                        // Every fifth is impatient, so that time-outs race with settling.
+                        // Every fifth request has a short time-out, so that time-outs race with
+                        // settling.
                         let timeout_ms = if round % 5 == 4 { 1 } else { LONG_MS };
                         let settled = flights.join(&wanted).unwrap().until(timeout_ms);
                         assert!(settled || timeout_ms == 1);
@@ -299,7 +300,7 @@ fn a_thousand_requests_cost_one_fetch_a_symbol() {
 }
 
 #[test]
-fn two_schedulers_never_hold_the_same_symbol() {
+fn two_schedulers_never_take_the_same_symbol() {
     let flights = wide();
     let wait = flights.join(&numbered(0..1_000)).unwrap();
     let start = Barrier::new(2);

@@ -1,10 +1,11 @@
-//! Symbols that the instrument list lacks and that clients ask for all the same: which of them are
-//! tried, since only a few can be and anybody can invent names.
+//! Symbols that clients ask for although the instrument list lacks them. Only a few can be tried,
+//! and anybody can invent symbols, so this decides which.
 //!
-//! Each client network has a few places, a request adds a few names, and networks are served in
-//! turn; a symbol that is asked for again goes before names that are asked for once. Requests and
-//! the scheduler call in; the lock is held for a walk over some tens of entries. Waiting is left to
-//! [`SingleFlight`]; its lock is not taken under this one.
+//! Each client network has a few places, and a request adds a few symbols. Networks are served in
+//! turn. A symbol that a client asks for again is tried before symbols asked for once.
+//! Requests and
+//! the scheduler call in; the lock is held for a walk over some tens of entries. [`SingleFlight`]
+//! does the waiting; its lock is never taken under this one.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,22 +18,25 @@ use super::board::Limits;
 use super::single_flight::{Flight, Kick, PendingStats, SingleFlight, Wait};
 use crate::base::{BoundedMap, Clock, Symbol};
 
-/// Symbols being tried or waiting for it, and requests waiting for them, at once.
+/// Symbols that are in flight or wait to be tried, and requests that wait for them, at once.
 pub const UNLISTED_MAX: usize = 64;
 
-/// Of one client network. Two are tried in a public batch: more would only age.
+/// Places of one client network. A batch of the public provider tries two, so more would only grow
+/// old.
 pub const PER_CLIENT_MAX: usize = 8;
 
-/// Of one request; the next one brings the rest, once these are known or known not to exist.
+/// Symbols that one request may add. The next request adds others once these are known or known not
+/// to exist.
 pub const PER_REQUEST_MAX: usize = 5;
 
-/// Symbols remembered as asked for, so that one that had no place is known again. About 200 KiB.
+/// Symbols remembered as asked for, so that one without a place is recognised when it comes again.
+/// About 200 KiB.
 const REMEMBERED_MAX: usize = 4_096;
 
-/// Two requests so far apart are two looks and not one page that asks twice.
+/// Two requests at least this far apart count as asking again, not as one page that asks twice.
 const SECOND_LOOK_MS: u64 = 500;
 
-/// A cheap handle.
+/// The unlisted symbols and the requests that wait for them. A cheap handle.
 #[derive(Clone)]
 pub struct Unlisted(Arc<Shared>);
 
@@ -44,25 +48,25 @@ struct Shared {
 }
 
 struct Places {
-    /// Those that [`SingleFlight`] holds, and for a moment some that it has settled; oldest first.
+    /// The symbols in [`SingleFlight`], oldest first, and briefly some that it has just settled.
     entries: Vec<Entry>,
-    /// When a client that has entries last had one tried, counted in tries.
+    /// For each client with entries, the number of the try in which it was last served.
     served: HashMap<Option<IpAddr>, u64>,
     tries: u64,
-    /// When each symbol was first asked for; of too many, the earliest are forgotten.
+    /// When each symbol was first asked for. If there are too many, the earliest are forgotten.
     asked_mono_ms: BoundedMap<Symbol, u64>,
 }
 
 struct Entry {
     symbol: Symbol,
     client: Option<IpAddr>,
-    /// Asked for by a second look.
+    /// Whether a client asked for it again.
     again: bool,
 }
 
 impl Unlisted {
     pub fn new(clock: Clock, kick: Kick) -> Self {
-        // Twice, for those in flight whose place is given away already.
+        // Twice as many, because a symbol in flight may have lost its place already.
         let limits = Limits { waiters_max: UNLISTED_MAX, symbols_max: 2 * UNLISTED_MAX };
         Self(Arc::new(Shared {
             flights: SingleFlight::new(limits, clock.clone(), kick),
@@ -77,8 +81,9 @@ impl Unlisted {
         }))
     }
 
-    /// Notes what a request of `client`, a network, lacks, as far as it has places for it; `None`
-    /// where it need not or may not wait. What finds no place is noted at a later look.
+    /// Registers the symbols that a request from the network `client` lacks, as far as that network
+    /// has places left. `None` if the request need not or may not wait. Symbols without a place are
+    /// registered when the client asks again.
     pub fn join(&self, client: Option<IpAddr>, symbols: &[Symbol]) -> Option<Wait> {
         let now_mono_ms = self.0.clock.monotonic_ms();
         let symbols = &symbols[..symbols.len().min(PER_REQUEST_MAX)];
@@ -96,7 +101,7 @@ impl Unlisted {
             admitted
         };
         self.0.crowded_out.fetch_add(crowded.len() as u64, Ordering::Relaxed);
-        // Who waited for these is answered without them.
+        // Requests that waited for these are answered without them.
         self.0.flights.settle(&crowded);
         self.0.flights.note(&admitted);
         if admitted.is_empty() {
@@ -105,20 +110,21 @@ impl Unlisted {
         self.0.flights.join(&admitted).ok()
     }
 
-    /// Takes at most `max` symbols for one upstream call, one of each client in turn, those asked
-    /// for again first.
+    /// Takes at most `max` symbols for one upstream call, one of each client in turn.
+    /// Symbols that
+    /// were asked for again come first.
     pub fn take_pending(&self, max: usize) -> Flight {
         let held = self.0.flights.held();
         let chosen = self.0.places.lock().choose(max, |symbol| held.get(symbol) == Some(&false));
         self.0.flights.take_these(&chosen)
     }
 
-    /// What settles, dismisses and expires them.
+    /// The single-flight that settles, dismisses and expires the symbols.
     pub(super) fn flights(&self) -> &SingleFlight {
         &self.0.flights
     }
 
-    /// Sizes now and counters since the start; `refused` has what was crowded out too.
+    /// Sizes now and counters since the start. `refused` includes symbols that were crowded out.
     pub fn stats(&self) -> PendingStats {
         let mut stats = self.0.flights.stats();
         stats.refused += self.0.crowded_out.load(Ordering::Relaxed);
@@ -127,7 +133,8 @@ impl Unlisted {
 }
 
 impl Places {
-    /// Whether the symbol was asked for before, at another look.
+    /// Notes a request for the symbol. Returns whether it is asked for again, at least
+    /// [`SECOND_LOOK_MS`] after the first time.
     fn look(&mut self, symbol: &Symbol, now_mono_ms: u64) -> bool {
         let first_ms = self.asked_mono_ms.or_insert_with(
             symbol.clone(),
@@ -141,7 +148,7 @@ impl Places {
         self.entries.iter().filter(|entry| entry.client == client).count()
     }
 
-    /// Gives the symbol a place if there is one; an entry that has to go for it is moved to
+    /// Gives the symbol a place if there is one. An entry that loses its place to it is moved to
     /// `crowded`.
     fn admit(
         &mut self,
@@ -154,7 +161,7 @@ impl Places {
         let own_share = self.share(client);
         if let Some(at) = self.entries.iter().position(|entry| entry.symbol == *symbol) {
             self.entries[at].again |= again;
-            // It is served in the turn of whoever has fewer others before it.
+            // The symbol goes to the client with fewer symbols before it.
             if own_share < self.share(self.entries[at].client) {
                 self.entries[at].client = client;
             }
@@ -165,7 +172,7 @@ impl Places {
         } else if self.entries.len() >= UNLISTED_MAX {
             let shares = self.entries.iter().map(|entry| (self.share(entry.client), entry.client));
             let (share, fullest) = shares.max_by_key(|(share, _)| *share).unwrap_or_default();
-            // One more of ours must not push out one of somebody who has as few.
+            // A client must not push out a symbol of one that has as few.
             if share <= own_share + 1 && !again {
                 return false;
             }
@@ -174,14 +181,16 @@ impl Places {
             None
         };
         if let Some(fullest) = fullest {
-            // The oldest that was asked for once; what is asked for again only goes for its like.
-            let goes = |entry: &Entry, repeated: bool| {
+            // The oldest symbol asked for once loses its place. One that was asked for again loses
+            // it only to another such symbol.
+            let loses_place = |entry: &Entry, repeated: bool| {
                 entry.client == fullest && entry.again == repeated && !in_flight(&entry.symbol)
             };
-            let once = self.entries.iter().position(|entry| goes(entry, false));
+            let once = self.entries.iter().position(|entry| loses_place(entry, false));
             let of_others = fullest != client;
-            let repeated =
-                || self.entries.iter().position(|entry| goes(entry, true)).filter(|_| of_others);
+            let repeated = || {
+                self.entries.iter().position(|entry| loses_place(entry, true)).filter(|_| of_others)
+            };
             let Some(at) = once.or_else(repeated) else { return false };
             crowded.push(self.entries.remove(at).symbol);
         }
@@ -189,7 +198,7 @@ impl Places {
         true
     }
 
-    /// The next symbols to try, of those that are `pending`.
+    /// The next symbols to try, among those that are `pending`.
     fn choose(&mut self, max: usize, pending: impl Fn(&Symbol) -> bool) -> Vec<Symbol> {
         let with_entries: Vec<Option<IpAddr>> = self.entries.iter().map(|e| e.client).collect();
         self.served.retain(|client, _| with_entries.contains(client));
@@ -197,10 +206,10 @@ impl Places {
             self.entries.iter().filter(|entry| pending(&entry.symbol)).collect();
         let mut chosen = Vec::new();
         while chosen.len() < max && !waiting.is_empty() {
-            let turn = |entry: &Entry| self.served.get(&entry.client).copied().unwrap_or(0);
+            let last_served = |entry: &Entry| self.served.get(&entry.client).copied().unwrap_or(0);
             // The first of equals is the oldest.
             let next = (0..waiting.len())
-                .min_by_key(|at| (!waiting[*at].again, turn(waiting[*at])))
+                .min_by_key(|at| (!waiting[*at].again, last_served(waiting[*at])))
                 .unwrap_or(0);
             let entry = waiting.remove(next);
             self.tries += 1;

@@ -1,9 +1,9 @@
-//! Floods of invented names beside one who asks for something real.
+//! Floods of invented symbols, and one client that asks for an existing one.
 
 use super::*;
 
 const MINUTE_MS: u64 = 60_000;
-/// In each public batch.
+/// Unlisted symbols tried in each batch of the public provider.
 const TRIED: usize = 2;
 
 fn setting() -> (Clock, Unlisted) {
@@ -19,7 +19,7 @@ fn client(number: u8) -> Option<IpAddr> {
     Some(IpAddr::from([192, 0, 2, number]))
 }
 
-/// Names that nobody asked for before.
+/// Makes symbols that nobody asked for before.
 struct Inventor(usize);
 
 impl Inventor {
@@ -29,7 +29,7 @@ impl Inventor {
     }
 }
 
-/// Rounds until `wanted` is tried, with five requests a second of each of `attackers`.
+/// Polls until `wanted` is tried, while each of `attackers` sends five requests a second.
 fn rounds_until_tried(
     wanted: &Symbol,
     asker: Option<IpAddr>,
@@ -68,7 +68,7 @@ fn rounds_until_tried(
 }
 
 #[test]
-fn one_who_asks_again_is_served_at_the_next_round_beside_a_flood() {
+fn a_symbol_asked_for_again_is_tried_next_despite_a_flood() {
     let wanted = symbol("HONEST");
     assert_eq!(rounds_until_tried(&wanted, client(1), &[client(2)]), 1);
     assert_eq!(rounds_until_tried(&wanted, client(1), &[client(1)]), 1, "the same network");
@@ -77,7 +77,7 @@ fn one_who_asks_again_is_served_at_the_next_round_beside_a_flood() {
 }
 
 #[test]
-fn networks_take_turns_and_those_that_repeat_names_too() {
+fn networks_are_served_in_turn_also_when_they_repeat() {
     let (clock, unlisted) = setting();
     let mut inventor = Inventor(0);
     let repeated = inventor.names(PER_CLIENT_MAX);
@@ -101,7 +101,7 @@ fn networks_take_turns_and_those_that_repeat_names_too() {
 }
 
 #[test]
-fn a_request_and_a_network_have_so_many_places_and_no_more() {
+fn places_are_bounded_per_request_and_per_network() {
     let (clock, unlisted) = setting();
     let mut inventor = Inventor(0);
     drop(unlisted.join(client(1), &inventor.names(50)));
@@ -116,7 +116,7 @@ fn a_request_and_a_network_have_so_many_places_and_no_more() {
         assert!(unlisted.stats().symbols <= UNLISTED_MAX);
     }
     assert_eq!(unlisted.stats().symbols, UNLISTED_MAX);
-    // A batch in flight is not crowded out, and what it leaves makes room.
+    // A batch in flight keeps its places, and settling it frees them.
     let taken = unlisted.take_pending(UNLISTED_MAX);
     assert_eq!(taken.symbols().len(), UNLISTED_MAX);
     assert!(unlisted.join(client(200), &inventor.names(1)).is_none());
@@ -128,7 +128,7 @@ fn a_request_and_a_network_have_so_many_places_and_no_more() {
 }
 
 #[test]
-fn who_waits_is_woken_when_crowded_out_or_settled_and_put_back_is_tried_again() {
+fn a_waiter_is_woken_when_its_symbol_is_settled_or_crowded_out() {
     let (_, unlisted) = setting();
     let mut inventor = Inventor(0);
     let waits = unlisted.join(client(1), &inventor.names(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Users, their secrets, and what is revoked. Runs on the store's threads, inside a transaction.
+//! Users, their secrets, and revoked tokens. Runs on the store's threads, within a transaction.
 
 use rusqlite::{Connection, Row, params};
 
@@ -63,7 +63,7 @@ fn secrets(row: &Row<'_>) -> Result<UserSecrets, Failure> {
     })
 }
 
-/// Refuses what is meant for a user who is gone.
+/// Fails if the user does not exist.
 pub(crate) fn expect_user(connection: &Connection, id: AccountId) -> Result<(), Failure> {
     let found = first(connection, USER_EXISTS, [id.0], |_| Ok(()))?;
     found.ok_or_else(|| StoreError::NoSuchUser.into())
@@ -88,7 +88,7 @@ pub(crate) fn change_password(
 }
 
 pub(crate) fn erase(connection: &Connection, id: AccountId) -> Result<Erased, Failure> {
-    // By hand, for the counts; the rest would go with the row.
+    // Deleted explicitly to count the rows. A foreign key deletes the rest with the user.
     let portfolio = portfolios::delete(connection, id)?;
     let Some(counted) = first(connection, ERASE_USER, [id.0], |row| Ok(row.get::<_, i64>(0)?))?
     else {
@@ -109,7 +109,7 @@ pub(crate) fn revoke_token(
     run(connection, REVOKE_TOKEN, params![token_id, expires_ms]).map(drop)
 }
 
-/// Drops revocations of tokens that had expired before.
+/// Deletes revocations of tokens that have expired.
 pub(crate) fn forget_revocations(
     connection: &Connection,
     before_ms: i64,
@@ -117,7 +117,7 @@ pub(crate) fn forget_revocations(
     run(connection, FORGET_TOKENS, [before_ms])
 }
 
-/// In one transaction, so that the last id is of the moment of the others.
+/// Reads everything in one transaction, so that the last id is consistent with the rest.
 pub(crate) fn auth_state(connection: &Connection) -> Result<AuthState, Failure> {
     let id = |row: &Row<'_>| Ok(AccountId(row.get(0)?));
     Ok(AuthState {
@@ -129,8 +129,8 @@ pub(crate) fn auth_state(connection: &Connection) -> Result<AuthState, Failure> 
     })
 }
 
-/// Closes the account to logins and refuses every token there is of it. False where it was closed
-/// or there is no such user.
+/// Disables logins and refuses all tokens of the account. False if it was disabled already or there
+/// is no such user.
 pub(crate) fn disable(
     connection: &Connection,
     id: AccountId,
@@ -139,12 +139,12 @@ pub(crate) fn disable(
     Ok(run(connection, DISABLE_USER, params![id.0, now_ms])? == 1)
 }
 
-/// Opens it again; earlier tokens stay refused.
+/// Enables logins again. Earlier tokens stay refused.
 pub(crate) fn enable(connection: &Connection, id: AccountId) -> Result<bool, Failure> {
     Ok(run(connection, ENABLE_USER, [id.0])? == 1)
 }
 
-/// Says that something changed beside the service; gives the change's number.
+/// Counts a change made beside the running service, and returns its number.
 pub(crate) fn count_outside_change(connection: &Connection) -> Result<i64, Failure> {
     let made = first(connection, COUNT_OUTSIDE_CHANGE, [], |row| Ok(row.get(0)?))?;
     made.ok_or_else(|| damaged("the count of outside changes"))

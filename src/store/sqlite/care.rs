@@ -1,5 +1,5 @@
-//! What the store does for its file beside what it is asked for: tries it, finishes what an erasure
-//! left to be done, and closes it. On the lane of the probe, and at the end on the main thread.
+//! Upkeep of the database file: probes it, does what an erasure left to be done, and closes it.
+//! Runs on the lane of the probe, and for the close on the main thread.
 
 use std::sync::atomic::Ordering;
 
@@ -13,16 +13,16 @@ use crate::store::StoreError;
 const PROBE_READ: &str = include_str!("../../../sql/store/probe_read.sql");
 pub(crate) const PROBE_WRITE: &str = include_str!("../../../sql/store/probe_write.sql");
 
-/// Before the file is written anew once more, so many times as long as that took: no write is done
-/// in it.
+/// After the file has been rewritten, the next rewrite waits this many times as long as the last
+/// one took, because no write is possible during it.
 const CLEAN_PAUSES: u64 = 20;
-/// What waits is written, and the log emptied.
+/// Time for writing what waits and emptying the log.
 const CLOSE_DEADLINE_MS: u64 = 10_000;
 
 impl SqliteStore {
     /// [`Store::probe`](crate::store::traits::Store::probe).
     pub(crate) fn look_after(&self) {
-        // Failures are noted where they happen.
+        // Failures are recorded where they happen.
         let in_place = self.condition.expect_in_place().is_ok() && self.condition.log.in_place();
         let read = self.read(READ_DEADLINE_MS, |file| {
             columns::first(file, PROBE_READ, [], |row| Ok(row.get::<_, i64>(0)?))
@@ -43,8 +43,8 @@ impl SqliteStore {
         }
     }
 
-    /// Whether something was erased since the file was last written anew, and that was not just
-    /// now.
+    /// Whether something was erased since the file was last rewritten, and the pause after the last
+    /// rewrite is over.
     fn cleaning_is_due(&self) -> bool {
         self.clock.monotonic_ms() >= self.next_clean_mono_ms.load(Ordering::Relaxed)
             && self

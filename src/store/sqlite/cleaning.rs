@@ -1,10 +1,10 @@
-//! Leaves no trace of what was erased in the database's own file.
+//! Rewrites the database file, so that no trace of erased rows is left in it.
 //!
-//! `secure_delete` overwrites what is deleted where it stands. But where SQLite has moved rows
-//! between pages before, an old copy of one may be left in a page's free space, which nobody
-//! overwrites: seen in one of a thousand erasures. Writing the whole file anew is what drops it.
-//! Erasures are counted in the transaction that makes them, so that none is forgotten over a crash.
-//! Runs on the writer's thread, outside a transaction.
+//! `secure_delete` overwrites deleted rows in place. But if SQLite had moved a row between pages
+//! before, an old copy may be left in a page's free space, which nothing overwrites. This was seen
+//! in one of a thousand erasures. Only rewriting the whole file removes such copies. Erasures are
+//! counted in the transaction that makes them, so that a crash forgets none. Runs on the writer's
+//! thread, outside a transaction.
 
 use rusqlite::Connection;
 
@@ -15,18 +15,18 @@ const COUNT_ERASURE: &str = include_str!("../../../sql/store/count_erasure.sql")
 const ERASURES: &str = include_str!("../../../sql/store/erasures.sql");
 const NOTE_CLEANED: &str = include_str!("../../../sql/store/note_cleaned.sql");
 
-/// No write is taken while the file is written anew, some 10 to 25 ms a MiB on a busy machine: up
-/// to this size that is less than a write waits at most.
+/// Largest file that is rewritten while the service runs. A rewrite takes 10 to 25 ms a MiB on a
+/// busy machine and stops all writes. Up to this size it is shorter than a write's deadline.
 pub(crate) const RUNNING_BYTES_MAX: i64 = 64 * 1024 * 1024;
-/// A larger file has to wait for the next start, where nobody waits for it but the supervisor.
+/// Largest file that is rewritten at start, when only the supervisor waits.
 pub(crate) const START_BYTES_MAX: i64 = 1024 * 1024 * 1024;
 
-/// In the transaction that erases.
+/// Counts an erasure. Called in the transaction that erases.
 pub(crate) fn count(connection: &Connection) -> Result<(), Failure> {
     run(connection, COUNT_ERASURE, []).map(drop)
 }
 
-/// Whether something was erased since the file was last written anew, and it is no larger.
+/// Whether something was erased since the last rewrite, and the file is at most `bytes_max`.
 pub(crate) fn is_due(connection: &Connection, bytes_max: i64) -> Result<bool, Failure> {
     let (erasures, cleaned) = counts(connection)?;
     Ok(erasures > cleaned && bytes(connection)? <= bytes_max)
@@ -43,8 +43,8 @@ fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(pages * page_bytes)
 }
 
-/// Writes the file anew, if that is due; then its log has to be emptied too. What is erased
-/// meanwhile is due again.
+/// Rewrites the file if that is due. Its log has to be emptied afterwards. An erasure during the
+/// rewrite makes the next one due.
 pub(crate) fn clean(connection: &Connection, bytes_max: i64) -> Result<(), Failure> {
     if !is_due(connection, bytes_max)? {
         return Ok(());
@@ -61,11 +61,11 @@ mod tests {
     use crate::store::sqlite::log;
 
     #[test]
-    fn nothing_of_a_deleted_row_is_left_though_its_pages_were_not_overwritten() {
+    fn a_rewritten_file_has_no_trace_of_a_deleted_row() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bhav.sqlite");
         let connection = open_for_writing(&path, true).unwrap();
-        // As where SQLite left a copy behind.
+        // Simulates a copy that SQLite left behind.
         connection.pragma_update_and_check(None, "secure_delete", false, |_| Ok(())).unwrap();
         let add = "INSERT INTO users (email, password_hash, created_ms) VALUES (?1, 'h', 1)";
         for n in 0..200 {

@@ -1,4 +1,5 @@
-//! The close of a day: pages of holders, kept prices, rows and points that are still true.
+//! The revaluation at the close: pages of holders, stored prices, and rows and points written only
+//! if nothing changed since.
 
 use super::*;
 use crate::base::ClosingPrice;
@@ -12,7 +13,7 @@ fn close(price: &str, as_of_ms: i64) -> ClosingPrice {
     ClosingPrice { price: dec(price), previous_close: Some(dec("1.05")), as_of_ms }
 }
 
-/// As a page makes it, from what stands there.
+/// A valuation as the close run makes it from the stored portfolio.
 fn valued(store: &SqliteStore, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
     let mut holdings = store.portfolio(id).unwrap().holdings;
     for row in &mut holdings {
@@ -35,7 +36,7 @@ fn ids(page: &ClosePage) -> Vec<AccountId> {
 }
 
 #[test]
-fn prices_are_kept_until_the_next_run_has_finished() {
+fn closing_prices_are_kept_until_the_next_run_has_finished() {
     let (_dir, _, store) = fresh();
     let infy: PriceOfClose = (symbol("NSE:INFY"), close("1.20", 5));
     store.keep_closes(DAY, &[(symbol("NSE:INFY"), close("1.10", 4))]).unwrap();
@@ -57,7 +58,7 @@ fn prices_are_kept_until_the_next_run_has_finished() {
 }
 
 #[test]
-fn held_symbols_come_each_once_and_in_order() {
+fn held_symbols_are_distinct_and_in_order() {
     let (_dir, _, store) = fresh();
     for (number, tickers) in
         [&["TCS", "INFY"][..], &["INFY"], &["ABB"], &["ZEEL"]].iter().enumerate()
@@ -75,7 +76,7 @@ fn held_symbols_come_each_once_and_in_order() {
 }
 
 #[test]
-fn pages_go_through_those_who_are_not_complete() {
+fn pages_list_portfolios_without_a_complete_value() {
     let (_dir, _, store) = fresh();
     let users: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
     for id in [0, 2, 3, 4] {
@@ -95,7 +96,7 @@ fn pages_go_through_those_who_are_not_complete() {
 }
 
 #[test]
-fn rows_points_and_later_points_are_written_where_nothing_came_between() {
+fn a_valuation_is_written_unless_the_portfolio_changed_since() {
     let (_dir, _, store) = fresh();
     let users: Vec<_> = (0..4).map(|n| user(&store, &format!("{n}@example.com"))).collect();
     for id in &users {
@@ -133,7 +134,7 @@ fn rows_points_and_later_points_are_written_where_nothing_came_between() {
 }
 
 #[test]
-fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s() {
+fn a_sync_sees_closing_prices_and_reprices_the_other_broker() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::B, 1, &["TCS", "INFY"]);

@@ -1,4 +1,4 @@
-//! Between typed values and columns. Pure; runs on the store's threads.
+//! Converts between typed values and columns. Pure; runs on the store's threads.
 
 use jiff::civil::Date;
 use rusqlite::{CachedStatement, Connection, Params, Row};
@@ -8,7 +8,7 @@ use super::condition::Failure;
 use crate::base::{Broker, Symbol};
 use crate::store::StoreError;
 
-/// All rows of a statement.
+/// Runs a statement and returns all its rows.
 pub(crate) fn all<T>(
     connection: &Connection,
     sql: &str,
@@ -31,7 +31,7 @@ fn rows_of<T>(
     Ok(found)
 }
 
-/// The first row of a statement. The statement is run to its end, which a writing one needs.
+/// Runs a statement to its end, as a writing one needs, and returns its first row.
 pub(crate) fn first<T>(
     connection: &Connection,
     sql: &str,
@@ -41,7 +41,7 @@ pub(crate) fn first<T>(
     Ok(all(connection, sql, params, read)?.into_iter().next())
 }
 
-/// Runs a statement that gives no rows; how many it changed.
+/// Runs a statement without result rows and returns how many rows it changed.
 pub(crate) fn run(
     connection: &Connection,
     sql: &str,
@@ -78,11 +78,11 @@ pub(crate) fn symbol(row: &Row<'_>, at: usize) -> Result<Symbol, Failure> {
 }
 
 pub(crate) fn broker(row: &Row<'_>, at: usize) -> Result<Broker, Failure> {
-    word(row, at, Broker::parse, "a broker")
+    named(row, at, Broker::parse, "a broker")
 }
 
-/// A word of a closed list.
-pub(crate) fn word<T>(
+/// A name out of a closed list.
+pub(crate) fn named<T>(
     row: &Row<'_>,
     at: usize,
     parse: fn(&str) -> Option<T>,
@@ -92,7 +92,7 @@ pub(crate) fn word<T>(
     parse(text).ok_or_else(|| damaged(what))
 }
 
-/// As a decimal is stored: its own digits.
+/// A decimal as it is stored: as text with its own digits.
 pub(crate) fn digits(value: Decimal) -> String {
     value.to_string()
 }

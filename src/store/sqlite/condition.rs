@@ -1,6 +1,6 @@
-//! What state the store is in, and the judgement of failures that changes it.
+//! The state of the store, and how failures change it.
 //!
-//! Any thread may look and judge; the lock is held for a copy only.
+//! Used from any thread. The lock is held only to copy the state.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use super::log::LogWatch;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::store::StoreError;
 
-/// A state as health names it.
+/// A state of the store, as health reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Ok,
-    /// The file, its directory or the medium takes no writes.
+    /// The file, its directory or the medium is read-only.
     ReadOnly,
     Full,
-    /// Nothing is written any more until an operator has put a good file in place.
+    /// The file is damaged. Nothing is written until an operator has replaced the file.
     Corrupt,
     /// Another process holds a lock.
     Busy,
@@ -41,7 +41,7 @@ impl State {
         }
     }
 
-    /// What an error says about the file; `None` for errors that are about the work alone.
+    /// The state that an SQLite error shows; `None` for errors that concern only the statement.
     pub(crate) fn of(error: &rusqlite::Error) -> Option<Self> {
         match error.sqlite_error_code()? {
             ErrorCode::ReadOnly => Some(Self::ReadOnly),
@@ -59,7 +59,7 @@ impl State {
     }
 }
 
-/// Why a piece of work on a connection failed.
+/// Why work on a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("{0}")]
@@ -74,7 +74,8 @@ struct Seen {
     cause: String,
 }
 
-/// The file behind a path: a name may come to stand for another.
+/// Identity of the file behind a path (device and inode), since a path may come to name another
+/// file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -88,18 +89,18 @@ impl Identity {
     }
 }
 
-/// Shared by the writer, the readers and whoever asks.
+/// The state of the store, shared by the writer, the readers and health.
 pub(crate) struct Condition {
     path: PathBuf,
     seen: Mutex<Seen>,
-    /// Of the file that was opened first and had or got the present schema; no other is opened by
-    /// this process, and none is made any more.
+    /// Identity of the file that was opened first and has the current schema. This process opens no
+    /// other file and makes none.
     opened: OnceLock<Identity>,
-    /// The log that belongs to the file.
+    /// Watches the write-ahead log of the file.
     pub(crate) log: LogWatch,
-    /// Without it nothing is written; `None` where nobody else could be at work.
+    /// The lock that writing needs; `None` if no other instance is possible.
     lock: Option<Arc<InstanceLock>>,
-    /// The service ends: nothing is opened any more.
+    /// Set when the service stops: nothing is opened any more.
     closed: AtomicBool,
     refused: AtomicU64,
 }
@@ -130,12 +131,12 @@ impl Condition {
         self.seen.lock().cause.clone()
     }
 
-    /// Whether the file was opened once.
+    /// Whether the file was opened at least once.
     pub(crate) fn was_opened(&self) -> bool {
         self.opened.get().is_some()
     }
 
-    /// Nothing is opened or written any more.
+    /// From now on nothing is opened or written.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
@@ -147,7 +148,7 @@ impl Condition {
         }
     }
 
-    /// Refuses to write beside another instance, or where none can be kept away.
+    /// Fails if the instance lock is not held, since another instance might write.
     pub(crate) fn expect_lock(&self) -> Result<(), StoreError> {
         let Some(Err(why)) = self.lock.as_ref().map(|lock| lock.hold()) else { return Ok(()) };
         let state = match &why {
@@ -158,9 +159,8 @@ impl Condition {
         Err(StoreError::Unavailable(why.to_string()))
     }
 
-    /// Refuses to go on where the path stands for another file than the one opened first, or for
-    /// none: what is written to a removed file is lost. Nor is a file that was cut to nothing any
-    /// good.
+    /// Fails if the path no longer names the file that was opened first: writes to a removed file
+    /// would be lost. Fails also if the file was truncated to nothing.
     pub(crate) fn expect_in_place(&self) -> Result<(), StoreError> {
         let Some(opened) = self.opened.get() else { return Ok(()) };
         if Identity::of(&self.path).is_ok_and(|found| found == *opened) {
@@ -185,8 +185,8 @@ impl Condition {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The file was opened, with the present schema. Only the first time is that good news: after
-    /// that, a write has to show it.
+    /// Notes that the file was opened with the current schema. The state becomes good by this only
+    /// the first time; afterwards only a successful write shows that.
     pub(crate) fn opened(&self, takes_writes: bool) -> io::Result<()> {
         if self.was_opened() {
             return Ok(());
@@ -201,23 +201,25 @@ impl Condition {
         Ok(())
     }
 
-    /// The file that is there can be read and not written: that is all this process opens.
+    /// Notes that the file can be read and not written. From now on this process opens no other
+    /// file.
     pub(crate) fn readable(&self) -> io::Result<()> {
         if !self.was_opened() {
-            // Another thread's cannot be another file's: only the writer's thread opens first.
+            // Only the writer's thread opens the first file, so no other identity can be set
+            // already.
             let _ = self.opened.set(Identity::of(&self.path)?);
         }
         Ok(())
     }
 
-    /// A write is on disk. A damaged file is not healed by that.
+    /// Notes a successful write. It does not end the state of a damaged file.
     pub(crate) fn worked(&self) {
         if !matches!(self.state(), State::Ok | State::Corrupt) {
             self.set(State::Ok, "");
         }
     }
 
-    /// Something failed in a way that says `state` of the file.
+    /// Notes a failure that shows the file to be in `state`.
     pub(crate) fn failed(&self, state: State, cause: &str) {
         if self.state() != State::Corrupt {
             self.set(state, cause);
@@ -241,19 +243,19 @@ impl Condition {
         }
     }
 
-    /// Turns a failure into what the caller is told, and notes what it says about the file.
+    /// Converts a failure into the caller's error, and notes the state that it shows.
     pub(crate) fn judge(&self, failure: Failure) -> StoreError {
         let error = match failure {
             Failure::Refused(error) => return error,
             Failure::Sqlite(error) => error,
         };
         match error.sqlite_extended_error_code() {
-            // Every foreign key names a user, and the e-mail is the only value that is unique
-            // without being a key.
+            // Every foreign key refers to a user, and the e-mail is the only unique column that is
+            // not a key.
             Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => return StoreError::NoSuchUser,
             Some(ffi::SQLITE_CONSTRAINT_UNIQUE) => return StoreError::EmailTaken,
             Some(_) => {}
-            // Not SQLite's: a column of another type than was asked for.
+            // Not an SQLite error: a column has another type than expected.
             None => return StoreError::Damaged("a column of another type"),
         }
         let cause = error.to_string();

@@ -1,5 +1,5 @@
-//! The close of a trading day: prices, the run's progress, pages of users. Runs on the store's
-//! threads, inside a transaction.
+//! The revaluation at the close of a trading day: closing prices, progress of the run, pages of
+//! users. Runs on the store's threads, within a transaction.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use super::portfolios;
 use crate::base::{ClosingPrice, Symbol};
 use crate::store::{AccountId, ClosePage, PriceOfClose, Valued};
 
-/// Holdings of one page of users: with more a page would keep other writes waiting. One user's are
-/// read whatever they are.
+/// Most holdings in one page of users, since a larger page would delay other writes. A single
+/// user's holdings are read whatever their number.
 const PAGE_ROWS_MAX: usize = 20_000;
 
 const CLOSE_RUN: &str = include_str!("../../../sql/store/close_run.sql");
@@ -37,7 +37,7 @@ pub(crate) fn is_finished(connection: &Connection, date: Date) -> Result<bool, F
     Ok(first(connection, CLOSE_RUN, [date.to_string()], |_| Ok(()))?.is_some())
 }
 
-/// One step of the index per symbol, however many users hold it.
+/// Needs one index step per symbol, however many users hold it.
 pub(crate) fn held_symbols(
     connection: &Connection,
     after: Option<&Symbol>,
@@ -84,7 +84,7 @@ pub(crate) fn of(connection: &Connection, date: Date) -> Result<Vec<PriceOfClose
     all(connection, CLOSES, [date.to_string()], |row| Ok((symbol_at(row, 0)?, close(row, 1)?)))
 }
 
-/// Those of a portfolio.
+/// The closing prices of the symbols of a portfolio.
 pub(crate) fn of_symbols(
     connection: &Connection,
     date: Date,
@@ -101,7 +101,7 @@ pub(crate) fn of_symbols(
     Ok(found)
 }
 
-/// Three columns from `at` on.
+/// Reads a closing price from the three columns from `at` on.
 fn close(row: &Row<'_>, at: usize) -> Result<ClosingPrice, Failure> {
     Ok(ClosingPrice {
         price: decimal(row, at)?,
@@ -138,7 +138,8 @@ pub(crate) fn keep_points(
     points: &[Valued],
 ) -> Result<(), Failure> {
     for valued in points {
-        // Nothing for a user who is gone or whose portfolio was deleted or synced meanwhile.
+        // Writes nothing for a user who was deleted, or whose portfolio was deleted or synced
+        // meanwhile.
         let last: Option<i64> =
             first(connection, LAST_SYNCED, [valued.id.0], |row| Ok(row.get(0)?))?.flatten();
         if last != Some(valued.synced_ms) {
@@ -154,8 +155,7 @@ pub(crate) fn keep_points(
     Ok(())
 }
 
-/// What was written of later dates, which have no trading of their own yet, stands on this close
-/// too.
+/// Points of later dates that have had no trading of their own yet are based on this close too.
 fn keep_later_points(connection: &Connection, valued: &Valued) -> Result<(), Failure> {
     let Valued { id, point, next_session, priced, .. } = valued;
     let row = params![

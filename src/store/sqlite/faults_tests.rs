@@ -1,5 +1,5 @@
-//! Full, read-only, damaged, missing and locked files: what goes on, what is refused, and how it
-//! ends.
+//! Full, read-only, damaged, missing and locked files: which operations go on, which are refused,
+//! and how the store recovers.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -34,7 +34,7 @@ fn refused<T>(result: Result<T, StoreError>) {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_goes_on_reading_and_is_noticed_when_it_has_room_again() {
+fn a_full_disk_refuses_writes_until_it_has_room_and_serves_reads() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     store.add_entry(id, note(10), 1, None).unwrap();
@@ -48,7 +48,7 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_is_noticed_when_it_has_room_ag
     assert_eq!(health.state, "full");
     assert!(health.cause.contains("full") && health.refused == 1, "{health:?}");
     assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1, "nothing of it was kept");
-    // A write that has nothing to change does not show that there is room.
+    // A write that changes nothing does not show that there is room.
     assert!(!store.delete_entry(id, 999, Expected::default()).unwrap());
     assert_eq!(state(&store), "full");
     on_writer(&store, |file| {
@@ -61,7 +61,7 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_is_noticed_when_it_has_room_ag
 }
 
 #[test]
-fn one_write_that_finds_the_disk_full_does_not_take_the_others_with_it() {
+fn a_write_that_finds_the_disk_full_fails_alone() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     on_writer(&store, |file| {
@@ -88,7 +88,7 @@ fn one_write_that_finds_the_disk_full_does_not_take_the_others_with_it() {
 }
 
 #[test]
-fn a_read_only_file_refuses_writes_and_is_opened_again() {
+fn a_read_only_file_refuses_writes_until_it_is_writable() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     on_writer(&store, |file| file.pragma_update(None, "query_only", true).unwrap());
@@ -101,7 +101,7 @@ fn a_read_only_file_refuses_writes_and_is_opened_again() {
 }
 
 #[test]
-fn a_locked_file_is_busy_for_as_long_as_it_is_locked() {
+fn a_locked_file_is_busy_until_it_is_unlocked() {
     let (_dir, path, store) = fresh();
     on_writer(&store, |file| file.busy_timeout(std::time::Duration::ZERO).unwrap());
     let other = Connection::open(&path).unwrap();
@@ -121,7 +121,7 @@ fn damage(path: &Path, page: u64) {
 }
 
 #[test]
-fn a_damaged_page_stops_writes_and_is_never_repaired_by_making_anew() {
+fn a_damaged_page_stops_writes_and_the_file_is_not_replaced() {
     let (dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     store.add_entry(id, note(10), 1, None).unwrap();
@@ -147,7 +147,7 @@ fn a_damaged_page_stops_writes_and_is_never_repaired_by_making_anew() {
 }
 
 #[test]
-fn a_damaged_header_is_corrupt_until_a_good_copy_stands_there() {
+fn a_damaged_header_is_corrupt_until_the_file_is_replaced() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     drop(store);
@@ -167,7 +167,7 @@ fn a_damaged_header_is_corrupt_until_a_good_copy_stands_there() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_tried_again() {
+fn a_file_that_cannot_be_opened_is_opened_later() {
     let dir = tempfile::tempdir().unwrap();
     let parent = dir.path().join("state");
     fs::write(&parent, "not a directory").unwrap();
@@ -184,7 +184,7 @@ fn a_file_that_cannot_be_opened_is_tried_again() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_takes_no_writes_until_it_is_back() {
+fn a_moved_file_refuses_writes_until_it_is_back() {
     let (dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     let away = dir.path().join("away");
@@ -205,7 +205,7 @@ fn a_file_that_was_moved_away_takes_no_writes_until_it_is_back() {
 }
 
 #[test]
-fn a_row_no_program_of_ours_wrote_is_said_to_be_damaged() {
+fn a_row_with_impossible_values_is_reported_as_damaged() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     let entry = store.add_entry(id, note(1), 1, None).unwrap();
@@ -220,7 +220,7 @@ fn a_row_no_program_of_ours_wrote_is_said_to_be_damaged() {
 }
 
 #[test]
-fn a_panic_while_deriving_costs_that_sync_alone() {
+fn a_panic_while_deriving_fails_that_sync_alone() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::A, 1, &["INFY"]);
@@ -231,9 +231,9 @@ fn a_panic_while_deriving_costs_that_sync_alone() {
     sync(&store, id, Broker::A, 3, &["TCS"]);
 }
 
-/// The first instance could not take the lock at its start, and now another has it.
+/// The first instance could not take the lock at its start, and another instance has it now.
 #[test]
-fn without_the_lock_a_store_is_read_and_not_written_until_it_has_it() {
+fn a_store_without_the_lock_is_read_only_until_it_has_it() {
     let (dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     drop(store);
@@ -257,9 +257,9 @@ fn without_the_lock_a_store_is_read_and_not_written_until_it_has_it() {
     assert!(matches!(late.hold(), Err(NotHeld::InUse)));
 }
 
-/// A reader keeps the log from being emptied, and the service from going on without that.
+/// An open reader keeps the log from being emptied, and the service waits for that.
 #[test]
-fn a_log_that_was_removed_is_waited_for_while_somebody_reads_it() {
+fn a_removed_log_stops_writes_while_a_reader_uses_it() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     let reader = Connection::open(&path).unwrap();
@@ -285,7 +285,7 @@ fn a_log_that_was_removed_is_waited_for_while_somebody_reads_it() {
 }
 
 #[test]
-fn a_store_that_is_closed_is_one_file_and_takes_nothing_any_more() {
+fn a_closed_store_is_one_file_and_refuses_everything() {
     let (dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     store.close();

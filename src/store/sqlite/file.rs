@@ -1,7 +1,8 @@
-//! The file: how it is opened, told from foreign ones, and brought to the present schema.
+//! The database file: how it is opened, distinguished from foreign files, and migrated to the
+//! current schema.
 //!
-//! Runs at start and on the writer's thread when the file is opened again. Must never delete,
-//! replace or set aside a file that exists: it is people's data.
+//! Runs at start, and on the writer's thread when the file is opened again. Never deletes, replaces
+//! or sets aside a database that exists: it holds users' data.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -16,18 +17,19 @@ use super::condition::{Failure, State};
 use super::{cleaning, identity, log, progress};
 use crate::store::StoreError;
 
-/// `bhav` in ASCII: tells our file from any other SQLite file.
+/// `bhav` in ASCII. Distinguishes our file from any other SQLite file.
 const APPLICATION_ID: i32 = 0x6268_6176;
-/// The oldest SQLite whose write-ahead log is free of the reset defect.
+/// The first SQLite version in which the reset defect of the write-ahead log is fixed.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
-/// For a backup or a person who looks into the file meanwhile. Less than any write's deadline.
+/// How long to wait for another process, such as a backup, that uses the file. Less than any
+/// write's deadline.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
-/// What a checkpoint leaves of the write-ahead log.
+/// Size to which a checkpoint cuts the write-ahead log.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
-/// More than there are statements, so that each is prepared once per connection.
+/// More than there are statements, so that each is prepared only once per connection.
 const STATEMENTS_KEPT: usize = 128;
 
-/// In order; the version of a file is how many of them it has. Append-only.
+/// The migrations in order, append-only. The version of a file is the number of migrations it has.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../sql/store/0001_accounts.sql"),
     include_str!("../../../sql/store/0002_portfolios.sql"),
@@ -42,7 +44,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../sql/store/0011_signal_books.sql"),
 ];
 
-/// What they are called, for a person.
+/// Names of the migrations, for commands that list them.
 pub(crate) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0001_accounts",
     "0002_portfolios",
@@ -60,7 +62,7 @@ pub(crate) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The program was put back to an older version.
+    /// A newer version of the program wrote the file.
     #[error(
         "{path} has schema version {found} and this program knows {known}: run the newer program \
          again, or stop it and put the copy {path}.before-v{next} in place (it lacks what was \
@@ -73,7 +75,7 @@ pub enum OpenError {
     Foreign { path: String },
     #[error("SQLite {0} is older than 3.51.3")]
     OldSqlite(&'static str),
-    /// What is there now is no new file: there was more.
+    /// The file is empty, but a database was here before.
     #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
     Emptied { path: String },
     #[error("{0}")]
@@ -94,12 +96,12 @@ impl From<Failure> for OpenError {
 }
 
 impl OpenError {
-    /// Whether only an operator's decision can help, so that the service must not start.
+    /// Whether only an operator can resolve it, so that the service must not start.
     pub(crate) fn ends_the_start(&self) -> bool {
         matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
     }
 
-    /// What it says of the file.
+    /// The state of the store that the error means.
     pub(crate) fn state(&self) -> State {
         match self {
             Self::Sqlite(error) => State::of(error).unwrap_or(State::Unavailable),
@@ -108,7 +110,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the file may be good to read all the same.
+    /// Whether only writing failed, so that the file may still be read.
     pub(crate) fn is_of_writing(&self) -> bool {
         match self {
             Self::Sqlite(error) => is_of_writing(error),
@@ -118,17 +120,18 @@ impl OpenError {
     }
 }
 
-/// SQLite cannot make its files beside a database on a medium that takes no writes.
+/// On a read-only medium SQLite cannot make its files beside the database.
 fn is_of_writing(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }
 
-/// The version this program writes.
+/// The schema version that this program writes.
 pub(crate) fn known_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
-/// Opens for writing, and migrates. Where there is no file it makes one with mode 0600, if `make`.
+/// Opens the file for writing and migrates it. If there is no file and `make` is set, makes one
+/// with mode 0600.
 pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, OpenError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(OpenError::OldSqlite(rusqlite::version()));
@@ -149,27 +152,27 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     }
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // What is erased leaves no trace in the file's free space.
+    // Overwrites deleted rows with zeros.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     if version < known_version() {
         if version > 0 {
-            progress::told(&mut connection, |connection| keep_copy(connection, path))?;
+            progress::with_reports(&mut connection, |connection| keep_copy(connection, path))?;
         }
-        progress::told(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
+        progress::with_reports(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
     }
     Ok(connection)
 }
 
-/// Once in a process: counts the start, does what an earlier process left to be done, and leaves
-/// all of it in the one file.
+/// Called once in a process: counts the start, completes what an earlier process left to be done,
+/// and moves the log's content into the database file.
 pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    // Of a migration just now, or of a process that was killed.
+    // The log is of a migration just now, or of a process that was killed.
     let has_log = length(&beside(path, "-wal")) > 0;
     identity::begin_start(connection, path)?;
     if let Err(error) = finish(connection, has_log) {
-        // A service can do without: it is tried again.
-        tracing::warn!(%error, "what an earlier process left in the database's log is still there");
+        // The service can run without this; it is tried again later.
+        tracing::warn!(%error, "an earlier process's log could not be moved into the database yet");
     }
     Ok(())
 }
@@ -178,7 +181,9 @@ fn finish(connection: &mut Connection, has_log: bool) -> Result<(), OpenError> {
     const BYTES_MAX: i64 = cleaning::START_BYTES_MAX;
     let clean = cleaning::is_due(connection, BYTES_MAX)?;
     if clean {
-        progress::told(connection, |connection| Ok(cleaning::clean(connection, BYTES_MAX)?))?;
+        progress::with_reports(connection, |connection| {
+            Ok(cleaning::clean(connection, BYTES_MAX)?)
+        })?;
     }
     if clean || has_log {
         log::empty(connection, BUSY_TIMEOUT)?;
@@ -186,7 +191,7 @@ fn finish(connection: &mut Connection, has_log: bool) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Opens a file of the present schema that cannot be written, or must not be.
+/// Opens a file of the current schema that cannot or must not be written.
 pub(crate) fn open_beside(path: &Path) -> Result<Connection, OpenError> {
     refuse_emptied(path)?;
     let connection = open_for_reading(path)?;
@@ -199,10 +204,10 @@ pub(crate) fn open_beside(path: &Path) -> Result<Connection, OpenError> {
     }
 }
 
-/// Opens a file that the writer has opened before.
+/// Opens a file for reading that the writer has opened before.
 pub(crate) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     let connection = match opened_for_reading(path, "") {
-        // On a medium that takes no writes SQLite wants to be told that nobody writes.
+        // On a read-only medium SQLite has to be told that no process writes.
         Err(error) if is_of_writing(&error) && length(&beside(path, "-wal")) == 0 => {
             opened_for_reading(path, "?immutable=1")?
         }
@@ -212,7 +217,7 @@ pub(crate) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Only the first read shows whether it can be read.
+/// Opens the file and reads once, since only a read shows whether it can be read.
 fn opened_for_reading(path: &Path, query: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -223,7 +228,7 @@ fn opened_for_reading(path: &Path, query: &str) -> rusqlite::Result<Connection> 
     Ok(connection)
 }
 
-/// As SQLite reads names that begin with `file:`.
+/// A path as an SQLite URI filename, which begins with `file:`.
 fn uri(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_bytes() {
@@ -241,8 +246,8 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |about| about.len())
 }
 
-/// Whether a file of no byte stands where there was more. SQLite would take it for new, and away
-/// with its log.
+/// Whether an empty file is where a database was. SQLite would take it for a new database and
+/// delete its log.
 pub(crate) fn is_emptied(path: &Path) -> bool {
     length(path) == 0 && (identity::stood(path) || length(&beside(path, "-wal")) > 0)
 }
@@ -257,11 +262,12 @@ fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    // A mapped file that is cut short ends the process by a signal.
+    // If a memory-mapped file is truncated, the process is killed by a signal. So nothing is
+    // mapped.
     connection.pragma_update_and_check(None, "mmap_size", 0, |_| Ok(())).or_else(no_row)
 }
 
-/// A build without mapping answers nothing.
+/// An SQLite built without memory mapping returns no row.
 fn no_row(error: rusqlite::Error) -> rusqlite::Result<()> {
     match error {
         rusqlite::Error::QueryReturnedNoRows => Ok(()),
@@ -269,16 +275,17 @@ fn no_row(error: rusqlite::Error) -> rusqlite::Result<()> {
     }
 }
 
-/// SQLite gives the log and the shared-memory file the mode of this one.
+/// Sets the file's mode to 0600. SQLite creates the log and the shared-memory file with the same
+/// mode.
 fn make_private(path: &Path, make: bool) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(io::Error::other("it is not a file")),
         Ok(found) if found.permissions().mode() & 0o077 == 0 => Ok(()),
         Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
         Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
-            // It would be taken for the new one's.
+            // SQLite would take a log left behind for the new database's.
             log::set_aside(&beside(path, "-wal"))?;
-            // First, so that a start that is broken off in between can be repeated.
+            // Done first, so that a start that is interrupted here can be repeated.
             identity::forget_mark(path)?;
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
             match path.parent() {
@@ -290,8 +297,7 @@ fn make_private(path: &Path, make: bool) -> io::Result<()> {
     }
 }
 
-/// The schema's version; 0 for a file without a table, such as a first start leaves that is broken
-/// off.
+/// The schema version; 0 for a file without tables, such as an interrupted first start leaves.
 pub(crate) fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
     let (application, found): (i64, i64) = (number("application_id")?, number("user_version")?);
@@ -311,35 +317,37 @@ pub(crate) fn version(connection: &Connection, path: &Path) -> Result<i64, OpenE
     Ok(found)
 }
 
-/// A copy of the file as it was, for the way back. The operator's to delete: what is erased later
-/// is still in it.
+/// Copies the file before a migration, for going back. The operator has to delete the copy: data
+/// that is erased later is still in it.
 fn keep_copy(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let kept = beside(path, &format!(".before-v{}", known_version()));
     let unfinished = beside(&kept, ".unfinished");
-    // Made first, so that it is private from the beginning; SQLite takes an empty file.
+    // Created empty first, so that it is private from the beginning. SQLite accepts an empty file.
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
     progress::step();
     identity::forget_in(&unfinished)?;
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
-    tracing::info!(copy = %kept.display(), "kept a copy before migrating; delete it in time");
+    let copy = kept.display();
+    tracing::info!(%copy, "kept a copy before migrating; delete it when it is no longer needed");
     Ok(())
 }
 
 fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been first.
+    // Another process may have migrated it meanwhile.
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
     }
-    // Of the migrations themselves SQLite tells; the commit waits for the disk alone.
+    // SQLite reports progress during the migrations. The commit that follows waits for the disk
+    // alone.
     progress::step();
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
     transaction.commit()?;
-    tracing::info!(from, to = migrations.len(), "the store has its present schema");
+    tracing::info!(from, to = migrations.len(), "the store was migrated to the current schema");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Modes, versions, foreign files, copies.
+//! Opening files: modes, versions, foreign files, copies.
 
 use super::*;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// A file as the first version of the schema left it, with one user in it.
+/// A file with the first version of the schema and one user.
 fn first_version(path: &Path) {
     let mut connection = Connection::open(path).unwrap();
     migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
@@ -28,12 +28,12 @@ fn first_version(path: &Path) {
 }
 
 #[test]
-fn the_linked_sqlite_is_recent_enough() {
+fn the_linked_sqlite_is_not_older_than_the_minimum() {
     assert!(rusqlite::version_number() >= SQLITE_VERSION_MIN, "{}", rusqlite::version());
 }
 
 #[test]
-fn a_new_file_is_private_durable_and_of_the_present_version() {
+fn a_new_file_is_private_and_has_the_current_schema() {
     let (dir, path) = fresh();
     let connection = open_for_writing(&path, true).unwrap();
     connection.execute("UPDATE probe SET written = 1", []).unwrap();
@@ -64,7 +64,7 @@ fn every_table_is_strict() {
 }
 
 #[test]
-fn a_file_others_may_read_is_made_private() {
+fn a_file_readable_by_others_is_made_private() {
     let (_dir, path) = fresh();
     drop(open_for_writing(&path, true).unwrap());
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
@@ -73,7 +73,7 @@ fn a_file_others_may_read_is_made_private() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+fn a_newer_schema_is_refused_and_not_changed() {
     let (_dir, path) = fresh();
     let connection = open_for_writing(&path, true).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
@@ -85,7 +85,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[test]
-fn somebody_else_s_database_is_refused_and_left_alone() {
+fn a_foreign_database_is_refused_and_not_changed() {
     let (_dir, path) = fresh();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1);").unwrap();
@@ -97,7 +97,7 @@ fn somebody_else_s_database_is_refused_and_left_alone() {
 }
 
 #[test]
-fn an_older_file_is_migrated_and_a_copy_of_it_kept() {
+fn an_older_file_is_migrated_and_a_copy_kept() {
     let (dir, path) = fresh();
     first_version(&path);
     let connection = open_for_writing(&path, true).unwrap();
@@ -113,7 +113,7 @@ fn an_older_file_is_migrated_and_a_copy_of_it_kept() {
 }
 
 #[test]
-fn what_was_published_outlives_the_column_that_was_never_used() {
+fn published_signals_survive_the_removal_of_an_unused_column() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
     migrate(&mut connection, &MIGRATIONS[..6]).unwrap();
@@ -138,7 +138,7 @@ fn what_was_published_outlives_the_column_that_was_never_used() {
 }
 
 #[test]
-fn journals_written_before_they_were_measured_are_measured() {
+fn older_journals_are_measured_by_the_migration() {
     let (_dir, path) = fresh();
     let at = MIGRATION_NAMES.iter().position(|name| *name == "0008_journal_bytes").unwrap();
     let mut connection = Connection::open(&path).unwrap();
@@ -162,9 +162,9 @@ fn journals_written_before_they_were_measured_are_measured() {
     assert_eq!(bytes, [4 + 2 + 2 + 3 + 6 + 5, 0, 3]);
 }
 
-/// A row of broker A, one of broker B with a mark, and a point of each kind.
+/// Rows of broker A, of broker B with a mark, and a point of each kind.
 #[test]
-fn portfolios_of_before_keep_their_figures_and_their_close_is_made_again() {
+fn older_portfolios_keep_their_amounts_and_are_closed_again() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
     let at = MIGRATION_NAMES.iter().position(|name| *name == "0010_closing_prices").unwrap();
@@ -202,9 +202,9 @@ fn portfolios_of_before_keep_their_figures_and_their_close_is_made_again() {
     assert_eq!(costs, [Some("33.345".to_owned())], "an average alone is the cost of one share");
 }
 
-/// Lines that were published before keep what they said and the constant that made it.
+/// Entries published before the migration keep their values and get the prior they were made with.
 #[test]
-fn signals_of_before_say_that_the_prior_weighed_300_dates() {
+fn older_signals_get_a_prior_of_300_dates() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
     let at = MIGRATION_NAMES.iter().position(|name| *name == "0011_signal_books").unwrap();
@@ -227,7 +227,7 @@ fn signals_of_before_say_that_the_prior_weighed_300_dates() {
 }
 
 #[test]
-fn a_new_file_needs_no_copy() {
+fn a_new_file_is_made_without_a_copy() {
     let (dir, path) = fresh();
     drop(open_for_writing(&path, true).unwrap());
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -247,7 +247,7 @@ fn migrations_are_applied_all_or_none() {
 }
 
 #[test]
-fn no_file_is_made_where_one_was_opened_before() {
+fn a_missing_file_that_was_opened_before_is_not_made_again() {
     let (_dir, path) = fresh();
     assert!(open_for_writing(&path, false).is_err());
     assert!(!path.exists());

@@ -1,11 +1,11 @@
-//! Which database this is: the id that tokens are good for, and the file beside the database that
-//! knows it.
+//! The identity of the database: the id that access tokens are bound to, and the file beside the
+//! database that records it.
 //!
 //! The id is made when a service first opens the file, and is kept from start to start. A copy has
-//! none, so a database that was restored gets another. The file beside it (`bhav.sqlite.mark`) says
-//! that a database stands here, which one, and how often it was started: a database of another id,
-//! or one that was started less often, is an old copy that somebody put there, and gets a new id
-//! too. Runs on the thread that opens the file, and in commands that copy it.
+//! none, so a restored database gets a new one. The file beside it (`bhav.sqlite.mark`) records
+//! which database is here and how often it was started. A database with another id or with fewer
+//! starts is an old copy that somebody put here, and gets a new id too. Runs on the thread that
+//! opens the file, and in commands that copy it.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -22,10 +22,10 @@ const IDENTITY: &str = include_str!("../../../sql/store/identity.sql");
 const BEGIN_START: &str = include_str!("../../../sql/store/begin_start.sql");
 const FORGET_DATABASE_ID: &str = include_str!("../../../sql/store/forget_database_id.sql");
 
-/// The first schema that has an id.
+/// The first schema version with an id.
 const VERSION_MIN: i64 = 9;
 
-/// What the file beside the database says.
+/// Content of the file beside the database.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     database_id: String,
@@ -36,12 +36,13 @@ fn mark_of(path: &Path) -> PathBuf {
     beside(path, ".mark")
 }
 
-/// Whether a database stood at `path`, since the last time that a new one was made there.
+/// Whether there was a database at `path` since a new one was last made there.
 pub(crate) fn stood(path: &Path) -> bool {
     mark_of(path).exists()
 }
 
-/// Before a new file is made: until that is done, none stood there.
+/// Removes the mark. Called before a new database is made, so that until then none counts as having
+/// been here.
 pub(crate) fn forget_mark(path: &Path) -> io::Result<()> {
     match fs::remove_file(mark_of(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -49,9 +50,9 @@ pub(crate) fn forget_mark(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Counts a start, and makes a new id where the file has none or is not the one that stood here.
+/// Counts a start. Makes a new id if the file has none or is not the database that was here.
 pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
-    // A mark that cannot be read says nothing.
+    // An unreadable mark counts as none.
     let bytes = small_file::read(&mark_of(path)).ok().flatten().unwrap_or_default();
     let mark: Option<Mark> = sonic_rs::from_slice(&bytes).ok();
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -65,12 +66,15 @@ pub(crate) fn begin_start(connection: &mut Connection, path: &Path) -> Result<()
     let mark = begun.ok_or_else(|| damaged("the database's id"))?;
     transaction.commit()?;
     if is_new {
-        tracing::info!("the database is new here: no token of before is good");
+        tracing::info!(
+            "the database is new or was replaced: access tokens issued before are refused"
+        );
     }
-    // Only now: a start that is broken off before it leaves a database that was started more often.
+    // Written last: a start that is interrupted before leaves a database with more starts than the
+    // mark, which is accepted.
     let bytes = sonic_rs::to_vec(&mark).unwrap_or_default();
     if let Err(error) = small_file::replace(&mark_of(path), &bytes) {
-        tracing::warn!(%error, "the file that knows the database was not written");
+        tracing::warn!(%error, "the mark file beside the database was not written");
     }
     Ok(())
 }
@@ -84,20 +88,21 @@ fn read(connection: &Connection) -> Result<(Option<String>, i64), Failure> {
     found.ok_or_else(|| damaged("the database's id"))
 }
 
-/// The id that tokens are bound to.
+/// The id that access tokens are bound to.
 pub(crate) fn database_id(connection: &Connection) -> Result<String, Failure> {
     let why = "a database that was put in place has to take writes once";
     read(connection)?.0.ok_or_else(|| StoreError::Unavailable(why.to_owned()).into())
 }
 
-/// Takes the id out of a copy that nobody uses yet, so that it is no service's database.
+/// Removes the id from a copy that is not in use yet, so that it cannot pass for the service's
+/// database.
 pub(crate) fn forget_in(copy: &Path) -> Result<(), Failure> {
     let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version < VERSION_MIN {
         return Ok(());
     }
-    // Who is broken off in between starts over, so no file is needed for the way back.
+    // An interrupted command starts over with a new copy, so no journal is needed for a rollback.
     connection.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(()))?;
     run(&connection, FORGET_DATABASE_ID, []).map(drop)
 }
@@ -114,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_kept_from_start_to_start_and_by_no_copy_of_before() {
+    fn an_id_is_kept_from_start_to_start_and_not_by_older_copies() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bhav.sqlite");
         let first = id_at_a_start(&path);
@@ -126,7 +131,7 @@ mod tests {
         let second = id_at_a_start(&path);
         assert_ne!(second, first, "it was started less often than the one that stood here");
         assert_eq!(id_at_a_start(&path), second);
-        // Of another place, or of nobody knows where.
+        // A database from another place, without a mark.
         let other = dir.path().join("other.sqlite");
         let third = id_at_a_start(&other);
         fs::copy(&other, &path).unwrap();
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_none_until_it_is_started() {
+    fn a_copy_has_no_id_until_it_is_started() {
         let dir = tempfile::tempdir().unwrap();
         let (path, copy) = (dir.path().join("bhav.sqlite"), dir.path().join("copy"));
         let first = id_at_a_start(&path);

@@ -1,10 +1,10 @@
-//! The trade journal. Runs on the store's threads, inside a transaction. Every statement names the
-//! user beside the entry, so that an id of somebody else's entry finds nothing.
+//! The trade journal. Runs on the store's threads, within a transaction. Every statement names the
+//! user beside the entry, so that the id of another user's entry finds nothing.
 
 use rusqlite::{Connection, Params, Row, params};
 
 use super::columns::{
-    damaged, date, decimal, decimal_if_any, digits, digits_if_any, first, run, word,
+    damaged, date, decimal, decimal_if_any, digits, digits_if_any, first, named, run,
 };
 use super::condition::Failure;
 use crate::base::json;
@@ -13,13 +13,15 @@ use crate::store::{
     JournalSize, Side, StoreError,
 };
 
-/// What one user may keep: forty a trading day for a year.
+/// Most entries of one user: forty a trading day for a year.
 pub const ENTRIES_MAX: usize = 10_000;
-/// Bytes of text in them (symbol, strategy, notes and tags, as stored): 800 each, if all are there.
-/// Bounds what one account takes of the disk, of memory for an export, and of the writer when it is
-/// erased; the longest texts in every entry would be 200 MB.
+/// Most bytes of text in one user's entries (symbol, strategy, notes and tags, as stored): 800 each
+/// if all entries are used. Bounds what one account takes of the disk, of memory for an export, and
+/// of the writer's time when it is erased. Without it the longest texts in every entry would be 200
+/// MB.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
+/// Most bytes of text on a page, unless a single entry is longer. It is written as JSON in some
+/// hundred microseconds.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 
 const COUNT_ENTRY: &str = include_str!("../../../sql/store/count_entry.sql");
@@ -65,7 +67,7 @@ fn too_much_text() -> StoreError {
     StoreError::TooMany { what: "bytes of journal text", limit: TEXT_BYTES_MAX }
 }
 
-/// Entries and bytes of their text, as counted at each change.
+/// Number of entries and bytes of their text, as counted at each change.
 pub(crate) fn size(connection: &Connection, id: AccountId) -> Result<JournalSize, Failure> {
     let number = |row: &Row<'_>, at| {
         usize::try_from(row.get::<_, i64>(at)?).map_err(|_| damaged("the size of a journal"))
@@ -75,20 +77,21 @@ pub(crate) fn size(connection: &Connection, id: AccountId) -> Result<JournalSize
     first(connection, JOURNAL_SIZE, [id.0], both)?.ok_or_else(|| StoreError::NoSuchUser.into())
 }
 
-/// At most `limit` entries, and no more text than [`PAGE_BYTES_MAX`] where they are two or more.
+/// A page of at most `limit` entries, with at most [`PAGE_BYTES_MAX`] of text if it has more than
+/// one.
 pub(crate) fn page(
     connection: &Connection,
     id: AccountId,
     after: Option<JournalCursor>,
     limit: usize,
 ) -> Result<JournalPage, Failure> {
-    let mut page = Filling { limit, bytes: 0, page: JournalPage::default() };
+    let mut page = PageInProgress { limit, bytes: 0, page: JournalPage::default() };
     let Some(JournalCursor { traded_on, id: last }) = after else {
         page.fill(connection, ENTRIES, params![id.0, page.rows()])?;
         return Ok(page.page);
     };
-    // In two steps: SQLite ends an index range by a pair of columns at the first of them, and a day
-    // may have many entries.
+    // Read in two steps: SQLite bounds an index range over a pair of columns by the first column
+    // only, and one day may have many entries.
     let day = traded_on.to_string();
     page.fill(connection, ENTRIES_SAME_DAY, params![id.0, page.rows(), day, last])?;
     if !page.page.more {
@@ -97,15 +100,15 @@ pub(crate) fn page(
     Ok(page.page)
 }
 
-/// A page on its way.
-struct Filling {
+/// A page that is being read.
+struct PageInProgress {
     limit: usize,
     bytes: usize,
     page: JournalPage,
 }
 
-impl Filling {
-    /// Rows to ask for: one more than there is room for tells whether there is another page.
+impl PageInProgress {
+    /// Rows to ask for. One more than there is room for shows whether there is another page.
     fn rows(&self) -> i64 {
         let rows = (self.limit - self.page.entries.len()).saturating_add(1);
         i64::try_from(rows).unwrap_or(i64::MAX)
@@ -161,8 +164,8 @@ pub(crate) fn replace(
     put(connection, REPLACE_ENTRY, (id, Some(entry_id)), fields, now_ms)
 }
 
-/// Writes the columns with either statement; `None` where no entry is replaced. An entry without
-/// an id is a new one, whose id SQLite makes.
+/// Writes the columns with the given statement. `None` if no entry was replaced. An entry without
+/// an id is new and gets one from SQLite.
 fn put(
     connection: &Connection,
     sql: &str,
@@ -203,7 +206,7 @@ pub(crate) fn delete(
     Ok(true)
 }
 
-/// Whether there is such an entry, in the state that is expected. It is read only if a state is.
+/// Whether the entry exists, in the expected state. It is read only if a state is expected.
 fn is_there(
     connection: &Connection,
     id: AccountId,
@@ -211,7 +214,7 @@ fn is_there(
     expected: &Expected,
 ) -> Result<bool, Failure> {
     if expected.is_any() {
-        // The change itself tells.
+        // The change itself shows whether the entry exists.
         return Ok(true);
     }
     let Some(now) = one(connection, id, entry_id)? else { return Ok(false) };
@@ -224,7 +227,7 @@ fn entry(row: &Row<'_>) -> Result<JournalEntry, Failure> {
     let fields = JournalFields {
         traded_on: date(row, 1)?,
         symbol: row.get(2)?,
-        side: word(row, 3, Side::parse, "a side")?,
+        side: named(row, 3, Side::parse, "a side")?,
         quantity: decimal(row, 4)?,
         price: decimal(row, 5)?,
         fees: decimal_if_any(row, 6)?,
@@ -235,7 +238,7 @@ fn entry(row: &Row<'_>) -> Result<JournalEntry, Failure> {
     Ok(JournalEntry { id: row.get(0)?, fields, created_ms: row.get(10)?, updated_ms: row.get(11)? })
 }
 
-/// As the statements measure a stored row.
+/// Bytes of text of an entry, as the SQL statements measure a stored row.
 fn text_bytes(fields: &JournalFields) -> usize {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     fields.symbol.len()
@@ -244,7 +247,7 @@ fn text_bytes(fields: &JournalFields) -> usize {
         + tags_as_text(&fields.tags).len()
 }
 
-/// The same of a row that was read.
+/// Bytes of text of a row that was read.
 fn stored_bytes(row: &Row<'_>) -> Result<usize, Failure> {
     let mut bytes = 0;
     for column in [2, 7, 8, 9] {
@@ -255,6 +258,6 @@ fn stored_bytes(row: &Row<'_>) -> Result<usize, Failure> {
 }
 
 fn tags_as_text(tags: &[String]) -> String {
-    // Text always serialises.
+    // Serialising text cannot fail.
     sonic_rs::to_string(tags).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! Bounds on a journal's text and on a page of it.
+//! Bounds on the text of a journal and of a page.
 
 use super::*;
 
-/// An entry with so many bytes of text: the ticker, two brackets of no tags, and the rest a note.
+/// An entry with `bytes` of text: the ticker, the two brackets of empty tags, and notes.
 fn long(bytes: usize) -> JournalFields {
     let (strategy, tags) = (None, Vec::new());
     let notes = Some("n".repeat(bytes - "X[]".len()));
@@ -39,7 +39,7 @@ fn the_text_of_a_journal_is_bounded() {
 }
 
 #[test]
-fn a_journal_over_its_bound_may_shrink() {
+fn a_journal_over_its_bound_accepts_shorter_entries() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     let entry = store.add_entry(id, long(100), 1, None).unwrap();
@@ -56,11 +56,12 @@ fn a_journal_over_its_bound_may_shrink() {
 }
 
 #[test]
-fn a_page_of_long_entries_ends_early_and_says_so() {
+fn a_page_of_long_entries_ends_early_with_more_set() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     let max = journal::PAGE_BYTES_MAX;
-    // Newest first: two that fill a page, one over it, and one day with short ones.
+    // Newest first: two entries that fill a page, one longer than a page, and one day with short
+    // ones.
     let days = [(1, 10), (2, 10), (2, 20), (3, max + 1), (4, max / 2), (4, max / 2)];
     for (day, bytes) in days {
         let fields = JournalFields { traded_on: date(2026, 11, day), ..long(bytes) };

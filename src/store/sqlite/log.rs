@@ -1,10 +1,12 @@
-//! The write-ahead log beside the database and its index: watched, because what is written to a
-//! removed log is gone with the process; and emptied, because what was erased stands in it until it
-//! is overwritten.
+//! Watches and empties the write-ahead log.
 //!
-//! SQLite goes on with the files that it has opened, whatever their names stand for. So the writer
-//! looks before each transaction and after it, and where a name has lost its file it moves what the
-//! log holds into the database, through the connection that still has it, and opens all anew.
+//! It is watched because writes to a removed log are lost with the process. It is emptied because
+//! erased data is in it until it is overwritten.
+//!
+//! SQLite keeps using the files that it has opened, even if their names are gone. So the writer
+//! checks the names before and after each transaction. If a name no longer refers to its file, the
+//! writer moves the log's content into the database through the connection that still has it, and
+//! opens everything again.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,22 +19,22 @@ use rusqlite::Connection;
 use super::condition::Identity;
 use super::file::{BUSY_TIMEOUT, beside};
 
-/// How long the service's emptying of the log waits for readers, and its writes with it. A backup
-/// may read for much longer; then it is tried again with the next probe.
+/// How long emptying the log waits for readers; writes wait with it. A backup may read for much
+/// longer. Then the next probe tries again.
 pub(crate) const READERS_WAIT: Duration = Duration::from_millis(250);
 
-/// What the writer's connection was opened with, and whether the log has to be emptied.
+/// Identities of the log files that the writer has open, and whether the log has to be emptied.
 pub(crate) struct LogWatch {
     log: PathBuf,
     index: PathBuf,
-    /// `None` where there is no connection that writes.
+    /// `None` if no connection for writing is open.
     opened: Mutex<Option<[Identity; 2]>>,
-    /// Something erased stands in the log.
+    /// Whether erased data is in the log.
     due: AtomicBool,
 }
 
 impl LogWatch {
-    /// Of the database at `path`.
+    /// Watches the log of the database at `path`.
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             log: beside(path, "-wal"),
@@ -42,7 +44,7 @@ impl LogWatch {
         }
     }
 
-    /// A connection that writes has just been opened, or closed.
+    /// Records that a connection for writing was opened or closed.
     pub(crate) fn note(&self, opened: bool) {
         *self.opened.lock() = if opened { self.found().ok() } else { None };
     }
@@ -51,7 +53,7 @@ impl LogWatch {
         Ok([Identity::of(&self.log)?, Identity::of(&self.index)?])
     }
 
-    /// Whether the names stand for what was opened.
+    /// Whether the names still refer to the files that were opened.
     pub(crate) fn in_place(&self) -> bool {
         let opened = *self.opened.lock();
         opened.is_none_or(|opened| self.found().is_ok_and(|found| found == opened))
@@ -66,7 +68,7 @@ impl LogWatch {
         self.due.store(due, Ordering::Relaxed);
     }
 
-    /// Out of the way of the next log, which would else be taken for the same: it is not ours.
+    /// Renames a log that is not ours, which SQLite would otherwise take for the next one.
     pub(crate) fn set_stranger_aside(&self) -> io::Result<()> {
         if self.opened.lock().is_some_and(|opened| Identity::of(&self.log).ok() == Some(opened[0]))
         {
@@ -76,7 +78,7 @@ impl LogWatch {
     }
 }
 
-/// Gives a log that belongs to no database, or not to this one, another name.
+/// Renames a log that does not belong to this database.
 pub(crate) fn set_aside(log: &Path) -> io::Result<()> {
     let kept = beside(log, ".set-aside");
     match fs::rename(log, &kept) {
@@ -90,7 +92,7 @@ pub(crate) fn set_aside(log: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves everything into the database and cuts the log to nothing. False where a reader has held it
+/// Moves the log's content into the database and truncates the log. False if a reader prevented it
 /// for `patience`.
 pub(crate) fn empty(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(patience)?;

@@ -1,7 +1,7 @@
-//! The file in the hands of its operator: copied while in use, judged, put back.
+//! Commands for the database file: copy it while in use, verify it, restore it.
 //!
-//! Called by commands on their main thread, beside a running service or without one; blocks. Must
-//! never leave half a copy under its final name, nor write over a file that exists.
+//! Called by commands on their main thread, with or without a running service; blocks. Never leaves
+//! an incomplete copy under its final name, and never overwrites a file.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,19 +16,19 @@ use super::unfinished::{claim, remove_quietly};
 use super::{identity, log};
 use crate::store::StoreError;
 
-/// What a file was found to be.
+/// Result of inspecting a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
-    /// Its schema; 0 for an empty file.
+    /// Schema version of the file; 0 for an empty file.
     pub version: i64,
-    /// The schema that this program writes.
+    /// Schema version that this program writes.
     pub known: i64,
-    /// Names of the migrations that a start would run, oldest first.
+    /// Names of the migrations that a start would apply, oldest first.
     pub pending: Vec<&'static str>,
 }
 
-/// Why a file cannot be used, copied or put back. Each names the file; the cure depends on what the
-/// file is to the command, which knows.
+/// Why a file cannot be used, copied or restored. Each text names the file. What to do depends on
+/// the command, which adds it.
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {
     #[error("{0} is not a database of this program")]
@@ -49,7 +49,7 @@ pub enum MaintenanceError {
     File { path: PathBuf, source: io::Error },
     #[error("{path}: {source}")]
     Database { path: PathBuf, source: rusqlite::Error },
-    /// Of a database that was opened before.
+    /// An error of a database that is already open.
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
@@ -66,7 +66,7 @@ impl From<Failure> for MaintenanceError {
 }
 
 impl MaintenanceError {
-    /// What the system says of the file at `path`.
+    /// A system error about the file at `path`.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
@@ -75,7 +75,7 @@ impl MaintenanceError {
         }
     }
 
-    /// What SQLite says of the file at `path`.
+    /// An SQLite error about the file at `path`.
     pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
         let path = path.to_owned();
         move |source| {
@@ -91,24 +91,24 @@ impl MaintenanceError {
         }
     }
 
-    /// What was said of a copy that is not published, said of the file it is a copy of.
-    fn said_of(self, copy: &Path, path: &Path) -> Self {
-        let own = |told: PathBuf| if told == copy { path.to_owned() } else { told };
+    /// Names `path` in an error about its unpublished `copy`.
+    fn naming(self, copy: &Path, path: &Path) -> Self {
+        let own = |named: PathBuf| if named == copy { path.to_owned() } else { named };
         match self {
-            Self::Foreign(told) => Self::Foreign(own(told)),
-            Self::Newer { path: told, found, known } => {
-                Self::Newer { path: own(told), found, known }
+            Self::Foreign(named) => Self::Foreign(own(named)),
+            Self::Newer { path: named, found, known } => {
+                Self::Newer { path: own(named), found, known }
             }
-            Self::Damaged { path: told, found } => Self::Damaged { path: own(told), found },
-            Self::NoSpace(told) => Self::NoSpace(own(told)),
-            Self::Database { path: told, source } => Self::Database { path: own(told), source },
-            Self::File { path: told, source } => Self::File { path: own(told), source },
+            Self::Damaged { path: named, found } => Self::Damaged { path: own(named), found },
+            Self::NoSpace(named) => Self::NoSpace(own(named)),
+            Self::Database { path: named, source } => Self::Database { path: own(named), source },
+            Self::File { path: named, source } => Self::File { path: own(named), source },
             other => other,
         }
     }
 }
 
-/// Looks at a file and changes nothing in it.
+/// Reports on a file without changing it.
 ///
 /// # Errors
 /// [`MaintenanceError`]: not there, not ours, or newer than this program.
@@ -121,7 +121,7 @@ pub fn inspect(path: &Path) -> Result<FileReport, MaintenanceError> {
     report(&connection, path)
 }
 
-/// As [`inspect`], and reads every page and row reference.
+/// Same as [`inspect`], and checks every page and foreign key.
 ///
 /// # Errors
 /// [`MaintenanceError`].
@@ -141,24 +141,25 @@ pub fn verify(path: &Path) -> Result<FileReport, MaintenanceError> {
     }
 }
 
-/// The table of a row that refers to one which is not there.
+/// The table with a row whose foreign key refers to a missing row.
 fn dangling(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let mut dangling = connection.prepare("PRAGMA foreign_key_check")?;
     let mut rows = dangling.query([])?;
     rows.next()?.map(|row| row.get(0)).transpose()
 }
 
-/// The first of what an integrity check found; the rest says the same of other pages.
+/// The first line of an integrity check. The rest says the same of other pages.
 fn one_line(found: &str) -> String {
     let mut lines = found.lines().map(str::trim).filter(|line| !line.is_empty());
     let worst = lines.clone().find(|line| !line.starts_with("***"));
     worst.or_else(|| lines.next()).unwrap_or("unknown").to_owned()
 }
 
-/// Copies the database of `from`, in use or not, to the new file `to`: checked, private, on disk.
+/// Copies the database `from`, in use or not, to the new file `to`. The copy is verified, private
+/// and synced to disk.
 ///
 /// # Errors
-/// [`MaintenanceError`]; then there is no file `to`.
+/// [`MaintenanceError`]. Then there is no file `to`.
 pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, MaintenanceError> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
@@ -167,8 +168,8 @@ pub fn copy_to(from: &Path, to: &Path) -> Result<FileReport, MaintenanceError> {
     Ok(report)
 }
 
-/// What fails is told of `from`, or of `to`, under which the copy is known to who asked for it;
-/// then there is no file `unfinished`, unless another command is at work on it.
+/// Copies to the file `unfinished`. Errors name `from` or `to`, the files that the caller knows.
+/// After an error there is no file `unfinished`, unless another command is writing it.
 fn copy_unfinished(
     from: &Path,
     unfinished: &Path,
@@ -178,7 +179,7 @@ fn copy_unfinished(
     if report(&connection, from)?.version == 0 {
         return Err(MaintenanceError::Foreign(from.to_owned()));
     }
-    let claim = claim(unfinished).map_err(|error| error.said_of(unfinished, to))?;
+    let claim = claim(unfinished).map_err(|error| error.naming(unfinished, to))?;
     fill(connection, from, unfinished, to)
         .and_then(|report| claim.sync_all().map(|()| report).map_err(MaintenanceError::file(to)))
         .inspect_err(|_| remove_quietly(unfinished))
@@ -201,24 +202,24 @@ fn fill(
     })?;
     drop(connection);
     identity::forget_in(unfinished)?;
-    // What a whole copy has wrong, it has from there.
-    verify(unfinished).map_err(|error| error.said_of(unfinished, from))
+    // A fault in a complete copy is also in the original.
+    verify(unfinished).map_err(|error| error.naming(unfinished, from))
 }
 
-/// What putting a backup back did.
+/// Result of restoring a backup.
 #[derive(Debug)]
 pub struct Restored {
     pub report: FileReport,
-    /// Where the database that stood there is now.
+    /// Path under which the replaced database is kept.
     pub kept: Option<PathBuf>,
 }
 
-/// Puts a checked copy of `backup` in the place of the database at `path`; what stood there is kept
-/// under the name with `.before-restore-` and `stamp`. The caller holds the state directory's lock.
+/// Replaces the database at `path` by a verified copy of `backup`. The replaced database is kept
+/// under its name with `.before-restore-` and `stamp`. The caller holds the lock of the state
+/// directory.
 ///
 /// # Errors
-/// [`MaintenanceError`]; then the database that stood there stands there still, or is under that
-/// name.
+/// [`MaintenanceError`]. Then the old database is still at `path`, or under the name it is kept by.
 pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, MaintenanceError> {
     let unfinished = beside(path, ".restoring");
     let report = copy_unfinished(backup, &unfinished, path)?;
@@ -230,7 +231,7 @@ pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, Main
     Ok(Restored { report, kept })
 }
 
-/// The service's own, also where root puts it back.
+/// Gives the file the owner of its directory, so that the service owns it also if root restores it.
 pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), MaintenanceError> {
     let directory = fs::metadata(parent(path)).map_err(MaintenanceError::file(path))?;
     let own = fs::metadata(path).map_err(MaintenanceError::file(path))?;
@@ -240,12 +241,13 @@ pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), MaintenanceErr
     chown(path, Some(directory.uid()), Some(directory.gid())).map_err(MaintenanceError::file(path))
 }
 
-/// Moves the database and the log that belongs to it, so that what stands there opens as it was.
+/// Moves the database and its log together, so that it opens under its new name as before.
 fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, MaintenanceError> {
     refuse_existing(kept)?;
     let there = path.exists();
     if there {
-        // So that the one file is all of it. A damaged one keeps its log beside it.
+        // Moves the log into the file, so that the file is complete. A damaged database keeps its
+        // log beside it.
         if !file::is_emptied(path) {
             let _ = fold_log(path);
         }
@@ -268,15 +270,15 @@ fn fold_log(path: &Path) -> rusqlite::Result<()> {
     log::empty(&Connection::open_with_flags(path, flags)?, file::BUSY_TIMEOUT).map(drop)
 }
 
-/// Reads; where the log has to be read too, SQLite makes its shared memory beside it.
+/// Opens the file for reading. If there is a log, SQLite makes its shared memory beside it.
 fn open(path: &Path) -> Result<Connection, MaintenanceError> {
-    // SQLite would only say that it cannot.
+    // SQLite's own error would not name the cause.
     let about = File::open(path).and_then(|file| file.metadata());
     let about = about.map_err(MaintenanceError::file(path))?;
     if !about.is_file() {
         return Err(MaintenanceError::file(path)(io::Error::other("it is not a file")));
     }
-    // SQLite would open it as a new database, and take its log away.
+    // SQLite would take an empty file for a new database and delete its log.
     if file::is_emptied(path) {
         return Err(emptied(path));
     }
@@ -299,7 +301,7 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport, Maintenanc
         OpenError::System(source) => MaintenanceError::file(path)(source),
         OpenError::Emptied { .. } => emptied(path),
         OpenError::Store(error) => MaintenanceError::Store(error),
-        // A file that has been read was not too new for an old SQLite.
+        // SQLite has read the file, so it was not too old for it.
         OpenError::Foreign { .. } | OpenError::OldSqlite(_) => {
             MaintenanceError::Foreign(path.to_owned())
         }
@@ -324,14 +326,14 @@ fn emptied(path: &Path) -> MaintenanceError {
     MaintenanceError::Damaged { path: path.to_owned(), found }
 }
 
-/// Gives the finished file its name, unless somebody else took it meanwhile.
+/// Renames the finished file, unless another file has that name meanwhile.
 fn publish(unfinished: &Path, to: &Path) -> Result<(), MaintenanceError> {
     match fs::hard_link(unfinished, to) {
         Ok(()) => fs::remove_file(unfinished).map_err(MaintenanceError::file(unfinished))?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return Err(MaintenanceError::Exists(to.to_owned()));
         }
-        // A file system without links.
+        // The file system has no hard links.
         Err(_) => fs::rename(unfinished, to).map_err(MaintenanceError::file(to))?,
     }
     sync_parent(to)

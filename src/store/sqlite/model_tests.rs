@@ -1,4 +1,4 @@
-//! Random work of two users, compared with a model in memory.
+//! Random operations of two users, compared with a model in memory.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
 use super::*;
 use crate::store::{Revision, States};
 
-/// What one user has.
+/// The model of one user's data.
 #[derive(Default)]
 struct Model {
     portfolio: BTreeMap<Broker, (i64, Vec<Holding>, Vec<Position>)>,
     points: BTreeMap<Date, DayPoint>,
     journal: Vec<JournalEntry>,
-    /// Of each entry as it was added.
+    /// Revision of each entry as it was added.
     seen: BTreeMap<i64, Revision>,
 }
 
@@ -31,8 +31,8 @@ enum Step {
         day: i8,
         text: String,
     },
-    /// The entry, counted among all that were ever added, whoever's; only as it was added, or in
-    /// any state.
+    /// Replaces an entry, chosen by its number among all that were ever added by either user. The
+    /// change expects the entry as it was added, or any state.
     Replace {
         nth: usize,
         day: i8,
@@ -103,7 +103,7 @@ impl Model {
         self.journal.iter().map(|entry| of(&entry.fields)).sum()
     }
 
-    /// Does `step` here and in the store, and compares what both say.
+    /// Applies `step` to the model and to the store, and compares their results.
     fn take(
         &mut self,
         store: &SqliteStore,
@@ -178,8 +178,8 @@ impl Model {
         };
         let expected = self.portfolio();
         let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
-        let told = derived(made.clone(), &synced);
-        let (answer, stood) = (told.clone(), expected.clone());
+        let written = derived(made.clone(), &synced);
+        let (answer, stood) = (written.clone(), expected.clone());
         let derive: Derive = Box::new(move |before, _| {
             assert_eq!(before.portfolio, stood);
             answer.clone()
@@ -187,12 +187,12 @@ impl Model {
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
         let sent = synced.clone();
         let done = store.replace_portfolio(id, broker, now_ms, synced, None, derive);
-        assert_eq!(done, Ok(Replaced { before: expected, synced: sent, derived: told }));
+        assert_eq!(done, Ok(Replaced { before: expected, synced: sent, derived: written }));
         self.portfolio.insert(broker, rows);
         self.points.insert(made.date, made);
     }
 
-    /// What a change expects, and whether it is so; of an entry that is not there nothing matters.
+    /// The precondition of a change, and whether it holds. For a missing entry it does not matter.
     fn expected(&self, entry_id: i64, as_added: bool) -> (Expected, bool) {
         let Some(added) = self.seen.get(&entry_id).filter(|_| as_added) else {
             return (Expected::default(), true);
@@ -208,7 +208,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 48, ..Default::default() })]
 
     #[test]
-    fn two_users_work_equals_the_model(steps in vec(step(), 1..40)) {
+    fn random_operations_of_two_users_equal_the_model(steps in vec(step(), 1..40)) {
         let (_dir, path, store) = fresh();
         let ids = [user(&store, "a@example.com"), user(&store, "b@example.com")];
         let mut models = [Model::default(), Model::default()];

@@ -1,5 +1,5 @@
-//! Holdings, positions, times of sync and the trend's points. Runs on the store's threads, inside a
-//! transaction.
+//! Holdings, positions, times of sync and points of the trend. Runs on the store's threads, within
+//! a transaction.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use rusqlite::{Connection, Row, params};
 use super::accounts::expect_user;
 use super::cleaning;
 use super::columns::{
-    all, broker, damaged, date, date_if_any, decimal, decimal_if_any, digits, digits_if_any, run,
-    word,
+    all, broker, damaged, date, date_if_any, decimal, decimal_if_any, digits, digits_if_any, named,
+    run,
 };
 use super::condition::Failure;
 use super::eod;
@@ -21,8 +21,8 @@ use crate::portfolio::{DayPoint, PointSource, Repriced};
 use crate::store::traits::Derive;
 use crate::store::{AccountId, Before, Deleted, Portfolio, Replaced, StoreError, SyncState};
 
-/// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
-/// the rest is room.
+/// Most holdings, and most positions, that one sync of one broker may bring. The largest retail
+/// accounts have some hundreds.
 pub const ROWS_MAX: usize = 5_000;
 
 const SYNCS: &str = include_str!("../../../sql/store/syncs.sql");
@@ -81,7 +81,7 @@ pub(crate) fn replace(
     Ok(Replaced { before: before.portfolio, synced, derived })
 }
 
-/// Everything synced for a user.
+/// Everything stored from a user's syncs.
 pub(crate) fn of(connection: &Connection, id: AccountId) -> Result<Portfolio, Failure> {
     Ok(Portfolio {
         holdings: all(connection, HOLDINGS, [id.0], holding)?,
@@ -138,7 +138,7 @@ fn mark(row: &Row<'_>) -> Result<Option<Mark>, Failure> {
 fn position(row: &Row<'_>) -> Result<Position, Failure> {
     Ok(Position {
         broker: broker(row, 0)?,
-        kind: word(row, 1, PositionKind::parse, "a kind of position")?,
+        kind: named(row, 1, PositionKind::parse, "a kind of position")?,
         exchange: row.get(2)?,
         tradingsymbol: row.get(3)?,
         product: row.get(4)?,
@@ -196,13 +196,13 @@ fn add_holding(
     run(connection, ADD_HOLDING, row).map(drop)
 }
 
-/// Writes prices and marks into rows that stand there.
+/// Writes prices and marks into stored rows.
 pub(crate) fn reprice(
     connection: &Connection,
     id: AccountId,
     repriced: &Repriced,
 ) -> Result<(), Failure> {
-    // Each broker's rows are numbered from 0, in their order.
+    // Each broker's rows are numbered from 0 in their order.
     let mut ordinals: HashMap<Broker, i64> = HashMap::new();
     let mut changed = repriced.changed.iter().copied().peekable();
     for (index, row) in repriced.holdings.iter().enumerate() {
@@ -286,7 +286,7 @@ pub(crate) fn points(
             total_current_value: decimal(row, 2)?,
             total_pnl: decimal(row, 3)?,
             value_without_cost: decimal_if_any(row, 4)?,
-            source: word(row, 5, PointSource::parse, "a point's source")?,
+            source: named(row, 5, PointSource::parse, "a point's source")?,
             left_out: row.get(6)?,
             carried: row.get(7)?,
             suspect: row.get(8)?,

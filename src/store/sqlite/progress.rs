@@ -1,8 +1,8 @@
-//! Tells a supervisor that the start gets on while the database is copied or migrated.
+//! Reports progress to the supervisor (systemd) while the database is copied or migrated at start.
 //!
-//! A word is said for work that was done and for no other reason: SQLite calls in between its own
-//! instructions, so a disk that hangs says nothing, and the supervisor's patience ends. Runs on the
-//! thread that opens the file.
+//! Progress is reported only for work that was done: SQLite calls back between its own
+//! instructions. If a disk hangs there are no reports, and the supervisor's time-out ends the
+//! start. Runs on the thread that opens the file.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use super::file::OpenError;
 use crate::base::Clock;
 use crate::ops::notify;
 
-/// How long the supervisor waits after each word: longer than a commit or a sync of some hundred
-/// megabytes takes, in which SQLite cannot call.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two words, so that a quick copy does not fill the supervisor's socket.
+/// How long the supervisor waits after each report. Longer than a commit or a sync of some hundred
+/// megabytes takes, during which SQLite cannot call back.
+const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time between two reports, so that a quick copy does not fill the supervisor's socket.
 const PAUSE_MS: u64 = 5_000;
-/// SQLite's instructions between two looks at the clock: some thousand rows, which also a slow disk
-/// takes well within the supervisor's patience.
+/// SQLite instructions between two looks at the clock: some thousand rows, which even a slow disk
+/// reads well within the supervisor's time-out.
 const INSTRUCTIONS: i32 = 10_000;
 
-/// Another step begins.
+/// Reports that another step begins.
 pub(crate) fn step() {
-    notify::extend_timeout(PATIENCE);
+    notify::extend_timeout(SUPERVISOR_TIMEOUT);
 }
 
-/// Runs one step, telling of it now and then while it gets on.
-pub(crate) fn told<T>(
+/// Runs one step and reports progress while it advances.
+pub(crate) fn with_reports<T>(
     connection: &mut Connection,
     work: impl FnOnce(&mut Connection) -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
@@ -35,14 +35,14 @@ pub(crate) fn told<T>(
     watched(connection, paced(Clock::system(), step), work)
 }
 
-/// Runs `work` and calls `say` while SQLite gets on with it.
+/// Runs `work` and calls `report` while SQLite advances.
 fn watched<T>(
     connection: &mut Connection,
-    mut say: impl FnMut() + Send + 'static,
+    mut report: impl FnMut() + Send + 'static,
     work: impl FnOnce(&mut Connection) -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
     let go_on = move || {
-        say();
+        report();
         false
     };
     connection.progress_handler(INSTRUCTIONS, Some(go_on))?;
@@ -51,14 +51,14 @@ fn watched<T>(
     done
 }
 
-/// Calls `say` when called and [`PAUSE_MS`] have passed since it began or did so last.
-fn paced(clock: Clock, mut say: impl FnMut()) -> impl FnMut() {
+/// Calls `report` if [`PAUSE_MS`] have passed since the beginning or since the last report.
+fn paced(clock: Clock, mut report: impl FnMut()) -> impl FnMut() {
     let mut said_mono_ms = clock.monotonic_ms();
     move || {
         let now_mono_ms = clock.monotonic_ms();
         if now_mono_ms.saturating_sub(said_mono_ms) >= PAUSE_MS {
             said_mono_ms = now_mono_ms;
-            say();
+            report();
         }
     }
 }
@@ -88,9 +88,9 @@ mod tests {
         connection
     }
 
-    /// What the start's long statements are: the copy, and what migrations do to tables.
+    /// The long statements of a start: the copy, and changes of tables by migrations.
     #[test]
-    fn sqlite_tells_of_a_copy_and_of_changes_while_they_get_on() {
+    fn progress_is_reported_during_a_copy_and_a_migration() {
         let dir = tempfile::tempdir().unwrap();
         let mut connection = filled(&dir.path().join("a.sqlite"));
         let copy = format!("VACUUM INTO '{}'", dir.path().join("b.sqlite").display());
@@ -100,17 +100,17 @@ mod tests {
             "CREATE INDEX by_x ON filling (x)",
             "CREATE TABLE other AS SELECT * FROM filling",
         ] {
-            let (said, say) = counted();
-            watched(&mut connection, say, |c| Ok(c.execute_batch(sql)?)).unwrap();
+            let (said, report) = counted();
+            watched(&mut connection, report, |c| Ok(c.execute_batch(sql)?)).unwrap();
             assert!(said.value() >= 3, "{sql}: {}", said.value());
         }
     }
 
     #[test]
-    fn nothing_is_said_where_nothing_is_done_nor_afterwards() {
+    fn nothing_is_reported_without_work_or_after_it() {
         let mut connection = Connection::open_in_memory().unwrap();
-        let (said, say) = counted();
-        watched(&mut connection, say, |_| Ok(())).unwrap();
+        let (said, report) = counted();
+        watched(&mut connection, report, |_| Ok(())).unwrap();
         let count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)
                      SELECT count(*) FROM n";
         let rows: i64 = connection.query_row(count, [], |row| row.get(0)).unwrap();
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn words_keep_their_distance() {
+    fn reports_are_at_least_a_pause_apart() {
         let clock = Clock::manual("2026-11-20T04:00:00Z".parse().unwrap());
-        let (said, say) = counted();
-        let mut say = paced(clock.clone(), say);
+        let (said, report) = counted();
+        let mut report = paced(clock.clone(), report);
         for _ in 0..11 {
-            say();
+            report();
             clock.advance_ms(1_000);
         }
         assert_eq!(said.value(), 2, "after five seconds and after ten");

@@ -1,6 +1,7 @@
-//! The ledger of signals of unfinished candles. Runs on the store's threads, inside a transaction.
+//! The ledger of provisional signals (of unfinished candles). Runs on the store's threads, within a
+//! transaction.
 //!
-//! Apart from the ledger of complete signals, and as append-only as that one.
+//! Separate from the ledger of complete signals, and append-only like that one.
 
 use jiff::civil::Date;
 use rusqlite::{Connection, params};

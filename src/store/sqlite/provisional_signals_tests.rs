@@ -1,4 +1,5 @@
-//! What was shown of a running day: once, for good, and beside what the finished one said.
+//! The ledger of provisional signals: each is recorded once, for good, and compared with the
+//! finished candle.
 
 use jiff::civil::{Date, date};
 use rusqlite::Connection;
@@ -49,7 +50,7 @@ fn complete(pattern: &str) -> PublishedSignal {
 }
 
 #[test]
-fn each_is_kept_once_as_it_was_first_seen() {
+fn a_provisional_signal_is_recorded_once_as_first_found() {
     let (_dir, store) = fresh();
     let (one, other) = (signal("bullish_belt_hold"), signal("bearish_harami"));
     assert_eq!(store.keep_provisional(DAY, 7, vec![one.clone()]).unwrap(), 1);
@@ -67,7 +68,7 @@ fn each_is_kept_once_as_it_was_first_seen() {
 }
 
 #[test]
-fn the_complete_list_of_the_date_says_what_they_were() {
+fn the_complete_list_confirms_or_drops_provisional_signals() {
     let (_dir, store) = fresh();
     let signals = vec![signal("bullish_belt_hold"), signal("bearish_harami")];
     store.keep_provisional(DAY, 7, signals.clone()).unwrap();
@@ -84,7 +85,7 @@ fn the_complete_list_of_the_date_says_what_they_were() {
 }
 
 #[test]
-fn the_first_outcome_stands_and_nothing_can_be_altered() {
+fn the_first_outcome_is_kept_and_no_entry_can_be_changed() {
     let (dir, store) = fresh();
     store.keep_provisional(DAY, 7, vec![signal("bullish_belt_hold")]).unwrap();
     let hit = SignalOutcome {

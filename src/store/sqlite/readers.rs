@@ -1,5 +1,4 @@
-//! The readers' side of the file: a few connections that cannot write. Used by the threads of the
-//! lane `store-reader`.
+//! The read-only connections. Used by the threads of the lane `store-reader`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +13,7 @@ use crate::store::StoreError;
 /// At most one connection per thread of the lane.
 pub(crate) struct Readers {
     idle: Mutex<Vec<Connection>>,
-    /// How often all were retired: a connection of before is not used again.
+    /// How often all connections were retired. One of an earlier generation is not reused.
     generation: AtomicU64,
     condition: Arc<Condition>,
 }
@@ -24,7 +23,7 @@ impl Readers {
         Self { idle: Mutex::new(Vec::new()), generation: AtomicU64::new(0), condition }
     }
 
-    /// Closes all connections, those at work as soon as they are not.
+    /// Retires all connections. One in use is closed when its work ends.
     pub(crate) fn retire(&self) {
         let mut idle = self.idle.lock();
         self.generation.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +32,7 @@ impl Readers {
         drop(retired);
     }
 
-    /// Runs `work` on one state of the file. A connection that met an error is not used again.
+    /// Runs `work` on a consistent state of the file. A connection that had an error is not reused.
     pub(crate) fn work<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
@@ -53,8 +52,9 @@ impl Readers {
             let transaction = connection.transaction()?;
             let done = work(&transaction)?;
             transaction.finish()?;
-            // SQLite shares the log's index among a process's connections, so one that was opened
-            // where nothing can be written would make the writer's next one read-only too.
+            // SQLite shares the index of the log among a process's connections. A connection that
+            // was opened while nothing could be written would make the writer's next one read-only
+            // too.
             if self.condition.state() != State::ReadOnly {
                 self.keep(connection, generation);
             }

@@ -1,12 +1,12 @@
 //! Candles of the universe, and the ledger of published signals. Runs on the store's threads,
-//! inside a transaction.
+//! within a transaction.
 //!
-//! The ledger is append-only: triggers of the schema refuse to change or delete what was published.
+//! The ledger is append-only: triggers of the schema refuse to change or delete an entry.
 
 use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 
-use super::columns::{all, damaged, date, first, run, word};
+use super::columns::{all, damaged, date, first, named, run};
 use super::condition::Failure;
 use super::provisional_signals;
 use super::store::{PAGE_DEADLINE_MS, SqliteStore};
@@ -37,7 +37,7 @@ const KEEP_OUTCOME: &str = include_str!("../../../sql/store/keep_signal_outcome.
 
 /// Rows of `candle_histories` read at a time.
 const HISTORIES_PAGE: usize = 1_000;
-/// After every date that can be.
+/// Sorts after every possible date.
 const AFTER_ALL: &str = "9999-12-31~";
 
 impl SignalStore for SqliteStore {
@@ -171,7 +171,7 @@ fn histories(file: &Connection) -> Result<Vec<CandleHistory>, Failure> {
             let symbol = symbol(row, 0)?;
             let last = row.get::<_, Option<String>>(4)?.is_some().then(|| date(row, 4));
             Ok(CandleHistory {
-                source: word(row, 1, source, "a source")?,
+                source: named(row, 1, source, "a source")?,
                 simulated: row.get(2)?,
                 refetch: row.get(3)?,
                 last: last.transpose()?,
@@ -262,7 +262,7 @@ fn published(row: &Row<'_>) -> Result<PublishedSignal, Failure> {
     })
 }
 
-/// Both ledgers have these in the same places.
+/// Reads what a confidence was made of. Both ledgers have these columns in the same places.
 pub(crate) fn basis(row: &Row<'_>) -> Result<Basis, Failure> {
     let (signals, hits) = (row.get::<_, Option<u32>>(13)?, row.get(14)?);
     Ok(Basis {
@@ -274,7 +274,7 @@ pub(crate) fn basis(row: &Row<'_>) -> Result<Basis, Failure> {
     })
 }
 
-/// And these.
+/// Reads the outcome, if there is one. Both ledgers have these columns in the same places.
 pub(crate) fn outcome_if_any(row: &Row<'_>) -> Result<Option<SignalOutcome>, Failure> {
     let Some(hit) = row.get::<_, Option<bool>>(18)? else { return Ok(None) };
     Ok(Some(SignalOutcome {

@@ -1,4 +1,4 @@
-//! Candles, suspicions, and a ledger that nobody can rewrite.
+//! Candles, suspected splits, and the append-only ledger.
 
 use jiff::civil::date;
 
@@ -73,13 +73,13 @@ fn histories_are_replaced_appended_and_marked() {
     let again = store.candle_histories().unwrap().remove(0);
     assert_eq!((again.refetch, again.suspicions.len()), (false, 0));
     assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
-    // A date that is there already breaks the whole append.
+    // A date that is stored already fails the whole append.
     assert!(store.append_candles(&infy(), vec![candle(20, 5), candle(19, 5)], DAY).is_err());
     assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
 }
 
 #[test]
-fn a_date_is_published_once_and_its_outcomes_too() {
+fn a_date_and_its_outcomes_are_published_once() {
     let (_dir, store) = fresh();
     assert_eq!(store.signal_dates().unwrap(), None);
     let signals = vec![signal(2, None), signal(1, Some(1.0 / 3.0))];
@@ -111,7 +111,7 @@ fn a_date_is_published_once_and_its_outcomes_too() {
 }
 
 #[test]
-fn what_was_published_cannot_be_altered_by_any_statement() {
+fn no_statement_can_change_a_published_signal() {
     let (dir, store) = fresh();
     store.publish_signals(DAY, 1, 5, vec![signal(1, None)]).unwrap();
     let outcome = SignalOutcome {

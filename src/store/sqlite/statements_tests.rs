@@ -1,10 +1,12 @@
-//! Every statement in `sql/store` is prepared against the present schema, and none walks a table.
+//! Prepares every statement in `sql/store` with the current schema, and checks that none scans a
+//! table.
 
 use std::fs;
 
 use super::*;
 
-/// Read as a whole on purpose, once at start; the last has a row for each table that counts ids.
+/// Statements that scan a table on purpose, once at start. The last one reads a row for each table
+/// that counts ids.
 const MAY_SCAN: &[(&str, &str)] = &[
     ("epochs", "SCAN users USING COVERING INDEX users_with_epoch"),
     ("user_ids", "SCAN users USING COVERING INDEX sqlite_autoindex_users_1"),
@@ -58,7 +60,7 @@ fn a_page_of_the_journal_starts_at_its_cursor() {
 }
 
 #[test]
-fn erasing_finds_what_is_theirs_by_an_index() {
+fn erasing_finds_a_user_s_rows_by_an_index() {
     let (_dir, path, _store) = fresh();
     let connection = Connection::open(&path).unwrap();
     let tables =

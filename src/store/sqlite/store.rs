@@ -1,7 +1,7 @@
-//! The store in one SQLite file: one writer that groups commits, a few readers beside it.
+//! The store in one SQLite file: one writer that groups commits, and a few readers.
 //!
-//! The methods run on the caller, who parks or blocks on a ticket; the work runs on the writer's
-//! thread or on the readers' lane.
+//! The methods run on the caller, which parks (coroutine) or blocks (thread) until the result is
+//! there. The work runs on the writer's thread or on the readers' lane.
 
 use std::io;
 use std::path::Path;
@@ -32,13 +32,14 @@ use crate::store::{
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
 
-/// A person waits for these; a local disk takes milliseconds.
+/// Deadline of a read. A person waits for it; a local disk takes milliseconds.
 pub(crate) const READ_DEADLINE_MS: u64 = 2_000;
-/// Longer than the wait for another process's lock.
+/// Deadline of a write. Longer than the wait for another process's lock.
 pub(crate) const WRITE_DEADLINE_MS: u64 = 5_000;
-/// Pages of the close run: many rows, and nobody waits.
+/// Deadline of a page of the close run, which has many rows and for which nobody waits.
 pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
-/// Waiting requests of each kind. Beyond it, refusing is kinder than a wait that ends late.
+/// Most waiting requests of each kind. Beyond it, an immediate refusal is better than a wait that
+/// times out.
 const READS_WAITING_MAX: usize = 1_024;
 const WRITES_WAITING_MAX: usize = 1_024;
 
@@ -49,26 +50,26 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     pub(crate) condition: Arc<Condition>,
     pub(crate) clock: Clock,
-    /// Monotonic time from which the file may be written anew.
+    /// Monotonic time from which the file may be rewritten.
     pub(crate) next_clean_mono_ms: AtomicU64,
 }
 
 impl SqliteStore {
-    /// [`open_with`](Self::open_with) all settings but `readers` at their defaults, where no other
-    /// instance can be.
+    /// Same as [`open_with`](Self::open_with), with all settings but `readers` at their defaults,
+    /// for use where no other instance is possible.
     ///
     /// # Errors
-    /// The same.
+    /// Same as for [`open_with`](Self::open_with).
     pub fn open(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
         let settings = StoreSettings { readers, ..StoreSettings::default() };
         Self::open_with(path, &settings, None, clock)
     }
 
-    /// Opens the file at `path`, making or migrating it. A file that cannot be used leaves a store
-    /// that says so and tries again. With a `lock` nothing is written while that is not held.
+    /// Opens the file at `path`; makes or migrates it if needed. If the file cannot be used, the
+    /// store reports that and tries again. With a `lock`, nothing is written while it is not held.
     ///
     /// # Errors
-    /// A newer schema, a foreign file, or no thread to be had.
+    /// A newer schema, a foreign file, or a thread that could not be started.
     pub fn open_with(
         path: &Path,
         settings: &StoreSettings,
@@ -116,7 +117,7 @@ impl SqliteStore {
         let readers = Arc::clone(&self.readers);
         let ticket = self.reader_lane.submit(deadline_ms, move || readers.work(work));
         let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
-        self.told(outcome)
+        self.result_for_caller(outcome)
     }
 
     pub(crate) fn write<T: Send + 'static>(
@@ -127,8 +128,8 @@ impl SqliteStore {
         self.submit(deadline_ms, move |ledger| ledger.work(work))
     }
 
-    /// As [`write`](Self::write), of work that erases for good: where `erased` says that there was
-    /// something, the log is emptied before the answer.
+    /// Same as [`write`](Self::write), for work that erases for good. If `erased` says that rows
+    /// were erased, the log is emptied before the answer.
     pub(crate) fn erase<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -143,8 +144,8 @@ impl SqliteStore {
         })
     }
 
-    /// As [`write`](Self::write), of work after which something of before is to leave the log soon:
-    /// with the next probe.
+    /// Same as [`write`](Self::write), for work after which older data must leave the log soon, at
+    /// the next probe.
     fn write_over<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -159,11 +160,11 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let ticket = self.writer.submit(deadline_ms, job);
         let outcome = ticket.map_err(|_| StoreError::Busy).map(Ticket::wait);
-        self.told(outcome)
+        self.result_for_caller(outcome)
     }
 
-    /// What the caller is told; counts what was not done for want of time, room or a file.
-    fn told<T>(
+    /// The caller's result. Counts operations that failed for lack of time, room or a usable file.
+    fn result_for_caller<T>(
         &self,
         outcome: Result<Result<Result<T, StoreError>, LaneError>, StoreError>,
     ) -> Result<T, StoreError> {
@@ -234,7 +235,7 @@ impl Store for SqliteStore {
     }
 
     fn notice_outside_changes(&self, made: i64) -> Result<(), StoreError> {
-        // Some of them may have been erasures.
+        // Some of the changes may have been erasures.
         self.write_over(move |file| accounts::notice_outside_changes(file, made))
     }
 

@@ -1,4 +1,4 @@
-//! Every method on a real file.
+//! Every method of the store on a real file.
 
 use std::path::PathBuf;
 
@@ -93,7 +93,7 @@ fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
     }
 }
 
-/// Writes the rows as they came.
+/// Writes the rows unchanged.
 fn derived(point: DayPoint, synced: &Synced) -> Derived {
     let (counts, repriced) = (Counts::default(), Repriced::default());
     Derived { point, holdings: synced.holdings.clone(), repriced, counts }
@@ -159,10 +159,10 @@ fn a_user_is_created_once_changed_and_erased() {
     store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
     store.revoke_token("one", 50).unwrap();
     store.revoke_token("two", 70).unwrap();
-    let gone = store.erase_user(id).unwrap();
-    assert!(gone.user);
-    assert_eq!((gone.portfolio.holdings, gone.portfolio.positions), (1, 2));
-    assert_eq!((gone.portfolio.pnl_snapshots, gone.journal_entries), (1, 1));
+    let erased = store.erase_user(id).unwrap();
+    assert!(erased.user);
+    assert_eq!((erased.portfolio.holdings, erased.portfolio.positions), (1, 2));
+    assert_eq!((erased.portfolio.pnl_snapshots, erased.journal_entries), (1, 1));
     assert_eq!(store.erase_user(id).unwrap(), Erased::default());
     assert!(store.user_by_id(id).unwrap().is_none());
     let state = store.auth_state().unwrap();
@@ -205,7 +205,7 @@ fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order() {
 }
 
 #[test]
-fn every_kind_of_cost_is_kept_to_the_digit() {
+fn every_kind_of_cost_is_stored_exactly() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     let costs = [
@@ -225,7 +225,7 @@ fn every_kind_of_cost_is_kept_to_the_digit() {
 }
 
 #[test]
-fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
+fn a_journal_is_paged_newest_first_and_separate_for_each_user() {
     let (_dir, _, store) = fresh();
     let (one, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
     let mut expected = Vec::new();
@@ -271,7 +271,7 @@ fn the_journal_is_paged_newest_first_and_is_each_user_s_own() {
 }
 
 #[test]
-fn bounds_are_kept() {
+fn rows_and_entries_over_their_bounds_are_refused() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     let derive =
@@ -303,7 +303,7 @@ fn bounds_are_kept() {
 }
 
 #[test]
-fn a_sync_of_nobody_is_refused_and_derives_nothing() {
+fn a_sync_for_an_unknown_user_is_refused_before_deriving() {
     let (_dir, _, store) = fresh();
     let derive: Derive = Box::new(|_, _| panic!("must not be asked"));
     let result =
@@ -312,7 +312,7 @@ fn a_sync_of_nobody_is_refused_and_derives_nothing() {
 }
 
 #[test]
-fn deriving_sees_what_stood_before_and_may_mark_what_comes() {
+fn deriving_sees_the_stored_rows_and_may_mark_new_ones() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::B, 1, &["INFY"]);
@@ -335,7 +335,7 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes() {
 }
 
 #[test]
-fn a_writer_that_stands_still_makes_writes_late_and_then_busy() {
+fn a_blocked_writer_makes_writes_late_and_then_busy() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     let (release, gate) = crossbeam_channel::unbounded::<()>();
@@ -364,7 +364,7 @@ fn a_writer_that_stands_still_makes_writes_late_and_then_busy() {
 }
 
 #[test]
-fn one_write_per_commit_where_that_is_asked_for() {
+fn a_commit_carries_one_write_if_so_configured() {
     let dir = tempfile::tempdir().unwrap();
     let settings = StoreSettings { writes_per_commit_max: 1, ..StoreSettings::default() };
     let store = SqliteStore::open_with(&dir.path().join(FILE_NAME), &settings, None, &clock());
@@ -380,7 +380,7 @@ fn one_write_per_commit_where_that_is_asked_for() {
 }
 
 #[test]
-fn many_writers_share_commits_and_every_answer_is_true() {
+fn concurrent_writes_share_commits_and_get_their_own_results() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     let before = store.health();

@@ -1,5 +1,6 @@
-//! Files that are written before they get their name: private from the beginning, and told from
-//! what a command that was ended has left behind. On a command's main thread; blocks.
+//! Copies under way: written under a temporary name, private from the beginning, and
+//! distinguishable from what an interrupted command left behind. Runs on a command's main thread;
+//! blocks.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -9,14 +10,14 @@ use std::path::Path;
 use super::file::beside;
 use super::maintenance::MaintenanceError;
 
-/// Makes the file of a copy that is under way, locked while it is, so that one that was left behind
-/// can be told from it.
+/// Makes the temporary file of a copy and locks it while it is written, so that an abandoned one
+/// can be recognised.
 pub(crate) fn claim(unfinished: &Path) -> Result<File, MaintenanceError> {
     remove_unfinished(unfinished)?;
     make_private(unfinished)?;
     let claim = File::open(unfinished).map_err(MaintenanceError::file(unfinished))?;
     match claim.try_lock() {
-        // A file system without locks has no second command to fear either.
+        // On a file system without locks, no second command is assumed.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(claim),
         Err(TryLockError::WouldBlock) => Err(in_work(unfinished)),
     }
@@ -26,10 +27,10 @@ fn in_work(path: &Path) -> MaintenanceError {
     MaintenanceError::file(path)(io::Error::other("another command is writing it"))
 }
 
-/// Removes a copy that a command which was ended left behind; false where there is none.
+/// Removes a copy that an interrupted command left behind. False if there is none.
 ///
 /// # Errors
-/// [`MaintenanceError`], also where a command is at work on it.
+/// [`MaintenanceError`], also if a command is still writing it.
 pub fn remove_unfinished(path: &Path) -> Result<bool, MaintenanceError> {
     match File::open(path) {
         Ok(file) if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) => {
@@ -39,15 +40,15 @@ pub fn remove_unfinished(path: &Path) -> Result<bool, MaintenanceError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(MaintenanceError::file(path)(error)),
     }
-    // What SQLite keeps beside a file that it writes.
+    // The journal that SQLite keeps beside a file that it writes.
     let _ = fs::remove_file(beside(path, "-journal"));
     fs::remove_file(path).map(|()| true).map_err(MaintenanceError::file(path))
 }
 
 pub(crate) fn make_private(path: &Path) -> Result<(), MaintenanceError> {
-    // Left by a command that was ended in between; nobody was told of it.
+    // An interrupted command left it. It was never reported as finished.
     let _ = fs::remove_file(path);
-    // Made first, so that it is private from the beginning; SQLite takes an empty file.
+    // Created empty first, so that it is private from the beginning. SQLite accepts an empty file.
     OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -57,7 +58,7 @@ pub(crate) fn make_private(path: &Path) -> Result<(), MaintenanceError> {
         .map_err(MaintenanceError::file(path))
 }
 
-/// Whatever it holds, nobody was told of it.
+/// Removes the file and ignores errors. It was never reported as finished.
 pub(crate) fn remove_quietly(unfinished: &Path) {
     let _ = fs::remove_file(unfinished);
 }

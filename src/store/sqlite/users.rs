@@ -1,8 +1,7 @@
-//! Users in the hands of the operator: listed and changed by a command, beside a running service or
-//! without one.
+//! Users as an operator's commands list and change them, beside a running service or without one.
 //!
 //! Called on a command's main thread; blocks. Each change is counted in the transaction that makes
-//! it, so that the service takes it up. Never gives away a password's hash.
+//! it, so that the running service applies it. A password's hash is never returned.
 
 use std::path::Path;
 
@@ -15,13 +14,13 @@ use super::{accounts, file, log};
 use crate::store::traits::UserDirectory;
 use crate::store::{AccountId, NewUser, User, UserChange, UserSummary};
 
-const PEOPLE: &str = include_str!("../../../sql/store/people.sql");
+const USERS: &str = include_str!("../../../sql/store/users.sql");
 
 /// The database, opened beside the service.
 pub struct SqliteUsers(Connection);
 
 impl SqliteUsers {
-    /// Opens a database that has this program's schema; an older one is the service's to migrate.
+    /// Opens a database with the current schema. Only the service migrates an older one.
     ///
     /// # Errors
     /// [`MaintenanceError`].
@@ -46,7 +45,7 @@ impl SqliteUsers {
 
 impl UserDirectory for SqliteUsers {
     fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>, MaintenanceError> {
-        Ok(all(&self.0, PEOPLE, (after.0, limit as i64), person)?)
+        Ok(all(&self.0, USERS, (after.0, limit as i64), user_summary)?)
     }
 
     fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>, MaintenanceError> {
@@ -55,8 +54,8 @@ impl UserDirectory for SqliteUsers {
             Err(_) => accounts::by_email(&self.0, id_or_email)?.map(|found| found.user.id.0),
         };
         let Some(id) = id.filter(|id: &i64| *id > 0) else { return Ok(None) };
-        let next = first(&self.0, PEOPLE, (id - 1, 1), person)?;
-        Ok(next.filter(|person| person.id.0 == id))
+        let next = first(&self.0, USERS, (id - 1, 1), user_summary)?;
+        Ok(next.filter(|user_summary| user_summary.id.0 == id))
     }
 
     fn add(&mut self, user: NewUser) -> Result<Option<User>, MaintenanceError> {
@@ -100,9 +99,9 @@ impl UserDirectory for SqliteUsers {
         }
         let number = accounts::count_outside_change(&transaction)?;
         transaction.commit()?;
-        // Where a reader keeps it from that, the service does it once it has noticed.
+        // If a reader prevents it, the service empties the log once it has noticed the change.
         if change == UserChange::Delete && !log::empty(&self.0, file::BUSY_TIMEOUT)? {
-            tracing::debug!("the database's log is read at the moment");
+            tracing::debug!("the database's log was not emptied: a reader uses it");
         }
         Ok(Some(number))
     }
@@ -112,7 +111,7 @@ impl UserDirectory for SqliteUsers {
     }
 }
 
-fn person(row: &Row<'_>) -> Result<UserSummary, Failure> {
+fn user_summary(row: &Row<'_>) -> Result<UserSummary, Failure> {
     Ok(UserSummary {
         id: AccountId(row.get(0)?),
         email: row.get(1)?,

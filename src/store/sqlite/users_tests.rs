@@ -1,4 +1,4 @@
-//! An operator's changes beside a store that is open.
+//! An operator's changes beside an open store.
 
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ fn user(store: &SqliteStore, email: &str) -> AccountId {
 }
 
 #[test]
-fn users_come_by_pages_in_order_and_are_found_by_either_name() {
+fn users_are_paged_by_id_and_found_by_id_or_email() {
     let (_dir, store, people) = fresh();
     let ids: Vec<_> = ["a@x", "b@x", "c@x"].map(|email| user(&store, email)).into();
     let page = people.page(AccountId(0), 2).unwrap();
@@ -38,7 +38,7 @@ fn users_come_by_pages_in_order_and_are_found_by_either_name() {
 }
 
 #[test]
-fn a_disabled_user_changes_no_password_and_each_change_is_counted() {
+fn a_disabled_user_cannot_change_the_password() {
     let (_dir, store, mut people) = fresh();
     let id = user(&store, "a@x");
     assert_eq!(people.change(AccountId(7), UserChange::Disable { now_ms: 9 }).unwrap(), None);
@@ -47,7 +47,7 @@ fn a_disabled_user_changes_no_password_and_each_change_is_counted() {
     assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), None);
     let secrets = store.user_by_id(id).unwrap().unwrap();
     assert!(secrets.disabled && secrets.token_epoch > 0);
-    // It would give a token of a new epoch.
+    // Changing the password would return a token of a new epoch.
     assert_eq!(store.change_password(id, "hash", "new").unwrap(), None);
     assert_eq!(store.auth_state().unwrap().epochs, [(id, secrets.token_epoch)]);
 
@@ -68,7 +68,7 @@ fn a_disabled_user_changes_no_password_and_each_change_is_counted() {
 }
 
 #[test]
-fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change() {
+fn a_password_set_by_a_command_ends_older_tokens() {
     let (_dir, store, mut people) = fresh();
     let add = |people: &mut SqliteUsers, email: &str| {
         let (email, password_hash) = (email.to_owned(), "hash".to_owned());

@@ -1,4 +1,4 @@
-//! The writer's side of the file. Runs on the thread `store-writer` alone.
+//! The writing connection. Runs on the thread `store-writer` alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,35 +12,35 @@ use super::{cleaning, log};
 use crate::rt::Ledger;
 use crate::store::StoreError;
 
-/// The one connection that writes.
+/// The only connection that writes.
 pub(crate) struct SqliteLedger {
-    /// `None` where the file could not be opened, or after an error that a new connection may not
-    /// have; the next transaction tries again.
+    /// `None` if the file could not be opened, or after an error that may be the connection's. The
+    /// next transaction opens a new one.
     connection: Option<Connection>,
-    /// Rows changed on this connection when the job began.
+    /// Count of rows changed on this connection when the current job began.
     changes_before: u64,
-    /// A job that is kept changed something.
+    /// Whether a job of this transaction changed something.
     wrote: bool,
-    /// This process's start was counted in the file.
+    /// Whether this process's start was counted in the file.
     begun: bool,
-    then: Then,
+    then: AfterCommit,
     condition: Arc<Condition>,
     readers: Arc<Readers>,
 }
 
-/// What is done once the transaction is committed and before its jobs are answered.
+/// Work to do after the commit and before the jobs are answered.
 #[derive(Clone, Copy, Default)]
-struct Then {
+struct AfterCommit {
     empty_log: bool,
     clean: bool,
     close: bool,
 }
 
 impl SqliteLedger {
-    /// Opens the file. Without it the ledger starts all the same, and tries again at each write.
+    /// Opens the file. If that fails, the writer starts all the same and tries again at each write.
     ///
     /// # Errors
-    /// Those that end the start: a newer schema, a foreign file.
+    /// Errors that end the start: a newer schema, a foreign file.
     pub(crate) fn open(
         condition: Arc<Condition>,
         readers: Arc<Readers>,
@@ -50,13 +50,13 @@ impl SqliteLedger {
             changes_before: 0,
             wrote: false,
             begun: false,
-            then: Then::default(),
+            then: AfterCommit::default(),
             condition,
             readers,
         };
         match ledger.connect() {
             Err(error) if error.ends_the_start() => return Err(error),
-            // What is wrong, the condition has.
+            // The condition has recorded what is wrong.
             Ok(()) => drop(ledger.begin_start()),
             Err(_) => {}
         }
@@ -86,7 +86,7 @@ impl SqliteLedger {
         })
     }
 
-    /// Before the first write of this process. What cannot be written yet may be read.
+    /// Called before this process's first write. A file that cannot be written yet may be read.
     fn begin_start(&mut self) -> Result<(), StoreError> {
         let Some(connection) = self.connection.as_mut().filter(|_| !self.begun) else {
             return Ok(());
@@ -99,7 +99,7 @@ impl SqliteLedger {
         Ok(())
     }
 
-    /// What cannot be written may still be read.
+    /// Opens a file that cannot be written for reading.
     fn look(&self) -> Result<(), OpenError> {
         open_beside(self.condition.path())?;
         Ok(self.condition.readable()?)
@@ -119,17 +119,17 @@ impl SqliteLedger {
         work(connection).map_err(|failure| self.condition.judge(failure))
     }
 
-    /// What this transaction erases leaves the log before it is answered.
+    /// Has the log emptied after this transaction, before its jobs are answered.
     pub(crate) fn then_empty_log(&mut self) {
         self.then.empty_log = true;
     }
 
-    /// Writes the file anew after this transaction, if that is due.
+    /// Has the file rewritten after this transaction, if that is due.
     pub(crate) fn then_clean(&mut self) {
         self.then.clean = true;
     }
 
-    /// This transaction is the last.
+    /// Makes this transaction the last one.
     pub(crate) fn then_close(&mut self) {
         self.then.close = true;
     }
@@ -148,8 +148,9 @@ impl SqliteLedger {
         StoreError::Unavailable(format!("no transaction: {}", self.condition.cause()))
     }
 
-    /// Where the log's name or its index's has lost the file that SQLite writes to, moves what that
-    /// holds into the database and opens all anew. Until that is done nothing is written.
+    /// If the name of the log or of its index no longer refers to the file that SQLite writes to,
+    /// moves the log's content into the database and opens everything again. Until that is done
+    /// nothing is written.
     fn follow_log(&mut self) -> Result<(), StoreError> {
         let Some(connection) = &self.connection else { return Ok(()) };
         if self.condition.log.in_place() {
@@ -170,7 +171,7 @@ impl SqliteLedger {
             self.condition.failed(State::Unavailable, &cause);
             return Err(StoreError::Unavailable(cause));
         }
-        // None may go on with the files of before.
+        // No connection may go on with the earlier files.
         self.readers.retire();
         self.disconnect();
         tracing::error!(
@@ -180,15 +181,16 @@ impl SqliteLedger {
         self.connect().map_err(|_| self.closed())
     }
 
-    /// What was committed stands under its name, or is not said to be there.
+    /// Checks that the commit is in the file that `path` names. If it is not, the commit is not
+    /// reported as done.
     fn expect_kept(&mut self) -> Result<(), StoreError> {
         let kept = self.condition.expect_in_place().and_then(|()| self.follow_log());
-        // It may be found again, by whoever puts the file back.
+        // The commit may be found again if somebody puts the file back.
         kept.map_err(|_| StoreError::Late)
     }
 
     fn finish(&mut self) {
-        let Then { empty_log, clean, close } = std::mem::take(&mut self.then);
+        let AfterCommit { empty_log, clean, close } = std::mem::take(&mut self.then);
         if close {
             self.condition.close();
             self.readers.retire();
@@ -200,7 +202,7 @@ impl SqliteLedger {
             self.empty_log(if close { BUSY_TIMEOUT } else { log::READERS_WAIT });
         }
         if close {
-            // Whoever closes a database last takes its empty log away.
+            // The last connection to a database removes its empty log.
             self.disconnect();
         }
     }
@@ -208,7 +210,7 @@ impl SqliteLedger {
     fn clean(&self) {
         let Some(connection) = &self.connection else { return };
         if let Err(error) = cleaning::clean(connection, cleaning::RUNNING_BYTES_MAX) {
-            tracing::warn!(%error, "the database was not written anew after an erasure");
+            tracing::warn!(%error, "the database file was not rewritten after an erasure");
         }
     }
 
@@ -226,14 +228,14 @@ impl Ledger for SqliteLedger {
     type Error = StoreError;
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.then = Then::default();
+        self.then = AfterCommit::default();
         self.wrote = false;
         self.condition.expect_not_closed()?;
         self.condition.expect_in_place()?;
         self.follow_log()?;
         self.condition.expect_lock()?;
-        // A read-only connection stays so when the file no longer is, and one that met an I/O error
-        // may go on meeting it.
+        // A read-only connection stays read-only when the file no longer is, and one that had an
+        // I/O error may have it again.
         if matches!(self.condition.state(), State::ReadOnly | State::Unavailable) {
             self.disconnect();
         }
@@ -253,7 +255,7 @@ impl Ledger for SqliteLedger {
     }
 
     fn settle(&mut self, keep: bool) -> Result<(), StoreError> {
-        // Some errors (a full disk) end the whole transaction; then there is no mark any more.
+        // Some errors (a full disk) end the whole transaction. Then there is no savepoint any more.
         if self.connection.as_ref().is_none_or(Connection::is_autocommit) {
             return Err(self.closed());
         }
@@ -271,7 +273,7 @@ impl Ledger for SqliteLedger {
         }
         self.control("COMMIT")?;
         self.expect_kept()?;
-        // Ending a transaction that changed nothing shows nothing.
+        // Committing a transaction that changed nothing shows nothing about the file.
         if self.wrote {
             self.condition.worked();
         }
@@ -281,7 +283,7 @@ impl Ledger for SqliteLedger {
 
     fn abandon(&mut self) {
         if self.connection.as_ref().is_some_and(|connection| !connection.is_autocommit()) {
-            // What it says is about a transaction that is lost anyway.
+            // The result does not matter: the transaction is lost anyway.
             let _ = self.control("ROLLBACK");
         }
     }

@@ -46,8 +46,8 @@ impl Scheduler {
         }
         *rested = close;
         match close {
-            Some(_) => freshness.rest(source, now_mono_ms),
-            None => freshness.move_on(source),
+            Some(_) => freshness.set_closing(source, now_mono_ms),
+            None => freshness.set_moving(source),
         }
     }
 

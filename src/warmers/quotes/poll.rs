@@ -176,7 +176,7 @@ impl Scheduler {
             .map(|ahead| ahead.as_millisecond() - now.as_millisecond());
         let took_back = slot.took_back;
         if let Some(witness) = slot.witness().and_then(|symbol| slot.heard.get(symbol)) {
-            l1.freshness().spoken(source, witness.vouched);
+            l1.freshness().note_vouched(source, witness.vouched);
         }
         let brought: Vec<Symbol> = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
         let (coming, shares): (Vec<_>, Vec<_>) =
