@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Source of wall time and monotonic time.
 #[derive(Clone, Debug)]
@@ -19,7 +18,7 @@ pub struct Clock(Arc<Kind>);
 enum Kind {
     /// The machine's clock plus `offset_ms`, which only [`Clock::jump_ms`] changes.
     /// `set`: the clock was given a starting instant other than the machine's.
-    Running { offset_ms: AtomicI64, started_ns: u64, set: bool },
+    Running { offset_ms: AtomicI64, started: Instant, set: bool },
     /// Moves only by [`Clock::advance_ms`].
     Manual { start_ms: i64, elapsed_ms: AtomicI64 },
 }
@@ -28,14 +27,14 @@ enum Kind {
 impl Clock {
     /// A clock that reads the machine's time.
     pub fn system() -> Self {
-        let (offset_ms, started_ns) = (AtomicI64::new(0), machine_ns());
-        Self(Arc::new(Kind::Running { offset_ms, started_ns, set: false }))
+        let (offset_ms, started) = (AtomicI64::new(0), Instant::now());
+        Self(Arc::new(Kind::Running { offset_ms, started, set: false }))
     }
 
     /// A clock that reads `start` now and runs on from there.
     pub fn starting_at(start: Timestamp) -> Self {
         let offset_ms = AtomicI64::new(start.as_millisecond() - system_ms());
-        Self(Arc::new(Kind::Running { offset_ms, started_ns: machine_ns(), set: true }))
+        Self(Arc::new(Kind::Running { offset_ms, started: Instant::now(), set: true }))
     }
 
     /// A clock that reads `start` until it is advanced; for tests of anything that depends on time.
@@ -82,26 +81,29 @@ impl Clock {
     /// Milliseconds since this clock was made; never goes back, whatever the wall clock does.
     pub fn monotonic_ms(&self) -> u64 {
         match &*self.0 {
-            Kind::Running { .. } => self.monotonic_ns() / 1_000_000,
+            Kind::Running { started, .. } => started.elapsed().as_millis() as u64,
             Kind::Manual { elapsed_ms, .. } => elapsed_ms.load(Ordering::SeqCst).max(0) as u64,
         }
     }
 
-    /// Like [`Self::monotonic_ms`] in nanoseconds, for durations below a millisecond. A call costs
-    /// about 25 ns.
-    pub fn monotonic_ns(&self) -> u64 {
+    /// Starts to measure a duration below a millisecond. Two reads of the clock cost about 50 ns.
+    pub fn stopwatch(&self) -> Stopwatch {
         match &*self.0 {
-            Kind::Running { started_ns, .. } => machine_ns() - started_ns,
-            Kind::Manual { .. } => self.monotonic_ms() * 1_000_000,
+            Kind::Running { .. } => Stopwatch(Some(Instant::now())),
+            Kind::Manual { .. } => Stopwatch(None),
         }
     }
 }
 
-/// The machine's monotonic time. The edge reads it twice a request, and the standard library's
-/// `Instant` takes five times the instructions for checks of what the kernel promises.
-fn machine_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+/// Measures one duration; see [`Clock::stopwatch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Option<Instant>);
+
+impl Stopwatch {
+    /// Nanoseconds since the start; zero on a manual clock.
+    pub fn elapsed_ns(self) -> u64 {
+        self.0.map_or(0, |started| started.elapsed().as_nanos() as u64)
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock seam")]

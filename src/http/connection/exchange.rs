@@ -272,7 +272,7 @@ impl<S: Serve> Exchange<'_, S> {
         let before = out.len();
         let stats = &self.shared.stats;
         stats.begin();
-        let begun_ns = self.shared.slots.now_ns();
+        let stopwatch = self.shared.slots.stopwatch();
         let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
         let service = &self.shared.service;
         let mut reply = Response {
@@ -307,7 +307,7 @@ impl<S: Serve> Exchange<'_, S> {
             owned.keep_secret();
         }
         self.answered += 1;
-        let took_ns = self.shared.slots.now_ns().saturating_sub(begun_ns);
+        let took_ns = stopwatch.elapsed_ns();
         stats.count(reply.kind, reply.status, took_ns);
         if reply.connection == ConnectionLine::Close {
             return Step::End(Next::Close { unread_input: !head.close });

@@ -104,6 +104,28 @@ pub struct Head {
     pub origin: Option<Span>,
     pub request_id: Option<Span>,
     table: Table,
+    valid_host: ValidHost,
+}
+
+/// The last well-formed value of `Host`. Nearly every request has the same one, which need not be
+/// parsed again.
+#[derive(Debug, Default)]
+struct ValidHost(Vec<u8>);
+
+impl ValidHost {
+    /// Longer values are parsed each time.
+    const BYTES_MAX: usize = 128;
+
+    fn is(&self, value: &[u8]) -> bool {
+        !self.0.is_empty() && self.0 == value
+    }
+
+    fn remember(&mut self, value: &[u8]) {
+        self.0.clear();
+        if value.len() <= Self::BYTES_MAX {
+            self.0.extend_from_slice(value);
+        }
+    }
 }
 
 /// httparse's header table, reused by every parse. On the stack it would take 4 KiB, which every
@@ -259,13 +281,13 @@ impl Head {
             &rest[authority..]
         }
         .as_bytes();
-        // httparse lets no control character, blank or DEL through, but these.
-        if !local.is_ascii() || memchr::memchr(b'#', local).is_some() {
-            return Err(HeadFault::BadTarget);
-        }
-        let (path, query) = match memchr::memchr(b'?', local) {
-            Some(at) => (&local[..at], Some(&local[at + 1..])),
+        let path_bytes = local.iter().position(|byte| ENDS_PATH[usize::from(*byte)]);
+        let (path, query) = match path_bytes.map(|at| local.split_at(at)) {
             None => (local, None),
+            Some((path, [b'?', query @ ..])) if query.is_ascii() && !query.contains(&b'#') => {
+                (path, Some(query))
+            }
+            Some(_) => return Err(HeadFault::BadTarget),
         };
         self.path = Span::within(input, path);
         self.query = query.map(|query| Span::within(input, query));
@@ -283,8 +305,9 @@ impl Head {
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
                 seen.hosts += 1;
-                if Authority::parse(header.value).is_none() {
-                    return Err(HeadFault::BadHost);
+                if !self.valid_host.is(header.value) {
+                    Authority::parse(header.value).ok_or(HeadFault::BadHost)?;
+                    self.valid_host.remember(header.value);
                 }
             }
             6 if name.eq_ignore_ascii_case("expect") => {
@@ -319,6 +342,20 @@ impl Head {
         Ok(())
     }
 }
+
+/// Bytes that are not of a path. httparse lets none through that is not visible, but `#` and what
+/// is not ASCII.
+const ENDS_PATH: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 128;
+    while byte < 256 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'?' as usize] = true;
+    table[b'#' as usize] = true;
+    table
+};
 
 /// State that is collected over several header lines.
 #[derive(Default)]

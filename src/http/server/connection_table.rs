@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
-use crate::base::Clock;
+use crate::base::{Clock, Stopwatch};
 use crate::http::message::date::{DateCell, DateLine};
 use crate::ops::Counter;
 use crate::rt::coroutines::Parker;
@@ -93,9 +93,9 @@ impl ConnectionTable {
         self.now_ms.load(Ordering::Relaxed)
     }
 
-    /// Monotonic nanoseconds, exact.
-    pub fn now_ns(&self) -> u64 {
-        self.clock.monotonic_ns()
+    /// Measures the time that a request takes.
+    pub fn stopwatch(&self) -> Stopwatch {
+        self.clock.stopwatch()
     }
 
     /// The `Date` line of the current second.

@@ -4,13 +4,14 @@
 //! SO_REUSEPORT, with which a second instance starts silently on the same port; so sockets are made
 //! here.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 use crate::http::message::request::Peer;
@@ -196,21 +197,26 @@ impl AsRawFd for Socket {
     }
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// Reads and writes are bare system calls: the C library's are points of cancellation, whose checks
+/// take more instructions than the call's own side in user space.
 impl Socket {
     /// One read(2); the socket is non-blocking.
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => (&*stream).read(into),
-            Self::Unix(stream) => (&*stream).read(into),
-        }
+        Ok(recv(self, into, RecvFlags::empty())?.0)
     }
 
     /// One write(2).
     pub fn write(&self, from: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => (&*stream).write(from),
-            Self::Unix(stream) => (&*stream).write(from),
-        }
+        Ok(send(self, from, SendFlags::NOSIGNAL)?)
     }
 
     /// Says that we will write no more.
