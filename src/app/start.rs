@@ -90,7 +90,7 @@ pub struct App {
     /// Why there is none where one was wanted.
     admin_failure: Option<String>,
     warmers: Warmers,
-    pulse: Arc<Heartbeat>,
+    heartbeat: Arc<Heartbeat>,
     reloads: Arc<Reloads>,
     /// Of the main thread alone.
     handover: Mutex<Handover>,
@@ -112,12 +112,12 @@ impl App {
         let (admin, admin_failure) = admin_listener(&config.admin.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let Assembled { state, mut parts, mailbox, backstage } =
+        let Assembled { state, mut context, mailbox, backstage } =
             assemble(config, &state_lock, clock)?;
-        parts.admin_failure.clone_from(&admin_failure);
+        context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
-        let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
-        let warmers = Warmers::start(parts, mailbox)?;
+        let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
+        let warmers = Warmers::start(context, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
@@ -132,7 +132,7 @@ impl App {
                 admin,
                 admin_failure,
                 warmers,
-                pulse,
+                heartbeat,
                 reloads,
                 handover,
                 state_lock,
@@ -190,7 +190,7 @@ impl App {
 
     /// For looking whether every part gets on.
     pub fn vitals(&self) -> Watchdog {
-        Watchdog::new(Arc::clone(self.server.shared()), Arc::clone(&self.pulse))
+        Watchdog::new(Arc::clone(self.server.shared()), Arc::clone(&self.heartbeat))
     }
 
     /// What an operator is told of it.
@@ -200,7 +200,7 @@ impl App {
         Facts {
             now,
             address: self.address().to_owned(),
-            serving: self.pulse.serving(),
+            serving: self.heartbeat.serving(),
             broker_a: state.broker_a_token.status(now),
             broker_b: state.broker_b.status(),
             store: state.store.health().state,

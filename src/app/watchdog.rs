@@ -65,14 +65,14 @@ fn judged(progress: &Progress, now_mono_ms: u64) -> Option<Stuck> {
 /// Looks at a running service.
 pub struct Watchdog {
     shared: Arc<Shared<Api>>,
-    pulse: Arc<Heartbeat>,
+    heartbeat: Arc<Heartbeat>,
     edge: EdgeLiveness,
 }
 
 impl Watchdog {
-    pub fn new(shared: Arc<Shared<Api>>, pulse: Arc<Heartbeat>) -> Self {
+    pub fn new(shared: Arc<Shared<Api>>, heartbeat: Arc<Heartbeat>) -> Self {
         let edge = EdgeLiveness::new(&shared.service.state().clock);
-        Self { shared, pulse, edge }
+        Self { shared, heartbeat, edge }
     }
 
     /// The first part that stands still; sends the edge the next probe.
@@ -82,7 +82,7 @@ impl Watchdog {
         let progress = Progress {
             edge_mono_ms: self.edge.passed_mono_ms(),
             sweeper_mono_ms: self.shared.slots.now_ms(),
-            scheduler_mono_ms: self.pulse.beat_mono_ms(),
+            scheduler_mono_ms: self.heartbeat.beat_mono_ms(),
             writing_ms: state.store.health().writing_ms,
         };
         judged(&progress, state.clock.monotonic_ms())

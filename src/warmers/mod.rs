@@ -8,22 +8,22 @@
 
 mod close;
 mod context;
-mod event;
-mod files;
 mod health;
 mod instruments;
+mod job;
+mod mailbox;
 mod persist;
-pub mod quotes;
+mod quotes;
 mod reloads;
 mod scheduler;
 pub mod settings;
 mod signals;
-pub(crate) mod stats;
-pub(crate) mod store_check;
+mod stats;
+mod store_check;
 mod thread;
 
-pub use context::{Mailbox, WarmerContext};
-pub use event::{Event, Kicked, MarketFiles, Round};
+pub use context::WarmerContext;
+pub use mailbox::{Mailbox, MarketFiles};
 pub use reloads::Reloads;
-pub use signals::Publication;
+pub use signals::publication::Publication;
 pub use thread::Warmers;
