@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use super::start::StartError;
+use super::start_error::StartError;
 use crate::admin::MetricSources;
 use crate::api::{AdminSecrets, Administration, Cors, Document, PortfolioState, State};
 use crate::auth::Auth;
@@ -53,7 +53,7 @@ pub struct Assembled {
     pub state: State,
     pub context: WarmerContext,
     pub mailbox: Mailbox,
-    pub backstage: MetricSources,
+    pub metric_sources: MetricSources,
 }
 
 /// Builds everything that stands behind the listener; opens the databases of an existing state
@@ -76,8 +76,8 @@ pub fn assemble(
     let l2 = second_level(config, lock);
     let (context, mailbox) = context(config, clock, calendar, indices, store, l2, &auth)?;
     let state = state(config, &context, auth)?;
-    let backstage = backstage(config, &context, &state);
-    Ok(Assembled { state, context, mailbox, backstage })
+    let metric_sources = metric_sources(config, &context, &state);
+    Ok(Assembled { state, context, mailbox, metric_sources })
 }
 
 fn context(
@@ -229,7 +229,7 @@ fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<Portfolio
 }
 
 /// What metrics and probes look at beside the edge's state.
-fn backstage(config: &Config, context: &WarmerContext, state: &State) -> MetricSources {
+fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> MetricSources {
     let lanes = [
         &context.broker_a_lane,
         &context.public_lane,
