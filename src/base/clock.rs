@@ -1,9 +1,10 @@
 //! The only place that reads the machine's clocks.
 //!
 //! A [`Clock`] is a cheap handle. The system clock can be started at another instant (`BHAV_NOW`,
-//! the demo, tests) and then runs on; a manual clock moves only when told to. Any thread may read
-//! it; it never blocks.
+//! the demo, tests) and then runs on. A [`ManualClock`] moves only when told to, and is the only one
+//! that can be told. Any thread may read a clock; it never blocks.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -19,8 +20,8 @@ enum Kind {
     /// The machine's clock, moved by what is constant but for [`Clock::jump_ms`].
     /// `set`: it was started at another instant.
     Running { offset_ms: AtomicI64, started: Instant, set: bool },
-    /// Stands still until [`Clock::advance_ms`].
-    Manual { start_ms: i64, elapsed_ms: AtomicI64 },
+    /// Stands still until [`ManualClock::advance_ms`].
+    Manual { start_ms: i64, elapsed_ms: Arc<AtomicI64> },
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock seam")]
@@ -38,16 +39,11 @@ impl Clock {
     }
 
     /// A clock that reads `start` until it is advanced; for tests of anything that depends on time.
-    pub fn manual(start: Timestamp) -> Self {
-        let start_ms = start.as_millisecond();
-        Self(Arc::new(Kind::Manual { start_ms, elapsed_ms: AtomicI64::new(0) }))
-    }
-
-    /// Moves a manual clock; a running clock ignores it.
-    pub fn advance_ms(&self, by_ms: i64) {
-        if let Kind::Manual { elapsed_ms, .. } = &*self.0 {
-            elapsed_ms.fetch_add(by_ms, Ordering::SeqCst);
-        }
+    pub fn manual(start: Timestamp) -> ManualClock {
+        let elapsed_ms = Arc::new(AtomicI64::new(0));
+        let kind =
+            Kind::Manual { start_ms: start.as_millisecond(), elapsed_ms: Arc::clone(&elapsed_ms) };
+        ManualClock { clock: Self(Arc::new(kind)), elapsed_ms }
     }
 
     /// Moves a running clock's wall time alone, as setting the machine's clock does; a manual clock
@@ -91,6 +87,34 @@ impl Clock {
             Kind::Running { started, .. } => started.elapsed().as_nanos() as u64,
             Kind::Manual { .. } => self.monotonic_ms() * 1_000_000,
         }
+    }
+}
+
+/// A clock that stands still until it is advanced. Reads as the [`Clock`] that it hands out: a clone
+/// of it is a [`Clock`], which shows the same time and cannot be advanced.
+#[derive(Debug)]
+pub struct ManualClock {
+    clock: Clock,
+    elapsed_ms: Arc<AtomicI64>,
+}
+
+impl ManualClock {
+    /// Another handle that can advance it.
+    pub fn share(&self) -> Self {
+        Self { clock: self.clock.clone(), elapsed_ms: Arc::clone(&self.elapsed_ms) }
+    }
+
+    /// Moves it, and all clocks that it handed out.
+    pub fn advance_ms(&self, by_ms: i64) {
+        self.elapsed_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+}
+
+impl Deref for ManualClock {
+    type Target = Clock;
+
+    fn deref(&self) -> &Clock {
+        &self.clock
     }
 }
 

@@ -94,8 +94,9 @@ fn by_network(key: Key<'_>) -> Key<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
 
-    fn clock() -> Clock {
+    fn clock() -> ManualClock {
         Clock::manual("2026-11-20T05:30:00Z".parse().unwrap())
     }
 
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_empty_bucket_takes_nothing_from_the_other() {
-        let throttle = Throttle::new(2, clock());
+        let throttle = Throttle::new(2, clock().clone());
         let (account, client) = (Key::Account("a@b"), address("192.0.2.1"));
         for _ in 0..2 {
             assert!(throttle.admit(&[account]).is_ok());
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_network_is_one_client_and_mapped_ipv4_is_ipv4() {
-        let throttle = Throttle::new(1, clock());
+        let throttle = Throttle::new(1, clock().clone());
         assert!(throttle.admit(&[address("2001:db8:1:2::1")]).is_ok());
         assert!(throttle.admit(&[address("2001:db8:1:2:ffff::9")]).is_err());
         assert!(throttle.admit(&[address("2001:db8:1:3::1")]).is_ok());
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn zero_is_no_limit() {
-        let throttle = Throttle::new(0, clock());
+        let throttle = Throttle::new(0, clock().clone());
         assert!((0..1_000).all(|_| throttle.admit(&[Key::Account("a")]).is_ok()));
         assert_eq!(throttle.keys.len(), 0);
     }

@@ -142,11 +142,13 @@ fn called<T>(outcome: Option<&Result<T, FeedError>>) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
     use crate::brokers::Readiness;
 
-    fn stats() -> (Clock, WarmerStats) {
+    fn stats() -> (ManualClock, WarmerStats) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-        (clock.clone(), WarmerStats::new(clock))
+        let stats = WarmerStats::new(clock.clone());
+        (clock, stats)
     }
 
     #[test]
