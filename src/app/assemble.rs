@@ -1,5 +1,5 @@
-//! The context of the service, made of settings and tied together; nothing of them runs by itself
-//! yet. Main thread, at start; benches and tests that do without warmers or sockets begin here too.
+//! Builds the subsystems from the settings and connects them. Nothing runs by itself yet. Main
+//! thread, at start; benches and tests that do without warmers or sockets begin here too.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ const CLOSE_QUEUE_MAX: usize = 1;
 /// Jobs of the warmer of signals: one at a time.
 const SIGNALS_QUEUE_MAX: usize = 1;
 
-/// What the edge works with, what the warmers work with, and the way to reach these.
+/// What the edge works with, what the scheduler works with, and the scheduler's mailbox.
 pub struct Assembled {
     pub state: State,
     pub context: WarmerContext,

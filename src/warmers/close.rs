@@ -7,7 +7,7 @@
 //! once the feeds were asked for everything, all of them, and whoever lacks a price again when it
 //! has come. Memory is bounded by the symbols of a run and one page. State of the scheduler's
 //! thread; the store is asked on the lane `close`, the feeds on their own lanes, and only while
-//! nobody waits for them.
+//! no request waits for them.
 
 mod due;
 pub(crate) mod jobs;

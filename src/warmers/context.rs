@@ -42,24 +42,24 @@ pub struct WarmerContext {
     pub cache_lane: Arc<Lane>,
     /// The evening's revaluation asks the store here.
     pub close_lane: Arc<Lane>,
-    /// Candles are judged and searched for signals here.
+    /// Candles are checked and searched for signals here.
     pub signals_lane: Arc<Lane>,
     pub signal_store: Arc<dyn SignalStore>,
     pub universe: Universe,
     /// Candles of a session under way are looked at for signals too.
     pub provisional_signals: bool,
-    /// Where signals and their record are shown.
+    /// Where signals and their record are published.
     pub publication: Publication,
     /// Finished responses for users. New points make some of them old.
     pub responses: Arc<Responses>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
-    /// Takes up what operators change beside the service.
+    /// Applies what an operator's command changed in the store.
     pub auth: Arc<Auth>,
     /// Hashes passwords; here for its counters.
     pub crypto_lane: Arc<Lane>,
-    /// For the store's probe alone, which may hang with the disk.
+    /// For the store's check alone, which may hang with the disk.
     pub store_lane: Arc<Lane>,
     pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
@@ -68,7 +68,7 @@ pub struct WarmerContext {
     pub reloads: Arc<Reloads>,
     /// Why metrics and probes are not served where they were to be.
     pub admin_failure: Option<String>,
-    /// Where commands note what became of the last backup.
+    /// Where commands record the result of the last backup.
     pub state_dir: PathBuf,
     pub health: Arc<ArcSwapOption<Prepared>>,
     pub readings: Arc<ArcSwapOption<Readings>>,

@@ -31,7 +31,7 @@ const TICK_MS: u64 = 200;
 /// Symbols that nobody waits for any more are forgotten after this.
 const UNWANTED_MS: u64 = 60_000;
 
-/// Owner of all warm state.
+/// Owner of every task.
 pub struct Scheduler {
     context: WarmerContext,
     events: EventSender,

@@ -1,4 +1,4 @@
-//! The scheduler's thread: started, ended, and what a panic in it does.
+//! Starts and ends the scheduler's thread. A panic in it ends the process.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
