@@ -1,6 +1,6 @@
-//! Hands the brokers' tokens of the day over a restart. The supervisor keeps them in memory, in its
-//! descriptor store, for the next process of the unit. They never touch a disk. Without a supervisor
-//! nothing is kept.
+//! Hands the brokers' tokens of the day over a restart. The supervisor keeps them in memory, in
+//! its descriptor store, for the next process of the unit. They never touch a disk. Without a
+//! supervisor nothing is kept.
 //!
 //! Main thread. Each pass of the main loop compares the kept tokens with those in force, so that an
 //! activation never waits for the supervisor and succeeds also where a token cannot be kept.

@@ -1,8 +1,8 @@
 //! The only place that reads the machine's clocks.
 //!
 //! A [`Clock`] is a cheap handle. The system clock can be started at another instant (`BHAV_NOW`,
-//! the demo, tests) and then runs on. A [`ManualClock`] moves only when told to, and is the only one
-//! that can be told. Any thread may read a clock; it never blocks.
+//! the demo, tests) and then runs on. A [`ManualClock`] moves only when told to, and no other clock
+//! can be told. Any thread may read a clock; it never blocks.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -90,8 +90,8 @@ impl Clock {
     }
 }
 
-/// A clock that stands still until it is advanced. Reads as the [`Clock`] that it hands out: a clone
-/// of it is a [`Clock`], which shows the same time and cannot be advanced.
+/// A clock that stands still until it is advanced. It reads as a [`Clock`]; a clone of it is one,
+/// which shows the same time and cannot be advanced.
 #[derive(Debug)]
 pub struct ManualClock {
     clock: Clock,

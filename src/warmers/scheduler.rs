@@ -16,6 +16,7 @@ use super::instruments::InstrumentsTask;
 use super::mailbox::{Event, EventSender, MarketFiles};
 use super::persist::{self, PersistTask};
 use super::quotes::apply::QuoteSinks;
+use super::quotes::feed_state::FeedState;
 use super::quotes::market_phase::MarketPhase;
 use super::quotes::poll::QuotesTask;
 use super::quotes::snapshot::{Beside, SnapshotTask};
@@ -135,7 +136,7 @@ impl Scheduler {
             }
             Event::Persisted(written) => self.persist.ended(written),
             Event::ClosePrices(source, answer) => {
-                let feed = self.quotes.feeds().get(source);
+                let feed = self.quotes.feeds().of(source);
                 self.close.take_prices(source, answer, feed, now_mono_ms);
             }
             Event::Close(outcome) => self.close.ended(outcome, now_mono_ms),
@@ -192,7 +193,7 @@ impl Scheduler {
         let turn = SignalsTurn {
             requests_wait: self.quotes.is_urgent(&self.context),
             close_is_pricing: self.close.is_pricing(),
-            public_is_asking: self.quotes.feeds().public().is_some_and(|feed| feed.is_asking()),
+            public_is_asking: self.quotes.feeds().public().is_some_and(FeedState::is_asking),
             before_polls,
         };
         self.signals.poll(&self.context, turn, now_mono_ms);

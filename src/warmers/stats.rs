@@ -24,8 +24,8 @@ use crate::health::readings::Runs;
 /// | signals | a call for candles, or a step on the store | it was answered, or done |
 ///
 /// A poll or call that rate limit, circuit or token held back is none, nor is a write where there
-/// is no second level. A job that was lost is a failure. What is done at start, before the scheduler
-/// runs, is not counted.
+/// is no second level. A job that was lost is a failure. What is done at start, before the
+/// scheduler runs, is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmer {
     Index,

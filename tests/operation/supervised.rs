@@ -1,4 +1,5 @@
-//! What a supervisor hears: readiness, the watchdog's pings while every subsystem makes progress, the status.
+//! What a supervisor hears: readiness, the watchdog's pings while every subsystem makes progress,
+//! the status.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;

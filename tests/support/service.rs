@@ -54,7 +54,7 @@ impl Scene {
         Self { sim, clock, by_hand: None, state: tempfile::tempdir().unwrap() }
     }
 
-    /// On a clock that stands still until it is [advanced](Self::advance_ms): hours pass in seconds.
+    /// On a clock that stands still until it is [advanced](Self::advance_ms).
     pub fn by_hand(clock: ManualClock, settings: SimSettings) -> Self {
         let scene = Self::on(clock.clone(), settings);
         Self { by_hand: Some(clock), ..scene }

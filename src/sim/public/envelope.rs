@@ -1,5 +1,5 @@
-//! What all calls to the public provider have in common: its delay, its errors, and a share that was
-//! renamed.
+//! What all calls to the public provider have in common: its delay, its errors, and a share that
+//! was renamed.
 
 use jiff::{SignedDuration, Timestamp};
 

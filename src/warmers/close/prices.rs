@@ -18,8 +18,8 @@ pub(crate) const RETRY_MS: u64 = 30_000;
 /// Enough to come down from the largest batch to one symbol.
 const HALVINGS_MAX: u32 = 9;
 
-/// Requests go first, but where some wait all evening one call in this time is made all the same, or
-/// there would be no close.
+/// Requests go first, but where some wait all evening one call in this time is made all the same,
+/// or there would be no close.
 pub(crate) const STARVED_MS: u64 = 60_000;
 
 /// Least times between two calls of a feed, per call made here: every other call is left to polls.

@@ -42,11 +42,11 @@ impl Feeds {
         self.public.as_ref()
     }
 
-    pub fn get(&self, source: Source) -> Option<&FeedState> {
+    pub fn of(&self, source: Source) -> Option<&FeedState> {
         self.iter().find(|feed| feed.source() == source)
     }
 
-    pub fn get_mut(&mut self, source: Source) -> Option<&mut FeedState> {
+    pub fn of_mut(&mut self, source: Source) -> Option<&mut FeedState> {
         self.iter_mut().find(|feed| feed.source() == source)
     }
 

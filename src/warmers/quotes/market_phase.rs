@@ -59,7 +59,7 @@ impl MarketPhase {
         let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
         let budget_ms = context.interval_ms(source);
         let mut step_ms = 0;
-        if let Some(feed) = feeds.get_mut(source) {
+        if let Some(feed) = feeds.of_mut(source) {
             feed.set_pace(Pace::of(source, budget_ms, quiet));
             step_ms = feed.time().step_ms();
         }

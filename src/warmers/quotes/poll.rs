@@ -104,7 +104,7 @@ impl QuotesTask {
 
     /// Sends a poll to the feed's lane.
     fn ask(&mut self, source: Source, context: &WarmerContext, now_mono_ms: u64) {
-        let Some(feed) = self.feeds.get_mut(source) else { return };
+        let Some(feed) = self.feeds.of_mut(source) else { return };
         let (symbols, taken) = compose(feed, context, now_mono_ms);
         feed.began(taken, now_mono_ms);
         let call = Arc::clone(feed.feed());
@@ -124,7 +124,7 @@ impl QuotesTask {
         sinks: &mut QuoteSinks<'_>,
         now_mono_ms: u64,
     ) -> Ended {
-        let Some(feed) = self.feeds.get_mut(source) else { return Ended::NotAsked };
+        let Some(feed) = self.feeds.of_mut(source) else { return Ended::NotAsked };
         let (taken, reclaimed) = feed.release();
         let ended = match answer.map(|answer| *answer) {
             Some(Ok(batch)) => {
