@@ -2,7 +2,7 @@
 //!
 //! One OS thread, the *scheduler*, owns all state of the warmers. It decides when each feed is
 //! asked, takes the answers in, builds and publishes the snapshot, and writes the second cache
-//! level. Work that blocks goes to lanes, and its outcome comes back as an [`Event`]. Because one
+//! level. Work that blocks goes to lanes, and its outcome comes back as an event. Because one
 //! thread changes everything, the warmers share no locks. The scheduler itself never waits for an
 //! upstream or a disk.
 
