@@ -92,7 +92,7 @@ fn metrics(criterion: &mut Criterion) {
     let request = b"GET /api/index/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut group = criterion.benchmark_group("metrics of a snapshot");
     for (name, clock) in
-        [("times taken", Clock::starting_at(now)), ("times not taken", Clock::manual(now))]
+        [("times taken", Clock::starting_at(now)), ("times not taken", Clock::manual(now).clone())]
     {
         let dir = tempfile::tempdir().unwrap();
         let api = Api::new(state(&clock, dir.path()));

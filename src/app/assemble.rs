@@ -1,11 +1,11 @@
-//! The parts of the service, made of settings and tied together; nothing of them runs by itself
-//! yet. Main thread, at start; benches and tests that do without warmers or sockets begin here too.
+//! Builds the subsystems from the settings and connects them. Nothing runs by itself yet. Main
+//! thread, at start; benches and tests that do without warmers or sockets begin here too.
 
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use super::start::StartError;
+use super::start_error::StartError;
 use crate::admin::MetricSources;
 use crate::api::{AdminSecrets, Administration, Cors, Document, PortfolioState, State};
 use crate::auth::Auth;
@@ -48,12 +48,12 @@ const CLOSE_QUEUE_MAX: usize = 1;
 /// Jobs of the warmer of signals: one at a time.
 const SIGNALS_QUEUE_MAX: usize = 1;
 
-/// What the edge works with, what the warmers work with, and the way to reach these.
+/// What the edge works with, what the scheduler works with, and the scheduler's mailbox.
 pub struct Assembled {
     pub state: State,
-    pub parts: WarmerContext,
+    pub context: WarmerContext,
     pub mailbox: Mailbox,
-    pub backstage: MetricSources,
+    pub metric_sources: MetricSources,
 }
 
 /// Builds everything that stands behind the listener; opens the databases of an existing state
@@ -74,13 +74,13 @@ pub fn assemble(
     let auth = Auth::start(&config.auth, &config.state_dir, accounts, clock)?;
     let auth = Arc::new(auth);
     let l2 = second_level(config, lock);
-    let (parts, mailbox) = parts(config, clock, calendar, indices, store, l2, &auth)?;
-    let state = state(config, &parts, auth)?;
-    let backstage = backstage(config, &parts, &state);
-    Ok(Assembled { state, parts, mailbox, backstage })
+    let (context, mailbox) = context(config, clock, calendar, indices, store, l2, &auth)?;
+    let state = state(config, &context, auth)?;
+    let metric_sources = metric_sources(config, &context, &state);
+    Ok(Assembled { state, context, mailbox, metric_sources })
 }
 
-fn parts(
+fn context(
     config: &Config,
     clock: &Clock,
     calendar: Arc<MarketCalendar>,
@@ -98,7 +98,7 @@ fn parts(
     let public = public(config, clock, &indices)?;
     let l1 = L1::of(&config.cache, indices.all().map(|index| index.symbol.clone()));
     let mailbox = Mailbox::new();
-    let parts = WarmerContext {
+    let context = WarmerContext {
         clock: clock.clone(),
         calendar,
         indices,
@@ -116,12 +116,12 @@ fn parts(
         signal_store: store.clone(),
         universe: Universe::load(config.market.universe_file.as_deref())?,
         provisional_signals: config.market.signals_provisional,
-        shelf: Publication {
+        publication: Publication {
             signals: Arc::default(),
             record: Arc::default(),
             list: Arc::new(ArcSwapOption::empty()),
         },
-        answers: Arc::new(Responses::new(config.cache.answers_bytes_max)),
+        responses: Arc::new(Responses::new(config.cache.answers_bytes_max)),
         l1: Arc::new(l1),
         l2,
         store,
@@ -131,12 +131,12 @@ fn parts(
         pending: Pending::new(config.cache.waiters_max, clock, &mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
         snapshot: Arc::new(PublishedJson::new()),
-        pulse: Arc::default(),
+        heartbeat: Arc::default(),
         reloads: Arc::default(),
         admin_failure: None,
         state_dir: config.state_dir.clone(),
         health: Arc::new(ArcSwapOption::empty()),
-        vitals: Arc::new(ArcSwapOption::empty()),
+        readings: Arc::new(ArcSwapOption::empty()),
         answer_in_ms: Arc::default(),
         cache_settings: config.cache.clone(),
         close: config.close.clone(),
@@ -144,7 +144,7 @@ fn parts(
         public_interval_ms: config.public.batch_interval_ms,
         broker_a_interval_ms: config.broker_a.quote_interval_ms,
     };
-    Ok((parts, mailbox))
+    Ok((context, mailbox))
 }
 
 /// The public provider, which needs to know how it spells the indices; `None` when switched off.
@@ -162,41 +162,41 @@ fn public(
     Ok(Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings, leads)?))
 }
 
-fn state(config: &Config, parts: &WarmerContext, auth: Arc<Auth>) -> Result<State, StartError> {
+fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<State, StartError> {
     let lane = |name, threads| {
         let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
-        Lane::start(&spec, &parts.clock).map(Arc::new)
+        Lane::start(&spec, &context.clock).map(Arc::new)
     };
-    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &parts.clock)?;
+    let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &context.clock)?;
     Ok(State {
-        clock: parts.clock.clone(),
-        calendar: ArcSwap::new(Arc::clone(&parts.calendar)),
+        clock: context.clock.clone(),
+        calendar: ArcSwap::new(Arc::clone(&context.calendar)),
         auth,
-        store: Arc::clone(&parts.store),
-        snapshot: Arc::clone(&parts.snapshot),
-        signals: Arc::clone(&parts.shelf.signals),
-        signals_record: Arc::clone(&parts.shelf.record),
-        signal_list: Arc::clone(&parts.shelf.list),
-        l1: Arc::clone(&parts.l1),
-        pending: parts.pending.clone(),
-        instruments: Arc::clone(&parts.instruments),
-        health: Arc::clone(&parts.health),
-        broker_a: Arc::clone(&parts.broker_a),
+        store: Arc::clone(&context.store),
+        snapshot: Arc::clone(&context.snapshot),
+        signals: Arc::clone(&context.publication.signals),
+        signals_record: Arc::clone(&context.publication.record),
+        signal_list: Arc::clone(&context.publication.list),
+        l1: Arc::clone(&context.l1),
+        pending: context.pending.clone(),
+        instruments: Arc::clone(&context.instruments),
+        health: Arc::clone(&context.health),
+        broker_a: Arc::clone(&context.broker_a),
         broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
         broker_a_sessions_lane: lane("broker-a-sessions", 1)?,
-        broker_a_token: Arc::clone(&parts.token),
+        broker_a_token: Arc::clone(&context.token),
         broker_b: Arc::new(broker_b),
         broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
         administration: Administration::new(
             admin_secrets(config),
             &config.upstream,
-            parts.clock.clone(),
+            context.clock.clone(),
         ),
-        writes: Throttle::new(config.store.writes_per_user_per_minute, parts.clock.clone()),
-        answer_in_ms: Arc::clone(&parts.answer_in_ms),
+        writes: Throttle::new(config.store.writes_per_user_per_minute, context.clock.clone()),
+        answer_in_ms: Arc::clone(&context.answer_in_ms),
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
-        portfolio: portfolio_state(config, parts)?,
+        portfolio: portfolio_state(config, context)?,
         refusal_lines: RefusalLines::default(),
         document: Document::new(),
     })
@@ -210,34 +210,34 @@ pub(super) fn admin_secrets(config: &Config) -> AdminSecrets {
     }
 }
 
-fn portfolio_state(config: &Config, parts: &WarmerContext) -> Result<PortfolioState, StartError> {
+fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<PortfolioState, StartError> {
     let spec =
         LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
     let exports = LaneSpec { name: "export", threads: 1, queue_max: EXPORT_QUEUE_MAX };
     Ok(PortfolioState::new(
-        &parts.clock,
-        Arc::clone(&parts.answers),
+        &context.clock,
+        Arc::clone(&context.responses),
         securities(master_shares(config).unwrap_or_else(|error| {
             tracing::error!(%error, "running without security master");
             Vec::new()
         })),
-        Arc::new(Lane::start(&spec, &parts.clock)?),
-        Arc::new(Lane::start_lowered(&exports, &parts.clock)?),
+        Arc::new(Lane::start(&spec, &context.clock)?),
+        Arc::new(Lane::start_lowered(&exports, &context.clock)?),
         &config.upstream,
         config.broker_a.api_key.as_ref(),
     ))
 }
 
 /// What metrics and probes look at beside the edge's state.
-fn backstage(config: &Config, parts: &WarmerContext, state: &State) -> MetricSources {
+fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> MetricSources {
     let lanes = [
-        &parts.broker_a_lane,
-        &parts.public_lane,
-        &parts.cache_lane,
-        &parts.close_lane,
-        &parts.signals_lane,
-        &parts.crypto_lane,
-        &parts.store_lane,
+        &context.broker_a_lane,
+        &context.public_lane,
+        &context.cache_lane,
+        &context.close_lane,
+        &context.signals_lane,
+        &context.crypto_lane,
+        &context.store_lane,
         &state.broker_a_lane,
         &state.broker_a_sessions_lane,
         &state.broker_b_lane,
@@ -245,13 +245,13 @@ fn backstage(config: &Config, parts: &WarmerContext, state: &State) -> MetricSou
         &state.portfolio.export_lane,
     ];
     MetricSources {
-        clock: parts.clock.clone(),
+        clock: context.clock.clone(),
         state_dir: config.state_dir.clone(),
         lanes: lanes.map(Arc::clone).into(),
-        readings: Arc::clone(&parts.vitals),
-        responses: Arc::clone(&parts.answers),
-        l2: Arc::clone(&parts.l2),
-        public: parts.public.clone(),
+        readings: Arc::clone(&context.readings),
+        responses: Arc::clone(&context.responses),
+        l2: Arc::clone(&context.l2),
+        public: context.public.clone(),
     }
 }
 

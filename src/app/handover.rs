@@ -1,8 +1,9 @@
-//! Tokens of the day over a restart: what a login gave is kept by the supervisor, in memory, for
-//! the next process of the unit. It never touches a disk. Without a supervisor nothing is kept.
+//! Hands the brokers' tokens of the day over a restart. The supervisor keeps them in memory, in
+//! its descriptor store, for the next process of the unit. They never touch a disk. Without a
+//! supervisor nothing is kept.
 //!
-//! Main thread. A look each round compares what is kept with what is in force, so an activation
-//! never waits for it, and one that cannot be kept is still one.
+//! Main thread. Each pass of the main loop compares the kept tokens with those in force, so that an
+//! activation never waits for the supervisor and succeeds also where a token cannot be kept.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Builds the service from its settings, runs it, and stops it. The only module that names all
+//! Builds the service from its settings, runs it, and stops it. The only module that imports all
 //! others.
 //!
 //! Main thread. [`App::start`] builds the service; the commands `serve`, `demo` and `sim` wait for
@@ -11,10 +11,13 @@ mod handover;
 pub(crate) mod main_loop;
 mod reload;
 mod start;
+mod start_error;
+mod status_line;
 pub(crate) mod watchdog;
 
 pub use assemble::{Assembled, assemble};
 pub use commands::{demo, serve, sim};
 pub use evaluate::evaluate;
-pub use start::{App, StartError};
+pub use start::App;
+pub use start_error::StartError;
 pub use watchdog::{Stuck, Watchdog};

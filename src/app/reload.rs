@@ -1,7 +1,7 @@
-//! SIGHUP: settings, market files and keys are read again, all of them before any is put in force,
-//! so that a bad one changes nothing.
+//! Reloads on SIGHUP: reads settings, market files and keys again. All are read and checked before
+//! any is put in force, so that a bad one changes nothing.
 //!
-//! Main thread. What cannot change while the service runs is named in the log.
+//! Main thread. A change that takes a restart is logged.
 
 use std::sync::Arc;
 

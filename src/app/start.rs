@@ -1,6 +1,5 @@
 //! From settings to a running service, and back down in order.
 
-use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,79 +8,23 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::assemble::{Assembled, assemble};
 use super::handover::{Handover, Left};
-use super::main_loop::Facts;
+use super::start_error::StartError;
+use super::status_line::StatusLine;
 use super::watchdog::Watchdog;
 use crate::admin::Admin;
 use crate::admin::settings::AdminListen;
 use crate::api::{Api, State};
-use crate::auth::{AuthError, KeyError};
 use crate::base::Clock;
-use crate::brokers::call::transport::BadUrl;
 use crate::config::Config;
 use crate::health::Heartbeat;
-use crate::http::{ListenError, Listener, Server};
-use crate::market::DataError;
+use crate::http::{Listener, Server};
+use crate::ops::Inherited;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
-use crate::ops::{Exit, Inherited};
 use crate::rt::coroutines;
-use crate::store::OpenError;
 use crate::warmers::{Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
 const DESCRIPTORS_RESERVED: u64 = 256;
-
-/// Why the service did not start; says what to do where that is not plain.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("BHAV_LISTEN: {0}")]
-    Listen(#[from] ListenError),
-    #[error("BHAV_ADMIN_LISTEN: {0}")]
-    AdminListen(ListenError),
-    #[error("state directory {path}: {source}")]
-    StateDir { path: String, source: io::Error },
-    #[error("state directory {path} is in use by another instance")]
-    StateInUse { path: String },
-    #[error("{0}")]
-    MarketData(#[from] DataError),
-    #[error("{0}")]
-    Url(#[from] BadUrl),
-    /// A newer schema or a foreign file: only the operator can decide.
-    #[error("{0}")]
-    Store(#[from] OpenError),
-    #[error("{0}")]
-    Auth(#[from] AuthError),
-    #[error("the system refuses a thread or a descriptor: {0}")]
-    System(#[from] io::Error),
-}
-
-impl StartError {
-    /// The exit code that tells a supervisor whether a restart can help.
-    pub fn exit(&self) -> Exit {
-        match self {
-            Self::Listen(error) | Self::AdminListen(error) => match error {
-                ListenError::BadAddress(_) | ListenError::NotASocket { .. } => Exit::Usage,
-                ListenError::Io { source, .. } => Exit::of_io(source, Exit::Unavailable),
-                _ => Exit::Unavailable,
-            },
-            Self::MarketData(DataError::Unreadable { cause, .. }) => {
-                Exit::of_io(cause, Exit::Usage)
-            }
-            Self::MarketData(_) | Self::Url(_) => Exit::Usage,
-            Self::Store(OpenError::System(_)) => Exit::Internal,
-            Self::Store(_) => Exit::Usage,
-            Self::StateInUse { .. } => Exit::Unavailable,
-            Self::StateDir { source, .. }
-            | Self::Auth(AuthError::Key(KeyError::Unreadable { source, .. })) => {
-                Exit::of_io(source, Exit::StateDir)
-            }
-            Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
-                Exit::Internal
-            }
-            Self::Auth(AuthError::Key(_)) => Exit::StateDir,
-            Self::System(_) => Exit::Internal,
-        }
-    }
-}
 
 /// A running service.
 pub struct App {
@@ -90,7 +33,7 @@ pub struct App {
     /// Why there is none where one was wanted.
     admin_failure: Option<String>,
     warmers: Warmers,
-    pulse: Arc<Heartbeat>,
+    heartbeat: Arc<Heartbeat>,
     reloads: Arc<Reloads>,
     /// Of the main thread alone.
     handover: Mutex<Handover>,
@@ -112,17 +55,18 @@ impl App {
         let (admin, admin_failure) = admin_listener(&config.admin.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
-        let Assembled { state, mut parts, mailbox, backstage } =
+        let Assembled { state, mut context, mailbox, metric_sources } =
             assemble(config, &state_lock, clock)?;
-        parts.admin_failure.clone_from(&admin_failure);
+        context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
-        let (pulse, reloads) = (Arc::clone(&parts.pulse), Arc::clone(&parts.reloads));
-        let warmers = Warmers::start(parts, mailbox)?;
+        let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
+        let warmers = Warmers::start(context, mailbox)?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
             let (edge, of) = (server.shared(), server.address());
-            let admin = admin.map(|at| Admin::start(at, &http, of, Arc::clone(edge), backstage));
+            let admin =
+                admin.map(|at| Admin::start(at, &http, of, Arc::clone(edge), metric_sources));
             let admin = admin.transpose()?;
             Ok((server, admin))
         });
@@ -132,7 +76,7 @@ impl App {
                 admin,
                 admin_failure,
                 warmers,
-                pulse,
+                heartbeat,
                 reloads,
                 handover,
                 state_lock,
@@ -188,19 +132,19 @@ impl App {
         &self.state().clock
     }
 
-    /// For looking whether every part gets on.
-    pub fn vitals(&self) -> Watchdog {
-        Watchdog::new(Arc::clone(self.server.shared()), Arc::clone(&self.pulse))
+    /// Looks whether every subsystem makes progress.
+    pub fn watchdog(&self) -> Watchdog {
+        Watchdog::new(Arc::clone(self.server.shared()), Arc::clone(&self.heartbeat))
     }
 
-    /// What an operator is told of it.
-    pub(super) fn facts(&self) -> Facts {
+    /// What `systemctl status` shows of it.
+    pub(super) fn status_line(&self) -> StatusLine {
         let state = self.state();
         let now = state.clock.now();
-        Facts {
+        StatusLine {
             now,
             address: self.address().to_owned(),
-            serving: self.pulse.serving(),
+            serving: self.heartbeat.serving(),
             broker_a: state.broker_a_token.status(now),
             broker_b: state.broker_b.status(),
             store: state.store.health().state,

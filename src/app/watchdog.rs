@@ -1,6 +1,7 @@
-//! Whether the parts that must never stand still get on: what the watchdog's pings depend on.
+//! Judges whether the subsystems that must never stall make progress, which the watchdog's pings
+//! depend on.
 //!
-//! Main thread, about once a second. It only looks: nothing here waits for the part it judges.
+//! Main thread, about once a second. It only reads: nothing here waits for the subsystem it judges.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use crate::health::Heartbeat;
 use crate::http::server::shared::Shared;
 use crate::rt::EdgeLiveness;
 
-/// The scheduler and the sweeper go round five times a second and more; an edge worker is free
-/// within milliseconds. Ten seconds are no load any more.
+/// The scheduler and the sweeper run five times a second or more, and an edge worker is free within
+/// milliseconds. Ten seconds are not explained by load.
 const LIVELY_MS: u64 = 10_000;
 
 /// A transaction waits for the disk, and for another program's lock at most five seconds.
 const WRITING_MS_MAX: u64 = 60_000;
 
-/// A part that does not get on.
+/// A subsystem that makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stuck {
     Edge,
@@ -38,7 +39,7 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// When each part was last seen at work.
+/// When each subsystem was last seen at work.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     edge_mono_ms: u64,
@@ -65,24 +66,24 @@ fn judged(progress: &Progress, now_mono_ms: u64) -> Option<Stuck> {
 /// Looks at a running service.
 pub struct Watchdog {
     shared: Arc<Shared<Api>>,
-    pulse: Arc<Heartbeat>,
+    heartbeat: Arc<Heartbeat>,
     edge: EdgeLiveness,
 }
 
 impl Watchdog {
-    pub fn new(shared: Arc<Shared<Api>>, pulse: Arc<Heartbeat>) -> Self {
+    pub fn new(shared: Arc<Shared<Api>>, heartbeat: Arc<Heartbeat>) -> Self {
         let edge = EdgeLiveness::new(&shared.service.state().clock);
-        Self { shared, pulse, edge }
+        Self { shared, heartbeat, edge }
     }
 
-    /// The first part that stands still; sends the edge the next probe.
+    /// The first subsystem that makes no progress. Sends the next probe through the edge.
     pub fn stuck(&self) -> Option<Stuck> {
         self.edge.send();
         let state = self.shared.service.state();
         let progress = Progress {
             edge_mono_ms: self.edge.passed_mono_ms(),
             sweeper_mono_ms: self.shared.slots.now_ms(),
-            scheduler_mono_ms: self.pulse.beat_mono_ms(),
+            scheduler_mono_ms: self.heartbeat.beat_mono_ms(),
             writing_ms: state.store.health().writing_ms,
         };
         judged(&progress, state.clock.monotonic_ms())
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_that_stands_is_named_and_a_busy_writer_is_not() {
+    fn a_stalled_subsystem_is_named_and_a_busy_writer_is_not() {
         let now = 1_000_000;
         let well = Progress {
             edge_mono_ms: now - LIVELY_MS,

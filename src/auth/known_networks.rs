@@ -87,8 +87,9 @@ impl KnownNetworks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
 
-    fn clock() -> Clock {
+    fn clock() -> ManualClock {
         Clock::manual("2026-11-20T05:30:00Z".parse().unwrap())
     }
 

@@ -1,9 +1,11 @@
 //! The only place that reads the machine's clocks.
 //!
 //! A [`Clock`] is a handle that is cheap to clone. There are two kinds. A running clock follows the
-//! machine's, possibly from another starting instant (`BHAV_NOW`, the demo, tests). A manual clock
-//! moves only when a test advances it. Any thread may read a clock; reading never blocks.
+//! machine's, possibly from another starting instant (`BHAV_NOW`, the demo, tests). A
+//! [`ManualClock`] moves only when it is advanced, and no other clock can be. Any thread may read a
+//! clock; reading never blocks.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -19,8 +21,8 @@ enum Kind {
     /// The machine's clock plus `offset_ms`, which only [`Clock::jump_ms`] changes.
     /// `set`: the clock was given a starting instant other than the machine's.
     Running { offset_ms: AtomicI64, started: Instant, set: bool },
-    /// Moves only by [`Clock::advance_ms`].
-    Manual { start_ms: i64, elapsed_ms: AtomicI64 },
+    /// Moves only by [`ManualClock::advance_ms`].
+    Manual { start_ms: i64, elapsed_ms: Arc<AtomicI64> },
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock seam")]
@@ -38,16 +40,11 @@ impl Clock {
     }
 
     /// A clock that reads `start` until it is advanced; for tests of anything that depends on time.
-    pub fn manual(start: Timestamp) -> Self {
-        let start_ms = start.as_millisecond();
-        Self(Arc::new(Kind::Manual { start_ms, elapsed_ms: AtomicI64::new(0) }))
-    }
-
-    /// Moves a manual clock; a running clock ignores it.
-    pub fn advance_ms(&self, by_ms: i64) {
-        if let Kind::Manual { elapsed_ms, .. } = &*self.0 {
-            elapsed_ms.fetch_add(by_ms, Ordering::SeqCst);
-        }
+    pub fn manual(start: Timestamp) -> ManualClock {
+        let elapsed_ms = Arc::new(AtomicI64::new(0));
+        let kind =
+            Kind::Manual { start_ms: start.as_millisecond(), elapsed_ms: Arc::clone(&elapsed_ms) };
+        ManualClock { clock: Self(Arc::new(kind)), elapsed_ms }
     }
 
     /// Moves a running clock's wall time and not its monotonic time, as setting the machine's clock
@@ -103,6 +100,34 @@ impl Stopwatch {
     /// Nanoseconds since the start; zero on a manual clock.
     pub fn elapsed_ns(self) -> u64 {
         self.0.map_or(0, |started| started.elapsed().as_nanos() as u64)
+    }
+}
+
+/// A clock that stands still until it is advanced. It reads as a [`Clock`]. Its clone is a `Clock`,
+/// which shows the same time and cannot be advanced.
+#[derive(Debug)]
+pub struct ManualClock {
+    clock: Clock,
+    elapsed_ms: Arc<AtomicI64>,
+}
+
+impl ManualClock {
+    /// Another handle that can advance this clock.
+    pub fn share(&self) -> Self {
+        Self { clock: self.clock.clone(), elapsed_ms: Arc::clone(&self.elapsed_ms) }
+    }
+
+    /// Advances this clock and all its clones.
+    pub fn advance_ms(&self, by_ms: i64) {
+        self.elapsed_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+}
+
+impl Deref for ManualClock {
+    type Target = Clock;
+
+    fn deref(&self) -> &Clock {
+        &self.clock
     }
 }
 

@@ -25,7 +25,7 @@ pub use bounded_map::BoundedMap;
 pub use broker::Broker;
 pub use call_window::CallWindow;
 pub use candle::Candle;
-pub use clock::{Clock, Stopwatch};
+pub use clock::{Clock, ManualClock, Stopwatch};
 pub use closing::{ClosingPrice, MarketDay};
 pub use holding::{ActionSign, Cost, Holding, Mark, Position, PositionKind, Synced};
 pub use quote::{Quote, Source};

@@ -1,6 +1,6 @@
-//! What the main thread sees of the scheduler: that it gets on, and what is being served.
+//! The scheduler's heartbeat: when it last finished a tick, and what is being served.
 //!
-//! Written by the scheduler after each round of work, read from anywhere.
+//! Written by the scheduler after each tick, read from any thread. No locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ impl Serving {
     }
 }
 
-/// The scheduler's sign of life.
+/// When the scheduler last finished a tick, and what it serves.
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     beat_mono_ms: AtomicU64,
@@ -33,7 +33,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// The scheduler has done a round.
+    /// The scheduler has finished a tick.
     pub(crate) fn beat(&self, now_mono_ms: u64, serving: Option<Serving>) {
         if serving != self.serving() {
             self.serving.store(serving.map(Arc::new));
@@ -41,12 +41,12 @@ impl Heartbeat {
         self.beat_mono_ms.store(now_mono_ms, Ordering::Release);
     }
 
-    /// When it last did.
+    /// Monotonic time of its last tick.
     pub fn beat_mono_ms(&self) -> u64 {
         self.beat_mono_ms.load(Ordering::Acquire)
     }
 
-    /// What is served since; `None` before there is a snapshot.
+    /// What has been served since; `None` before there is a snapshot.
     pub fn serving(&self) -> Option<Serving> {
         self.serving.load().as_deref().copied()
     }

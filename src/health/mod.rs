@@ -1,4 +1,4 @@
-//! What the service knows of itself: readings of its parts, and the scheduler's heartbeat.
+//! What the service knows of itself: readings of its subsystems, and the scheduler's heartbeat.
 //!
 //! The scheduler writes both; the edge, the lane `admin` and the main thread read them. No locks.
 

@@ -96,8 +96,9 @@ fn by_network(key: Key<'_>) -> Key<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
 
-    fn clock() -> Clock {
+    fn clock() -> ManualClock {
         Clock::manual("2026-11-20T05:30:00Z".parse().unwrap())
     }
 
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_attempt_refused_by_one_key_is_not_counted_for_the_other() {
-        let throttle = Throttle::new(2, clock());
+        let throttle = Throttle::new(2, clock().clone());
         let (account, client) = (Key::Account("a@b"), address("192.0.2.1"));
         for _ in 0..2 {
             assert!(throttle.admit(&[account]).is_ok());
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_ipv6_network_and_unknown_addresses_share_a_limit() {
-        let throttle = Throttle::new(1, clock());
+        let throttle = Throttle::new(1, clock().clone());
         assert!(throttle.admit(&[address("2001:db8:1:2::1")]).is_ok());
         assert!(throttle.admit(&[address("2001:db8:1:2:ffff::9")]).is_err());
         assert!(throttle.admit(&[address("2001:db8:1:3::1")]).is_ok());
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_rate_of_zero_means_no_limit() {
-        let throttle = Throttle::new(0, clock());
+        let throttle = Throttle::new(0, clock().clone());
         assert!((0..1_000).all(|_| throttle.admit(&[Key::Account("a")]).is_ok()));
         assert_eq!(throttle.keys.len(), 0);
     }

@@ -1,15 +1,23 @@
 //! Broker A's API: header strictness, the session calls, the profile and the instruments dump.
 //! Quotes, candles and the portfolio stand in files of their own. Connection threads run this.
 
+pub(crate) mod envelope;
+pub(crate) mod history;
+pub(crate) mod portfolio;
+pub(crate) mod quotes;
+
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::faults::Kind;
+use super::faults::kind::Kind;
+use super::server::answer::{Answer, Content};
 use super::server::json::{Json, map};
 use super::sessions::Login;
-use super::world::{Answer, Call, Content};
+use super::world::Call;
 use crate::base::ist;
+
+use envelope::{error, hex, success};
 
 /// Exchanges whose dump can be asked for; the simulated day trades on the first two only.
 const EXCHANGES: [&str; 7] = ["NSE", "BSE", "NFO", "BFO", "CDS", "BCD", "MCX"];
@@ -63,22 +71,6 @@ pub(super) fn fault(kind: Kind) -> Answer {
         }
         _ => error(200, "GeneralException", "Something went wrong. Please try again."),
     }
-}
-
-/// `{"status":"success","data":…}`.
-pub(super) fn success(data: Json) -> Answer {
-    Answer::ok(map([("status", "success".into()), ("data", data)]))
-}
-
-/// `{"status":"error",…}`.
-pub(super) fn error(status: u16, error_type: &str, message: &str) -> Answer {
-    let body = map([
-        ("status", "error".into()),
-        ("message", message.into()),
-        ("data", Json::Null),
-        ("error_type", error_type.into()),
-    ]);
-    Answer::rejected(status, body)
 }
 
 /// Of each API key one budget for the three quote calls, one for candles, one for everything else.
@@ -170,14 +162,6 @@ fn checksum_of(api_key: &str, request_token: &str, api_secret: &str) -> String {
         .finalize())
 }
 
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}"); // writing to a String cannot fail
-        out
-    })
-}
-
 fn opened(api_key: &str, access_token: String, login: &Login) -> Json {
     let time = ist::zoned(login.at).strftime("%Y-%m-%d %H:%M:%S").to_string();
     let mut members = profile(&login.user_id, true);
@@ -250,9 +234,6 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
     Answer { status: 200, content, rejected: false }
 }
 
-pub(crate) mod history;
-pub(crate) mod portfolio;
-pub(crate) mod quotes;
 #[cfg(test)]
 #[path = "broker_a_tests.rs"]
 mod tests;

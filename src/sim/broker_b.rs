@@ -2,19 +2,22 @@
 //! over the bytes that came. Every read is a GET that carries a JSON body. Connection threads run
 //! this.
 
+pub(crate) mod master;
+
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::broker_a::hex;
+use super::broker_a::envelope::hex;
 use super::broker_a::portfolio::{Held, held};
 use super::exchange::day::Tick;
 use super::exchange::noise::rupees;
-use super::faults::Kind;
+use super::faults::kind::Kind;
+use super::server::answer::Answer;
 use super::server::json::{Json, map};
 use super::sessions::Login;
-use super::world::{Answer, Call};
+use super::world::Call;
 use crate::base::ist;
 
 /// How far a signature's timestamp may be from the server's clock.
@@ -346,7 +349,6 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
     success(Json::List(rows.collect()))
 }
 
-pub(crate) mod master;
 #[cfg(test)]
 #[path = "broker_b_tests.rs"]
 mod tests;

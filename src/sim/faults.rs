@@ -1,14 +1,20 @@
-//! Misbehaviour that can be switched on: which faults are set, which of them hit a request, and
-//! what they do to its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of
-//! them.
+//! Faults that can be switched on: which are set, which of them hit a request, and what they do to
+//! its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of them.
+
+pub(super) mod kind;
+pub(super) mod routes;
+
+mod candles;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
+use super::server::answer::{Answer, Content};
 use super::server::json::{Json, map};
 use super::server::message::Delivery;
-use super::world::{Answer, Content};
 use crate::base::ist;
+
+use kind::{Kind, Upstream};
 
 /// Faults set at once; a test needs a handful.
 const FAULTS_MAX: usize = 64;
@@ -19,81 +25,6 @@ const DRIP_BYTES_PER_S_MAX: u32 = 1_000_000;
 
 /// Furthest that prices can lag or their times lie in the future: a day.
 const BY_S_MAX: u32 = 86_400;
-
-/// What goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
-    /// The connection is reset without an answer.
-    Refuse,
-    /// The answer comes late.
-    Delay,
-    /// The answer comes slowly.
-    Drip,
-    /// Half of the promised body, then the end of the connection.
-    Truncate,
-    /// 429.
-    RateLimit,
-    /// 200 whose body is an error.
-    #[serde(rename = "error_in_200")]
-    ErrorIn200,
-    /// 5xx with a page of HTML.
-    #[serde(rename = "html_5xx")]
-    Html5xx,
-    /// A redirect, which no upstream sends to its API's clients.
-    Redirect,
-    /// The broker says that the login is over.
-    ExpiredToken,
-    /// Broker A says that the plan has no market data.
-    NoPermission,
-    /// Numbers become text, text becomes `false`; the envelope stays right.
-    WrongTypes,
-    /// The members that matter are left out.
-    MissingFields,
-    /// Prices and their times stand still from the instant the fault was set.
-    MutePrice,
-    /// Last prices are 0.
-    ZeroPrice,
-    /// Every value is null; the envelope stays right.
-    Nulls,
-    /// Prices and their times are those of a while ago, and move on.
-    Lag,
-    /// The times of prices lie in the future.
-    FutureTime,
-    /// One candle in the middle of a history is text.
-    NanCandle,
-    /// A history ends halfway.
-    HalfHistory,
-    /// The newest candle is not there yet.
-    LateCandle,
-}
-
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Delay => "delay",
-            Self::Drip => "drip",
-            Self::Truncate => "truncate",
-            Self::RateLimit => "rate_limit",
-            Self::ErrorIn200 => "error_in_200",
-            Self::Html5xx => "html_5xx",
-            Self::Redirect => "redirect",
-            Self::ExpiredToken => "expired_token",
-            Self::NoPermission => "no_permission",
-            Self::WrongTypes => "wrong_types",
-            Self::MissingFields => "missing_fields",
-            Self::MutePrice => "mute_price",
-            Self::ZeroPrice => "zero_price",
-            Self::Nulls => "nulls",
-            Self::Lag => "lag",
-            Self::FutureTime => "future_time",
-            Self::NanCandle => "nan_candle",
-            Self::HalfHistory => "half_history",
-            Self::LateCandle => "late_candle",
-        }
-    }
-}
 
 /// A fault as the control route takes it.
 #[derive(Debug, Clone, Deserialize)]
@@ -130,11 +61,11 @@ impl FaultOrder {
     /// What is wrong, for the person who sent it.
     pub(super) fn check(&self) -> Result<(), String> {
         let Fault { kind, delay_ms, bytes_per_s, status, location, by_s, count } = &self.fault;
-        if !route::is_route_or_group(&self.route) {
+        if !routes::is_route_or_group(&self.route) {
             return Err(format!(
                 "unknown route {:?}; one of *, {}",
                 self.route,
-                route::names_and_groups().join(", ")
+                routes::names_and_groups().join(", ")
             ));
         }
         let name = kind.as_str();
@@ -200,14 +131,6 @@ pub(super) struct Faults {
     set: Vec<Set>,
 }
 
-/// Which upstream a route belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Upstream {
-    BrokerA,
-    BrokerB,
-    Public,
-}
-
 /// What the faults do to one request.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
@@ -255,7 +178,7 @@ impl Faults {
         for set in &mut self.set {
             let Fault { kind, delay_ms, bytes_per_s, status, by_s, .. } = set.order.fault;
             let by = SignedDuration::from_secs(by_s.unwrap_or_default().into());
-            if !route::covers(&set.order.route, route) || !exists_at(kind, upstream) {
+            if !routes::covers(&set.order.route, route) || !kind.exists_at(upstream) {
                 continue;
             }
             match kind {
@@ -319,14 +242,6 @@ impl Faults {
             ])
         });
         Json::List(shown.collect())
-    }
-}
-
-fn exists_at(kind: Kind, upstream: Upstream) -> bool {
-    match kind {
-        Kind::NoPermission => upstream == Upstream::BrokerA,
-        Kind::ExpiredToken => upstream != Upstream::Public,
-        _ => true,
     }
 }
 
@@ -406,5 +321,3 @@ fn wrong_type(value: &mut Json) {
         _ => {}
     }
 }
-pub(crate) mod candles;
-pub(crate) mod route;

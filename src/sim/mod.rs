@@ -8,9 +8,11 @@
 mod accounts;
 mod broker_a;
 mod broker_b;
+mod control;
 pub mod exchange;
 mod faults;
 mod public;
+mod router;
 mod server;
 mod sessions;
 mod settings;

@@ -1,19 +1,20 @@
 //! The public provider: user-agent strictness, throttling and the two batch calls. The chart call
 //! stands in a file of its own. Connection threads run this.
 
-use jiff::{SignedDuration, Timestamp};
+pub(crate) mod chart;
+mod envelope;
 
 use super::exchange::noise::{self, rupees};
-use super::faults::Kind;
+use super::faults::kind::Kind;
+use super::server::answer::Answer;
 use super::server::json::{Json, map};
 use super::server::message::decoded;
-use super::world::{Answer, Call};
+use super::world::Call;
 use chart::{Ask, Series};
+use envelope::{GHOST, delayed, error};
 
 /// Most symbols of one batch call.
 const SPARK_SYMBOLS_MAX: usize = 20;
-/// Still answered, with a shell of an answer: a share that was renamed.
-pub(super) const GHOST: &str = "TATAMOTORS.NS";
 /// How default user-agents of libraries and tools begin.
 const LIBRARY_AGENTS: [&str; 14] = [
     "ureq",
@@ -49,20 +50,8 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     spark(call, route == "public.spark")
 }
 
-/// The instant whose prices this provider shows: it is behind the exchange.
-pub(super) fn delayed(call: &Call<'_>) -> Timestamp {
-    let behind = SignedDuration::from_secs(call.world.settings.public_delay_s);
-    call.prices_at.checked_sub(behind).unwrap_or(call.prices_at)
-}
-
 fn throttled() -> Answer {
     Answer::text(429, "text/plain", "Edge: Too Many Requests")
-}
-
-/// `{"<root>":{"result":null,"error":{…}}}`.
-pub(super) fn error(status: u16, root: &str, code: &str, description: &str) -> Answer {
-    let error = map([("code", code.into()), ("description", description.into())]);
-    Answer::rejected(status, map([(root, map([("result", Json::Null), ("error", error)]))]))
 }
 
 /// What a fault answers in place of a route.
@@ -148,7 +137,6 @@ fn flat(symbol: &str, tick: &super::exchange::day::Tick, series: &Series) -> Jso
     ])
 }
 
-pub(crate) mod chart;
 #[cfg(test)]
 #[path = "public_tests.rs"]
 mod tests;

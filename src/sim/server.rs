@@ -3,6 +3,11 @@
 //! peer of our clients is independent of the code under test, and it can misbehave on the socket on
 //! purpose. It must never be exposed: the product's edge layer is the one for strangers.
 
+pub(crate) mod answer;
+pub(crate) mod json;
+pub(crate) mod message;
+pub(crate) mod stats;
+
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -326,10 +331,6 @@ fn read_request(
     }
 }
 
-pub(crate) mod control;
-pub(crate) mod json;
-pub(crate) mod message;
-pub(crate) mod stats;
 #[cfg(test)]
 #[path = "server_tests.rs"]
 mod tests;

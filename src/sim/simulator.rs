@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::base::Clock;
-use crate::sim::faults;
+use crate::sim::router;
 use crate::sim::server;
 use crate::sim::settings::SimSettings;
 use crate::sim::world;
@@ -25,7 +25,7 @@ pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
     let world = world::World::new(settings, clock);
     let refused = world.refused_connections.clone();
     let handler =
-        Box::new(move |request: &server::message::Request| faults::route::answer(&world, request));
+        Box::new(move |request: &server::message::Request| router::answer(&world, request));
     Ok(Sim { server: server::Server::start(&listen, mark, refused, handler)? })
 }
 

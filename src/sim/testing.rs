@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::settings::SimSettings;
 use super::simulator::Sim;
 use super::simulator::start;
-use crate::base::Clock;
+use crate::base::{Clock, ManualClock};
 
 /// A Friday in the middle of trading.
 pub(super) const FRIDAY: &str = "2026-11-20T11:42:17+05:30";
@@ -44,13 +44,13 @@ impl Got {
 }
 
 /// A simulator at `now` on a clock that stands still, and that clock.
-pub(super) fn sim_at(now: &str, settings: SimSettings) -> (Sim, Clock) {
+pub(super) fn sim_at(now: &str, settings: SimSettings) -> (Sim, ManualClock) {
     let clock = Clock::manual(now.parse::<Timestamp>().unwrap());
     (start(settings, clock.clone()).unwrap(), clock)
 }
 
 /// A simulator in the middle of trading, without rate limits.
-pub(super) fn sim() -> (Sim, Clock) {
+pub(super) fn sim() -> (Sim, ManualClock) {
     sim_at(FRIDAY, SimSettings { rate_limits: false, ..SimSettings::default() })
 }
 

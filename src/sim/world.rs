@@ -12,7 +12,6 @@ use super::accounts::Accounts;
 use super::exchange::day::{Day, Tick};
 use super::exchange::universe::{Instrument, Universe};
 use super::faults::Faults;
-use super::server::json::Json;
 use super::server::message::Request;
 use super::server::stats::{Limits, Stats};
 use super::sessions::{BrokerASessions, BrokerBSessions};
@@ -81,41 +80,5 @@ impl Call<'_> {
     pub(super) fn within_limit(&self, admit: impl FnOnce(&mut Limits, u64) -> bool) -> bool {
         let now_ms = self.world.clock.monotonic_ms();
         !self.world.settings.rate_limits || admit(&mut self.world.limits.lock(), now_ms)
-    }
-}
-
-/// What a route answers, before faults are applied.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) content: Content,
-    /// The caller did something wrong.
-    pub(super) rejected: bool,
-}
-
-/// The body of an answer.
-#[derive(Debug)]
-pub(super) enum Content {
-    Json(Json),
-    /// With its media type.
-    Text(&'static str, Vec<u8>),
-    /// Elsewhere.
-    Moved(String),
-    /// Always compressed, whatever the request accepts; with its media type.
-    Gzipped(&'static str, Vec<u8>),
-}
-
-impl Answer {
-    pub(super) fn ok(json: Json) -> Self {
-        Self { status: 200, content: Content::Json(json), rejected: false }
-    }
-
-    pub(super) fn rejected(status: u16, json: Json) -> Self {
-        Self { status, content: Content::Json(json), rejected: true }
-    }
-
-    pub(super) fn text(status: u16, media_type: &'static str, text: &str) -> Self {
-        let content = Content::Text(media_type, text.as_bytes().to_vec());
-        Self { status, content, rejected: status >= 400 }
     }
 }

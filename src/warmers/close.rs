@@ -7,59 +7,52 @@
 //! once the feeds were asked for everything, all of them, and whoever lacks a price again when it
 //! has come. Memory is bounded by the symbols of a run and one page. State of the scheduler's
 //! thread; the store is asked on the lane `close`, the feeds on their own lanes, and only while
-//! nobody waits for them.
+//! no request waits for them.
 
 mod due;
-mod jobs;
+pub(crate) mod jobs;
 mod missing;
 mod prices;
 mod work;
 
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
 use jiff::civil::Date;
 
 use super::context::WarmerContext;
-use super::event::Event;
-use super::event::JobReport;
+use super::job::Outcomes;
 use super::quotes::feed_state::FeedState;
-use crate::store::{Store, StoreError};
+use super::quotes::feeds::Feeds;
+use super::quotes::poll::Answer;
+use crate::base::Source;
+use crate::store::Store;
 
-pub use due::{Due, margin};
-pub use jobs::Done;
-use jobs::{Looked, PageOrder, Paged, Reach};
+use due::Due;
+use jobs::{Done, Looked, Outcome, PageOrder, Paged, Reach};
 use missing::Missing;
-use prices::Call;
+use prices::PriceCalls;
+pub use prices::Turn;
 use work::{Step, Walk, Walked, Work};
 
-/// How long missing prices are asked for: an evening's outage passes, a symbol that no feed knows
-/// does not.
-const PATIENCE_MS: u64 = 3 * 3_600_000;
-
-/// After a failure of the store or a feed.
+/// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
 
 /// The store's methods end by deadlines of their own; a job has a bounded number of them.
 const STORE_DEADLINE_MS: u64 = 120_000;
 
-/// How a job on the lane `close` ended; `None` when it was lost.
-pub type Outcome = Option<Result<Done, StoreError>>;
-
 /// Owner of the revaluation's state.
-#[derive(Default)]
-pub struct CloseWarmer {
+pub struct CloseTask {
+    outcomes: Outcomes<Box<Outcome>>,
     work: Option<Work>,
     /// The last date that needs nothing more: finished, or given up.
     settled: Option<Date>,
     gave_up: bool,
-    broker_a: Call,
-    public: Call,
+    calls: PriceCalls,
     store_in_flight: bool,
     store_retry_mono_ms: u64,
     /// Why the store did not do what it should; cleared by its next success.
     failure: Option<String>,
-    pub counts: Counts,
+    counts: Counts,
 }
 
 /// What the last run did; for health.
@@ -80,30 +73,42 @@ pub struct Counts {
     pub carried: u64,
 }
 
-impl CloseWarmer {
-    /// Takes the next steps that are due. `feeds`: the preferred one first.
-    pub fn poll(
-        &mut self,
-        parts: &WarmerContext,
-        feeds: &[&FeedState],
-        somebody_waits: bool,
-        now_mono_ms: u64,
-        events: &Sender<Event>,
-    ) {
-        if !self.follow(parts, now_mono_ms) {
+impl CloseTask {
+    /// No close is due. `closes`: what becomes of calls, by source.
+    pub fn new(
+        closes: [Outcomes<Box<Answer>>; Source::ALL.len()],
+        outcomes: Outcomes<Box<Outcome>>,
+    ) -> Self {
+        Self {
+            outcomes,
+            work: None,
+            settled: None,
+            gave_up: false,
+            calls: PriceCalls::new(closes),
+            store_in_flight: false,
+            store_retry_mono_ms: 0,
+            failure: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes the next steps that are due.
+    pub fn poll(&mut self, context: &WarmerContext, feeds: &Feeds, turn: Turn) {
+        let now_mono_ms = turn.now_mono_ms;
+        if !self.follow(context, now_mono_ms) {
             return;
         }
-        for slot in feeds {
-            self.ask(parts, slot, feeds, somebody_waits, now_mono_ms, events);
+        if let Some(work) = &self.work {
+            feeds.iter().for_each(|feed| self.calls.ask(work, context, feed, feeds, turn));
         }
         if !self.store_in_flight && now_mono_ms >= self.store_retry_mono_ms {
-            self.use_store(parts, now_mono_ms, events);
+            self.use_store(context, now_mono_ms);
         }
     }
 
     /// Begins and gives up runs; true while there is one to work on.
-    fn follow(&mut self, parts: &WarmerContext, now_mono_ms: u64) -> bool {
-        let due = Due::at(&parts.calendar, parts.clock.now());
+    fn follow(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
+        let due = Due::at(&context.calendar, context.clock.now());
         let due = due.filter(|due| self.settled != Some(due.date));
         let current = self.work.as_ref().map(|work| work.due.date);
         let wanted = due.as_ref().map(|due| due.date);
@@ -111,7 +116,7 @@ impl CloseWarmer {
             return current.is_some();
         }
         // What is under way ends first, so that no outcome meets another date's run.
-        if self.store_in_flight || self.broker_a.in_flight || self.public.in_flight {
+        if self.store_in_flight || self.calls.is_under_way() {
             return false;
         }
         if let Some(work) = self.work.take() {
@@ -130,21 +135,21 @@ impl CloseWarmer {
     }
 
     /// Sends the next job to the store.
-    fn use_store(&mut self, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
+    fn use_store(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         let Some(work) = &mut self.work else { return };
-        work.step_on(parts, now_mono_ms);
+        work.step_on(context, now_mono_ms);
         let date = work.due.date;
         match &work.step {
             Step::Look => {
-                let symbols_max = parts.close.symbols_max;
-                self.submit(parts, events, move |store| {
+                let symbols_max = context.close.symbols_max;
+                self.submit(context, move |store| {
                     jobs::look(store, date, symbols_max).map(Done::Looked)
                 });
             }
             Step::Price(_) if !work.unkept.is_empty() => {
                 work.keeping.append(&mut work.unkept);
                 let prices = work.keeping.clone();
-                self.submit(parts, events, move |store| {
+                self.submit(context, move |store| {
                     store.keep_closes(date, &prices).map(|()| Done::Kept)
                 });
             }
@@ -153,17 +158,17 @@ impl CloseWarmer {
                 let order = PageOrder {
                     due: work.due.clone(),
                     after: walk.after,
-                    users_max: parts.close.page_users,
+                    users_max: context.close.page_users,
                     reach: walk.reach,
                     closes: Arc::clone(&work.closes),
                     awaited: Arc::clone(&walk.awaited),
-                    answers: Arc::clone(&parts.answers),
+                    responses: Arc::clone(&context.responses),
                 };
-                self.submit(parts, events, move |store| jobs::page(store, &order).map(Done::Paged));
+                self.submit(context, move |store| jobs::page(store, &order).map(Done::Paged));
             }
             Step::Finish => {
-                let (now_ms, silent) = (parts.clock.now_ms(), work.missing.fell_silent());
-                self.submit(parts, events, move |store| {
+                let (now_ms, silent) = (context.clock.now_ms(), work.missing.fell_silent());
+                self.submit(context, move |store| {
                     store.finish_close(date, now_ms, silent).map(|()| Done::Finished)
                 });
             }
@@ -172,25 +177,21 @@ impl CloseWarmer {
 
     fn submit(
         &mut self,
-        parts: &WarmerContext,
-        events: &Sender<Event>,
-        job: impl FnOnce(&dyn Store) -> Result<Done, StoreError> + Send + 'static,
+        context: &WarmerContext,
+        job: impl FnOnce(&dyn Store) -> Outcome + Send + 'static,
     ) {
-        let as_event = |outcome: Outcome| Event::Close(Box::new(outcome));
-        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
-        let store = Arc::clone(&parts.store);
-        // Before it is sent: whatever becomes of it is reported.
+        let store = Arc::clone(&context.store);
         self.store_in_flight = true;
-        let _ = parts.close_lane.submit(STORE_DEADLINE_MS, move || {
-            report.outcome = Some(job(&*store));
-            drop(report);
-        });
+        // A refusal is told and logged like any other failure.
+        let _ = self
+            .outcomes
+            .submit(&context.close_lane, STORE_DEADLINE_MS, move || Box::new(job(&*store)));
     }
 
-    /// Takes in how a job on the store ended.
-    pub fn ended(&mut self, outcome: Outcome, now_mono_ms: u64) {
+    /// Takes in how a job on the store ended; `None` when it was lost.
+    pub fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
         self.store_in_flight = false;
-        let done = match outcome {
+        let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
             failed => {
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
@@ -205,6 +206,32 @@ impl CloseWarmer {
             Done::Paged(paged) => self.paged(&paged, now_mono_ms),
             Done::Finished => self.finished(),
         }
+    }
+
+    /// Takes in what a feed said of closing prices; `None` when the call was lost.
+    pub fn take_prices(
+        &mut self,
+        source: Source,
+        answer: Option<Box<Answer>>,
+        feed: Option<&FeedState>,
+        now_mono_ms: u64,
+    ) {
+        let answer = answer.map(|answer| *answer);
+        self.calls.take(self.work.as_mut(), source, answer, feed, now_mono_ms);
+        if let Some(work) = &self.work {
+            self.counts.missing = work.missing.len();
+            self.counts.suspended = work.missing.silent();
+        }
+    }
+
+    /// Whether a call of this very tick goes to the feed.
+    pub fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
+        self.calls.asks_now(source, now_mono_ms)
+    }
+
+    /// What the last run did.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     fn failed(&mut self, failure: String, now_mono_ms: u64) {
@@ -273,8 +300,7 @@ impl CloseWarmer {
     /// Whether there are symbols about which no feed has answered: other work of the evening leaves
     /// the feeds to them. What the feeds had no price of is asked for again in passing.
     pub fn is_pricing(&self) -> bool {
-        let asks = |work: &Work| work.is_asking() && !work.missing.all_answered();
-        self.work.as_ref().is_some_and(asks)
+        self.work.as_ref().is_some_and(Work::is_pricing)
     }
 
     /// The word for health: `paused` while no close is due, `starting` until the store has said how
@@ -287,7 +313,7 @@ impl CloseWarmer {
             None => "paused",
             Some(work) => match work.step {
                 Step::Look => "starting",
-                _ if self.is_pricing() && work.is_unheard(now_mono_ms) => "stale",
+                _ if work.is_pricing() && work.is_unheard(now_mono_ms) => "stale",
                 _ => "ok",
             },
         }

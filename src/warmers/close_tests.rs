@@ -5,16 +5,15 @@ use std::collections::{BTreeSet, HashSet};
 use rust_decimal::Decimal;
 
 use super::jobs::{look, page};
-use super::prices::STARVED_MS;
-use super::work::{UNHEARD_MS, WALK_REST_MS};
+use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
+use super::work::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS};
 use super::*;
 use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
 use crate::brokers::{Batch, FeedError};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
 use crate::portfolio::{Counts as Rows, DayPoint, Derived, PointSource, Repriced};
-use crate::store::{AccountId, FILE_NAME, NewUser, SqliteStore};
-use crate::warmers::event::Round;
+use crate::store::{AccountId, FILE_NAME, NewUser, SqliteStore, StoreError};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
 
@@ -110,7 +109,12 @@ fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     assert!(look(&store, date, 3).unwrap().finished);
 }
 
-fn order(reach: Reach, after: AccountId, awaited: &[&str], answers: &Arc<Responses>) -> PageOrder {
+fn order(
+    reach: Reach,
+    after: AccountId,
+    awaited: &[&str],
+    responses: &Arc<Responses>,
+) -> PageOrder {
     let awaited: HashSet<Symbol> = awaited.iter().map(|name| symbol(name)).collect();
     PageOrder {
         due: due(),
@@ -119,7 +123,7 @@ fn order(reach: Reach, after: AccountId, awaited: &[&str], answers: &Arc<Respons
         reach,
         closes: Arc::new([(symbol("NSE:A"), close("3"))].into()),
         awaited: Arc::new(awaited),
-        answers: Arc::clone(answers),
+        responses: Arc::clone(responses),
     }
 }
 
@@ -174,8 +178,8 @@ fn who_lacks_a_price_that_may_come_is_left_for_later_or_valued_twice() {
 
 #[test]
 fn the_next_walk_goes_as_far_as_the_prices_do() {
-    let mut warmer = pricing(&["NSE:A", "NSE:B"]);
-    let work = warmer.work.as_mut().unwrap();
+    let mut task = pricing(&["NSE:A", "NSE:B"]);
+    let work = task.work.as_mut().unwrap();
     let rested = WALK_REST_MS;
     assert_eq!(work.next_reach(false, PATIENCE_MS), None, "no price of the date at all");
     work.closes = Arc::new([(symbol("NSE:C"), close("3"))].into());
@@ -199,20 +203,21 @@ fn the_next_walk_goes_as_far_as_the_prices_do() {
 
 #[test]
 fn other_work_of_the_evening_waits_until_the_feeds_were_asked_for_everything() {
-    let mut warmer = pricing(&["NSE:A"]);
-    assert!(warmer.is_pricing());
+    let mut task = pricing(&["NSE:A"]);
+    assert!(task.is_pricing());
     let batch = Batch { unknown: vec![symbol("NSE:A")], ..Batch::default() };
-    answer(&mut warmer, Some(Ok(batch)), 0);
-    assert!(!warmer.is_pricing(), "a price that nobody has keeps nobody waiting");
-    assert_eq!(warmer.state(UNHEARD_MS + 1), "ok");
+    answer(&mut task, Some(Ok(batch)), 0);
+    assert!(!task.is_pricing(), "a price that nobody has keeps nobody waiting");
+    assert_eq!(task.state(UNHEARD_MS + 1), "ok");
 }
 
-/// A warmer that lacks these prices.
-fn pricing(names: &[&str]) -> CloseWarmer {
+/// A task that lacks these prices.
+fn pricing(names: &[&str]) -> CloseTask {
     let mut work = Work::of(due(), 0);
     work.step = Step::Price(None);
     work.missing = Missing::of(names.iter().map(|name| symbol(name)).collect(), &HashSet::new());
-    CloseWarmer { work: Some(work), ..CloseWarmer::default() }
+    let closes = [Outcomes::ignored(), Outcomes::ignored()];
+    CloseTask { work: Some(work), ..CloseTask::new(closes, Outcomes::ignored()) }
 }
 
 fn quote(name: &str) -> Quote {
@@ -229,8 +234,8 @@ fn quote(name: &str) -> Quote {
     }
 }
 
-fn answer(warmer: &mut CloseWarmer, outcome: Option<Result<Batch, FeedError>>, now_mono_ms: u64) {
-    warmer.take_prices(Round { source: Source::BrokerA, outcome }, None, now_mono_ms);
+fn answer(task: &mut CloseTask, outcome: Option<Result<Batch, FeedError>>, now_mono_ms: u64) {
+    task.take_prices(Source::BrokerA, outcome.map(Box::new), None, now_mono_ms);
 }
 
 #[test]
@@ -239,20 +244,20 @@ fn a_refused_batch_is_halved_down_to_the_symbol_to_blame() {
         let detail = String::new();
         Some(Err(FeedError::Refused { source_name: "test", detail }))
     };
-    let mut warmer = pricing(&["NSE:A", "NSE:B"]);
+    let mut task = pricing(&["NSE:A", "NSE:B"]);
     let both = vec![symbol("NSE:A"), symbol("NSE:B")];
     for halvings in [1, 2] {
-        warmer.broker_a.asked.clone_from(&both);
-        answer(&mut warmer, refusal(), 0);
-        assert_eq!(warmer.broker_a.halvings, halvings);
+        task.calls.broker_a.asked.clone_from(&both);
+        answer(&mut task, refusal(), 0);
+        assert_eq!(task.calls.broker_a.halvings, halvings);
     }
-    assert!(warmer.broker_a.failed, "the other feed may try");
-    warmer.broker_a.asked = vec![symbol("NSE:A")];
-    answer(&mut warmer, refusal(), 0);
-    let missing = &warmer.work.as_ref().unwrap().missing;
+    assert!(task.calls.broker_a.failed, "the other feed may try");
+    task.calls.broker_a.asked = vec![symbol("NSE:A")];
+    answer(&mut task, refusal(), 0);
+    let missing = &task.work.as_ref().unwrap().missing;
     assert_eq!(missing.batch(Source::BrokerA, true, 9, 0), both[1..], "not again for a while");
-    answer(&mut warmer, Some(Ok(Batch::default())), 0);
-    assert_eq!((warmer.broker_a.halvings, warmer.broker_a.failed), (1, false));
+    answer(&mut task, Some(Ok(Batch::default())), 0);
+    assert_eq!((task.calls.broker_a.halvings, task.calls.broker_a.failed), (1, false));
 }
 
 #[test]
@@ -278,34 +283,34 @@ fn a_lost_call_and_a_failed_one_rest() {
     let lost = None;
     let failed = Some(Err(FeedError::TimedOut { source_name: "test", limit_ms: 1 }));
     for outcome in [lost, failed] {
-        let mut warmer = pricing(&["NSE:A"]);
-        warmer.broker_a.in_flight = true;
-        answer(&mut warmer, outcome, 7);
-        assert!(!warmer.broker_a.in_flight && warmer.broker_a.failed);
-        assert_eq!(warmer.broker_a.rests_until_mono_ms, 7 + RETRY_MS);
+        let mut task = pricing(&["NSE:A"]);
+        task.calls.broker_a.in_flight = true;
+        answer(&mut task, outcome, 7);
+        assert!(!task.calls.broker_a.in_flight && task.calls.broker_a.failed);
+        assert_eq!(task.calls.broker_a.rests_until_mono_ms, 7 + CALL_RETRY_MS);
     }
 }
 
 #[test]
 fn prices_that_could_not_be_stored_are_kept_for_the_next_try() {
-    let mut warmer = pricing(&["NSE:A", "NSE:B"]);
-    assert_eq!(warmer.state(UNHEARD_MS), "ok");
-    assert_eq!(warmer.state(UNHEARD_MS + 1), "stale");
+    let mut task = pricing(&["NSE:A", "NSE:B"]);
+    assert_eq!(task.state(UNHEARD_MS), "ok");
+    assert_eq!(task.state(UNHEARD_MS + 1), "stale");
     let batch = Batch { quotes: vec![quote("NSE:A"), quote("NSE:OTHER")], ..Batch::default() };
-    answer(&mut warmer, Some(Ok(batch)), 10);
-    assert_eq!(warmer.state(UNHEARD_MS + 1), "ok");
-    let work = warmer.work.as_mut().unwrap();
+    answer(&mut task, Some(Ok(batch)), 10);
+    assert_eq!(task.state(UNHEARD_MS + 1), "ok");
+    let work = task.work.as_mut().unwrap();
     assert_eq!(work.unkept, [(symbol("NSE:A"), close("10"))]);
     work.keeping = std::mem::take(&mut work.unkept);
     for outcome in [Some(Err(StoreError::Busy)), None] {
-        warmer.ended(outcome, 20);
-        assert_eq!(warmer.state(20), "failing");
-        assert_eq!(warmer.store_retry_mono_ms, 20 + RETRY_MS);
-        let work = warmer.work.as_mut().unwrap();
+        task.ended(outcome.map(Box::new), 20);
+        assert_eq!(task.state(20), "failing");
+        assert_eq!(task.store_retry_mono_ms, 20 + RETRY_MS);
+        let work = task.work.as_mut().unwrap();
         work.keeping = std::mem::take(&mut work.unkept);
         assert_eq!(work.keeping.len(), 1);
     }
-    warmer.ended(Some(Ok(Done::Kept)), 30);
-    assert_eq!(warmer.state(30), "ok");
-    assert_eq!(warmer.work.as_ref().unwrap().closes[&symbol("NSE:A")], close("10"));
+    task.ended(Some(Box::new(Ok(Done::Kept))), 30);
+    assert_eq!(task.state(30), "ok");
+    assert_eq!(task.work.as_ref().unwrap().closes[&symbol("NSE:A")], close("10"));
 }

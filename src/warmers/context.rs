@@ -1,18 +1,16 @@
-//! What the warmers work with, and the mailbox through which requests reach them.
+//! What the tasks of the scheduler work with; all of it is shared with others.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use super::settings::CloseSettings;
 use crate::auth::Auth;
 use crate::base::{Clock, Source};
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
-use crate::cache::pending::Kick;
 use crate::cache::settings::CacheSettings;
 use crate::cache::{L1, Pending, Responses, SecondLevel};
 use crate::health::heartbeat::Heartbeat;
@@ -22,13 +20,14 @@ use crate::http::PublishedJson;
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Universe};
 use crate::rt::Lane;
 use crate::store::{SignalStore, Store};
-use crate::warmers::event::EVENTS_MAX;
-use crate::warmers::event::Event;
-use crate::warmers::event::Kicked;
 use crate::warmers::reloads::Reloads;
-use crate::warmers::signals::Publication;
+use crate::warmers::signals::publication::Publication;
 
-/// What the scheduler works with; all of it shared with others.
+/// A lane job's deadline beyond its call's own: connecting to a lane takes no time unless it is
+/// stuck.
+const LANE_SLACK_MS: u64 = 5_000;
+
+/// What the scheduler works with.
 pub struct WarmerContext {
     pub clock: Clock,
     pub calendar: Arc<MarketCalendar>,
@@ -43,36 +42,36 @@ pub struct WarmerContext {
     pub cache_lane: Arc<Lane>,
     /// The evening's revaluation asks the store here.
     pub close_lane: Arc<Lane>,
-    /// Candles are judged and searched for signals here.
+    /// Candles are checked and searched for signals here.
     pub signals_lane: Arc<Lane>,
     pub signal_store: Arc<dyn SignalStore>,
     pub universe: Universe,
     /// Candles of a session under way are looked at for signals too.
     pub provisional_signals: bool,
-    /// Where signals and their record are shown.
-    pub shelf: Publication,
-    /// Users' finished answers, of which new points make some old.
-    pub answers: Arc<Responses>,
+    /// Where signals and their record are published.
+    pub publication: Publication,
+    /// Finished responses for users. New points make some of them old.
+    pub responses: Arc<Responses>,
     pub l1: Arc<L1>,
     pub l2: Arc<dyn SecondLevel>,
     pub store: Arc<dyn Store>,
-    /// Takes up what operators change beside the service.
+    /// Applies what an operator's command changed in the store.
     pub auth: Arc<Auth>,
     /// Hashes passwords; here for its counters.
     pub crypto_lane: Arc<Lane>,
-    /// For the store's probe alone, which may hang with the disk.
+    /// For the store's check alone, which may hang with the disk.
     pub store_lane: Arc<Lane>,
     pub pending: Pending,
     pub instruments: Arc<ArcSwap<InstrumentList>>,
     pub snapshot: Arc<PublishedJson>,
-    pub pulse: Arc<Heartbeat>,
+    pub heartbeat: Arc<Heartbeat>,
     pub reloads: Arc<Reloads>,
     /// Why metrics and probes are not served where they were to be.
     pub admin_failure: Option<String>,
-    /// Where commands note what became of the last backup.
+    /// Where commands record the result of the last backup.
     pub state_dir: PathBuf,
     pub health: Arc<ArcSwapOption<Prepared>>,
-    pub vitals: Arc<ArcSwapOption<Readings>>,
+    pub readings: Arc<ArcSwapOption<Readings>>,
     /// 0 while some feed may answer a request that misses within its wait; else the milliseconds
     /// until one may be asked again.
     pub answer_in_ms: Arc<AtomicU64>,
@@ -91,39 +90,9 @@ impl WarmerContext {
             Source::Public => self.public_interval_ms,
         }
     }
-}
 
-/// The way to reach the scheduler before it runs: pending symbols need it to kick.
-pub struct Mailbox {
-    pub(super) send: Sender<Event>,
-    pub(super) receive: Receiver<Event>,
-    kicked: Arc<AtomicBool>,
-}
-
-impl Mailbox {
-    /// An empty mailbox.
-    pub fn new() -> Self {
-        let (send, receive) = bounded(EVENTS_MAX);
-        Self { send, receive, kicked: Arc::default() }
-    }
-
-    /// What a request calls on the edge when it starts to wait. Never blocks; while a kick waits to
-    /// be heard another is not needed.
-    pub fn kick(&self) -> Kick {
-        let (send, kicked) = (self.send.clone(), Arc::clone(&self.kicked));
-        Arc::new(move || {
-            if kicked.swap(true, Ordering::SeqCst) {
-                return;
-            }
-            match send.try_send(Event::Kick(Kicked(Arc::clone(&kicked)))) {
-                Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
-            }
-        })
-    }
-}
-
-impl Default for Mailbox {
-    fn default() -> Self {
-        Self::new()
+    /// Deadline of a lane's job that makes one upstream call.
+    pub(super) fn call_deadline_ms(&self) -> u64 {
+        self.upstream.total_timeout_ms + LANE_SLACK_MS
     }
 }

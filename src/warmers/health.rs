@@ -1,50 +1,70 @@
 //! The body of `GET /api/health`, made once a second by the scheduler: what is reported is what was
-//! seen then, so asking never blocks on a broken part.
+//! seen then, so that asking never blocks on a broken subsystem.
 
-mod duties;
-mod prices;
-mod states;
+use jiff::Timestamp;
+use jiff::civil::Date;
 
-use super::close::Counts;
+use super::close::{CloseTask, Counts};
 use super::context::WarmerContext;
-use super::scheduler::Scheduler;
-use super::signals::Counts as SignalCounts;
-use super::stats::Warmer;
-use crate::base::Source;
+use super::instruments::InstrumentsTask;
+use super::persist::PersistTask;
+use super::quotes::feed_state::FeedState;
+use super::quotes::feeds::Feeds;
+use super::quotes::snapshot::SnapshotTask;
+use super::signals::{Counts as SignalCounts, SignalsTask};
+use super::stats::{Warmer, WarmerStats};
+use super::store_check::StoreCheck;
+use crate::base::{Source, ist};
+use crate::brokers::Readiness;
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
 use crate::health::readings::{FeedReadings, Readings, SnapshotReadings, WarmerReadings};
 use crate::http::Prepared;
-use crate::ops::version;
+use crate::market::{MarketStatus, Origin};
+use crate::ops::{log, version};
 use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
-    Feed, Health, HealthCacheAnswers, HealthCacheL1, HealthCacheL2, HealthClose, HealthFeeds,
+    Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
+    HealthCacheL2, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket, HealthReload,
     HealthSignals, HealthStore, HealthWarmers, LaneReport, WarmerState,
 };
 use crate::views::json;
-use crate::views::values::{Day, Instant};
-use duties::{admin_listener, backup, calendar_ends, clock, log_report, reload};
-use prices::{feed, market};
-use states::{index_state, instruments_state, quotes_state};
+use crate::views::values::{Day, Delay, Instant, Mark};
 
 /// Said wherever a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
      registered as an investment adviser or research analyst.";
 
+/// What the report is made of: every task as it stands.
+pub struct Seen<'a> {
+    pub context: &'a WarmerContext,
+    pub status: &'a MarketStatus,
+    pub feeds: &'a Feeds,
+    pub snapshot: &'a SnapshotTask,
+    pub close: &'a CloseTask,
+    pub signals: &'a SignalsTask,
+    pub instruments: &'a InstrumentsTask,
+    pub persist: &'a PersistTask,
+    pub store_check: &'a StoreCheck,
+    pub stats: &'a WarmerStats,
+    pub uptime_ms: u64,
+    pub now_mono_ms: u64,
+}
+
 /// The whole response for the present state, and the same as numbers.
-pub fn build(scheduler: &Scheduler) -> (Prepared, Readings) {
-    let report = report(scheduler);
-    let vitals = vitals(scheduler, &report);
+pub fn build(seen: &Seen<'_>) -> (Prepared, Readings) {
+    let report = report(seen);
+    let readings = readings(seen, &report);
     let http_status = if report.status == "down" { 503 } else { 200 };
     let mut headers = vec![("Content-Type", "application/json"), ("Cache-Control", "no-store")];
     if http_status == 503 {
         headers.push(("Retry-After", "1"));
     }
-    (Prepared::new(http_status, &headers, &json::to_vec(&report)), vitals)
+    (Prepared::new(http_status, &headers, &json::to_vec(&report)), readings)
 }
 
-fn vitals(scheduler: &Scheduler, report: &Health) -> Readings {
+fn readings(seen: &Seen<'_>, report: &Health) -> Readings {
     let feed = |source: Source, feed: &Feed| FeedReadings {
         source,
         state: feed.state,
@@ -54,17 +74,17 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Readings {
         failures: feed.failures,
     };
     Readings {
-        seen_mono_ms: scheduler.parts.clock.monotonic_ms(),
+        seen_mono_ms: seen.now_mono_ms,
         status: report.status,
-        phase: scheduler.status.phase,
+        phase: seen.status.phase,
         calendar_known: report.market.calendar_known,
-        calendar_ends: calendar_ends(scheduler),
-        backup: scheduler.store_probe.last_backup(),
+        calendar_ends: calendar_ends(seen),
+        backup: seen.store_check.last_backup(),
         reload_refused: report.reload.is_some(),
-        snapshot: scheduler.snapshot.as_ref().map(|held| SnapshotReadings {
-            age: held.market.age,
-            simulated: held.market.simulated,
-        }),
+        snapshot: seen
+            .snapshot
+            .age()
+            .map(|age| SnapshotReadings { age, simulated: seen.snapshot.is_simulated() }),
         feeds: [
             feed(Source::BrokerA, &report.feeds.broker_a),
             feed(Source::Public, &report.feeds.public),
@@ -72,32 +92,31 @@ fn vitals(scheduler: &Scheduler, report: &Health) -> Readings {
         warmers: Warmer::ALL.map(|warmer| WarmerReadings {
             name: warmer.as_str(),
             state: state_of(&report.warmers, warmer).0,
-            runs: scheduler.tally.of(warmer),
+            runs: seen.stats.of(warmer),
         }),
     }
 }
 
-fn report(scheduler: &Scheduler) -> Health {
-    let parts = &scheduler.parts;
-    let now_mono_ms = parts.clock.monotonic_ms();
-    let l1 = parts.l1.stats();
-    let l2 = parts.l2.stats();
-    let store = parts.store.health();
-    let index = index_state(scheduler);
-    let persist = match (&scheduler.persist_failure, l2.backend) {
+fn report(seen: &Seen<'_>) -> Health {
+    let context = seen.context;
+    let l1 = context.l1.stats();
+    let l2 = context.l2.stats();
+    let store = context.store.health();
+    let index = index_state(seen);
+    let persist = match (seen.persist.is_failing(), l2.backend) {
         (_, "none") => "paused",
-        (Some(_), _) => "failing",
-        (None, _) => "ok",
+        (true, _) => "failing",
+        (false, _) => "ok",
     };
-    let broker_a = feed(scheduler, Some(&scheduler.broker_a), now_mono_ms);
-    let public = feed(scheduler, scheduler.public.as_ref(), now_mono_ms);
-    let close_state = scheduler.close.state(now_mono_ms);
-    let signals_state = scheduler.signals.state(now_mono_ms);
+    let broker_a = feed_report(seen, Some(seen.feeds.broker_a()));
+    let public = feed_report(seen, seen.feeds.public());
+    let close_state = seen.close.state(seen.now_mono_ms);
+    let signals_state = seen.signals.state(seen.now_mono_ms);
     let evening_failed = close_state == "failing" || signals_state == "failing";
     // Without an app at broker A the public provider is what was asked for.
     let leading = if broker_a.state == "off" { public.state } else { broker_a.state };
     let status = match (index, leading, persist) {
-        ("starting" | "failing", _, _) if scheduler.snapshot.is_none() => "down",
+        ("starting" | "failing", _, _) if seen.snapshot.age().is_none() => "down",
         ("ok", "ok", "ok") if l2.backend != "none" && store.state == "ok" && !evening_failed => {
             "ok"
         }
@@ -106,9 +125,9 @@ fn report(scheduler: &Scheduler) -> Health {
     Health {
         status,
         version: version::VERSION,
-        uptime_s: scheduler.uptime_ms() / 1_000,
+        uptime_s: seen.uptime_ms / 1_000,
         database: store.state,
-        signing_key: parts.auth.key_state().as_str(),
+        signing_key: context.auth.key_state().as_str(),
         store: HealthStore { writes: store.writes, commits: store.commits, refused: store.refused },
         cache_l1: HealthCacheL1 {
             size: l1.size,
@@ -116,30 +135,30 @@ fn report(scheduler: &Scheduler) -> Health {
             misses: l1.misses,
             evictions: l1.evictions,
             waiting: [Class::Listed, Class::Unlisted]
-                .map(|class| parts.pending.stats(class).waiters)
+                .map(|class| context.pending.stats(class).waiters)
                 .iter()
                 .sum(),
         },
-        cache_answers: cache_answers(parts.answers.stats()),
+        cache_answers: cache_answers(context.responses.stats()),
         cache_l2: cache_l2(l2),
         warmers: HealthWarmers {
             index: WarmerState(index),
-            quotes: WarmerState(quotes_state(scheduler, now_mono_ms)),
-            instruments: WarmerState(instruments_state(scheduler)),
+            quotes: WarmerState(quotes_state(seen)),
+            instruments: WarmerState(instruments_state(seen)),
             persist: WarmerState(persist),
             close: WarmerState(close_state),
             signals: WarmerState(signals_state),
         },
-        market: market(scheduler),
+        market: market(seen),
         feeds: HealthFeeds { broker_a, public },
-        close: close(scheduler.close.counts),
-        signals: signals(scheduler.signals.counts()),
-        lanes: lanes(parts),
+        close: close(seen.close.counts()),
+        signals: signals(seen.signals.counts()),
+        lanes: lanes(context),
         log: log_report(),
-        clock: clock(scheduler, now_mono_ms),
-        backup: backup(scheduler),
-        reload: reload(scheduler),
-        admin_listener: admin_listener(scheduler),
+        clock: clock(seen),
+        backup: backup(seen),
+        reload: reload(seen),
+        admin_listener: admin_listener(seen),
         disclaimer: DISCLAIMER,
     }
 }
@@ -185,15 +204,15 @@ fn signals(counts: SignalCounts) -> HealthSignals {
     }
 }
 
-fn lanes(parts: &WarmerContext) -> Vec<LaneReport> {
+fn lanes(context: &WarmerContext) -> Vec<LaneReport> {
     let lanes = [
-        &parts.broker_a_lane,
-        &parts.public_lane,
-        &parts.cache_lane,
-        &parts.store_lane,
-        &parts.close_lane,
-        &parts.signals_lane,
-        &parts.crypto_lane,
+        &context.broker_a_lane,
+        &context.public_lane,
+        &context.cache_lane,
+        &context.store_lane,
+        &context.close_lane,
+        &context.signals_lane,
+        &context.crypto_lane,
     ];
     lanes.map(|lane| lane_report(lane)).into()
 }
@@ -210,5 +229,152 @@ fn lane_report(lane: &Lane) -> LaneReport {
         expired,
         panicked,
         wait_ms_max,
+    }
+}
+
+fn clock(seen: &Seen<'_>) -> HealthClock {
+    let ahead_of_exchange_ms = clock_ahead_ms(seen);
+    HealthClock { ahead_of_exchange_ms, set: Mark(seen.context.clock.is_set()) }
+}
+
+fn admin_listener(seen: &Seen<'_>) -> Option<HealthAdminListener> {
+    let failure = seen.context.admin_failure.clone()?;
+    Some(HealthAdminListener { failure })
+}
+
+fn backup(seen: &Seen<'_>) -> Option<HealthBackup> {
+    let record = seen.store_check.last_backup()?;
+    let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    Some(HealthBackup { succeeded_ist: succeeded.map(Instant), failed: record.failed() })
+}
+
+fn reload(seen: &Seen<'_>) -> Option<HealthReload> {
+    let refused_at = seen.context.reloads.refused_at()?;
+    Some(HealthReload { refused_ist: Instant(refused_at) })
+}
+
+/// The last date of which the calendar knows whether the market trades.
+fn calendar_until(seen: &Seen<'_>) -> Option<Date> {
+    let today = ist::zoned(seen.context.clock.now()).date();
+    seen.context.calendar.covered_until(today)
+}
+
+/// The midnight after it.
+fn calendar_ends(seen: &Seen<'_>) -> Option<Timestamp> {
+    let after = calendar_until(seen)?.tomorrow().ok()?;
+    Some(ist::instant(after.at(0, 0, 0, 0)))
+}
+
+fn log_report() -> HealthLog {
+    HealthLog { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() }
+}
+
+/// The market, and what is shown of it.
+fn market(seen: &Seen<'_>) -> HealthMarket {
+    let instruments = seen.context.instruments.load();
+    let age = seen.snapshot.age();
+    HealthMarket {
+        phase: seen.status.phase,
+        calendar_known: seen.status.calendar_known,
+        calendar_until: calendar_until(seen).map(Day),
+        as_of_ist: age.map(|age| Instant(age.as_of)),
+        delay_s: age.and_then(|age| age.delay_s).map(Delay),
+        stale: age.map(|age| age.stale),
+        source: age.map(|age| age.source),
+        instruments: instruments.len(),
+        instruments_origin: instruments.origin().as_str(),
+    }
+}
+
+/// A feed, which may be switched off.
+fn feed_report(seen: &Seen<'_>, feed: Option<&FeedState>) -> Feed {
+    let Some(feed) = feed else {
+        let (state, age_ms, delay_s, failure) = ("off", None, None, None);
+        return Feed { state, age_ms, delay_s, rounds: 0, failures: 0, failure };
+    };
+    let succeeded_mono_ms = feed.succeeded_mono_ms();
+    let (rounds, failures) = feed.counts();
+    Feed {
+        state: feed_state(seen, feed),
+        age_ms: succeeded_mono_ms.map(|at| seen.now_mono_ms.saturating_sub(at)),
+        delay_s: succeeded_mono_ms.and_then(|_| feed.time().delay_of_primary_s()).map(Delay),
+        rounds,
+        failures,
+        failure: feed.failure().map(str::to_owned),
+    }
+}
+
+/// How far the machine's clock is ahead of the exchange's. Nothing while some feed is healthy: one
+/// that is not asked any more may still hold what it said of a clock that was put right since.
+fn clock_ahead_ms(seen: &Seen<'_>) -> Option<i64> {
+    if seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms) {
+        return None;
+    }
+    seen.feeds.iter().find_map(|feed| feed.clock_ahead_ms(seen.now_mono_ms))
+}
+
+fn index_state(seen: &Seen<'_>) -> &'static str {
+    match seen.snapshot.age() {
+        None if seen.feeds.all_failed() => "failing",
+        None => "starting",
+        Some(age) if age.stale => "stale",
+        Some(_) => "ok",
+    }
+}
+
+fn quotes_state(seen: &Seen<'_>) -> &'static str {
+    let healthy = seen.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms);
+    match (healthy, seen.feeds.all_failed()) {
+        (true, _) => "ok",
+        (false, true) => "failing",
+        (false, false) if seen.feeds.have_answered() => "stale",
+        (false, false) => "starting",
+    }
+}
+
+fn instruments_state(seen: &Seen<'_>) -> &'static str {
+    let fetched = seen.context.instruments.load().origin() == Origin::BrokerA;
+    match (seen.instruments.is_failing(), fetched) {
+        (true, _) => "failing",
+        (false, true) => "ok",
+        // The embedded list serves until a token brings the day's.
+        (false, false) => "paused",
+    }
+}
+
+/// The cause first, where one is known: what an operator would mend.
+fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> &'static str {
+    let (context, now_mono_ms) = (seen.context, seen.now_mono_ms);
+    let now = context.clock.now();
+    let token = context.token.status(now);
+    let is_broker_a = feed.source() == Source::BrokerA;
+    match feed.readiness() {
+        Readiness::Off => return "off",
+        Readiness::NoPermission => return "no_permission",
+        Readiness::NoToken if token.initialized => return "token_dead",
+        Readiness::NoToken if !context.broker_a.has_app() => return "off",
+        Readiness::NoToken => return "no_token",
+        Readiness::Open(_) => return "open",
+        _ if is_broker_a && token.no_permission => return "no_permission",
+        Readiness::Paced(_) | Readiness::Ready => {}
+    }
+    if feed.is_timed_out(now_mono_ms) {
+        return "hanging";
+    }
+    let freshness = context.l1.freshness();
+    let in_use = is_broker_a || !seen.feeds.broker_a().is_healthy(freshness, now_mono_ms);
+    let (polls, _) = feed.counts();
+    match feed.failure() {
+        // One failure may be chance. More are reported even while the prices are still fresh.
+        Some(_) if feed.keeps_failing() => "failing",
+        _ if feed.is_healthy(freshness, now_mono_ms) => "ok",
+        Some(_) => "failing",
+        // Nobody has asked it for a while, or ever.
+        None if !in_use || polls == 0 => "standby",
+        // After the bell one that is behind shows yesterday's close for as long as it is behind.
+        None if feed.time().is_before_the_bell(&context.calendar, now) => "starting",
+        None if feed.is_stalled(freshness, now_mono_ms) => "mute",
+        None if feed.succeeded_mono_ms().is_none() => "starting",
+        None => "stale",
     }
 }

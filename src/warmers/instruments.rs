@@ -3,14 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::Sender;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::context::WarmerContext;
-use super::event::Event;
-use super::event::JobReport;
-use super::event::lost;
+use super::job::{LOST, Outcomes};
 use crate::base::{Exchange, ist};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::{BrokerA, FeedError, Readiness};
@@ -29,15 +26,23 @@ const FETCH_DEADLINE_MS: u64 = 90_000;
 /// The second file's call may have to keep its distance from the first.
 const PACE_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// State of the fetch.
-#[derive(Default)]
-pub struct InstrumentsWarmer {
+/// What a fetch brought: the list, and broker A's tokens of the universe.
+pub type Fetched = Result<(InstrumentList, Tokens), String>;
+
+/// Owner of the fetch's state.
+pub struct InstrumentsTask {
+    outcomes: Outcomes<Box<Fetched>>,
     in_flight: bool,
     asked_mono_ms: Option<u64>,
-    pub failure: Option<String>,
+    failure: Option<String>,
 }
 
-impl InstrumentsWarmer {
+impl InstrumentsTask {
+    /// Nothing has been fetched.
+    pub fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
+        Self { outcomes, in_flight: false, asked_mono_ms: None, failure: None }
+    }
+
     /// No fetch is under way.
     pub fn is_idle(&self) -> bool {
         !self.in_flight
@@ -47,43 +52,50 @@ impl InstrumentsWarmer {
     /// symbol are unknown, and a token can be had. `tokens` learn from what comes.
     pub fn poll(
         &mut self,
-        parts: &WarmerContext,
+        context: &WarmerContext,
         tokens: &Tokens,
         tokens_learned: bool,
         now_mono_ms: u64,
-        events: &Sender<Event>,
     ) {
-        let now = parts.clock.now();
+        let now = context.clock.now();
         let rested = self.asked_mono_ms.is_none_or(|asked| now_mono_ms - asked >= RETRY_MS);
-        let list = parts.instruments.load();
+        let list = context.instruments.load();
         let current = list.origin() == Origin::BrokerA
             && list.as_of() >= list_date(now)
             && (tokens_learned || tokens.lacking().is_empty());
         drop(list);
-        if self.in_flight || !rested || current || parts.token.usable(now).is_err() {
+        if self.in_flight || !rested || current || context.token.usable(now).is_err() {
             return;
         }
         self.asked_mono_ms = Some(now_mono_ms);
         let tokens = tokens.clone();
-        let broker_a = Arc::clone(&parts.broker_a);
-        let as_event = |fetched: Option<_>| Event::Instruments(fetched.unwrap_or_else(lost));
-        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
-        // Before it is sent: whatever becomes of it is reported.
+        let broker_a = Arc::clone(&context.broker_a);
         self.in_flight = true;
-        // A refusal is reported and logged like any other failure.
-        let _ = parts.broker_a_lane.submit(FETCH_DEADLINE_MS, move || {
-            report.outcome = Some(fetch(&broker_a, tokens, list_date(now)));
-            drop(report);
+        // A refusal is told and logged like any other failure.
+        let _ = self.outcomes.submit(&context.broker_a_lane, FETCH_DEADLINE_MS, move || {
+            Box::new(fetch(&broker_a, tokens, list_date(now)))
         });
     }
 
-    /// Takes note of how a fetch ended.
-    pub fn ended(&mut self, failure: Option<String>) {
+    /// Takes in how a fetch ended: `None` where the list at hand stays.
+    pub fn ended(&mut self, fetched: Option<Box<Fetched>>) -> Option<(InstrumentList, Tokens)> {
         self.in_flight = false;
-        if let Some(failure) = &failure {
-            tracing::warn!(%failure, "instrument list not fetched; keeping the one at hand");
+        match fetched.map_or_else(|| Err(LOST.to_owned()), |fetched| *fetched) {
+            Ok(fetched) => {
+                self.failure = None;
+                Some(fetched)
+            }
+            Err(failure) => {
+                tracing::warn!(%failure, "instrument list not fetched; the last one stays in use");
+                self.failure = Some(failure);
+                None
+            }
         }
-        self.failure = failure;
+    }
+
+    /// Whether the last fetch failed.
+    pub fn is_failing(&self) -> bool {
+        self.failure.is_some()
     }
 }
 
@@ -95,7 +107,7 @@ fn list_date(now: Timestamp) -> Date {
     if seconds >= READY_AT_S { today } else { today.yesterday().unwrap_or(today) }
 }
 
-/// Calls again once where the broker's pace held the first call back for a moment.
+/// Calls again once if the broker's rate limit held the first call back for a moment.
 fn paced<T>(call: impl Fn() -> Result<T, FeedError>) -> Result<T, FeedError> {
     match call() {
         Err(FeedError::NotReady(Readiness::Paced(wait))) if wait <= PACE_WAIT_MAX => {
@@ -106,11 +118,7 @@ fn paced<T>(call: impl Fn() -> Result<T, FeedError>) -> Result<T, FeedError> {
     }
 }
 
-fn fetch(
-    broker_a: &BrokerA,
-    mut tokens: Tokens,
-    as_of: Date,
-) -> Result<Box<(InstrumentList, Tokens)>, String> {
+fn fetch(broker_a: &BrokerA, mut tokens: Tokens, as_of: Date) -> Fetched {
     let mut symbols = Vec::new();
     for exchange in [Exchange::Nse, Exchange::Bse] {
         let list = paced(|| broker_a.instruments(exchange)).map_err(|error| error.to_string())?;
@@ -124,5 +132,5 @@ fn fetch(
         symbols.extend(list.listed.into_iter().map(|listed| listed.symbol));
     }
     let list = InstrumentList::from_symbols(symbols, Origin::BrokerA, as_of);
-    Ok(Box::new((list.map_err(|error| error.to_string())?, tokens)))
+    Ok((list.map_err(|error| error.to_string())?, tokens))
 }

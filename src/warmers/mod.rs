@@ -2,28 +2,28 @@
 //!
 //! One OS thread, the *scheduler*, owns all state of the warmers. It decides when each feed is
 //! asked, takes the answers in, builds and publishes the snapshot, and writes the second cache
-//! level. Work that blocks goes to lanes, and its outcome comes back as an [`Event`]. Because one
+//! level. Work that blocks goes to lanes, and its outcome comes back as an event. Because one
 //! thread changes everything, the warmers share no locks. The scheduler itself never waits for an
 //! upstream or a disk.
 
 mod close;
 mod context;
-mod event;
-mod files;
 mod health;
 mod instruments;
+mod job;
+mod mailbox;
 mod persist;
-pub mod quotes;
+mod quotes;
 mod reloads;
 mod scheduler;
 pub mod settings;
 mod signals;
-pub(crate) mod stats;
-pub(crate) mod store_check;
+mod stats;
+mod store_check;
 mod thread;
 
-pub use context::{Mailbox, WarmerContext};
-pub use event::{Event, Kicked, MarketFiles, Round};
+pub use context::WarmerContext;
+pub use mailbox::{Mailbox, MarketFiles};
 pub use reloads::Reloads;
-pub use signals::Publication;
+pub use signals::publication::Publication;
 pub use thread::Warmers;

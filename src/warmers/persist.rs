@@ -6,12 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
-
 use super::context::WarmerContext;
-use super::event::Event;
-use super::event::JobReport;
-use super::event::lost;
+use super::job::{LOST, Outcomes};
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, l2::codec};
 use crate::market::InstrumentList;
@@ -25,29 +21,46 @@ const WRITE_DEADLINE_MS: u64 = 30_000;
 
 const INSTRUMENTS_KEY: &str = "list";
 
-/// Changes that are not stored yet. Bounded by the symbols of L1.
-#[derive(Default)]
-pub struct Unstored {
+/// How a write ended.
+pub type Written = Result<(), String>;
+
+/// Owner of the changes that are not stored yet. Bounded by the symbols of L1.
+pub struct PersistTask {
+    outcomes: Outcomes<Written>,
     quotes: HashMap<Symbol, Quote>,
     instruments: Option<Vec<u8>>,
-    pub in_flight: bool,
+    in_flight: bool,
+    /// Why the last write failed; cleared by a success.
+    failure: Option<String>,
     /// `None` before the first write, which is not held back: a process may be killed young.
     written_mono_ms: Option<u64>,
 }
 
-impl Unstored {
+impl PersistTask {
+    /// Nothing is to be stored.
+    pub fn new(outcomes: Outcomes<Written>) -> Self {
+        Self {
+            outcomes,
+            quotes: HashMap::new(),
+            instruments: None,
+            in_flight: false,
+            failure: None,
+            written_mono_ms: None,
+        }
+    }
+
     /// A quote that L1 took.
-    pub fn quote(&mut self, quote: &Quote) {
+    pub fn add_quote(&mut self, quote: &Quote) {
         self.quotes.insert(quote.symbol.clone(), quote.clone());
     }
 
     /// A new instrument list.
-    pub fn instruments(&mut self, list: &InstrumentList) {
+    pub fn add_instruments(&mut self, list: &InstrumentList) {
         self.instruments = Some(list.to_bytes());
     }
 
     /// Sends what has changed to the cache lane, if it is time.
-    pub fn flush(&mut self, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
+    pub fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         let since = self.written_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
         let early = since.is_some_and(|since_ms| since_ms < WRITE_INTERVAL_MS);
         if self.in_flight || early || self.is_empty() {
@@ -55,18 +68,25 @@ impl Unstored {
         }
         self.written_mono_ms = Some(now_mono_ms);
         let work = self.take();
-        let (l2, now_ms) = (Arc::clone(&parts.l2), parts.clock.now_ms());
-        let as_event = |done: Option<_>| Event::Persisted(done.unwrap_or_else(lost));
-        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
-        // Before it is sent: whatever becomes of it is reported.
+        let (l2, now_ms) = (Arc::clone(&context.l2), context.clock.now_ms());
         self.in_flight = true;
-        let submitted = parts.cache_lane.submit(WRITE_DEADLINE_MS, move || {
-            report.outcome = Some(work.store(&*l2, now_ms).map_err(|error| error.to_string()));
-            drop(report);
+        let submitted = self.outcomes.submit(&context.cache_lane, WRITE_DEADLINE_MS, move || {
+            work.store(&*l2, now_ms).map_err(|error| error.to_string())
         });
         if let Err(refused) = submitted {
             tracing::warn!(%refused, "second cache level not written");
         }
+    }
+
+    /// Notes how a write ended.
+    pub fn ended(&mut self, written: Option<Written>) {
+        self.in_flight = false;
+        self.failure = written.unwrap_or_else(|| Err(LOST.to_owned())).err();
+    }
+
+    /// Whether the last write failed.
+    pub fn is_failing(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Stores everything now, on the calling thread; for the end of the process.

@@ -1,4 +1,4 @@
-//! What became of the last reload. Written by the main thread, read by the scheduler.
+//! The result of the last reload. Written by the main thread, read by the scheduler.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -12,12 +12,12 @@ pub struct Reloads {
 }
 
 impl Reloads {
-    /// One was refused at `now`, and the settings before it stay.
+    /// A reload was refused at `now`, and the settings before it stay in force.
     pub fn refused(&self, now: Timestamp) {
         self.refused_ms.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    /// One was taken.
+    /// A reload was taken into use.
     pub fn taken(&self) {
         self.refused_ms.store(0, Ordering::Relaxed);
     }

@@ -3,84 +3,72 @@
 //! After the official close of each trading date, and at start, every symbol's missing candles are
 //! fetched, judged and stored one by one, so that a restart goes on where it was. When nothing more
 //! is to be expected, the date's signals are found, published once, and those of earlier dates are
-//! judged. Candles of a session under way are looked at by `provisional`, if the operator wants it.
-//! State of the scheduler's thread; feeds are asked on their lanes, the store and all
-//! computing on the lane `signals`. Must never keep a round of quotes waiting.
+//! judged. Candles of a session under way are looked at too, if the operator wants it
+//! (`provisional`). State of the scheduler's thread; feeds are asked on their lanes, the store and
+//! all computing on the lane `signals`. Must never keep a poll of quotes waiting.
 
-mod fetch;
-pub(crate) mod outcomes;
+mod arrivals;
+pub(crate) mod fetch;
+mod histories;
+pub(crate) mod jobs;
+mod look;
+mod outcomes;
 mod provisional;
 pub(crate) mod publication;
-pub(crate) mod sessions;
-pub(crate) mod steps;
-pub(crate) mod symbol;
+mod rebuild;
+mod sessions;
+mod symbol;
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::context::WarmerContext;
-use super::event::Event;
-use super::event::JobReport;
-use crate::base::{Source, Symbol};
+use super::job::Outcomes;
+use crate::base::{Source, ist};
+use crate::brokers::Readiness;
 use crate::brokers::broker_a::Tokens;
 use crate::market::Universe;
-use crate::market::instruments::embedded_instruments;
-use crate::store::{CandleHistory, SignalStore, StoreError};
+use crate::signals::Look;
+use crate::store::{CandleHistory, SignalStore};
 use crate::views::signals::ShownSignals;
 
-pub use fetch::Fetched;
-use fetch::{Call, counted};
+use arrivals::{Taken, Verdict, take_in};
+pub use fetch::Turn;
+use fetch::{Answer, CandleCalls, DueDate, availability};
+use histories::Histories;
+use jobs::{Done, Outcome};
+use look::{LookOrder, PrepareOrder, look, prepare, withdraw};
 use outcomes::Expected;
 use provisional::Provisional;
-pub use publication::Publication;
 use publication::Shown;
-use sessions::settled_date;
-pub use steps::Done;
-use steps::{Arrived, RebuildOrder, Taken, Verdict};
-use symbol::TrackedSymbol;
+use rebuild::{RebuildOrder, load, rebuild};
+use sessions::{running_date, settled_date};
+use symbol::{Availability, TrackedSymbol};
 
 /// After a failure of the store.
 const RETRY_MS: u64 = 30_000;
 /// One job at a time, but its thread runs after all others, and a busy machine may let it wait.
 const JOB_DEADLINE_MS: u64 = 10 * 60_000;
-/// A date whose signals are not there so long after it came due is worth telling.
+/// A date whose signals are not there so long after it came due is reported as late.
 const LATE_MS: u64 = 60 * 60_000;
 /// The part of the universe, in percent, without whose candles a date is not published: the vendors
 /// or our calendar err then, not single symbols.
 const SHARE_MIN_PERCENT: usize = 50;
 
-/// How a job on the lane `signals` ended; `None` when it was lost.
-pub type Outcome = Option<Result<Done, StoreError>>;
-
-/// What the scheduler knows when it gives the warmer its turn.
-#[derive(Debug, Clone, Copy)]
-pub struct Turn {
-    pub somebody_waits: bool,
-    pub close_is_pricing: bool,
-    pub public_is_asking: bool,
-    /// The tick's rounds have not gone out yet.
-    pub before_rounds: bool,
-}
-
 /// Owner of candles' and signals' state.
-pub struct SignalsWarmer {
-    tracked: Vec<TrackedSymbol>,
-    universe: Arc<HashSet<Symbol>>,
-    pub tokens: Tokens,
-    /// The day's list of broker A has been read, so a symbol without a token has none.
-    pub tokens_learned: bool,
+pub struct SignalsTask {
+    outcomes: Outcomes<Box<Outcome>>,
+    histories: Histories,
+    calls: CandleCalls,
+    /// The store was read.
     loaded: bool,
     /// The date whose candles are due.
     target: Option<Date>,
     /// When it came due, or this process began.
     began_mono_ms: u64,
-    broker_a: Call,
-    public: Call,
-    arrived: VecDeque<Arrived>,
+    /// A job is under way.
     in_flight: bool,
     retry_mono_ms: u64,
     /// Why the store did not do what it should; cleared by its next success.
@@ -111,25 +99,20 @@ pub struct ProvisionalCounts {
     pub at: Option<Timestamp>,
 }
 
-impl SignalsWarmer {
-    /// At rest; [`restore`](Self::restore) follows.
-    pub fn new(universe: &Universe) -> Self {
-        let embedded = embedded_instruments();
-        let wanted = universe.symbols().iter().map(|symbol| {
-            let row = embedded.iter().find(|row| row.symbol == *symbol);
-            (symbol.clone(), row.and_then(|row| row.broker_a_token))
-        });
+impl SignalsTask {
+    /// At rest; [`restore`](Self::restore) follows. `candles`: what becomes of calls, by source.
+    pub fn new(
+        universe: &Universe,
+        candles: [Outcomes<Box<Answer>>; Source::ALL.len()],
+        outcomes: Outcomes<Box<Outcome>>,
+    ) -> Self {
         Self {
-            universe: Arc::new(universe.symbols().iter().cloned().collect()),
-            tracked: universe.symbols().iter().cloned().map(TrackedSymbol::new).collect(),
-            tokens: Tokens::new(wanted),
-            tokens_learned: false,
+            outcomes,
+            histories: Histories::new(universe),
+            calls: CandleCalls::new(candles),
             loaded: false,
             target: None,
             began_mono_ms: 0,
-            broker_a: Call::default(),
-            public: Call::default(),
-            arrived: VecDeque::new(),
             in_flight: false,
             retry_mono_ms: 0,
             failure: None,
@@ -138,108 +121,213 @@ impl SignalsWarmer {
         }
     }
 
-    /// Nothing of it is under way on a lane.
+    /// Whether nothing of it is under way on a lane.
     pub fn is_idle(&self) -> bool {
-        !self.in_flight && self.broker_a.is_idle() && self.public.is_idle()
+        !self.in_flight && self.calls.is_idle()
+    }
+
+    /// Broker A's tokens, and whether the day's list has been read.
+    pub fn tokens(&self) -> (&Tokens, bool) {
+        self.histories.tokens()
+    }
+
+    /// The day's list of broker A has been read.
+    pub fn learn_tokens(&mut self, tokens: Tokens) {
+        self.histories.learn_tokens(tokens);
     }
 
     /// Reads what the store has, so that the last list is served from the start. Blocks.
-    pub fn restore(&mut self, parts: &WarmerContext) {
-        let loaded = steps::load(&*parts.signal_store, &parts.shelf, &self.expected(parts));
-        self.ended(Some(loaded), parts.clock.monotonic_ms());
+    pub fn restore(&mut self, context: &WarmerContext) {
+        let expected = self.expected(context);
+        let loaded = load(&*context.signal_store, &context.publication, &expected);
+        let outcome = loaded.map(|(histories, shown)| Done::Loaded(histories, shown));
+        self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
 
     /// Takes the next steps that are due.
-    pub fn poll(
-        &mut self,
-        parts: &WarmerContext,
-        turn: Turn,
-        now_mono_ms: u64,
-        events: &Sender<Event>,
-    ) {
-        self.follow(parts, now_mono_ms);
-        self.use_lane(parts, now_mono_ms, events);
-        if self.loaded {
-            self.ask(parts, Source::BrokerA, turn, now_mono_ms, events);
-            self.ask(parts, Source::Public, turn, now_mono_ms, events);
+    pub fn poll(&mut self, context: &WarmerContext, turn: Turn, now_mono_ms: u64) {
+        self.follow_date(context, now_mono_ms);
+        self.follow_session(context, now_mono_ms);
+        self.use_lane(context, now_mono_ms);
+        let Some(date) = self.target.filter(|_| self.loaded) else { return };
+        let due = DueDate { date, began_mono_ms: self.began_mono_ms };
+        for source in Source::ALL {
+            let of = (&mut self.histories, &mut self.provisional);
+            self.calls.ask(source, due, of, context, turn, now_mono_ms);
+        }
+    }
+
+    /// Takes in how a call for candles ended; `None` when it was lost.
+    pub fn take_candles(&mut self, source: Source, answer: Option<Box<Answer>>, now_mono_ms: u64) {
+        let of = (&mut self.histories, &mut self.provisional);
+        self.calls.take(source, answer.map(|answer| *answer), of, now_mono_ms);
+    }
+
+    /// Whether a call of this very tick goes to the source.
+    pub fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
+        self.calls.asks_now(source, now_mono_ms)
+    }
+
+    /// Milliseconds until broker A's rate limit lets the next call out, while there are some to
+    /// make.
+    pub fn wait_ms(&self, context: &WarmerContext) -> u64 {
+        let Some(date) = self.target else { return u64::MAX };
+        let nothing_left =
+            || self.histories.are_settled(date) && self.provisional.next(Source::BrokerA).is_none();
+        if self.calls.is_asking_broker_a() || nothing_left() {
+            return u64::MAX;
+        }
+        match context.broker_a.candles_readiness() {
+            Readiness::Paced(wait) => wait.as_millis() as u64 + 1,
+            _ => u64::MAX,
         }
     }
 
     /// Goes over to the next date. What is under way is about the old one and joins all the same.
-    fn follow(&mut self, parts: &WarmerContext, now_mono_ms: u64) {
-        let due = settled_date(&parts.calendar, Source::BrokerA, parts.clock.now());
+    fn follow_date(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        let due = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
         if due != self.target {
             self.target = due;
             self.began_mono_ms = now_mono_ms;
-            self.tracked.iter_mut().for_each(TrackedSymbol::begin_date);
+            self.histories.begin_date();
         }
-        self.follow_session(parts, now_mono_ms);
     }
 
-    fn use_lane(&mut self, parts: &WarmerContext, now_mono_ms: u64, events: &Sender<Event>) {
-        if self.in_flight || self.withdraws(parts, now_mono_ms, events) {
+    /// Follows the operator's switch, the session under way, and its rotations.
+    fn follow_session(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        let session = self.session(context);
+        self.provisional.follow(context.provisional_signals, session);
+        let serves = |source| availability(context, source) != Availability::Absent;
+        self.provisional.rotate(serves, self.calls.asks_running(), now_mono_ms);
+    }
+
+    /// The session whose running candles are to be looked at: all before it is published.
+    fn session(&self, context: &WarmerContext) -> Option<Date> {
+        let date = running_date(&context.calendar, context.clock.now())?;
+        let before = context.calendar.previous_trading_date(date)?;
+        let published = self.target == Some(before) && self.shown.top.as_of == Some(before);
+        (context.provisional_signals && published).then_some(date)
+    }
+
+    /// Sends the next job to the lane `signals`, if it has none.
+    fn use_lane(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        if self.in_flight || self.withdraws(context, now_mono_ms) {
             return;
         }
         if now_mono_ms < self.retry_mono_ms {
             return;
         }
-        let (shelf, now_ms) = (parts.shelf.clone(), parts.clock.now_ms());
+        let publication = context.publication.clone();
         if !self.loaded {
-            let expected = self.expected(parts);
-            self.submit(parts, events, move |store| steps::load(store, &shelf, &expected));
-        } else if let Some(arrived) = self.arrived.pop_front() {
-            let calendar = Arc::clone(&parts.calendar);
-            self.submit(parts, events, move |store| steps::take_in(store, &calendar, arrived));
-        } else if let Some(date) = self.date_to_publish() {
-            let trusted = self.tracked.iter().filter(|tracked| !tracked.is_silenced());
-            let symbols = trusted.filter_map(|tracked| {
-                let held = tracked.history.as_ref()?;
-                Some((tracked.symbol.clone(), held.simulated))
+            let expected = self.expected(context);
+            self.submit(context, move |store| {
+                let (histories, shown) = load(store, &publication, &expected)?;
+                Ok(Done::Loaded(histories, shown))
             });
-            let (symbols, expected) = (symbols.collect(), self.expected(parts));
-            let order = RebuildOrder { date, symbols, expected, now_ms, shelf };
-            self.submit(parts, events, move |store| steps::rebuild(store, &order));
+        } else if let Some(arrived) = self.calls.next_arrived() {
+            let calendar = Arc::clone(&context.calendar);
+            self.submit(context, move |store| take_in(store, &calendar, arrived).map(Done::Taken));
+        } else if let Some(date) = self.date_to_publish() {
+            let trusted = self.histories.iter().filter(|tracked| !tracked.is_silenced());
+            let symbols = trusted.filter_map(|tracked| {
+                Some((tracked.symbol().clone(), tracked.history()?.simulated))
+            });
+            let (symbols, expected) = (symbols.collect(), self.expected(context));
+            let now_ms = context.clock.now_ms();
+            let order = RebuildOrder { date, symbols, expected, now_ms, publication };
+            self.submit(context, move |store| rebuild(store, &order).map(Done::Rebuilt));
         } else {
-            self.look(parts, now_mono_ms, events);
+            self.look(context, now_mono_ms);
         }
     }
 
     /// The date that is due, if it is not published and nothing more is to be expected of it.
     fn date_to_publish(&self) -> Option<Date> {
         let date = self.target.filter(|date| self.shown.top.as_of < Some(*date))?;
-        let settled = self.tracked.iter().all(|tracked| tracked.is_settled(date));
-        let there = counted(&self.tracked, |tracked| tracked.has(date));
-        let enough = there * 100 >= self.tracked.len() * SHARE_MIN_PERCENT;
-        (settled && enough).then_some(date)
+        let there = self.histories.count(|tracked| tracked.has(date));
+        let enough = there * 100 >= self.histories.len() * SHARE_MIN_PERCENT;
+        (self.histories.are_settled(date) && enough).then_some(date)
     }
 
     /// What decides whether outcomes are still to come.
-    fn expected(&self, parts: &WarmerContext) -> Expected {
-        let calendar = Arc::clone(&parts.calendar);
-        Expected { universe: Arc::clone(&self.universe), calendar }
+    fn expected(&self, context: &WarmerContext) -> Expected {
+        let calendar = Arc::clone(&context.calendar);
+        Expected { universe: Arc::clone(self.histories.universe()), calendar }
+    }
+
+    /// Prepares a session, or looks at its candles, if either is to be done.
+    fn look(&mut self, context: &WarmerContext, now_mono_ms: u64) {
+        if let (true, Some(settled)) = (self.provisional.wants_preparing(), self.target) {
+            let order = self.prepare_order(settled);
+            self.submit(context, move |store| prepare(store, order).map(Done::Prepared));
+        } else if let Some(order) = self.look_order(context, now_mono_ms) {
+            self.provisional.set_to_look(false);
+            self.provisional.looked_at = Some(order.look.at);
+            self.submit(context, move |store| {
+                Ok(look(store, &order).map_or_else(Done::Refused, Done::Found))
+            });
+        }
+    }
+
+    /// Takes back what running candles showed, where that must not stand any longer and no newer
+    /// look can take its place; the store need not work for that.
+    fn withdraws(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
+        let Some(standing) = self.shown.provisional else { return false };
+        let today = ist::zoned(context.clock.now()).date();
+        let too_old = now_mono_ms >= standing.until_mono_ms || standing.look.date != today;
+        if self.provisional.is_on() && !too_old {
+            return false;
+        }
+        let can_look = self.loaded && now_mono_ms >= self.retry_mono_ms;
+        self.provisional.set_to_look(true);
+        let look = self.look_order(context, now_mono_ms).filter(|order| !order.said.is_empty());
+        if can_look && look.is_some() {
+            return false;
+        }
+        let publication = context.publication.clone();
+        self.submit(context, move |_| Ok(Done::Withdrawn(withdraw(&publication))));
+        true
+    }
+
+    fn prepare_order(&self, settled: Date) -> PrepareOrder {
+        let symbols = self.histories.iter().map(|tracked| {
+            let held = tracked.history().filter(|_| !tracked.is_silenced())?;
+            Some((tracked.symbol().clone(), held.source, held.simulated))
+        });
+        PrepareOrder { settled, symbols: symbols.collect() }
+    }
+
+    fn look_order(&self, context: &WarmerContext, now_mono_ms: u64) -> Option<LookOrder> {
+        let (date, prepared) = (self.provisional.date()?, self.provisional.to_look()?);
+        let (said, until_mono_ms) = self.provisional.fresh(now_mono_ms);
+        Some(LookOrder {
+            look: Look { date, at: context.clock.now() },
+            prepared,
+            said,
+            expected: self.expected(context),
+            until_mono_ms,
+            now_ms: context.clock.now_ms(),
+            publication: context.publication.clone(),
+        })
     }
 
     fn submit(
         &mut self,
-        parts: &WarmerContext,
-        events: &Sender<Event>,
-        job: impl FnOnce(&dyn SignalStore) -> Result<Done, StoreError> + Send + 'static,
+        context: &WarmerContext,
+        job: impl FnOnce(&dyn SignalStore) -> Outcome + Send + 'static,
     ) {
-        let as_event = |outcome: Outcome| Event::Signals(Box::new(outcome));
-        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
-        let store = Arc::clone(&parts.signal_store);
-        // Before it is sent: whatever becomes of it is reported.
+        let store = Arc::clone(&context.signal_store);
         self.in_flight = true;
-        let _ = parts.signals_lane.submit(JOB_DEADLINE_MS, move || {
-            report.outcome = Some(job(&*store));
-            drop(report);
-        });
+        // A refusal is told and logged like any other failure.
+        let _ = self
+            .outcomes
+            .submit(&context.signals_lane, JOB_DEADLINE_MS, move || Box::new(job(&*store)));
     }
 
-    /// Takes in how a job ended.
-    pub fn ended(&mut self, outcome: Outcome, now_mono_ms: u64) {
+    /// Takes in how a job ended; `None` when it was lost.
+    pub fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
         self.in_flight = false;
-        let done = match outcome {
+        let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
             failed => {
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
@@ -282,28 +370,17 @@ impl SignalsWarmer {
         self.retry_mono_ms = now_mono_ms + RETRY_MS;
     }
 
-    fn hold(&mut self, mut histories: Vec<CandleHistory>, shown: Shown) {
+    fn hold(&mut self, histories: Vec<CandleHistory>, shown: Shown) {
         self.loaded = true;
         self.shown = shown;
         self.provisional.unprepare();
-        for tracked in &mut self.tracked {
-            let at = histories.iter().position(|held| held.symbol == tracked.symbol);
-            tracked.history = at.map(|at| histories.swap_remove(at));
-            // Calls under way go on; what a failed job carried is gone.
-            tracked.in_flight = false;
-        }
-        for call in [&self.broker_a, &self.public] {
-            if let Some(at) = call.symbol() {
-                self.tracked[at].in_flight = true;
-            }
-        }
-        self.arrived.iter().for_each(|arrived| self.tracked[arrived.at].in_flight = true);
+        self.histories.loaded(histories, |place| self.calls.has_in_flight(place));
     }
 
     fn taken(&mut self, taken: Taken, now_mono_ms: u64) {
         let Taken { at, source, verdict } = taken;
-        let tracked = &mut self.tracked[at];
-        tracked.in_flight = false;
+        let tracked = self.histories.at_mut(at);
+        tracked.landed();
         match verdict {
             Verdict::Stored { held, gap } => {
                 self.provisional.unprepare();
@@ -312,17 +389,16 @@ impl SignalsWarmer {
                 }
             }
             Verdict::Patchy { missing, faults } => {
-                let symbol = tracked.symbol.as_str();
+                let symbol = tracked.symbol().as_str();
                 let source_name = source.as_str();
                 tracing::warn!(symbol, source = source_name, missing, faults, "candles refused");
-                tracked.patchy = true;
-                tracked.failed(source, false, now_mono_ms);
+                tracked.refused(source, now_mono_ms);
             }
         }
     }
 
     /// What the snapshot shows of them.
-    pub fn shown_signals(&self) -> ShownSignals {
+    pub fn shown(&self) -> ShownSignals {
         self.shown.top.clone()
     }
 
@@ -330,9 +406,9 @@ impl SignalsWarmer {
     pub fn counts(&self) -> Counts {
         Counts {
             as_of: self.shown.top.as_of,
-            symbols: self.tracked.len(),
-            silenced: counted(&self.tracked, TrackedSymbol::is_silenced),
-            failed: counted(&self.tracked, |tracked| tracked.given_up),
+            symbols: self.histories.len(),
+            silenced: self.histories.count(TrackedSymbol::is_silenced),
+            failed: self.histories.count(TrackedSymbol::is_given_up),
             signals: self.shown.signals,
             provisional: self.provisional.is_on().then(|| ProvisionalCounts {
                 signals: self.shown.provisional.map_or(0, |shown| shown.signals),
@@ -352,9 +428,8 @@ impl SignalsWarmer {
         if self.shown.top.as_of >= Some(date) {
             return "ok";
         }
-        let feeds_fail = [&self.broker_a, &self.public].iter().any(|call| call.failure.is_some());
         let late = now_mono_ms.saturating_sub(self.began_mono_ms) >= LATE_MS;
-        match (feeds_fail, self.shown.top.as_of) {
+        match (self.calls.is_failing(), self.shown.top.as_of) {
             (true, _) if late => "failing",
             (_, Some(_)) if late => "stale",
             (true, None) => "failing",

@@ -2,24 +2,28 @@
 //! service.
 
 use super::*;
-use crate::store::CandleHistory;
+use crate::store::{CandleHistory, StoreError};
 use jiff::civil::date;
 
 const DATE: Date = date(2026, 11, 20);
 
-fn warmer(symbols: &str) -> SignalsWarmer {
-    let mut warmer = SignalsWarmer::new(&Universe::parse(symbols, "test").unwrap());
-    warmer.target = Some(DATE);
-    warmer
+fn task(symbols: &str) -> SignalsTask {
+    let mut task = SignalsTask::new(
+        &Universe::parse(symbols, "test").unwrap(),
+        [Outcomes::ignored(), Outcomes::ignored()],
+        Outcomes::ignored(),
+    );
+    task.target = Some(DATE);
+    task
 }
 
-fn turn(somebody_waits: bool, before_rounds: bool) -> Turn {
-    Turn { somebody_waits, close_is_pricing: false, public_is_asking: false, before_rounds }
+fn turn(requests_wait: bool, before_polls: bool) -> Turn {
+    Turn { requests_wait, close_is_pricing: false, public_is_asking: false, before_polls }
 }
 
-fn history(warmer: &SignalsWarmer, at: usize) -> CandleHistory {
+fn history(task: &SignalsTask, at: usize) -> CandleHistory {
     CandleHistory {
-        symbol: warmer.tracked[at].symbol.clone(),
+        symbol: task.histories.at(at).symbol().clone(),
         source: Source::BrokerA,
         simulated: false,
         refetch: false,
@@ -29,8 +33,8 @@ fn history(warmer: &SignalsWarmer, at: usize) -> CandleHistory {
 }
 
 #[test]
-fn candles_take_what_rounds_leave_of_the_public_provider() {
-    let warmer = warmer("NSE:INFY");
+fn candles_take_what_polls_leave_of_the_public_provider() {
+    let task = task("NSE:INFY");
     const SOON_MS: u64 = 1_000;
     const STARVED_MS: u64 = 60_000;
     const LONG_STARVED_MS: u64 = 600_000;
@@ -44,40 +48,43 @@ fn candles_take_what_rounds_leave_of_the_public_provider() {
         (Turn { close_is_pricing: true, ..turn(false, false) }, LONG_STARVED_MS, false),
         (Turn { public_is_asking: true, ..turn(false, false) }, LONG_STARVED_MS, false),
     ] {
-        assert_eq!(warmer.may_ask_public(turn, idle_ms), may, "{turn:?} after {idle_ms} ms");
+        assert_eq!(task.calls.may_ask_public(turn, 0, idle_ms), may, "{turn:?} after {idle_ms} ms");
     }
 }
 
 #[test]
 fn a_date_is_published_when_nothing_more_is_to_come_and_half_of_it_is_there() {
-    let mut warmer = warmer("NSE:A\nNSE:B\nNSE:C\nNSE:D");
-    warmer.tracked.iter_mut().for_each(|tracked| tracked.given_up = true);
-    warmer.tracked[0].history = Some(history(&warmer, 0));
-    assert_eq!(warmer.date_to_publish(), None, "a quarter is no market");
-    warmer.tracked[1].history = Some(history(&warmer, 1));
-    assert_eq!(warmer.date_to_publish(), Some(DATE));
-    warmer.tracked[2].in_flight = true;
-    assert_eq!(warmer.date_to_publish(), None, "one may still come");
-    warmer.tracked[2].in_flight = false;
-    warmer.shown.top.as_of = Some(DATE);
-    assert_eq!(warmer.date_to_publish(), None, "once");
+    let mut task = task("NSE:A\nNSE:B\nNSE:C\nNSE:D");
+    (0..4).for_each(|at| task.histories.at_mut(at).give_up(0));
+    let held = history(&task, 0);
+    task.histories.at_mut(0).loaded(Some(held), false);
+    assert_eq!(task.date_to_publish(), None, "a quarter is no market");
+    let held = history(&task, 1);
+    task.histories.at_mut(1).loaded(Some(held), false);
+    assert_eq!(task.date_to_publish(), Some(DATE));
+    task.histories.at_mut(2).asked();
+    assert_eq!(task.date_to_publish(), None, "one may still come");
+    task.histories.at_mut(2).landed();
+    task.shown.top.as_of = Some(DATE);
+    assert_eq!(task.date_to_publish(), None, "once");
 }
 
 #[test]
 fn a_store_that_fails_is_told_and_read_again() {
-    let mut warmer = warmer("NSE:A");
-    assert_eq!(warmer.state(0), "starting");
-    warmer.loaded = true;
-    warmer.ended(Some(Err(StoreError::Busy)), 0);
-    assert_eq!((warmer.state(0), warmer.loaded), ("failing", false));
+    let mut task = task("NSE:A");
+    assert_eq!(task.state(0), "starting");
+    task.loaded = true;
+    task.ended(Some(Box::new(Err(StoreError::Busy))), 0);
+    assert_eq!((task.state(0), task.loaded), ("failing", false));
     let mut shown = Shown::nothing();
     shown.top.as_of = Some(DATE);
-    warmer.tracked[0].in_flight = true;
-    warmer.ended(Some(Ok(Done::Loaded(vec![history(&warmer, 0)], shown))), RETRY_MS);
-    assert_eq!((warmer.state(RETRY_MS), warmer.loaded), ("ok", true));
-    assert!(warmer.tracked[0].has(DATE) && !warmer.tracked[0].in_flight);
-    warmer.target = Some(date(2026, 11, 23));
-    assert_eq!(warmer.state(LATE_MS), "stale");
-    warmer.target = None;
-    assert_eq!(warmer.state(LATE_MS), "paused");
+    task.histories.at_mut(0).asked();
+    let loaded = Done::Loaded(vec![history(&task, 0)], shown);
+    task.ended(Some(Box::new(Ok(loaded))), RETRY_MS);
+    assert_eq!((task.state(RETRY_MS), task.loaded), ("ok", true));
+    assert!(task.histories.are_settled(DATE) && task.histories.at(0).has(DATE));
+    task.target = Some(date(2026, 11, 23));
+    assert_eq!(task.state(LATE_MS), "stale");
+    task.target = None;
+    assert_eq!(task.state(LATE_MS), "paused");
 }

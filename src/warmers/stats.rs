@@ -1,10 +1,10 @@
-//! What came of the warmers' work: how often each tried, how often in vain, when it last succeeded.
+//! Counts the warmers' runs: how many, how many failed, when the last one succeeded.
 //!
 //! State of the scheduler's thread, which alone counts; others read the copy that is made once a
 //! second with the health report. Decides nothing.
 
 use super::context::WarmerContext;
-use super::event::Event;
+use super::mailbox::Event;
 use super::quotes::feed_state::Ended;
 use crate::base::Clock;
 use crate::brokers::FeedError;
@@ -16,16 +16,16 @@ use crate::health::readings::Runs;
 ///
 /// | warmer | a run is | and succeeds when |
 /// |---|---|---|
-/// | index | making the snapshot after a round has ended | there is one, and it is not stale |
-/// | quotes | a round, of either feed | it brought every index asked for |
+/// | index | making the snapshot after a poll has ended | there is one, and it is not stale |
+/// | quotes | a poll, of either feed | it brought every index asked for |
 /// | instruments | a download of broker A's lists | both were read |
 /// | persist | a write to the second level | it was stored |
 /// | close | a call for closing prices, or a step on the store | it was answered, or done |
 /// | signals | a call for candles, or a step on the store | it was answered, or done |
 ///
-/// A round or call that pace, circuit or token held back is none, nor is a write where there is no
-/// second level. A job that was lost is a failure. What is done at start, before the scheduler
-/// runs, is not counted.
+/// A poll or call that rate limit, circuit or token held back is none, nor is a write where there
+/// is no second level. A job that was lost is a failure. What is done at start, before the
+/// scheduler runs, is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmer {
     Index,
@@ -59,14 +59,14 @@ pub struct WarmerStats {
     machine: Clock,
     /// In the order of [`Warmer::ALL`].
     runs: [Runs; Warmer::ALL.len()],
-    /// A round ended since the snapshot was last made.
-    round_ended: bool,
+    /// A poll ended since the snapshot was last made.
+    poll_ended: bool,
 }
 
 impl WarmerStats {
     /// Nothing counted yet.
     pub fn new(machine: Clock) -> Self {
-        Self { machine, runs: Default::default(), round_ended: false }
+        Self { machine, runs: Default::default(), poll_ended: false }
     }
 
     /// What is counted of one warmer.
@@ -74,22 +74,22 @@ impl WarmerStats {
         self.runs[warmer as usize]
     }
 
-    /// Counts the run whose end an event tells. Of rounds it does not tell enough: see
-    /// [`round`](Self::round).
-    pub fn hear(&mut self, event: &Event, parts: &WarmerContext) {
+    /// Counts the run whose end an event tells. Polls are counted after they were judged: see
+    /// [`polled`](Self::polled).
+    pub fn hear(&mut self, event: &Event, context: &WarmerContext) {
         let (warmer, succeeded) = match event {
-            Event::Instruments(fetched) => (Warmer::Instruments, Some(fetched.is_ok())),
+            Event::Instruments(fetched) => (Warmer::Instruments, Some(is_ok(fetched.as_deref()))),
             Event::Persisted(done) => {
-                let is_there = parts.l2.stats().backend != "none";
-                (Warmer::Persist, is_there.then_some(done.is_ok()))
+                let is_there = context.l2.stats().backend != "none";
+                (Warmer::Persist, is_there.then_some(is_ok(done.as_ref())))
             }
-            Event::ClosePrices(round) => (Warmer::Close, called(round.outcome.as_ref())),
-            Event::Close(outcome) => (Warmer::Close, Some(matches!(**outcome, Some(Ok(_))))),
-            Event::Candles(fetched) => (Warmer::Signals, called(fetched.outcome.as_ref())),
-            Event::Signals(outcome) => (Warmer::Signals, Some(matches!(**outcome, Some(Ok(_))))),
-            Event::Round(_)
+            Event::ClosePrices(_, answer) => (Warmer::Close, called(answer.as_deref())),
+            Event::Close(outcome) => (Warmer::Close, Some(is_ok(outcome.as_deref()))),
+            Event::Candles(_, answer) => (Warmer::Signals, called(answer.as_deref())),
+            Event::Signals(outcome) => (Warmer::Signals, Some(is_ok(outcome.as_deref()))),
+            Event::Polled(..)
             | Event::Kick(_)
-            | Event::StoreProbed
+            | Event::StoreChecked
             | Event::Files(_)
             | Event::Stop => return,
         };
@@ -98,19 +98,19 @@ impl WarmerStats {
         }
     }
 
-    /// Counts a round as it was judged.
-    pub fn round(&mut self, ended: &Ended) {
+    /// Counts a poll as it was judged.
+    pub fn polled(&mut self, ended: &Ended) {
         match ended {
             Ended::NotAsked => return,
-            Ended::Spoke => self.ended(Warmer::Quotes, true),
+            Ended::Succeeded => self.ended(Warmer::Quotes, true),
             Ended::Failed(_) | Ended::Refused(_) => self.ended(Warmer::Quotes, false),
         }
-        self.round_ended = true;
+        self.poll_ended = true;
     }
 
     /// The snapshot was made anew, as in each tick; `fresh`: there is one that is not stale.
     pub fn snapshot(&mut self, fresh: bool) {
-        if std::mem::take(&mut self.round_ended) {
+        if std::mem::take(&mut self.poll_ended) {
             self.ended(Warmer::Index, fresh);
         }
     }
@@ -126,6 +126,10 @@ impl WarmerStats {
     }
 }
 
+fn is_ok<T, E>(outcome: Option<&Result<T, E>>) -> bool {
+    outcome.is_some_and(Result::is_ok)
+}
+
 /// Whether a call succeeded; `None` where it did not go out.
 fn called<T>(outcome: Option<&Result<T, FeedError>>) -> Option<bool> {
     match outcome {
@@ -138,11 +142,13 @@ fn called<T>(outcome: Option<&Result<T, FeedError>>) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
     use crate::brokers::Readiness;
 
-    fn tally() -> (Clock, WarmerStats) {
+    fn stats() -> (ManualClock, WarmerStats) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-        (clock.clone(), WarmerStats::new(clock))
+        let stats = WarmerStats::new(clock.clone());
+        (clock, stats)
     }
 
     #[test]
@@ -154,32 +160,32 @@ mod tests {
 
     #[test]
     fn a_failure_leaves_the_time_of_the_last_success() {
-        let (clock, mut tally) = tally();
-        assert_eq!(tally.of(Warmer::Quotes), Runs::default());
-        tally.round(&Ended::Failed("gone".into()));
-        assert_eq!(tally.of(Warmer::Quotes).succeeded_ms, None);
-        tally.round(&Ended::Spoke);
+        let (clock, mut stats) = stats();
+        assert_eq!(stats.of(Warmer::Quotes), Runs::default());
+        stats.polled(&Ended::Failed("gone".into()));
+        assert_eq!(stats.of(Warmer::Quotes).succeeded_ms, None);
+        stats.polled(&Ended::Succeeded);
         let succeeded_ms = Some(clock.now_ms());
         clock.advance_ms(60_000);
-        tally.round(&Ended::Refused("no such symbol".into()));
-        tally.round(&Ended::NotAsked);
-        assert_eq!(tally.of(Warmer::Quotes), Runs { runs: 3, failures: 2, succeeded_ms });
+        stats.polled(&Ended::Refused("no such symbol".into()));
+        stats.polled(&Ended::NotAsked);
+        assert_eq!(stats.of(Warmer::Quotes), Runs { runs: 3, failures: 2, succeeded_ms });
     }
 
     #[test]
-    fn the_snapshot_counts_once_after_rounds_and_by_itself_never() {
-        let (_, mut tally) = tally();
-        tally.snapshot(true);
-        tally.round(&Ended::NotAsked);
-        tally.snapshot(true);
-        assert_eq!(tally.of(Warmer::Index).runs, 0);
-        tally.round(&Ended::Failed("gone".into()));
-        tally.round(&Ended::Spoke);
-        tally.snapshot(false);
-        tally.snapshot(false);
-        tally.round(&Ended::Failed("gone".into()));
-        tally.snapshot(true);
-        let Runs { runs, failures, succeeded_ms } = tally.of(Warmer::Index);
+    fn the_snapshot_counts_once_after_polls_and_by_itself_never() {
+        let (_, mut stats) = stats();
+        stats.snapshot(true);
+        stats.polled(&Ended::NotAsked);
+        stats.snapshot(true);
+        assert_eq!(stats.of(Warmer::Index).runs, 0);
+        stats.polled(&Ended::Failed("gone".into()));
+        stats.polled(&Ended::Succeeded);
+        stats.snapshot(false);
+        stats.snapshot(false);
+        stats.polled(&Ended::Failed("gone".into()));
+        stats.snapshot(true);
+        let Runs { runs, failures, succeeded_ms } = stats.of(Warmer::Index);
         assert_eq!((runs, failures, succeeded_ms.is_some()), (2, 1, true));
     }
 

@@ -1,65 +1,59 @@
-//! Looks after the store and what lies beside it: has it probed now and then, so that a disk that
-//! works again is noticed though nobody writes, and so is what an operator's command changed in it
-//! or noted of a backup, and what became of the signing key. On the scheduler's thread; the probe
-//! itself runs on a lane.
+//! Checks the store every few seconds, on a lane of its own.
+//!
+//! The check notices a disk that works again although nobody writes, what an operator's command
+//! changed in the store, the result of the last backup, and the state of the signing key.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use crossbeam_channel::Sender;
 
 use super::context::WarmerContext;
-use super::event::Event;
-use super::event::JobReport;
+use super::job::Outcomes;
 use crate::store::{BackupRecord, backups};
 
-/// Between two probes, which is how long a file that works again, or a user who was disabled, may
+/// Between two checks, which is how long a file that works again, or a user who was disabled, may
 /// go unnoticed.
-const PROBE_INTERVAL_MS: u64 = 5_000;
+const CHECK_INTERVAL_MS: u64 = 5_000;
 
-/// More than the probe's own waits together.
-const PROBE_DEADLINE_MS: u64 = 10_000;
+/// More than the check's own waits together.
+const CHECK_DEADLINE_MS: u64 = 10_000;
 
-/// When the store was probed.
-#[derive(Default)]
-pub struct StoreProbe {
+/// Owner of the store's checks.
+pub struct StoreCheck {
+    outcomes: Outcomes<()>,
     in_flight: bool,
-    probed_mono_ms: Option<u64>,
-    /// As the last probe read it.
+    checked_mono_ms: Option<u64>,
+    /// As the last check read it.
     backup: Arc<ArcSwapOption<BackupRecord>>,
 }
 
-impl StoreProbe {
-    /// Sends a probe to its lane, if it is time and the last one has ended. `exchange_ms` is the
+impl StoreCheck {
+    /// The store has not been checked.
+    pub fn new(outcomes: Outcomes<()>) -> Self {
+        Self { outcomes, in_flight: false, checked_mono_ms: None, backup: Arc::default() }
+    }
+
+    /// Sends a check to its lane, if it is time and the last one has ended. `exchange_ms` is the
     /// newest time that a price has.
-    pub fn poll(
-        &mut self,
-        parts: &WarmerContext,
-        exchange_ms: Option<i64>,
-        now_mono_ms: u64,
-        events: &Sender<Event>,
-    ) {
-        let since = self.probed_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
-        if self.in_flight || since.is_some_and(|since_ms| since_ms < PROBE_INTERVAL_MS) {
+    pub fn poll(&mut self, context: &WarmerContext, exchange_ms: Option<i64>, now_mono_ms: u64) {
+        let since = self.checked_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
+        if self.in_flight || since.is_some_and(|since_ms| since_ms < CHECK_INTERVAL_MS) {
             return;
         }
-        self.probed_mono_ms = Some(now_mono_ms);
+        self.checked_mono_ms = Some(now_mono_ms);
         self.in_flight = true;
-        let as_event = |_: Option<()>| Event::StoreProbed;
-        let report = JobReport { events: events.clone(), outcome: None, as_event };
-        let (store, auth) = (Arc::clone(&parts.store), Arc::clone(&parts.auth));
-        let (state_dir, backup) = (parts.state_dir.clone(), Arc::clone(&self.backup));
-        let submitted = parts.store_lane.submit(PROBE_DEADLINE_MS, move || {
+        let (store, auth) = (Arc::clone(&context.store), Arc::clone(&context.auth));
+        let (state_dir, backup) = (context.state_dir.clone(), Arc::clone(&self.backup));
+        let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
             store.probe();
             auth.notice_outside_changes();
             auth.forget_expired(exchange_ms);
             auth.look_after_key();
-            look(&state_dir, &backup);
-            drop(report);
+            read_backup_record(&state_dir, &backup);
         });
         if let Err(refused) = submitted {
-            tracing::warn!(%refused, "the store was not probed");
+            tracing::warn!(%refused, "store check not sent");
         }
     }
 
@@ -68,16 +62,16 @@ impl StoreProbe {
         self.backup.load().as_deref().copied()
     }
 
-    /// A probe ended, or was lost; the store itself knows what it saw.
+    /// A check ended, or was lost. Its result is in the store's health.
     pub fn ended(&mut self) {
         self.in_flight = false;
     }
 }
 
-fn look(state_dir: &Path, backup: &ArcSwapOption<BackupRecord>) {
+fn read_backup_record(state_dir: &Path, backup: &ArcSwapOption<BackupRecord>) {
     match backups::read(state_dir) {
         Ok(found) => backup.store(found.map(Arc::new)),
-        // What was seen before is still true of then.
-        Err(error) => tracing::debug!(%error, "no word of the last backup"),
+        // The record read before stays.
+        Err(error) => tracing::debug!(%error, "backup record not read"),
     }
 }

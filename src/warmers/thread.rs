@@ -1,18 +1,14 @@
-//! The scheduler's thread: started, ended, and what a panic in it does.
+//! Starts and ends the scheduler's thread. A panic in it ends the process.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::Sender;
-
 use crate::ops::{Exit, log};
 use crate::rt::threads;
-use crate::warmers::context::Mailbox;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::event::Event;
-use crate::warmers::event::MarketFiles;
+use crate::warmers::mailbox::{Event, EventSender, Mailbox, MarketFiles};
 use crate::warmers::scheduler::Scheduler;
 
 /// Longest wait for the last log line of a process that ends by a panic here.
@@ -20,7 +16,7 @@ const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// The running scheduler.
 pub struct Warmers {
-    send: Sender<Event>,
+    events: EventSender,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -31,34 +27,31 @@ impl Warmers {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(parts: WarmerContext, mailbox: Mailbox) -> io::Result<Self> {
-        let send = mailbox.send.clone();
-        let mut scheduler = Scheduler::new(parts, mailbox.send);
+    pub fn start(context: WarmerContext, mailbox: Mailbox) -> io::Result<Self> {
+        let (events, received) = mailbox.open();
+        let mut scheduler = Scheduler::new(context, &events);
         scheduler.restore();
-        let receive = mailbox.receive;
         let thread = threads::spawn("warm", move || {
-            if catch_unwind(AssertUnwindSafe(|| scheduler.run(&receive))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| scheduler.run(&received))).is_err() {
                 // What is published would stand still and look fresh. A restart serves again at
                 // once, from the second level and marked stale.
-                tracing::error!("the warm scheduler panicked; ending the process");
+                tracing::error!("the scheduler panicked; ending the process");
                 log::flush(LOG_FLUSH_MAX);
                 std::process::exit(Exit::Internal as i32);
             }
         })?;
-        Ok(Self { send, thread: Some(thread) })
+        Ok(Self { events, thread: Some(thread) })
     }
 
     /// Takes other market files into use, the universe as soon as no work on the old one is under
     /// way.
     pub fn take_files(&self, files: MarketFiles) {
-        // As in `stop`; a scheduler that has ended has ended the process.
-        let _ = self.send.send(Event::Files(Box::new(files)));
+        self.events.send(Event::Files(Box::new(files)));
     }
 
     /// Ends the scheduler after it has stored what is not stored yet.
     pub fn stop(mut self) {
-        // A full mailbox is drained by the scheduler, so this blocks for a moment at most.
-        let _ = self.send.send(Event::Stop);
+        self.events.send(Event::Stop);
         if let Some(thread) = self.thread.take() {
             // Its panics were caught, and ended the process.
             let _ = thread.join();

@@ -147,7 +147,7 @@ impl Stage {
     /// The body of a sync at either broker, a while after the last: one network has half of all
     /// calls within a minute, and one user a third.
     fn order(&mut self, who: usize) -> String {
-        self.scene.clock.advance_ms(10_000);
+        self.scene.advance_ms(10_000);
         self.number += 1;
         let (number, mark) = (self.number, self.people[who].mark);
         format!(

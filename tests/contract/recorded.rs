@@ -116,7 +116,7 @@ fn code(scene: &Scene, route: &str, name: &str) -> String {
 fn user(text: &mut String) {
     let clock = Clock::manual(EVENING.parse().unwrap());
     let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
-    let scene = Scene::on(clock, settings);
+    let scene = Scene::by_hand(clock, settings);
     let service = scene.start_with(&scene.config_without_tokens());
     let to = &mut Recorder { service: &service, text, auth: String::new() };
     market(to, &scene);
@@ -152,7 +152,7 @@ fn market(to: &mut Recorder<'_>, scene: &Scene) {
     }
     let look = |what, target: &str, holds: fn(&str) -> bool| {
         until(what, || {
-            scene.clock.advance_ms(STEP_MS);
+            scene.advance_ms(STEP_MS);
             let answer = to.service.get(target);
             (answer.status == 200 && holds(answer.text())).then_some(())
         });

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use bhav::base::Clock;
+use bhav::base::{Clock, ManualClock};
 use bhav::brokers::broker_a::replies::REPLIES as REPLIES_OF_A;
 use bhav::brokers::broker_b::replies::REPLIES as REPLIES_OF_B;
 use bhav::brokers::{DocumentedReply, SyncErrorKind};
@@ -65,7 +65,7 @@ fn usual(target: &str) -> Said {
 /// The service, a user, and the row that the broker replies with.
 struct Stage {
     service: Service,
-    clock: Clock,
+    clock: ManualClock,
     user: String,
     row: Arc<Mutex<Option<DocumentedReply>>>,
     _scene: Scene,

@@ -30,7 +30,7 @@ impl Days {
     pub fn with(now: &str, set: impl FnOnce(&mut bhav::config::Config)) -> Self {
         let clock = Clock::manual(now.parse().unwrap());
         let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
-        let scene = Scene::on(clock, settings);
+        let scene = Scene::by_hand(clock, settings);
         let mut config = scene.config();
         config.broker_b.url = scene.sim.broker_b_url();
         set(&mut config);
@@ -87,7 +87,7 @@ impl Days {
         let at: jiff::Timestamp = at.parse().unwrap();
         let by_ms = at.as_millisecond() - self.scene.clock.now_ms();
         assert!(by_ms > 0, "back to {at}");
-        self.scene.clock.advance_ms(by_ms);
+        self.scene.advance_ms(by_ms);
         self.order("broker_a/token", r#"{"access_token":"simtokena"}"#);
     }
 
@@ -111,7 +111,7 @@ impl Days {
         };
         let answer = self.service.post(route, &self.auth, &body);
         assert_eq!(answer.status, 200, "{}{}", answer.head, answer.text());
-        self.scene.clock.advance_ms(SYNC_REST_MS);
+        self.scene.advance_ms(SYNC_REST_MS);
         answer.json()
     }
 
@@ -124,7 +124,7 @@ impl Days {
     /// Until the close of `date` has been revalued for everybody.
     pub fn await_close(&self, date: &str) {
         until(&format!("the close of {date}"), || {
-            self.scene.clock.advance_ms(STEP_MS);
+            self.scene.advance_ms(STEP_MS);
             let health = self.service.health();
             let done = health["close"]["date"] == date && health["warmers"]["close"] == "paused";
             done.then_some(())

@@ -249,7 +249,7 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     subject.write("universe", "NSE:INFY\nNSE:TCS\n");
     subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
     subject.until_market("the holiday", |market| market["phase"] == "holiday");
-    subject.logged("another universe");
+    subject.logged("symbol universe reloaded");
 
     // Line 6 is no date; and with it goes all else that was new.
     subject.write("calendar", &format!("{HOLIDAY}\n[[holiday]]\ndate = \"2026-13-45\"\n"));

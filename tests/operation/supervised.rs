@@ -1,4 +1,5 @@
-//! What a supervisor hears: readiness, the watchdog's pings while every part gets on, the status.
+//! What a supervisor hears: readiness, the watchdog's pings while every subsystem makes progress,
+//! the status.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -119,8 +120,8 @@ fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let scene = Scene::on(clock.clone(), SimSettings::default());
     let service = scene.start();
-    let vitals = service.0.vitals();
-    let well = || until("every part", || vitals.stuck().is_none().then_some(()));
+    let watchdog = service.0.watchdog();
+    let well = || until("every part", || watchdog.stuck().is_none().then_some(()));
     well();
     let (release, held) = crossbeam_channel::bounded::<()>(0);
     let (entered, inside) = crossbeam_channel::bounded(1);
@@ -137,7 +138,7 @@ fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {
         until("the others", || (sweeper.now_ms() >= clock.monotonic_ms()).then_some(()));
     }
     for _ in 0..20 {
-        assert_eq!(vitals.stuck(), Some(Stuck::Edge));
+        assert_eq!(watchdog.stuck(), Some(Stuck::Edge));
     }
     drop(release);
     well();

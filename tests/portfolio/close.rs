@@ -32,10 +32,10 @@ pub fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()
 }
 
-/// A manual clock runs only when told to: hours pass in seconds.
+/// On a clock that stands still until a test advances it.
 pub fn scene_by_hand(now: &str) -> Scene {
     let clock = Clock::manual(now.parse().unwrap());
-    Scene::on(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
+    Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
 }
 
 pub fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) -> Holding {
@@ -127,19 +127,37 @@ pub fn store(service: &Service) -> Arc<dyn Store> {
     Arc::clone(&service.0.server().shared().service.state().store)
 }
 
-/// Until the date's run has finished; a manual clock goes on by `step_ms` a look.
-pub fn await_finish(scene: &Scene, service: &Service, step_ms: i64) {
+/// Until the date's run has finished, on a clock that runs by itself.
+pub fn await_finish(service: &Service) {
+    finish_after(service, || {});
+}
+
+/// The same on a clock by hand, which goes on by `step_ms` a look.
+pub fn advance_to_finish(scene: &Scene, service: &Service, step_ms: i64) {
+    finish_after(service, || scene.advance_ms(step_ms));
+}
+
+fn finish_after(service: &Service, before_a_look: impl Fn()) {
     let store = store(service);
     until("the run to finish", || {
-        scene.clock.advance_ms(step_ms);
+        before_a_look();
         store.is_closed(friday()).unwrap().then_some(())
     });
 }
 
-/// The first report of health with this state of the warmer.
-pub fn health_when(scene: &Scene, service: &Service, state: &str) -> sonic_rs::Value {
+/// The first report of health with this state of the warmer, on a clock that runs by itself.
+pub fn health_when(service: &Service, state: &str) -> sonic_rs::Value {
+    health_after(service, state, || {})
+}
+
+/// The same on a clock by hand, which goes on by some seconds a look.
+pub fn advance_to_health(scene: &Scene, service: &Service, state: &str) -> sonic_rs::Value {
+    health_after(service, state, || scene.advance_ms(5_000))
+}
+
+fn health_after(service: &Service, state: &str, before_a_look: impl Fn()) -> sonic_rs::Value {
     until(state, || {
-        scene.clock.advance_ms(5_000);
+        before_a_look();
         Some(service.health()).filter(|json| json["warmers"]["close"] == state)
     })
 }
@@ -167,7 +185,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     let users = seed(&scene, vec![infy("10"), mixed, split]);
     let stranger = register(&open(&scene), 3);
     let service = scene.start();
-    await_finish(&scene, &service, 0);
+    await_finish(&service);
 
     let close = |symbol| scene.said(symbol).0;
     let plain = close_point(&service, users[0]).unwrap();
@@ -201,7 +219,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     // The point of the day before stands.
     let thursday = "2026-11-19".parse().unwrap();
     assert_eq!(store(&service).points(users[0], thursday).unwrap().len(), 2);
-    let health = health_when(&scene, &service, "paused");
+    let health = health_when(&service, "paused");
     assert_eq!(health["close"]["points"].as_u64(), Some(3));
     assert_eq!(health["close"]["date"], FRIDAY);
     service.0.stop();
@@ -210,7 +228,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     let late_ms = scene.clock.now_ms();
     sync(&open(&scene), users[0], late_ms, infy("11"));
     let service = scene.start();
-    let health = health_when(&scene, &service, "paused");
+    let health = health_when(&service, "paused");
     until("a look at the run", || (service.health()["close"]["date"] == FRIDAY).then_some(()));
     assert_eq!(health["close"]["pages"].as_u64(), Some(0));
     assert_eq!(close_point(&service, users[0]).unwrap().source, PointSource::Sync);
@@ -243,13 +261,13 @@ fn a_run_that_was_cut_off_goes_on_where_it_was() {
     // Its prices were kept: no feed is needed any more.
     scene.refuse_all();
     let service = scene.start_with(&config);
-    await_finish(&scene, &service, 0);
+    await_finish(&service);
     assert_eq!(close_point(&service, users[0]).unwrap().source, PointSource::Sync);
     for id in &users[1..] {
         let point = close_point(&service, *id).unwrap();
         assert_eq!((point.source, point.carried), (PointSource::Close, 0), "{id:?}");
     }
-    let health = health_when(&scene, &service, "paused");
+    let health = health_when(&service, "paused");
     assert_eq!(health["close"]["points"].as_u64(), Some((USERS - done) as u64));
     service.0.stop();
 }
@@ -262,12 +280,12 @@ fn prices_come_late_and_who_left_gets_no_point() {
     let service = scene.start();
     let store = store(&service);
     // Five minutes without a price.
-    health_when(&scene, &service, "stale");
+    advance_to_health(&scene, &service, "stale");
     assert!(!store.is_closed(friday()).unwrap());
     store.delete_portfolio(users[0]).unwrap();
     store.erase_user(users[1]).unwrap();
     scene.control("DELETE", "faults", "");
-    await_finish(&scene, &service, 1_000);
+    advance_to_finish(&scene, &service, 1_000);
     assert_eq!(close_point(&service, users[0]), None);
     assert_eq!(close_point(&service, users[1]), None);
     let value = decimal("3") * scene.said("NSE:INFY").0;
@@ -281,7 +299,7 @@ fn the_public_provider_says_the_close_when_broker_a_cannot() {
     let users = seed(&scene, vec![infy("1")]);
     scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     let service = scene.start();
-    await_finish(&scene, &service, 1_000);
+    advance_to_finish(&scene, &service, 1_000);
     // Its delay has passed.
     assert!(scene.clock.now() >= "2026-11-20T16:05:00+05:30".parse().unwrap());
     scene.control("DELETE", "faults", "");
@@ -297,12 +315,12 @@ fn without_any_price_the_date_is_given_up_when_the_next_begins() {
     let users = seed(&scene, vec![infy("1")]);
     scene.refuse_all();
     let service = scene.start();
-    health_when(&scene, &service, "stale");
+    advance_to_health(&scene, &service, "stale");
     // To Monday's pre-open; on the way no price of Friday is believed to be another's.
     let monday: jiff::Timestamp = "2026-11-23T09:00:00+05:30".parse().unwrap();
-    scene.clock.advance_ms(monday.as_millisecond() - scene.clock.now_ms());
+    scene.advance_ms(monday.as_millisecond() - scene.clock.now_ms());
     scene.control("DELETE", "faults", "");
-    health_when(&scene, &service, "failing");
+    advance_to_health(&scene, &service, "failing");
     assert!(!store(&service).is_closed(friday()).unwrap());
     assert_eq!(close_point(&service, users[0]), None);
     service.0.stop();
@@ -313,14 +331,14 @@ fn a_weekend_makes_up_for_friday_and_nothing_else() {
     let scene = scene_by_hand("2026-11-22T12:00:00+05:30");
     let users = seed(&scene, vec![infy("1")]);
     let service = scene.start();
-    await_finish(&scene, &service, 1_000);
+    advance_to_finish(&scene, &service, 1_000);
     let value = scene.said("NSE:INFY").0;
     assert_eq!(close_point(&service, users[0]).unwrap().total_current_value, value);
-    health_when(&scene, &service, "paused");
+    advance_to_health(&scene, &service, "paused");
     // The rest of the Sunday, and the night.
     for _ in 0..18 {
-        scene.clock.advance_ms(3_600_000);
-        health_when(&scene, &service, "paused");
+        scene.advance_ms(3_600_000);
+        advance_to_health(&scene, &service, "paused");
     }
     let thursday = "2026-11-19".parse().unwrap();
     assert_eq!(store(&service).points(users[0], thursday).unwrap().len(), 2);
@@ -333,7 +351,7 @@ fn while_the_market_trades_nothing_is_revalued() {
     let users = seed(&scene, vec![infy("1")]);
     let service = scene.start();
     service.fresh_snapshot();
-    health_when(&scene, &service, "paused");
+    health_when(&service, "paused");
     let thursday = "2026-11-19".parse().unwrap();
     let store = store(&service);
     assert!(!store.is_closed(thursday).unwrap());
@@ -350,8 +368,8 @@ fn many_users_are_valued_page_by_page() {
     let mut config = scene.config();
     config.close.page_users = PAGE;
     let service = scene.start_with(&config);
-    await_finish(&scene, &service, 0);
-    let health = health_when(&scene, &service, "paused");
+    await_finish(&service);
+    let health = health_when(&service, "paused");
     assert_eq!(health["close"]["pages"].as_u64(), Some((USERS / PAGE + 1) as u64));
     assert_eq!(health["close"]["points"].as_u64(), Some(USERS as u64));
     assert!(users.iter().all(|id| close_point(&service, *id).is_some()));
@@ -366,11 +384,11 @@ fn symbols_beyond_the_cap_are_carried() {
     let mut config = scene.config();
     config.close.symbols_max = 1;
     let service = scene.start_with(&config);
-    await_finish(&scene, &service, 0);
+    await_finish(&service);
     let point = close_point(&service, users[0]).unwrap();
     assert_eq!(point.carried, 1);
     assert_eq!(point.total_current_value, scene.said("NSE:INFY").0 + decimal("3000"));
-    let health = health_when(&scene, &service, "paused");
+    let health = health_when(&service, "paused");
     assert_eq!(health["close"]["cut_off"].as_bool(), Some(true));
     service.0.stop();
 }

@@ -5,8 +5,8 @@ use bhav::store::AccountId;
 use sonic_rs::JsonValueTrait;
 
 use super::close::{
-    EVENING, FRIDAY, await_finish, close_point, decimal, friday, health_when, holding, infy,
-    scene_by_hand, seed, store, synced_ms,
+    EVENING, FRIDAY, advance_to_finish, advance_to_health, close_point, decimal, friday, holding,
+    infy, scene_by_hand, seed, store, synced_ms,
 };
 use crate::support::service::{Scene, Service, until};
 
@@ -16,14 +16,14 @@ fn a_symbol_without_a_close_is_waited_for_and_then_carried() {
     let unknown = holding("NSE:NOSUCH", "2", Some("5"), "7");
     let users = seed(&scene, vec![vec![infy("1").remove(0), unknown]]);
     let service = scene.start();
-    await_finish(&scene, &service, 60_000);
+    advance_to_finish(&scene, &service, 60_000);
     let waited_ms =
         scene.clock.now_ms() - EVENING.parse::<jiff::Timestamp>().unwrap().as_millisecond();
     assert!(waited_ms >= 3 * 3_600_000, "{waited_ms}");
     let point = close_point(&service, users[0]).unwrap();
     assert_eq!(point.total_current_value, scene.said("NSE:INFY").0 + decimal("14"));
     assert_eq!((point.carried, point.left_out), (1, 0));
-    let health = health_when(&scene, &service, "paused");
+    let health = advance_to_health(&scene, &service, "paused");
     assert_eq!(health["close"]["missing"].as_u64(), Some(1));
     service.0.stop();
 }
@@ -43,7 +43,7 @@ fn halt(scene: &Scene, halted: bool) {
 /// Moves the clock on and logs the server in at broker A, as each day needs.
 fn go_to(scene: &Scene, at: &str) -> jiff::Timestamp {
     let at: jiff::Timestamp = at.parse().unwrap();
-    scene.clock.advance_ms(at.as_millisecond() - scene.clock.now_ms());
+    scene.advance_ms(at.as_millisecond() - scene.clock.now_ms());
     let login = r#"{"access_token":"simtokena"}"#;
     assert_eq!(scene.control("POST", "broker_a/token", login).status, 200);
     at
@@ -57,7 +57,7 @@ fn point_when(
     holds: impl Fn(&DayPoint) -> bool,
 ) -> DayPoint {
     until("a point of the close", || {
-        scene.clock.advance_ms(1_000);
+        scene.advance_ms(1_000);
         close_point(service, id).filter(&holds)
     })
 }
@@ -78,24 +78,24 @@ fn one_share_without_a_price_holds_nobody_back_and_is_known_the_next_day() {
     assert_eq!((carried.total_current_value, carried.carried), (close + decimal("14"), 1));
     // What health says may be of a moment before the last price came.
     let health = until("one missing", || {
-        let health = health_when(&scene, &service, "ok");
+        let health = advance_to_health(&scene, &service, "ok");
         Some(health).filter(|health| health["close"]["missing"].as_u64() == Some(1))
     });
     assert_eq!(health["close"]["suspended"].as_u64(), Some(0));
     assert!(!store(&service).is_closed(friday()).unwrap(), "it may still come");
-    await_finish(&scene, &service, 60_000);
+    advance_to_finish(&scene, &service, 60_000);
     service.0.stop();
 
     let began = go_to(&scene, "2026-11-23T15:50:00+05:30");
     let service = scene.start();
     let held = store(&service);
     until("Monday's run to finish", || {
-        scene.clock.advance_ms(1_000);
+        scene.advance_ms(1_000);
         held.is_closed("2026-11-23".parse().unwrap()).unwrap().then_some(())
     });
     let waited = scene.clock.now().duration_since(began);
     assert!(waited.as_mins() < 10, "{waited}");
-    let health = health_when(&scene, &service, "paused");
+    let health = advance_to_health(&scene, &service, "paused");
     assert_eq!(health["close"]["suspended"].as_u64(), Some(1));
     let rows = held.portfolio(users[1]).unwrap().holdings;
     assert_eq!(rows[1].last_price, Some(decimal("7")), "its last price, of its own time");
@@ -117,7 +117,7 @@ fn who_waits_for_a_price_is_valued_again_when_it_comes() {
     let late = point_when(&scene, &service, users[0], |point| point.carried == 0);
     let itc = scene.said("NSE:ITC").0;
     assert_eq!(late.total_current_value, infy + decimal("2") * itc);
-    await_finish(&scene, &service, 1_000);
+    advance_to_finish(&scene, &service, 1_000);
     let waited = scene.clock.now().duration_since(EVENING.parse().unwrap());
     assert!(waited.as_hours() < 1, "{waited}: nothing is left to wait for");
     service.0.stop();
@@ -133,7 +133,7 @@ fn signals_do_not_wait_for_a_share_without_a_price() {
     config.broker_a.access_token = None;
     let service = scene.start_with(&config);
     until("the signals of the date", || {
-        scene.clock.advance_ms(400);
+        scene.advance_ms(400);
         (service.get("/api/signals").json()["as_of"] == FRIDAY).then_some(())
     });
     let waited = scene.clock.now().duration_since("2026-11-20T16:06:00+05:30".parse().unwrap());

@@ -47,7 +47,7 @@ fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
 
 #[test]
 fn a_key_that_is_refused_rests_and_all_rest_only_once_several_are() {
-    let scene = Scene::on(Clock::manual(TRADING.parse().unwrap()), SimSettings::default());
+    let scene = Scene::by_hand(Clock::manual(TRADING.parse().unwrap()), SimSettings::default());
     let service = scene.start();
     let user = |number: u32| {
         bearer(&service.register(&format!("u{number}@example.com"), "a long enough secret"))

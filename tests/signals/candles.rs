@@ -1,7 +1,7 @@
 //! Daily candles from end to end: both clients against the simulator, the check behind them, and
 //! everything that is known to go wrong with a history.
 
-use bhav::base::{Candle, Clock, Symbol};
+use bhav::base::{Candle, Clock, ManualClock, Symbol};
 use bhav::brokers::broker_a::Tokens;
 use bhav::brokers::settings::{BrokerASettings, PublicSettings, UpstreamSettings};
 use bhav::brokers::{BrokerA, DailyCandles, FeedError, Public, SharedToken};
@@ -26,7 +26,7 @@ const INFY: &str = "NSE:INFY";
 
 /// Both clients with the simulator behind them, on a clock that moves from call to call.
 struct Bench {
-    clock: Clock,
+    clock: ManualClock,
     calendar: Arc<MarketCalendar>,
     sim: Sim,
     broker_a: BrokerA,

@@ -149,7 +149,7 @@ fn a_candle_that_is_late_is_waited_for() {
     stage.step_until("every symbol asked", || (stage.calls() >= 10).then_some(()));
     assert_eq!(published(&stage).to_string(), ON_THURSDAY, "no date without its candles");
     assert_eq!(shown(&service)[0]["as_of"], ON_THURSDAY, "the last good list stays, dated");
-    stage.scene.clock.advance_ms(10 * 60_000);
+    stage.scene.advance_ms(10 * 60_000);
     let list = stage.await_signals(&service, ON_FRIDAY).json();
     let (_, universe) = stage.evaluated(FRIDAY);
     assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY));
@@ -229,7 +229,7 @@ fn with_both_feeds_dead_the_last_list_stands_until_they_are_back() {
     let snapshot = service.get(SNAPSHOT).json();
     assert_eq!(snapshot["market"]["stale"], true);
     assert_eq!(snapshot["signals"][0]["as_of"], ON_THURSDAY);
-    stage.scene.clock.advance_ms(2 * 60 * 60_000);
+    stage.scene.advance_ms(2 * 60 * 60_000);
     stage.health_where("failing", &service, |json| json["warmers"]["signals"] == "failing");
     assert_eq!(service.get(SIGNALS).json()["as_of"], ON_THURSDAY);
     assert_eq!(stage.scene.control("DELETE", "faults", "").status, 200);

@@ -55,7 +55,7 @@ impl Stage {
     pub fn with(date: &str, universe: &[&'static str], seed: u64) -> Self {
         let clock = Clock::manual(evening(date.parse().unwrap()));
         let settings = SimSettings { rate_limits: false, seed, ..SimSettings::default() };
-        Self { scene: Scene::on(clock, settings), universe: universe.to_vec() }
+        Self { scene: Scene::by_hand(clock, settings), universe: universe.to_vec() }
     }
 
     /// Moves the clock to the evening of `date` and logs in at broker A, as each day needs.
@@ -71,7 +71,7 @@ impl Stage {
     fn go_to_instant(&self, at: jiff::Timestamp) {
         let by_ms = at.as_millisecond() - self.scene.clock.now_ms();
         assert!(by_ms > 0, "back to {at}");
-        self.scene.clock.advance_ms(by_ms);
+        self.scene.advance_ms(by_ms);
         let login = r#"{"access_token":"simtokena"}"#;
         assert_eq!(self.scene.control("POST", "broker_a/token", login).status, 200);
     }
@@ -125,7 +125,7 @@ impl Stage {
         until(what, || {
             looks += 1;
             let leaps = looks % LOOKS_PER_LEAP == 0 && self.scene.clock.now_ms() + LEAP_MS < end_ms;
-            self.scene.clock.advance_ms(if leaps { LEAP_MS } else { STEP_MS });
+            self.scene.advance_ms(if leaps { LEAP_MS } else { STEP_MS });
             look()
         })
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bhav::app::{App, StartError};
-use bhav::base::Clock;
+use bhav::base::{Clock, ManualClock};
 use bhav::config::Config;
 use bhav::market::{MarketCalendar, Origin};
 use bhav::rt::coroutines::Parker;
@@ -33,6 +33,8 @@ const LOOK_EVERY_MS: u64 = 20;
 pub struct Scene {
     pub sim: Sim,
     pub clock: Clock,
+    /// `None` where the clock runs by itself.
+    by_hand: Option<ManualClock>,
     pub state: tempfile::TempDir,
 }
 
@@ -49,7 +51,19 @@ impl Scene {
         let calendar = MarketCalendar::load(None).unwrap();
         let sessions = Sessions::new(move |date| calendar.is_trading_date(date));
         let sim = bhav::sim::start(SimSettings { sessions, ..settings }, clock.clone()).unwrap();
-        Self { sim, clock, state: tempfile::tempdir().unwrap() }
+        Self { sim, clock, by_hand: None, state: tempfile::tempdir().unwrap() }
+    }
+
+    /// On a clock that stands still until it is [advanced](Self::advance_ms).
+    pub fn by_hand(clock: ManualClock, settings: SimSettings) -> Self {
+        let scene = Self::on(clock.clone(), settings);
+        Self { by_hand: Some(clock), ..scene }
+    }
+
+    /// Moves the clock of a scene [by hand](Self::by_hand).
+    #[track_caller]
+    pub fn advance_ms(&self, by_ms: i64) {
+        self.by_hand.as_ref().expect("the clock of this scene runs by itself").advance_ms(by_ms);
     }
 
     /// Settings with both feeds at the simulator, quick rounds, and a token that it accepts.

@@ -1,6 +1,7 @@
 //! Broker A's client against a real socket.
 
 use super::*;
+use crate::base::ManualClock;
 use crate::brokers::testing::{Seen, answer, serve};
 
 const QUOTE: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/quote.json");
@@ -9,7 +10,7 @@ const SESSION: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/generate
 const INSTRUMENTS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/instruments_nse.csv");
 
 struct Bench {
-    clock: Clock,
+    clock: ManualClock,
     token: Arc<SharedToken>,
     broker: BrokerA,
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
+use crate::base::ManualClock;
 use crate::brokers::SyncErrorKind;
 use crate::brokers::testing::{Seen, answer, drip, serve};
 
@@ -21,11 +22,15 @@ pub(super) fn credentials() -> Credentials {
     }
 }
 
-pub(super) fn client(url: &str, adjust: impl FnOnce(&mut UpstreamSettings)) -> (Clock, Portfolios) {
+pub(super) fn client(
+    url: &str,
+    adjust: impl FnOnce(&mut UpstreamSettings),
+) -> (ManualClock, Portfolios) {
     let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
     let mut upstream = UpstreamSettings::default();
     adjust(&mut upstream);
-    (clock.clone(), Portfolios::new(url, &upstream, &clock))
+    let portfolios = Portfolios::new(url, &upstream, &clock);
+    (clock, portfolios)
 }
 
 pub(super) fn official(request: &Seen, stream: &mut std::net::TcpStream) {
@@ -177,7 +182,7 @@ fn a_dripping_broker_ends_the_sync_within_its_budget() {
 #[test]
 fn calls_are_not_begun_when_the_budget_is_spent() {
     let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-    let hand = clock.clone();
+    let hand = clock.share();
     let slow = move |request: &Seen, stream: &mut std::net::TcpStream| {
         hand.advance_ms(8_000);
         official(request, stream);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use super::*;
+use crate::base::ManualClock;
 use crate::brokers::SyncErrorKind;
 use crate::brokers::testing::{Seen, answer, serve};
 
@@ -27,7 +28,7 @@ fn credentials() -> Credentials {
     }
 }
 
-fn client(url: &str) -> (Clock, BrokerB) {
+fn client(url: &str) -> (ManualClock, BrokerB) {
     let clock = Clock::manual("2026-10-01T10:23:56.789Z".parse().unwrap());
     let settings = BrokerBSettings { url: url.into(), ..BrokerBSettings::default() };
     let client = BrokerB::new(&settings, &UpstreamSettings::default(), &clock).unwrap();
@@ -88,7 +89,7 @@ fn an_intermittent_refusal_is_tried_once_more_with_a_new_signature() {
     for (refusals, good) in [(1, true), (2, false)] {
         let asked = AtomicUsize::new(0);
         let clock = Clock::manual("2026-10-01T10:23:56Z".parse().unwrap());
-        let hand = clock.clone();
+        let hand = clock.share();
         let moody = |request: &Seen, stream: &mut TcpStream| {
             if request.target == "/dematholdings" && asked.fetch_add(1, SeqCst) < refusals {
                 hand.advance_ms(1_000);

@@ -182,11 +182,13 @@ impl Drop for Pass<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
     use proptest::prelude::{Just, Strategy, prop_oneof};
 
-    fn breaker() -> (Clock, Breaker) {
+    fn breaker() -> (ManualClock, Breaker) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-        (clock.clone(), Breaker::new("test", clock, &UpstreamSettings::default()))
+        let breaker = Breaker::new("test", clock.clone(), &UpstreamSettings::default());
+        (clock, breaker)
     }
 
     fn fail(breaker: &Breaker, times: u32) {

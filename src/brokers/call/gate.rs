@@ -127,11 +127,12 @@ fn verdict(error: &FeedError) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
 
     const PENALTY: Penalty =
         Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
 
-    fn gate() -> (Clock, Gate) {
+    fn gate() -> (ManualClock, Gate) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
         let gate = Gate::new("test", &clock, &UpstreamSettings::default(), 1_000, PENALTY);
         (clock, gate)

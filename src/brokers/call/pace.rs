@@ -94,13 +94,15 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
 
     const PENALTY: Penalty =
         Penalty { first: Duration::from_secs(60), max: Duration::from_secs(900) };
 
-    fn paced(interval_ms: u64) -> (Clock, Pace) {
+    fn paced(interval_ms: u64) -> (ManualClock, Pace) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-        (clock.clone(), Pace::new(clock, interval_ms, PENALTY))
+        let pace = Pace::new(clock.clone(), interval_ms, PENALTY);
+        (clock, pace)
     }
 
     #[test]

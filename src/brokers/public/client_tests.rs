@@ -1,6 +1,7 @@
 //! The public provider's client against a real socket.
 
 use super::*;
+use crate::base::ManualClock;
 use crate::brokers::testing::{Seen, answer, serve};
 
 const SPARK: &[u8] = include_bytes!("../../../tests/fixtures/public/spark_v7.json");
@@ -13,7 +14,7 @@ fn symbols(names: &[&str]) -> Vec<Symbol> {
     names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
 }
 
-fn public(url: &str, change: impl FnOnce(&mut PublicSettings)) -> (Clock, Public) {
+fn public(url: &str, change: impl FnOnce(&mut PublicSettings)) -> (ManualClock, Public) {
     let clock = Clock::manual(SAMPLE_DAY.parse().unwrap());
     let mut settings = PublicSettings { url: url.into(), ..PublicSettings::default() };
     change(&mut settings);

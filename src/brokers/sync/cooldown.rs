@@ -130,13 +130,14 @@ fn strikes<K: Eq + Hash>(of: &mut BoundedMap<K, Strikes>, whose: K) -> &mut Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
     use crate::brokers::sync::key_limiter::{KeyedLimiter, Rates};
 
     fn seconds(seconds: u64) -> Option<Duration> {
         Some(Duration::from_secs(seconds))
     }
 
-    fn rest(remembered_max: usize) -> (Clock, Cooldown, impl Fn(u32) -> Fingerprint) {
+    fn rest(remembered_max: usize) -> (ManualClock, Cooldown, impl Fn(u32) -> Fingerprint) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
         let rates = Rates { calls_max: 1, window_ms: 1, day_calls_max: 1 };
         let keys = KeyedLimiter::new(clock.clone(), rates, 1);

@@ -210,15 +210,17 @@ impl KeyedLimiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
 
     const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: 25 };
 
     const ANY: i64 = 7;
 
-    fn limiter(keys_max: usize) -> (Clock, KeyedLimiter) {
+    fn limiter(keys_max: usize) -> (ManualClock, KeyedLimiter) {
         // 23:59:00 IST.
         let clock = Clock::manual("2026-11-20T18:29:00Z".parse().unwrap());
-        (clock.clone(), KeyedLimiter::new(clock, RATES, keys_max))
+        let limiter = KeyedLimiter::new(clock.clone(), RATES, keys_max);
+        (clock, limiter)
     }
 
     #[test]

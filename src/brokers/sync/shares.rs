@@ -190,13 +190,15 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ManualClock;
 
     const KEY: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
     const TOGETHER: Rates = Rates { calls_max: 60, window_ms: 60_000, day_calls_max: usize::MAX };
 
-    fn shares() -> (Clock, Shares) {
+    fn shares() -> (ManualClock, Shares) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-        (clock.clone(), Shares::new(&clock, KEY, TOGETHER))
+        let shares = Shares::new(&clock, KEY, TOGETHER);
+        (clock, shares)
     }
 
     fn address(number: u8) -> Option<IpAddr> {

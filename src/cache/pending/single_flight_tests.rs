@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use may::go;
 
 use super::*;
+use crate::base::ManualClock;
 
 /// A time-out that no test should reach.
 const LONG_MS: u64 = 60_000;
@@ -23,12 +24,17 @@ pub(super) fn numbered(numbers: impl IntoIterator<Item = usize>) -> Vec<Symbol> 
     numbers.into_iter().map(|i| symbol(&format!("S{i}"))).collect()
 }
 
-fn clock() -> Clock {
+fn clock() -> ManualClock {
     Clock::manual("2026-11-20T05:00:00Z".parse().unwrap())
 }
 
 fn bounded(waiters_max: usize, symbols_max: usize) -> SingleFlight {
-    SingleFlight::new(Limits { waiters_max, symbols_max }, clock(), Arc::new(|| {}))
+    by_hand(&clock(), waiters_max, symbols_max)
+}
+
+fn by_hand(clock: &Clock, waiters_max: usize, symbols_max: usize) -> SingleFlight {
+    let limits = Limits { waiters_max, symbols_max };
+    SingleFlight::new(limits, clock.clone(), Arc::new(|| {}))
 }
 
 pub(super) fn wide() -> SingleFlight {
@@ -60,7 +66,7 @@ fn only_new_symbols_wake_the_scheduler() {
         counted.fetch_add(1, Ordering::Relaxed);
     });
     let limits = Limits { waiters_max: 10, symbols_max: 10 };
-    let flights = SingleFlight::new(limits, clock(), kick);
+    let flights = SingleFlight::new(limits, clock().clone(), kick);
     let mut waits = Vec::new();
     for names in [["A", "B"], ["B", "A"], ["B", "C"]] {
         waits.push(flights.join(&symbols(&names)).unwrap());
@@ -104,13 +110,14 @@ fn a_request_that_times_out_leaves_its_symbols_pending() {
 
 #[test]
 fn symbols_nobody_waits_for_expire() {
-    let flights = wide();
+    let clock = clock();
+    let flights = by_hand(&clock, 10, 10);
     drop(flights.join(&symbols(&["A"])).unwrap());
     let waiting = flights.join(&symbols(&["B"])).unwrap();
-    flights.0.clock.advance_ms(999);
+    clock.advance_ms(999);
     flights.expire(1_000);
     assert_eq!(flights.stats().symbols, 2);
-    flights.0.clock.advance_ms(1);
+    clock.advance_ms(1);
     flights.expire(1_000);
     assert_eq!(flights.take_pending(10).symbols(), symbols(&["B"]));
     assert!(waiting.is_settled());
@@ -168,7 +175,8 @@ fn a_panic_on_the_lane_wakes_every_request() {
 
 #[test]
 fn expire_wakes_a_request_whose_timer_was_lost() {
-    let flights = wide();
+    let clock = clock();
+    let flights = by_hand(&clock, 10, 10);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| flights.join(&symbols(&["A"])).unwrap().until(LONG_MS));
         let has_parked = || {
@@ -179,7 +187,7 @@ fn expire_wakes_a_request_whose_timer_was_lost() {
         while !has_parked() {
             std::thread::yield_now();
         }
-        flights.0.clock.advance_ms(LONG_MS as i64 + OVERDUE_MS as i64 + 1);
+        clock.advance_ms(LONG_MS as i64 + OVERDUE_MS as i64 + 1);
         flights.expire(LONG_MS * 2);
         assert!(!waiting.join().unwrap(), "not settled");
     });

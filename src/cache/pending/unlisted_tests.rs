@@ -1,14 +1,16 @@
 //! Floods of invented symbols, and one client that asks for an existing one.
 
 use super::*;
+use crate::base::ManualClock;
 
 const MINUTE_MS: u64 = 60_000;
 /// Unlisted symbols tried in each batch of the public provider.
 const TRIED: usize = 2;
 
-fn setting() -> (Clock, Unlisted) {
+fn setting() -> (ManualClock, Unlisted) {
     let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
-    (clock.clone(), Unlisted::new(clock, Arc::new(|| {})))
+    let unlisted = Unlisted::new(clock.clone(), Arc::new(|| {}));
+    (clock, unlisted)
 }
 
 fn symbol(name: &str) -> Symbol {
@@ -37,7 +39,7 @@ fn rounds_until_tried(
 ) -> usize {
     let (clock, unlisted) = setting();
     let mut inventor = Inventor(0);
-    let mut flood = |clock: &Clock, unlisted: &Unlisted| {
+    let mut flood = |clock: &ManualClock, unlisted: &Unlisted| {
         for attacker in attackers {
             drop(unlisted.join(*attacker, &inventor.names(50)));
         }

@@ -3,12 +3,14 @@
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 
-use super::{error, success};
+use super::envelope::{error, success};
 use crate::base::ist;
-use crate::sim::exchange::day::{Bar, regular_hours};
+use crate::sim::exchange::day::Bar;
+use crate::sim::exchange::hours::regular_hours;
 use crate::sim::exchange::noise::rupees;
+use crate::sim::server::answer::Answer;
 use crate::sim::server::json::{Json, map};
-use crate::sim::world::{Answer, Call};
+use crate::sim::world::Call;
 
 /// Intervals, their minutes (`None` is a day) and the most days one call may span.
 const INTERVALS: [(&str, Option<i64>, i64); 8] = [

@@ -2,12 +2,13 @@
 
 use rust_decimal::Decimal;
 
-use super::success;
+use super::envelope::success;
 use crate::sim::accounts::RowA;
 use crate::sim::exchange::noise::{self, rupees};
 use crate::sim::exchange::universe::Instrument;
+use crate::sim::server::answer::Answer;
 use crate::sim::server::json::{Json, map};
-use crate::sim::world::{Answer, Call, World};
+use crate::sim::world::{Call, World};
 
 /// Shares held by a simulated account.
 const HOLDINGS: usize = 12;

@@ -3,13 +3,14 @@
 
 use rust_decimal::Decimal;
 
-use super::{error, success};
+use super::envelope::{error, success};
 use crate::base::ist;
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::noise::{self, rupees};
 use crate::sim::exchange::universe::Instrument;
+use crate::sim::server::answer::Answer;
 use crate::sim::server::json::{Json, map};
-use crate::sim::world::{Answer, Call};
+use crate::sim::world::Call;
 
 /// Most instruments of one `/quote` call.
 const QUOTE_INSTRUMENTS_MAX: usize = 500;

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use flate2::Crc;
 
-use crate::sim::world::{Answer, Content, World};
+use crate::sim::server::answer::{Answer, Content};
+use crate::sim::world::World;
 
 /// Columns of a row; the ticker is the last.
 const COLUMNS: usize = 61;

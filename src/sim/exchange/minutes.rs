@@ -3,7 +3,7 @@
 
 use jiff::civil::Date;
 
-use super::day::{DAY_MINUTES, day_number};
+use super::hours::{DAY_MINUTES, day_number};
 use super::noise;
 use super::splits::Scale;
 use super::universe::Instrument;

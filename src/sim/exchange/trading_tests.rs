@@ -1,6 +1,6 @@
 //! Prices and halts that are ordered, as the exchange then shows them.
 
-use crate::base::Clock;
+use crate::base::ManualClock;
 use crate::sim::settings::SimSettings;
 use crate::sim::simulator::Sim;
 use crate::sim::testing::{BROKER_A, get, send, sim_at};
@@ -23,7 +23,7 @@ fn order(sim: &Sim, body: &str) -> u16 {
     send(sim.addr(), "POST", "/sim/control/trading", "", body).unwrap().status
 }
 
-fn go_to(sim: &Sim, clock: &Clock, at: &str) {
+fn go_to(sim: &Sim, clock: &ManualClock, at: &str) {
     let at: jiff::Timestamp = at.parse().unwrap();
     clock.advance_ms(at.as_millisecond() - clock.now_ms());
     let login = r#"{"access_token":"simtokena"}"#;

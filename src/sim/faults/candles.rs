@@ -1,7 +1,7 @@
-//! What can be wrong with candles of an otherwise good answer, in either upstream's form: broker
+//! Faults in the candles of an otherwise good answer, in either upstream's form: broker
 //! A's rows under `candles`, the public provider's parallel columns. Pure.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::sim::server::json::Json;
 
 /// The public provider's columns; `timestamp` stands elsewhere.

@@ -4,14 +4,16 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{GHOST, delayed, error};
+use super::envelope::{GHOST, delayed, error};
 use crate::base::ist;
-use crate::sim::exchange::day::{Bar, Tick, regular_hours};
+use crate::sim::exchange::day::{Bar, Tick};
+use crate::sim::exchange::hours::regular_hours;
 use crate::sim::exchange::noise::{self, rupees};
 use crate::sim::exchange::universe::Instrument;
+use crate::sim::server::answer::Answer;
 use crate::sim::server::json::{Json, map};
 use crate::sim::server::message::Request;
-use crate::sim::world::{Answer, Call, World};
+use crate::sim::world::{Call, World};
 
 /// Ranges and how many trading dates they show; the simulated history is two years and a half deep.
 const RANGES: [(&str, usize); 11] = [

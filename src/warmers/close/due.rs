@@ -13,23 +13,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::base::{ClosingPrice, MarketDay, Quote, Source, ist};
 use crate::market::{LastClose, MarketCalendar};
 use crate::store::PriceOfClose;
-
-/// After the official close providers need a moment to settle on it.
-const MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
-
-/// The public provider is a quarter of an hour late by nature.
-const MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
+use crate::warmers::quotes::pace::close_margin;
 
 /// Some stamp the last price with the last second of trading.
 const STAMP_SLACK: SignedDuration = SignedDuration::from_secs(60);
-
-/// How long after the official close `source` can be expected to say it.
-pub fn margin(source: Source) -> SignedDuration {
-    match source {
-        Source::BrokerA => MARGIN_BROKER_A,
-        Source::Public => MARGIN_PUBLIC,
-    }
-}
 
 /// A close that can be revalued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +38,8 @@ impl Due {
         let LastClose { date, at, until } = calendar.last_close(now)?;
         let continuous_end = calendar.continuous_end(date)?;
         let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
-        let has_settled = now.duration_since(at) >= MARGIN_BROKER_A.min(MARGIN_PUBLIC);
+        let has_settled = now.duration_since(at)
+            >= close_margin(Source::BrokerA).min(close_margin(Source::Public));
         has_settled.then_some(Self { date, close: at, continuous_end, until, next_session })
     }
 
@@ -63,7 +51,7 @@ impl Due {
 
     /// Whether `source` can be expected to say the close.
     pub fn has_settled(&self, source: Source, now: Timestamp) -> bool {
-        now < self.until && now.duration_since(self.close) >= margin(source)
+        now < self.until && now.duration_since(self.close) >= close_margin(source)
     }
 
     /// The closing price in `quote`, if it is one. `witness`: what the same feed says of an index,
@@ -137,7 +125,7 @@ mod tests {
         let calendar = MarketCalendar::embedded();
         let sunday: Date = "2026-11-08".parse().unwrap();
         let close = calendar.official_close(sunday).unwrap();
-        let settled = close.checked_add(MARGIN_BROKER_A).unwrap();
+        let settled = close.checked_add(close_margin(Source::BrokerA)).unwrap();
         assert_eq!(Due::at(&calendar, settled).unwrap().date, sunday);
         let opens = calendar.opens(sunday).unwrap();
         let before = opens.checked_sub(SignedDuration::from_secs(1)).unwrap();

@@ -20,6 +20,9 @@ const SYMBOLS_PAGE: usize = 1_000;
 /// Closing prices of one date.
 pub type Closes = HashMap<Symbol, ClosingPrice>;
 
+/// How a job ended.
+pub type Outcome = Result<Done, StoreError>;
+
 /// How a job ended well.
 pub enum Done {
     Looked(Looked),
@@ -73,8 +76,8 @@ pub struct PageOrder {
     pub closes: Arc<Closes>,
     /// Symbols whose prices may still come.
     pub awaited: Arc<HashSet<Symbol>>,
-    /// Told whose points are new.
-    pub answers: Arc<Responses>,
+    /// Holds responses that a new point makes old.
+    pub responses: Arc<Responses>,
 }
 
 /// Reads what is there of the run of `date`, and what it lacks: at most `symbols_max` symbols in
@@ -122,7 +125,7 @@ pub fn page(store: &dyn Store, order: &PageOrder) -> Result<Paged, StoreError> {
     if !points.is_empty() {
         store.keep_points(order.due.date, points)?;
     }
-    written.iter().for_each(|user| order.answers.invalidate(user.0));
+    written.iter().for_each(|user| order.responses.invalidate(user.0));
     Ok(Paged { done_to, users, carried, is_last: !page.more })
 }
 

@@ -1,29 +1,29 @@
-//! Asking the feeds for closing prices: when, for what, and what an answer means. Runs on the
-//! scheduler's thread, but for the calls themselves, which are jobs of the feeds' lanes.
+//! Asks the feeds for closing prices: when, for what, and what an answer means. Runs on the
+//! scheduler's thread, except for the calls, which are jobs of the feeds' lanes.
 
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
-
-use super::{CloseWarmer, PATIENCE_MS, RETRY_MS};
+use super::work::{PATIENCE_MS, Work};
 use crate::base::{Source, Symbol};
-use crate::brokers::{Batch, FeedError, Readiness};
+use crate::brokers::{FeedError, Readiness};
 use crate::warmers::context::WarmerContext;
-use crate::warmers::event::Event;
-use crate::warmers::event::JobReport;
-use crate::warmers::event::Round;
+use crate::warmers::job::Outcomes;
 use crate::warmers::quotes::feed_state::FeedState;
-use crate::warmers::quotes::poll::LANE_SLACK_MS;
+use crate::warmers::quotes::feeds::Feeds;
+use crate::warmers::quotes::poll::Answer;
+
+/// After a call that failed.
+pub(crate) const RETRY_MS: u64 = 30_000;
 
 /// Enough to come down from the largest batch to one symbol.
 const HALVINGS_MAX: u32 = 9;
 
-/// Requests go first, but where somebody waits all evening one slot in this time is taken all the
-/// same, or there would be no close.
+/// Requests go first, but where some wait all evening one call in this time is made all the same,
+/// or there would be no close.
 pub(crate) const STARVED_MS: u64 = 60_000;
 
-/// Slots of a feed's budget per call made here: every other one is left to rounds.
-const SLOTS_PER_CALL: u64 = 2;
+/// Least times between two calls of a feed, per call made here: every other call is left to polls.
+const INTERVALS_PER_CALL: u64 = 2;
 
 /// The calls to one feed.
 #[derive(Default)]
@@ -41,102 +41,128 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Whether another may go out, as far as pace and those who wait are concerned.
+    /// Whether another may go out, as far as its pace and waiting requests are concerned.
     pub(crate) fn is_in_turn(
         &self,
         began_mono_ms: u64,
-        somebody_waits: bool,
+        requests_wait: bool,
         now_mono_ms: u64,
     ) -> bool {
         let idle_since_mono_ms = self.asked_mono_ms.unwrap_or(0).max(began_mono_ms);
         let starves = now_mono_ms.saturating_sub(idle_since_mono_ms) >= STARVED_MS;
-        !self.in_flight && now_mono_ms >= self.rests_until_mono_ms && (!somebody_waits || starves)
+        !self.in_flight && now_mono_ms >= self.rests_until_mono_ms && (!requests_wait || starves)
     }
 }
 
-impl CloseWarmer {
-    /// Asks one feed for some of the prices that are missing, if it may be asked now.
+/// What the scheduler knows when it gives the close its turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    pub requests_wait: bool,
+    pub now_mono_ms: u64,
+}
+
+/// The calls to all feeds.
+pub(crate) struct PriceCalls {
+    pub(crate) broker_a: Call,
+    public: Call,
+    /// By source.
+    outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()],
+}
+
+impl PriceCalls {
+    /// Nothing has been asked.
+    pub(crate) fn new(outcomes: [Outcomes<Box<Answer>>; Source::ALL.len()]) -> Self {
+        Self { broker_a: Call::default(), public: Call::default(), outcomes }
+    }
+
+    /// Whether some call has not ended.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.broker_a.in_flight || self.public.in_flight
+    }
+
+    /// Asks one feed for some of the prices that `work` lacks, if it may be asked now.
     pub(crate) fn ask(
         &mut self,
-        parts: &WarmerContext,
-        slot: &FeedState,
-        feeds: &[&FeedState],
-        somebody_waits: bool,
-        now_mono_ms: u64,
-        events: &Sender<Event>,
+        work: &Work,
+        context: &WarmerContext,
+        feed: &FeedState,
+        feeds: &Feeds,
+        turn: Turn,
     ) {
-        let source = slot.feed.source();
-        let Some(work) = self.work.as_ref().filter(|work| work.is_asking()) else { return };
+        let Turn { requests_wait, now_mono_ms } = turn;
+        let source = feed.source();
         let call = self.call(source);
-        if !call.is_in_turn(work.began_mono_ms, somebody_waits, now_mono_ms)
-            || slot.is_asking()
-            || !work.due.has_settled(source, parts.clock.now())
-            || slot.feed.readiness() != Readiness::Ready
+        if !work.is_asking()
+            || !call.is_in_turn(work.began_mono_ms, requests_wait, now_mono_ms)
+            || feed.is_asking()
+            || !work.due.has_settled(source, context.clock.now())
+            || feed.readiness() != Readiness::Ready
         {
             return;
         }
+        let broker_a = feeds.broker_a();
         let broker_a_usable = !self.broker_a.failed
-            && feeds.iter().any(|slot| {
-                slot.feed.source() == Source::BrokerA
-                    && slot.failure.is_none()
-                    && slot.askable_within(PATIENCE_MS)
-            });
+            && broker_a.failure().is_none()
+            && broker_a.askable_within(PATIENCE_MS);
         // Every call carries an index, to see whether the feed has closed; where it carries only
-        // one symbol, the rounds say so.
-        let batch_max = slot.feed.batch_max();
+        // one symbol, the polls say so.
+        let batch_max = feed.feed().batch_max();
         let room = (batch_max.saturating_sub(1) >> call.halvings).max(1);
-        let symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
+        let mut symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
         if symbols.is_empty() {
             return;
         }
-        let rest_ms = parts.interval_ms(source) * SLOTS_PER_CALL;
+        let rest_ms = context.interval_ms(source) * INTERVALS_PER_CALL;
         let call = self.call_mut(source);
         call.in_flight = true;
         call.asked_mono_ms = Some(now_mono_ms);
         call.rests_until_mono_ms = now_mono_ms + rest_ms;
         call.asked.clone_from(&symbols);
-        let as_event: fn(Option<_>) -> Event = match source {
-            Source::BrokerA => |outcome| closes_event(Source::BrokerA, outcome),
-            Source::Public => |outcome| closes_event(Source::Public, outcome),
-        };
-        let mut report = JobReport { events: events.clone(), outcome: None, as_event };
-        let mut symbols = symbols;
         if symbols.len() < batch_max {
-            symbols.extend(slot.witness().cloned());
+            symbols.extend(feed.witness().cloned());
         }
-        let feed = Arc::clone(&slot.feed);
-        let deadline_ms = parts.upstream.total_timeout_ms + LANE_SLACK_MS;
-        // A refusal is reported and logged like any other failure.
-        let _ = slot.lane.submit(deadline_ms, move || {
-            report.outcome = Some(feed.quotes(&symbols));
-            drop(report);
-        });
+        let (outcomes, deadline_ms) = (&self.outcomes[source as usize], context.call_deadline_ms());
+        let market_feed = Arc::clone(feed.feed());
+        // A refusal is told and logged like any other failure.
+        let _ = outcomes
+            .submit(feed.lane(), deadline_ms, move || Box::new(market_feed.quotes(&symbols)));
     }
 
-    /// Takes in what a feed said of closing prices.
-    pub fn take_prices(&mut self, round: Round, slot: Option<&FeedState>, now_mono_ms: u64) {
-        let source = round.source;
+    /// Takes in what a feed said of closing prices; `None` when the call was lost.
+    pub(crate) fn take(
+        &mut self,
+        work: Option<&mut Work>,
+        source: Source,
+        answer: Option<Answer>,
+        feed: Option<&FeedState>,
+        now_mono_ms: u64,
+    ) {
         let call = self.call_mut(source);
         call.in_flight = false;
-        match round.outcome {
+        match answer {
             Some(Ok(batch)) => {
                 call.failed = false;
                 call.halvings = call.halvings.saturating_sub(1);
-                self.keep_prices(source, &batch, slot, now_mono_ms);
+                let Some(work) = work else { return };
+                let index = feed.and_then(FeedState::witness);
+                let witness = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
+                let witness = witness.filter(|quote| quote.timed);
+                let witness = witness.or_else(|| Some(&feed?.heard_witness()?.quote));
+                work.take_prices(source, &batch, witness, now_mono_ms);
             }
-            // Pace, circuit or token: asked again when it is ready.
+            // Rate limit, circuit or token: asked again when it is ready.
             Some(Err(FeedError::NotReady(_))) => {}
             Some(Err(FeedError::Refused { .. })) if call.asked.len() > 1 => {
                 call.failed = true;
                 call.halvings = (call.halvings + 1).min(HALVINGS_MAX);
             }
             Some(Err(error @ FeedError::Refused { .. })) => {
-                tracing::warn!(source = source.as_str(), %error, symbols = ?call.asked);
-                let asked = std::mem::take(&mut call.asked);
-                let missing = self.work.as_mut().map(|work| &mut work.missing);
-                missing.into_iter().for_each(|missing| {
-                    asked.iter().for_each(|symbol| missing.answered(source, symbol, now_mono_ms));
-                });
+                let symbols = std::mem::take(&mut call.asked);
+                tracing::warn!(source = source.as_str(), %error, ?symbols, "no closing prices");
+                let Some(work) = work else { return };
+                for symbol in &symbols {
+                    work.missing.answered(source, symbol, now_mono_ms);
+                }
             }
             failed => {
                 call.failed = true;
@@ -148,35 +174,8 @@ impl CloseWarmer {
         }
     }
 
-    fn keep_prices(
-        &mut self,
-        source: Source,
-        batch: &Batch,
-        slot: Option<&FeedState>,
-        now_mono_ms: u64,
-    ) {
-        let Some(work) = &mut self.work else { return };
-        let index = slot.and_then(FeedState::witness);
-        let witness = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
-        let witness = witness.filter(|quote| quote.timed);
-        let witness = witness.or_else(|| Some(&slot?.heard.get(index?)?.quote));
-        for quote in &batch.quotes {
-            work.missing.answered(source, &quote.symbol, now_mono_ms);
-            let Some((symbol, close)) = work.due.closing_price(quote, witness) else { continue };
-            if work.missing.found(&symbol) {
-                work.unkept.push((symbol, close));
-                work.heard_mono_ms = now_mono_ms;
-            }
-        }
-        for symbol in batch.unknown.iter().chain(&batch.implausible) {
-            work.missing.answered(source, symbol, now_mono_ms);
-        }
-        self.counts.missing = work.missing.len();
-        self.counts.suspended = work.missing.silent();
-    }
-
-    /// Whether a call of this very tick takes the feed's slot.
-    pub fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
+    /// Whether a call of this very tick goes to the feed.
+    pub(crate) fn asks_now(&self, source: Source, now_mono_ms: u64) -> bool {
         let call = self.call(source);
         call.in_flight && call.asked_mono_ms == Some(now_mono_ms)
     }
@@ -194,8 +193,4 @@ impl CloseWarmer {
             Source::Public => &mut self.public,
         }
     }
-}
-
-fn closes_event(source: Source, outcome: Option<Result<Batch, FeedError>>) -> Event {
-    Event::ClosePrices(Box::new(Round { source, outcome }))
 }

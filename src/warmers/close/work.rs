@@ -1,4 +1,4 @@
-//! A run of the evening's revaluation: how far it is, and whose turn is next. State of the
+//! A run of the evening's revaluation: how far it is, and which users are valued next. State of the
 //! scheduler's thread; decides, and asks nobody.
 
 use std::collections::HashSet;
@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::PATIENCE_MS;
 use super::due::Due;
 use super::jobs::{Closes, Reach};
 use super::missing::Missing;
-use crate::base::Symbol;
+use crate::base::{Quote, Source, Symbol};
+use crate::brokers::Batch;
 use crate::store::{AccountId, PriceOfClose};
 use crate::warmers::context::WarmerContext;
+
+/// How long missing prices are asked for: an evening's outage passes, a symbol that no feed knows
+/// does not.
+pub(crate) const PATIENCE_MS: u64 = 3 * 3_600_000;
 
 /// Between two walks over the users that are not complete. Prices come by the batch, and each walk
 /// reads the portfolios of all who wait for one.
@@ -21,7 +25,7 @@ pub(crate) const WALK_REST_MS: u64 = 60_000;
 /// Before prices may be the next session's, waiting ends: the pages need some minutes.
 pub(crate) const PAGES_NEED: SignedDuration = SignedDuration::from_mins(10);
 
-/// Prices that do not come for this long are worth telling.
+/// A run without any new price for this long is reported as stale.
 pub(crate) const UNHEARD_MS: u64 = 5 * 60_000;
 
 /// A run under way.
@@ -88,12 +92,38 @@ impl Work {
         now_mono_ms.saturating_sub(self.heard_mono_ms) > UNHEARD_MS
     }
 
+    /// Takes in what a feed said of closing prices. `witness`: what it said of an index.
+    pub(crate) fn take_prices(
+        &mut self,
+        source: Source,
+        batch: &Batch,
+        witness: Option<&Quote>,
+        now_mono_ms: u64,
+    ) {
+        for quote in &batch.quotes {
+            self.missing.answered(source, &quote.symbol, now_mono_ms);
+            let Some((symbol, close)) = self.due.closing_price(quote, witness) else { continue };
+            if self.missing.found(&symbol) {
+                self.unkept.push((symbol, close));
+                self.heard_mono_ms = now_mono_ms;
+            }
+        }
+        for symbol in batch.unknown.iter().chain(&batch.implausible) {
+            self.missing.answered(source, symbol, now_mono_ms);
+        }
+    }
+
+    /// Whether there are symbols about which no feed has answered.
+    pub(crate) fn is_pricing(&self) -> bool {
+        self.is_asking() && !self.missing.all_answered()
+    }
+
     /// Begins the next walk, if there is to be one now. Prices that came are stored first.
-    pub(crate) fn step_on(&mut self, parts: &WarmerContext, now_mono_ms: u64) {
+    pub(crate) fn step_on(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         if !matches!(self.step, Step::Price(None)) || !self.unkept.is_empty() {
             return;
         }
-        let late = self.due.until.duration_since(parts.clock.now()) <= PAGES_NEED;
+        let late = self.due.until.duration_since(context.clock.now()) <= PAGES_NEED;
         let Some(reach) = self.next_reach(late, now_mono_ms) else { return };
         let (date, missing, priced) = (self.due.date, self.missing.len(), self.closes.len());
         tracing::info!(%date, ?reach, priced, missing, "valuing at the close");

@@ -1,11 +1,11 @@
-//! One feed as the scheduler sees it: what it said of the indices, how it has been doing, and what
-//! follows from that. Only state and rules; `rounds` makes the calls.
+//! One feed as the scheduler sees it: what it said of the indices, how its polls ended, and what
+//! follows from that. Only state and rules; `poll` makes the calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::feed_time::FeedTime;
-use super::policy::Pace;
+use super::pace::Pace;
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::{Batch, CallTimes, MarketFeed, Readiness};
 use crate::cache::pending::Taken;
@@ -22,33 +22,34 @@ const FAILURES_HOPELESS: u32 = 3;
 
 /// A feed and its history.
 pub struct FeedState {
-    pub feed: Arc<dyn MarketFeed>,
-    pub lane: Arc<Lane>,
+    feed: Arc<dyn MarketFeed>,
+    lane: Arc<Lane>,
+    pace: Pace,
     /// The indices without which there is no snapshot, as far as it has them.
     leads: Vec<Symbol>,
     /// When the call under way went out.
     in_flight_since_mono_ms: Option<u64>,
-    /// What requests wait for and the call under way carries; the scheduler can take it back from a
-    /// call that hangs.
-    pub taken: Option<Taken>,
-    pub took_back: bool,
+    /// What requests wait for and the call under way carries, unless it was reclaimed.
+    taken: Option<Taken>,
+    /// What the call under way carries was given to the other feed, because the call timed out.
+    reclaimed: bool,
     /// Monotonic times, `None` before the first: of the last call that went out, and of the last
     /// one that was answered as it should be.
     asked_mono_ms: Option<u64>,
-    pub succeeded_mono_ms: Option<u64>,
+    succeeded_mono_ms: Option<u64>,
     /// What it said last of each index and sector.
-    pub heard: HashMap<Symbol, Heard>,
+    heard: HashMap<Symbol, Heard>,
     /// What its indices say about time.
-    pub time: FeedTime,
+    time: FeedTime,
     /// How far its last answer, refused for that, was ahead of our clock.
-    pub world_ahead_ms: Option<i64>,
+    ahead_of_us_ms: Option<i64>,
     failures_in_row: u32,
-    /// The last round was refused as a request: the next carries indices only.
-    pub bare: bool,
+    /// The last poll was refused as a request: the next carries indices only.
+    indices_only: bool,
     /// The last failure, for health; cleared by a success.
-    pub failure: Option<String>,
-    pub rounds: u64,
-    pub failures: u64,
+    failure: Option<String>,
+    polls: u64,
+    failures: u64,
 }
 
 /// A quote of an index, and when the feed stood for it.
@@ -65,10 +66,11 @@ pub struct Judge<'a> {
     pub indices: &'a IndexList,
 }
 
-/// How a round ended, as far as the feed's health goes.
+/// How a poll ended, as far as the feed's health goes.
+#[derive(Clone, Debug)]
 pub enum Ended {
     /// It brought every lead that it was asked for.
-    Spoke,
+    Succeeded,
     Failed(String),
     /// The upstream did not like the request itself, so it may be a symbol's fault.
     Refused(String),
@@ -78,7 +80,12 @@ pub enum Ended {
 
 impl FeedState {
     /// A feed that has not been asked yet.
-    pub fn new(feed: Arc<dyn MarketFeed>, lane: Arc<Lane>, indices: &IndexList) -> Self {
+    pub fn new(
+        feed: Arc<dyn MarketFeed>,
+        lane: Arc<Lane>,
+        indices: &IndexList,
+        pace: Pace,
+    ) -> Self {
         let source = feed.source();
         let leads = indices.leads().into_iter();
         let spelled = leads.filter(|lead| source == Source::BrokerA || lead.public.is_some());
@@ -88,38 +95,81 @@ impl FeedState {
             leads,
             feed,
             lane,
+            pace,
             in_flight_since_mono_ms: None,
             taken: None,
-            took_back: false,
+            reclaimed: false,
             asked_mono_ms: None,
             succeeded_mono_ms: None,
             heard: HashMap::new(),
-            world_ahead_ms: None,
+            ahead_of_us_ms: None,
             failures_in_row: 0,
-            bare: false,
+            indices_only: false,
             failure: None,
-            rounds: 0,
+            polls: 0,
             failures: 0,
         }
     }
 
+    pub fn source(&self) -> Source {
+        self.feed.source()
+    }
+
+    /// For a call of this feed, which belongs on [`lane`](Self::lane).
+    pub fn feed(&self) -> &Arc<dyn MarketFeed> {
+        &self.feed
+    }
+
+    pub fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    pub fn readiness(&self) -> Readiness {
+        self.feed.readiness()
+    }
+
+    /// How often it is asked from now on.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
+    /// Monotonic time of the last call that was answered as it should be.
+    pub fn succeeded_mono_ms(&self) -> Option<u64> {
+        self.succeeded_mono_ms
+    }
+
+    /// What its indices say about time.
+    pub fn time(&self) -> &FeedTime {
+        &self.time
+    }
+
+    /// Why its last poll failed; `None` after a success.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Polls that went out, and those of them that failed.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.polls, self.failures)
+    }
+
     /// Whether a call may go out now and is worth it: the interval has passed, or somebody waits.
-    pub fn is_due(&self, now_mono_ms: u64, pace: Pace, somebody_waits: bool) -> bool {
+    pub fn is_due(&self, now_mono_ms: u64, somebody_waits: bool) -> bool {
         let rested = self
             .asked_mono_ms
-            .is_none_or(|asked| now_mono_ms.saturating_sub(asked) >= pace.interval_ms);
+            .is_none_or(|asked| now_mono_ms.saturating_sub(asked) >= self.pace.interval_ms);
         self.in_flight_since_mono_ms.is_none()
             && (rested || somebody_waits)
             && self.feed.readiness() == Readiness::Ready
     }
 
-    /// Whether its last round failed, and was asked for so long ago.
+    /// Whether its last poll failed and went out at least `ago_ms` ago.
     pub fn failed_before(&self, ago_ms: u64, now_mono_ms: u64) -> bool {
         let asked = self.asked_mono_ms.unwrap_or_default();
         self.failure.is_some() && now_mono_ms.saturating_sub(asked) >= ago_ms
     }
 
-    /// Whether a round of it is under way.
+    /// Whether a poll of it is under way.
     pub fn is_asking(&self) -> bool {
         self.in_flight_since_mono_ms.is_some()
     }
@@ -129,8 +179,13 @@ impl FeedState {
         self.leads.first()
     }
 
-    /// Whether its data is fresh and alive: it stands for each lead as lately as it should.
-    pub fn speaks(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+    /// What it said last of its witness.
+    pub fn heard_witness(&self) -> Option<&Heard> {
+        self.heard.get(self.witness()?)
+    }
+
+    /// Whether its data is fresh: it stands for each lead as lately as it should.
+    pub fn is_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let source = self.feed.source();
         let is_fresh = |lead: &Symbol| {
             let heard = self.heard.get(lead);
@@ -139,41 +194,41 @@ impl FeedState {
         !self.leads.is_empty() && self.leads.iter().all(is_fresh)
     }
 
-    /// Whether it answers, and with prices that an honest source would have moved on from.
-    pub fn is_mute(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
+    /// Whether it answers, but with prices that should have changed since.
+    pub fn is_stalled(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let answered = self.succeeded_mono_ms.is_some_and(|at| {
             let lately = Vouched { mono_ms: at as i64, calls: self.calls(self.feed.batch_max()) };
             !freshness.is_stale(self.feed.source(), lately, now_mono_ms)
         });
-        answered && !self.speaks(freshness, now_mono_ms)
+        answered && !self.is_healthy(freshness, now_mono_ms)
     }
 
     /// How far our clock is ahead of the time that its prices have, where that is more than honest
     /// delays explain and the prices move; negative: behind. The machine's clock is the first
     /// suspect, the feed's delay the second.
     pub fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
-        self.world_ahead_ms.map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
+        self.ahead_of_us_ms.map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
     }
 
     /// Whether the call under way takes longer than a healthy one.
-    pub fn hangs(&self, pace: Pace, now_mono_ms: u64) -> bool {
+    pub fn is_timed_out(&self, now_mono_ms: u64) -> bool {
         self.in_flight_since_mono_ms
-            .is_some_and(|since| now_mono_ms.saturating_sub(since) > pace.patience_ms)
+            .is_some_and(|since| now_mono_ms.saturating_sub(since) > self.pace.patience_ms)
     }
 
     /// Whether the other feed should be asked although this one's data is still fresh.
-    pub fn falters(&self, pace: Pace, now_mono_ms: u64, urgent: bool) -> bool {
+    pub fn is_degraded(&self, now_mono_ms: u64, urgent: bool) -> bool {
         let doubted = if urgent { 1 } else { FAILURES_DOUBTED };
-        self.hangs(pace, now_mono_ms)
+        self.is_timed_out(now_mono_ms)
             || self.failures_in_row >= doubted
-            || !self.askable_within(pace.patience_ms)
+            || !self.askable_within(self.pace.patience_ms)
     }
 
     /// Whether it could answer somebody who waits up to `wait_ms`.
-    pub fn can_answer_within(&self, wait_ms: u64, pace: Pace, now_mono_ms: u64) -> bool {
+    pub fn can_answer_within(&self, wait_ms: u64, now_mono_ms: u64) -> bool {
         match self.in_flight_since_mono_ms {
             _ if self.failures_in_row >= FAILURES_HOPELESS => false,
-            Some(_) => !self.hangs(pace, now_mono_ms),
+            Some(_) => !self.is_timed_out(now_mono_ms),
             None => self.askable_within(wait_ms),
         }
     }
@@ -195,8 +250,8 @@ impl FeedState {
         }
     }
 
-    /// Whether so many of its last rounds failed that this is no chance, though its data may be
-    /// fresh still.
+    /// Whether so many of its last polls failed that this is no chance, though its data may still
+    /// be fresh.
     pub fn keeps_failing(&self) -> bool {
         self.failures_in_row >= FAILURES_DOUBTED
     }
@@ -274,20 +329,46 @@ impl FeedState {
         self.leads.contains(symbol)
     }
 
-    /// Takes note of a call that goes out.
-    pub fn began(&mut self, now_mono_ms: u64) {
-        self.in_flight_since_mono_ms = Some(now_mono_ms);
-        self.asked_mono_ms = Some(now_mono_ms);
-        self.took_back = false;
-        self.rounds += 1;
+    /// Whether the next poll carries indices only.
+    pub fn is_indices_only(&self) -> bool {
+        self.indices_only
     }
 
-    /// Takes note of how a round ended.
-    pub fn ended(&mut self, ended: Ended) {
+    /// Notes how far an answer, refused for that, was ahead of our clock; `None` after another.
+    pub fn set_ahead_of_us_ms(&mut self, ahead_ms: Option<i64>) {
+        self.ahead_of_us_ms = ahead_ms;
+    }
+
+    /// Notes a poll that goes out, and what of it requests wait for.
+    pub fn began(&mut self, taken: Option<Taken>, now_mono_ms: u64) {
+        self.taken = taken;
+        self.in_flight_since_mono_ms = Some(now_mono_ms);
+        self.asked_mono_ms = Some(now_mono_ms);
+        self.reclaimed = false;
+        self.polls += 1;
+    }
+
+    /// What requests wait for in a poll that has timed out, for the other feed to ask for; once.
+    pub fn reclaim(&mut self, now_mono_ms: u64) -> Option<Taken> {
+        if self.reclaimed || !self.is_timed_out(now_mono_ms) {
+            return None;
+        }
+        self.reclaimed = true;
+        self.taken.take()
+    }
+
+    /// What requests wait for in the poll that has ended, and whether it was
+    /// [reclaimed](Self::reclaim) before.
+    pub fn release(&mut self) -> (Option<Taken>, bool) {
+        (self.taken.take(), self.reclaimed)
+    }
+
+    /// Notes how a poll ended.
+    pub fn ended(&mut self, ended: &Ended) {
         self.in_flight_since_mono_ms = None;
-        self.bare = matches!(ended, Ended::Refused(_));
+        self.indices_only = matches!(ended, Ended::Refused(_));
         match ended {
-            Ended::Spoke => {
+            Ended::Succeeded => {
                 if self.failure.take().is_some() {
                     tracing::info!(source = self.feed.source().as_str(), "feed answers again");
                 }
@@ -299,13 +380,13 @@ impl FeedState {
         }
     }
 
-    fn failed(&mut self, failure: String) {
+    fn failed(&mut self, failure: &str) {
         self.failures_in_row = self.failures_in_row.saturating_add(1);
         self.failures += 1;
-        if self.failure.as_ref() != Some(&failure) {
-            tracing::warn!(source = self.feed.source().as_str(), %failure, "feed fails");
+        if self.failure.as_deref() != Some(failure) {
+            tracing::warn!(source = self.feed.source().as_str(), failure, "feed fails");
         }
-        self.failure = Some(failure);
+        self.failure = Some(failure.to_owned());
     }
 }
 

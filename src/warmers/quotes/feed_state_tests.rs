@@ -8,7 +8,7 @@ use super::*;
 use crate::base::Clock;
 use crate::brokers::FeedError;
 use crate::rt::LaneSpec;
-use crate::warmers::quotes::policy::limits;
+use crate::warmers::quotes::pace::limits;
 use jiff::Timestamp;
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
@@ -37,7 +37,7 @@ impl MarketFeed for Scripted {
 }
 
 struct Bench {
-    slot: FeedState,
+    state: FeedState,
     feed: Arc<Scripted>,
     indices: IndexList,
     calendar: MarketCalendar,
@@ -53,18 +53,20 @@ fn bench(batch_max: usize) -> Bench {
     let now: Timestamp = OPEN.parse().unwrap();
     let lane = LaneSpec { name: "test", threads: 1, queue_max: 1 };
     let lane = Arc::new(Lane::start(&lane, &Clock::manual(now)).unwrap());
-    let slot = FeedState::new(Arc::clone(&feed) as Arc<dyn MarketFeed>, lane, &indices);
+    let pace = Pace::of(Source::BrokerA, 1_050, false);
+    let dyn_feed = Arc::clone(&feed) as Arc<dyn MarketFeed>;
+    let state = FeedState::new(dyn_feed, lane, &indices, pace);
     let (moving, resting) = limits(Source::BrokerA, 1_050, 0);
     let freshness = Freshness::default();
     freshness.set_limits(Source::BrokerA, moving, resting);
     Bench {
-        slot,
+        state,
         feed,
         indices,
         calendar: MarketCalendar::embedded(),
         freshness,
         stale_after_ms: moving.stale_after_ms(1),
-        pace: Pace::of(Source::BrokerA, 1_050, false),
+        pace,
         now,
     }
 }
@@ -81,30 +83,30 @@ impl Bench {
         let symbols_max = self.feed.batch_max;
         let mut batch = Batch { quotes, times, symbols_max, ..Batch::default() };
         let judge = Judge { calendar: &self.calendar, indices: &self.indices };
-        self.slot.read(&mut batch, judge)
+        self.state.read(&mut batch, judge)
     }
 
-    /// A round that brings the leads as the exchange had them `behind_ms` ago.
-    fn speak(&mut self, at_ms: u64, behind_ms: i64) {
-        self.slot.began(at_ms);
+    /// A poll that brings the leads as the exchange had them `behind_ms` ago.
+    fn answer(&mut self, at_ms: u64, behind_ms: i64) {
+        self.state.began(None, at_ms);
         let exchange_ms = self.at(at_ms).as_millisecond() - behind_ms;
         let as_of = Timestamp::from_millisecond(exchange_ms).unwrap();
         let leads = self.indices.leads().map(|lead| quote(&lead.symbol, as_of));
         self.hear(at_ms, leads.into());
-        self.slot.ended(Ended::Spoke);
+        self.state.ended(&Ended::Succeeded);
     }
 
     fn fail(&mut self, at_ms: u64) {
-        self.slot.began(at_ms);
-        self.slot.ended(Ended::Failed("out of order".into()));
+        self.state.began(None, at_ms);
+        self.state.ended(&Ended::Failed("out of order".into()));
     }
 
-    fn speaks(&self, at_ms: u64) -> bool {
-        self.slot.speaks(&self.freshness, at_ms)
+    fn is_healthy(&self, at_ms: u64) -> bool {
+        self.state.is_healthy(&self.freshness, at_ms)
     }
 
-    fn is_mute(&self, at_ms: u64) -> bool {
-        self.slot.is_mute(&self.freshness, at_ms)
+    fn is_stalled(&self, at_ms: u64) -> bool {
+        self.state.is_stalled(&self.freshness, at_ms)
     }
 }
 
@@ -125,40 +127,39 @@ fn quote(symbol: &Symbol, as_of: Timestamp) -> Quote {
 #[test]
 fn one_failure_is_chance_unless_somebody_waits_and_three_are_hopeless() {
     let mut bench = bench(500);
-    let pace = bench.pace;
-    bench.speak(0, 0);
+    bench.answer(0, 0);
     bench.fail(1_050);
-    assert!(!bench.slot.falters(pace, 1_050, false) && bench.slot.falters(pace, 1_050, true));
+    assert!(!bench.state.is_degraded(1_050, false) && bench.state.is_degraded(1_050, true));
     bench.fail(2_100);
-    assert!(bench.slot.falters(pace, 2_100, false));
-    assert!(bench.speaks(2_100), "its data is fresh all the same");
-    assert!(bench.slot.can_answer_within(2_500, pace, 2_100));
+    assert!(bench.state.is_degraded(2_100, false));
+    assert!(bench.is_healthy(2_100), "its data is fresh all the same");
+    assert!(bench.state.can_answer_within(2_500, 2_100));
     bench.fail(3_150);
-    assert!(!bench.slot.can_answer_within(2_500, pace, 3_150), "nobody waits for it any more");
-    assert!(!bench.speaks(bench.stale_after_ms + 1));
-    bench.speak(4_200, 0);
-    assert!(!bench.slot.falters(pace, 4_200, true));
-    assert!(bench.slot.can_answer_within(2_500, pace, 4_200));
+    assert!(!bench.state.can_answer_within(2_500, 3_150), "nobody waits for it any more");
+    assert!(!bench.is_healthy(bench.stale_after_ms + 1));
+    bench.answer(4_200, 0);
+    assert!(!bench.state.is_degraded(4_200, true));
+    assert!(bench.state.can_answer_within(2_500, 4_200));
 }
 
 #[test]
-fn a_hanging_call_is_doubted_long_before_its_deadline() {
+fn a_call_times_out_long_before_its_deadline() {
     let mut bench = bench(500);
     let pace = bench.pace;
-    bench.speak(0, 0);
-    bench.slot.began(1_050);
+    bench.answer(0, 0);
+    bench.state.began(None, 1_050);
     let doubted_ms = 1_050 + pace.patience_ms + 1;
-    assert!(bench.slot.can_answer_within(2_500, pace, 1_100));
-    assert!(!bench.slot.falters(pace, doubted_ms - 1, true));
-    assert!(bench.slot.falters(pace, doubted_ms, false));
-    assert!(!bench.slot.can_answer_within(2_500, pace, doubted_ms));
-    assert!(bench.speaks(doubted_ms), "the other feed has time to answer");
+    assert!(bench.state.can_answer_within(2_500, 1_100));
+    assert!(!bench.state.is_degraded(doubted_ms - 1, true));
+    assert!(bench.state.is_degraded(doubted_ms, false));
+    assert!(!bench.state.can_answer_within(2_500, doubted_ms));
+    assert!(bench.is_healthy(doubted_ms), "the other feed has time to answer");
 }
 
 #[test]
-fn a_feed_that_may_not_be_asked_falters_at_once_but_its_own_pace_is_no_reason() {
+fn a_feed_that_may_not_be_asked_is_degraded_at_once_unless_only_its_own_pace_holds_it_back() {
     let bench = bench(500);
-    for (readiness, falters) in [
+    for (readiness, degraded) in [
         (Readiness::Ready, false),
         (Readiness::Paced(Duration::from_millis(1_050)), false),
         (Readiness::Paced(Duration::from_secs(2)), true),
@@ -167,65 +168,68 @@ fn a_feed_that_may_not_be_asked_falters_at_once_but_its_own_pace_is_no_reason() 
         (Readiness::NoPermission, true),
     ] {
         *bench.feed.readiness.lock() = readiness;
-        assert_eq!(bench.slot.falters(bench.pace, 0, false), falters, "{readiness:?}");
+        assert_eq!(bench.state.is_degraded(0, false), degraded, "{readiness:?}");
     }
 }
 
 #[test]
-fn an_index_whose_time_stands_still_is_mute_whatever_the_wall_clocks_say() {
+fn an_index_whose_time_stands_still_is_stalled_whatever_the_wall_clocks_say() {
     // A machine whose clock is two minutes fast sees every price as old, until it knows better.
     let mut skewed = bench(500);
-    skewed.speak(0, 120_000);
-    assert!(!skewed.speaks(0));
+    skewed.answer(0, 120_000);
+    assert!(!skewed.is_healthy(0));
     for second in 1..60 {
-        skewed.speak(second * 1_000, 120_000);
-        assert!(skewed.speaks(second * 1_000));
+        skewed.answer(second * 1_000, 120_000);
+        assert!(skewed.is_healthy(second * 1_000));
     }
     let mut standing = bench(500);
-    standing.speak(0, 0);
-    standing.speak(1_000, 0);
+    standing.answer(0, 0);
+    standing.answer(1_000, 0);
     for second in 2..=9 {
-        standing.speak(second * 1_000, (second as i64 - 1) * 1_000);
+        standing.answer(second * 1_000, (second as i64 - 1) * 1_000);
         // Its limit, and a second because times have no parts of one.
         let stands_ms = (second - 1) * 1_000;
-        assert_eq!(standing.speaks(second * 1_000), stands_ms <= standing.stale_after_ms + 1_000);
-        assert_eq!(standing.is_mute(second * 1_000), !standing.speaks(second * 1_000));
+        assert_eq!(
+            standing.is_healthy(second * 1_000),
+            stands_ms <= standing.stale_after_ms + 1_000
+        );
+        assert_eq!(standing.is_stalled(second * 1_000), !standing.is_healthy(second * 1_000));
     }
-    standing.speak(10_000, 0);
-    assert!(standing.speaks(10_000));
+    standing.answer(10_000, 0);
+    assert!(standing.is_healthy(10_000));
     let mut old = bench(500);
-    old.speak(0, 6 * 60_000);
-    old.speak(1_000, 6 * 60_000);
-    assert!(!old.speaks(1_000), "further back than any clock is wrong");
+    old.answer(0, 6 * 60_000);
+    old.answer(1_000, 6 * 60_000);
+    assert!(!old.is_healthy(1_000), "further back than any clock is wrong");
 }
 
 #[test]
 fn every_lead_has_to_be_fresh() {
     let mut bench = bench(500);
-    bench.speak(0, 0);
+    bench.answer(0, 0);
     let [primary, bank, _] = bench.indices.leads().map(|lead| lead.symbol.clone());
     for at_ms in [1_000, 2_000, 3_000, 4_000] {
         let as_of = bench.at(at_ms);
         bench.hear(at_ms, vec![quote(&primary, as_of), quote(&bank, as_of)]);
     }
-    assert!(bench.speaks(3_000));
-    assert!(!bench.speaks(4_000), "the third index is old");
+    assert!(bench.is_healthy(3_000));
+    assert!(!bench.is_healthy(4_000), "the third index is old");
 }
 
 #[test]
 fn a_feed_that_carries_one_symbol_a_call_gets_the_time_for_three() {
     let mut bench = bench(1);
-    bench.speak(0, 0);
+    bench.answer(0, 0);
     let (moving, _) = limits(Source::BrokerA, 1_050, 0);
-    assert!(bench.speaks(moving.stale_after_ms(3)));
-    assert!(!bench.speaks(moving.stale_after_ms(3) + 1));
+    assert!(bench.is_healthy(moving.stale_after_ms(3)));
+    assert!(!bench.is_healthy(moving.stale_after_ms(3) + 1));
 }
 
 #[test]
 fn a_share_is_no_newer_than_the_index_beside_it() {
     let mut bench = bench(500);
-    bench.speak(0, 0);
-    bench.speak(1_000, 0);
+    bench.answer(0, 0);
+    bench.answer(1_000, 0);
     let share = Symbol::parse("NSE:INFY").unwrap();
     let primary = bench.indices.primary.symbol.clone();
     let (stood, now) = (bench.at(1_000), bench.at(9_000));
@@ -241,8 +245,8 @@ fn rows_without_a_time_have_that_of_the_index_whose_price_came() {
     let mut bench = bench(500);
     let primary = bench.indices.primary.symbol.clone();
     let share = Symbol::parse("NSE:INFY").unwrap();
-    bench.speak(0, 0);
-    bench.speak(1_000, 0);
+    bench.answer(0, 0);
+    bench.answer(1_000, 0);
     let mut times = Vec::new();
     for (at_ms, price) in [(2_000, "25001"), (3_000, "25001"), (4_000, "25002")] {
         let untimed = |symbol: &Symbol, price: &str| Quote {
@@ -259,41 +263,41 @@ fn rows_without_a_time_have_that_of_the_index_whose_price_came() {
 }
 
 #[test]
-fn after_a_refused_request_the_next_is_bare() {
+fn after_a_refused_request_the_next_carries_indices_only() {
     let mut bench = bench(500);
-    bench.slot.began(0);
-    bench.slot.ended(Ended::Refused("invalid instrument".into()));
-    assert!(bench.slot.bare);
-    bench.speak(1_050, 0);
-    assert!(!bench.slot.bare);
+    bench.state.began(None, 0);
+    bench.state.ended(&Ended::Refused("invalid instrument".into()));
+    assert!(bench.state.indices_only);
+    bench.answer(1_050, 0);
+    assert!(!bench.state.indices_only);
 }
 
 #[test]
 fn prices_that_move_but_are_old_put_the_clock_in_doubt_and_stuck_ones_do_not() {
     let hour_ms = 3_600_000;
     let mut bench = bench(500);
-    bench.speak(1_000, 0);
-    bench.speak(2_000, 0);
-    assert_eq!(bench.slot.clock_ahead_ms(2_000), None);
+    bench.answer(1_000, 0);
+    bench.answer(2_000, 0);
+    assert_eq!(bench.state.clock_ahead_ms(2_000), None);
     // The machine's clock is set, and the exchange's prices go on.
     bench.now = bench.at(hour_ms);
     for at_ms in [3_000, 4_000] {
-        bench.speak(at_ms, hour_ms as i64);
-        assert!(!bench.speaks(at_ms), "at once");
+        bench.answer(at_ms, hour_ms as i64);
+        assert!(!bench.is_healthy(at_ms), "at once");
     }
-    assert_eq!(bench.slot.clock_ahead_ms(4_000), Some(hour_ms as i64));
+    assert_eq!(bench.state.clock_ahead_ms(4_000), Some(hour_ms as i64));
     // Nothing moved it since.
-    assert_eq!(bench.slot.clock_ahead_ms(40_000), None);
-    bench.slot.world_ahead_ms = Some(hour_ms as i64);
-    assert_eq!(bench.slot.clock_ahead_ms(40_000), Some(-(hour_ms as i64)));
+    assert_eq!(bench.state.clock_ahead_ms(40_000), None);
+    bench.state.ahead_of_us_ms = Some(hour_ms as i64);
+    assert_eq!(bench.state.clock_ahead_ms(40_000), Some(-(hour_ms as i64)));
 }
 
 #[test]
 fn a_feed_that_was_stuck_before_it_was_asked_says_nothing_of_the_clock() {
     let mut bench = bench(500);
     for at_ms in [1_000, 2_000, 3_000] {
-        bench.speak(at_ms, 3_600_000 + at_ms as i64);
-        assert_eq!(bench.slot.clock_ahead_ms(at_ms), None);
-        assert!(!bench.speaks(at_ms));
+        bench.answer(at_ms, 3_600_000 + at_ms as i64);
+        assert_eq!(bench.state.clock_ahead_ms(at_ms), None);
+        assert!(!bench.is_healthy(at_ms));
     }
 }

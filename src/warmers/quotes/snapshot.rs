@@ -1,15 +1,14 @@
 //! The snapshot: built of what the first level shows of the indices, and published. On the
 //! scheduler's thread.
 
-use crate::warmers::scheduler::Scheduler;
-use std::sync::Arc;
-
 use crate::base::{Quote, Symbol, ist};
-use crate::cache::{Peek, Vouched};
+use crate::cache::{L1, Peek, Vouched};
+use crate::health::heartbeat::Serving;
 use crate::http::Made;
-use crate::market::{Age, Index, Priced, Prices, Snapshot, SnapshotInputs};
+use crate::market::{Age, Index, MarketStatus, Priced, Prices, Snapshot, SnapshotInputs};
 use crate::views::signals::ShownSignals;
 use crate::views::snapshot as views;
+use crate::warmers::context::WarmerContext;
 
 /// A snapshot that nobody is shown yet.
 pub struct Unshown {
@@ -18,61 +17,115 @@ pub struct Unshown {
     made: Made,
 }
 
-impl Scheduler {
-    /// Makes the snapshot anew and publishes it where it has changed.
-    pub fn publish(&mut self, now_mono_ms: u64) {
-        if let Some(unshown) = self.make_snapshot(&[], now_mono_ms) {
-            self.show(unshown);
+/// What the snapshot shows beside prices.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    pub status: &'a MarketStatus,
+    pub signals: &'a ShownSignals,
+}
+
+/// Owner of the published snapshot.
+pub struct SnapshotTask {
+    published: Option<Snapshot>,
+    /// The signals published in it.
+    signals: ShownSignals,
+    /// Until when it stands as it is, if no feed brings anything.
+    stands_until_mono_ms: u64,
+}
+
+impl SnapshotTask {
+    /// Nothing is published.
+    pub fn new() -> Self {
+        Self { published: None, signals: ShownSignals::none(), stands_until_mono_ms: u64::MAX }
+    }
+
+    /// Makes the snapshot anew and publishes it where it has changed. True: there is one, and it
+    /// is not stale.
+    pub fn publish(
+        &mut self,
+        context: &WarmerContext,
+        beside: Beside<'_>,
+        now_mono_ms: u64,
+    ) -> bool {
+        if let Some(unshown) = self.make(context, beside, &[], now_mono_ms) {
+            self.show(context, unshown);
         }
-        self.tally.snapshot(self.snapshot.as_ref().is_some_and(|held| !held.market.age.stale));
+        self.age().is_some_and(|age| !age.stale)
     }
 
     /// The snapshot as it is once the first level has taken in what is `coming`; `None` where it
     /// does not change.
-    pub fn make_snapshot(
+    pub fn make(
         &mut self,
+        context: &WarmerContext,
+        beside: Beside<'_>,
         coming: &[(Quote, Vouched)],
         now_mono_ms: u64,
     ) -> Option<Unshown> {
-        let snapshot = self.next_snapshot(coming, now_mono_ms)?;
-        let signals = self.signals.shown_signals();
-        if self.snapshot.as_ref() == Some(&snapshot) && self.shown_signals == signals {
+        let snapshot = self.next(context, beside.status, coming, now_mono_ms)?;
+        if self.published.as_ref() == Some(&snapshot) && self.signals == *beside.signals {
             return None;
         }
+        let signals = beside.signals.clone();
         let json = views::Snapshot::of(&snapshot, &signals).to_json();
         let made = Made::of(&json);
         Some(Unshown { snapshot, signals, made })
     }
 
     /// Publishes it.
-    pub fn show(&mut self, unshown: Unshown) {
+    pub fn show(&mut self, context: &WarmerContext, unshown: Unshown) {
         let Unshown { snapshot, signals, made } = unshown;
-        self.shown_signals = signals;
-        self.parts.snapshot.show(made);
-        let before = self.snapshot.as_ref().map(|held| held.market.age);
-        log_change(before, snapshot.market.age);
-        self.snapshot = Some(snapshot);
+        self.signals = signals;
+        context.snapshot.show(made);
+        log_change(self.age(), snapshot.market.age);
+        self.published = Some(snapshot);
     }
 
-    /// Notes until when it stands as it is, if no feed brings anything: when a price becomes stale
-    /// the snapshot says so at once, as the quote of the same price does.
-    fn next_snapshot(&mut self, coming: &[(Quote, Vouched)], now_mono_ms: u64) -> Option<Snapshot> {
+    /// How old what is published is; `None` before there is a snapshot.
+    pub fn age(&self) -> Option<Age> {
+        self.published.as_ref().map(|published| published.market.age)
+    }
+
+    /// Whether what is published comes from the simulator.
+    pub fn is_simulated(&self) -> bool {
+        self.published.as_ref().is_some_and(|published| published.market.simulated)
+    }
+
+    /// For the heartbeat; `None` before there is a snapshot.
+    pub fn serving(&self) -> Option<Serving> {
+        self.published.as_ref().map(Serving::of)
+    }
+
+    /// Milliseconds until a price becomes stale, which the snapshot then says at once.
+    pub fn wait_ms(&self, now_mono_ms: u64) -> u64 {
+        self.stands_until_mono_ms.saturating_sub(now_mono_ms).saturating_add(1)
+    }
+
+    /// Notes until when it stands: when a price becomes stale the snapshot says so at once, as the
+    /// quote of the same price does.
+    fn next(
+        &mut self,
+        context: &WarmerContext,
+        status: &MarketStatus,
+        coming: &[(Quote, Vouched)],
+        now_mono_ms: u64,
+    ) -> Option<Snapshot> {
         self.stands_until_mono_ms = u64::MAX;
-        let indices = Arc::clone(&self.parts.indices);
-        let prices: Prices =
-            indices.all().filter_map(|index| self.price_of(index, coming, now_mono_ms)).collect();
-        let status = &self.status;
-        let inputs = SnapshotInputs { indices: &indices, prices: &prices, status };
-        Snapshot::build(&inputs)
+        let indices = &context.indices;
+        let prices: Prices = indices
+            .all()
+            .filter_map(|index| self.price_of(index, &context.l1, coming, now_mono_ms))
+            .collect();
+        Snapshot::build(&SnapshotInputs { indices, prices: &prices, status })
     }
 
     fn price_of(
         &mut self,
         index: &Index,
+        l1: &L1,
         coming: &[(Quote, Vouched)],
         now_mono_ms: u64,
     ) -> Option<(Symbol, Priced)> {
-        let l1 = &self.parts.l1;
         let coming = coming.iter().find(|(quote, vouched)| {
             quote.symbol == index.symbol && l1.takes(quote, *vouched, now_mono_ms)
         });

@@ -9,12 +9,12 @@ use jiff::civil::Date;
 use crate::base::{Candle, Symbol};
 use crate::market::MarketCalendar;
 use crate::signals::backtest::Judged;
-use crate::signals::confidence::Moves;
+use crate::signals::confidence::{Moves, PRIOR_DATES, Weight};
 use crate::signals::patterns::Key;
 use crate::signals::{Direction, Fate, HORIZON_SESSIONS, Reliability, Standing};
 use crate::store::{
-    Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal, SignalOutcome,
-    SignalStore, StoreError,
+    Basis, Completion, LedgerEntry, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
+    SignalOutcome, SignalStore, StoreError,
 };
 
 /// Lines of a ledger read at a time.
@@ -23,6 +23,17 @@ const LEDGER_PAGE: usize = 2_000;
 /// Sessions after which a signal without an outcome will hardly get one: its share has traded on
 /// fewer than half of them, so that it is suspended or gone.
 const NEVER_AFTER_SESSIONS: usize = 2 * HORIZON_SESSIONS;
+
+/// What of a weight goes on record.
+pub fn basis_of(weight: &Weight) -> Basis {
+    Basis {
+        prior_dates: PRIOR_DATES,
+        dates: weight.dates,
+        date_hit_rate: weight.date_hit_rate,
+        signals_and_hits: Some((weight.signals, weight.hits)),
+        base_rate: weight.base_rate,
+    }
+}
 
 /// Candles of those symbols of which something may have come to be known.
 pub type Closes<'a> = HashMap<&'a str, &'a [Candle]>;

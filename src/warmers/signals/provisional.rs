@@ -3,20 +3,16 @@
 //! During a session the running candle of each trusted symbol is asked for in rotation, from the
 //! source of its stored ones, and looked at for patterns. It lives here and nowhere else: it never
 //! joins the stored candles, and what is found in it has a ledger of its own. State of the
-//! scheduler's thread; pure but for the jobs, which run on the lane `signals`.
-
-pub mod jobs;
-mod turn;
+//! scheduler's thread, and pure: `fetch` makes the calls, `look` is the jobs.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use super::look::Prepared;
 use crate::base::Source;
 use crate::brokers::DailyCandles;
-
-use jobs::Prepared;
 
 /// From the beginning of a rotation to that of the next. A day's candle says little more a minute
 /// later, and every symbol costs a call. A rotation ends by then at the latest; those whom it did

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use jiff::civil::date;
 
-use super::jobs::{LookOrder, PrepareOrder, Tail, look, prepare};
 use super::*;
 use crate::base::{Candle, Clock, Symbol};
 use crate::market::MarketCalendar;
@@ -13,9 +12,9 @@ use crate::signals::confidence::Weight;
 use crate::signals::patterns::Key;
 use crate::signals::{Look, Reliability};
 use crate::store::{NewHistory, SignalStore, SqliteStore};
+use crate::warmers::signals::look::{LookOrder, PrepareOrder, Tail, look, prepare};
 use crate::warmers::signals::outcomes::Expected;
 use crate::warmers::signals::publication::{Publication, show};
-use crate::warmers::signals::steps::Done;
 
 const TODAY: Date = date(2026, 11, 20);
 const A: Source = Source::BrokerA;
@@ -142,9 +141,9 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     let (_dir, store) = fresh();
     let before = stored(50)[49].date;
     assert!(store.publish_signals(before, 1, 1, Vec::new()).unwrap());
-    let shelf =
+    let publication =
         Publication { signals: Arc::default(), record: Arc::default(), list: Arc::default() };
-    show(&store, &shelf, &Reliability::default()).unwrap();
+    show(&store, &publication, &Reliability::default()).unwrap();
     let weight = Weight {
         confidence: 0.5,
         dates: 0,
@@ -169,10 +168,10 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
             },
             until_mono_ms: 7,
             now_ms,
-            shelf: shelf.clone(),
+            publication: publication.clone(),
         };
-        let Done::Found(shown) = look(&store, &order) else { panic!("a store that works") };
-        let list = shelf.list.load_full().unwrap();
+        let Ok(shown) = look(&store, &order) else { panic!("a store that works") };
+        let list = publication.list.load_full().unwrap();
         assert_eq!((shown.top.as_of, shown.signals), (Some(before), 0));
         assert_eq!(shown.provisional.map_or(0, |shown| shown.signals), list.signals.len());
         assert!(list.signals.iter().all(|signal| signal.provisional && signal.simulated));
@@ -227,7 +226,7 @@ fn only_trusted_symbols_that_reach_the_session_before_are_prepared() {
     };
     let symbols = vec![keep("NSE:A", 50), None, keep("NSE:B", 49)];
     let settled = stored(50)[49].date;
-    let Ok(Done::Prepared(prepared)) = prepare(&store, PrepareOrder { settled, symbols }) else {
+    let Ok(prepared) = prepare(&store, PrepareOrder { settled, symbols }) else {
         panic!("a store that works")
     };
     let there: Vec<bool> = prepared.tails.iter().map(Option::is_some).collect();

@@ -46,17 +46,17 @@ impl Shown {
     }
 }
 
-/// Puts the last published list and the record on the shelf.
+/// Publishes the record and the list of the last published date.
 pub fn show(
     store: &dyn SignalStore,
-    shelf: &Publication,
+    publication: &Publication,
     record: &Reliability,
 ) -> Result<Shown, StoreError> {
     let as_of = store.signal_dates()?.map(|(_, last)| last);
-    shelf.record.publish(json::to_vec(&SignalRecord::of(record, as_of)));
+    publication.record.publish(json::to_vec(&SignalRecord::of(record, as_of)));
     let Some(as_of) = as_of else { return Ok(Shown::nothing()) };
     let signals = store.signals_of(as_of)?.into_iter().map(listed).collect();
-    Ok(shelf.put(SignalList::complete(as_of, signals), None))
+    Ok(publication.put(SignalList::complete(as_of, signals), None))
 }
 
 impl Publication {

@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use crate::base::{Source, ist};
 use crate::market::{MarketCalendar, Phase};
 use crate::signals::history::SESSIONS_KEPT;
-use crate::warmers::close::margin;
+use crate::warmers::quotes::pace::close_margin;
 
 /// Stored sessions that are fetched again beside the new ones, to notice a rewritten history.
 const OVERLAP_SESSIONS: usize = 5;
@@ -16,7 +16,7 @@ const OVERLAP_SESSIONS: usize = 5;
 pub fn settled_date(calendar: &MarketCalendar, source: Source, now: Timestamp) -> Option<Date> {
     let today = ist::zoned(now).date();
     match calendar.official_close(today) {
-        Some(close) if now.duration_since(close) >= margin(source) => Some(today),
+        Some(close) if now.duration_since(close) >= close_margin(source) => Some(today),
         _ => calendar.previous_trading_date(today),
     }
 }

@@ -1,5 +1,15 @@
-//! One symbol of the universe: what is stored of it, how the date's fetch goes, and whom to ask
-//! next. Pure.
+//! The states of one symbol's history: what is stored of it, how the date's fetch goes, and which
+//! source to ask next. Pure.
+//!
+//! For the date that is due a history is
+//!
+//! - *missing* or *behind*: a source is asked for all of it, or for what follows the last candle;
+//! - *in flight*: a call is under way, or what it brought waits to be judged and stored;
+//! - *resting*: a call failed, or the source does not have the candle yet, so nothing is asked for
+//!   a while;
+//! - *given up*: no source is left to ask; tried again later;
+//! - *silenced*: its candles are suspect, so it gives no signals until all of it was fetched again;
+//! - *current*: nothing is missing.
 
 use jiff::civil::Date;
 
@@ -8,11 +18,11 @@ use crate::store::{CandleHistory, SplitSuspicion};
 
 /// Failures of a source, for one symbol and date, after which the other is asked.
 const FAILURES_MAX: u32 = 3;
-/// Looks for a date's candle that a source does not have yet.
+/// Calls for a date's candle that a source does not have yet.
 const LACKS_MAX: u32 = 3;
 /// Between two of them.
 const LATE_RETRY_MS: u64 = 10 * 60_000;
-/// After a failure: longer than a failed feed rests, so that others have their turn.
+/// After a failure: longer than a failed feed rests, so that other symbols are asked for first.
 const FAILED_RETRY_MS: u64 = 60_000;
 /// What was given up is tried again, for the days to come.
 const GIVEN_UP_RETRY_MS: u64 = 30 * 60_000;
@@ -21,7 +31,7 @@ const GIVEN_UP_RETRY_MS: u64 = 30 * 60_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
     Ready,
-    /// Pace or the evening's order; in a moment.
+    /// Rate limit or the evening's order; in a moment.
     Soon,
     /// Its circuit is open, or it has not said yet what it knows.
     Later,
@@ -38,19 +48,28 @@ pub struct Sources {
     pub patience_ended: bool,
 }
 
-/// A symbol with its state.
+impl Sources {
+    pub fn of(self, source: Source) -> Availability {
+        match source {
+            Source::BrokerA => self.broker_a,
+            Source::Public => self.public,
+        }
+    }
+}
+
+/// A symbol with the state of its history.
 #[derive(Debug)]
 pub struct TrackedSymbol {
-    pub symbol: Symbol,
+    symbol: Symbol,
     /// `None` before its first whole history.
-    pub history: Option<CandleHistory>,
-    pub in_flight: bool,
+    history: Option<CandleHistory>,
+    in_flight: bool,
     /// The next call asks for everything although the stored history stands.
     whole_next: bool,
     /// Its candle of the date will not come, as far as can be said.
-    pub given_up: bool,
+    given_up: bool,
     /// A whole history with holes was refused once; holes are accepted from then on.
-    pub patchy: bool,
+    patchy: bool,
     failures_broker_a: u32,
     failures_public: u32,
     lacks: u32,
@@ -71,6 +90,47 @@ impl TrackedSymbol {
             lacks: 0,
             rests_until_mono_ms: 0,
         }
+    }
+
+    pub fn symbol(&self) -> &Symbol {
+        &self.symbol
+    }
+
+    /// What is stored.
+    pub fn history(&self) -> Option<&CandleHistory> {
+        self.history.as_ref()
+    }
+
+    /// Whether its candle of the date will not come, as far as can be said.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Whether holes are a reason to ask again.
+    pub fn is_strict(&self, source: Source) -> bool {
+        source == Source::BrokerA && !self.patchy
+    }
+
+    /// The store was read: this is what it has. `in_flight`: a call for the symbol is under way all
+    /// the same, or what it brought is not stored yet.
+    pub fn loaded(&mut self, history: Option<CandleHistory>, in_flight: bool) {
+        (self.history, self.in_flight) = (history, in_flight);
+    }
+
+    /// A call for it goes out.
+    pub fn asked(&mut self) {
+        self.in_flight = true;
+    }
+
+    /// The call for it, or the storing of what it brought, has ended.
+    pub fn landed(&mut self) {
+        self.in_flight = false;
+    }
+
+    /// Its whole history was refused for its holes, which are accepted from now on.
+    pub fn refused(&mut self, source: Source, now_mono_ms: u64) {
+        self.patchy = true;
+        self.failed(source, false, now_mono_ms);
     }
 
     /// Another date is due: what failed may work.
@@ -114,7 +174,7 @@ impl TrackedSymbol {
         !self.has(date) || self.wants_whole(date, source)
     }
 
-    /// Nothing more is expected of it for `date`.
+    /// Whether nothing more is expected of it for `date`.
     pub fn is_settled(&self, date: Date) -> bool {
         !self.in_flight && (self.given_up || !self.needs_work(date))
     }
@@ -150,7 +210,7 @@ impl TrackedSymbol {
         }
     }
 
-    fn give_up(&mut self, now_mono_ms: u64) {
+    pub(super) fn give_up(&mut self, now_mono_ms: u64) {
         self.given_up = true;
         (self.failures_broker_a, self.failures_public) = (0, 0);
         self.rests_until_mono_ms = now_mono_ms + GIVEN_UP_RETRY_MS;

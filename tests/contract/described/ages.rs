@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bhav::base::Clock;
+use bhav::base::{Clock, ManualClock};
 use bhav::sim::SimSettings;
 use jiff::{SignedDuration, Timestamp};
 use sonic_rs::{JsonValueTrait, Value};
@@ -111,7 +111,7 @@ fn rows(asked: &Asked, indices: &[(&str, Timestamp)]) -> Said {
     Said::json(format!(r#"{{"spark":{{"result":[{}],"error":null}}}}"#, rows.join(",")))
 }
 
-fn stepping(clock: &Clock, what: &str, mut holds: impl FnMut() -> bool) {
+fn stepping(clock: &ManualClock, what: &str, mut holds: impl FnMut() -> bool) {
     until(what, || {
         clock.advance_ms(500);
         holds().then_some(())

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use bhav::app::App;
-use bhav::base::Clock;
+use bhav::base::{Clock, ManualClock};
 use bhav::config::Config;
 use bhav::sim::{self, Sim, SimSettings};
 use jiff::Timestamp;
@@ -34,15 +34,22 @@ pub const CACHED: &str = "NSE:INFY,NSE:SBIN";
 
 /// The service in its simulated world.
 pub struct Stage {
+    /// `None` where the clock runs by itself.
+    by_hand: Option<Hand>,
     clock: Clock,
     watch: Clock,
-    /// How far a manual clock moves at each look.
-    step_ms: i64,
     /// Broker A's time stands still on purpose.
     pub mute: bool,
     sim: Sim,
     app: App,
     _state_dir: tempfile::TempDir,
+}
+
+/// A clock that stands still but for what the test moves it.
+struct Hand {
+    clock: ManualClock,
+    /// How far it moves at each look.
+    step_ms: i64,
 }
 
 /// The `market` object of the snapshot.
@@ -55,18 +62,19 @@ pub struct Market {
 impl Stage {
     /// On a clock that runs.
     pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
-        Self::set(Clock::starting_at(OPEN.parse().unwrap()), 0, adjust)
+        Self::set(&Clock::starting_at(OPEN.parse().unwrap()), None, adjust)
     }
 
     /// On a clock that moves by `step_ms` at each look.
     pub fn stepping(step_ms: i64) -> Self {
-        Self::set(Clock::manual(OPEN.parse().unwrap()), step_ms, |config| {
+        let clock = Clock::manual(OPEN.parse().unwrap());
+        Self::set(&clock.clone(), Some(Hand { clock, step_ms }), |config| {
             // The clock stands while a request waits.
             config.cache.miss_wait_ms = 50;
         })
     }
 
-    fn set(clock: Clock, step_ms: i64, adjust: impl FnOnce(&mut Config)) -> Self {
+    fn set(clock: &Clock, by_hand: Option<Hand>, adjust: impl FnOnce(&mut Config)) -> Self {
         let settings = SimSettings {
             rate_limits: false,
             public_delay_s: PUBLIC_DELAY_S,
@@ -92,9 +100,17 @@ impl Stage {
         config.upstream.breaker_open_ms = 100;
         config.upstream.breaker_open_max_ms = 300;
         adjust(&mut config);
-        let app = App::start(&config, &clock).unwrap();
+        let app = App::start(&config, clock).unwrap();
         let watch = Clock::system();
-        let stage = Self { clock, watch, step_ms, mute: false, sim, app, _state_dir: state_dir };
+        let stage = Self {
+            by_hand,
+            clock: clock.clone(),
+            watch,
+            mute: false,
+            sim,
+            app,
+            _state_dir: state_dir,
+        };
         stage.await_broker_a();
         stage
     }
@@ -127,15 +143,16 @@ impl Stage {
     /// Lets a moment pass.
     pub fn look_again(&self) {
         std::thread::park_timeout(Duration::from_millis(LOOK_MS));
-        // 0 of a clock that runs by itself.
-        if self.step_ms > 0 {
-            self.clock.advance_ms(self.step_ms);
+        if let Some(hand) = &self.by_hand {
+            hand.clock.advance_ms(hand.step_ms);
         }
     }
 
-    /// Moves a manual clock.
+    /// Moves the clock of a [stepping](Self::stepping) stage.
+    #[track_caller]
     pub fn advance_ms(&self, by_ms: i64) {
-        self.clock.advance_ms(by_ms);
+        let hand = self.by_hand.as_ref().expect("the clock of this stage runs by itself");
+        hand.clock.advance_ms(by_ms);
     }
 
     /// Switches a fault on for a route or a group of them.
@@ -212,7 +229,7 @@ impl Stage {
         let as_of: Timestamp = shown[time].as_str().unwrap().parse().unwrap();
         let age_ms = self.clock.now_ms() - as_of.as_millisecond();
         // A clock that jumps at each look makes everything older than it was when it was said.
-        let checked = source == "broker_a" && !stale && !self.mute && self.step_ms == 0;
+        let checked = source == "broker_a" && !stale && !self.mute && self.by_hand.is_none();
         assert!(!checked || age_ms <= FRESH_MS_MAX, "{age_ms} ms old and not marked: {shown:?}");
         Market { source, stale }
     }

@@ -4,7 +4,7 @@
 mod never_back;
 mod said;
 
-use bhav::base::Clock;
+use bhav::base::{Clock, ManualClock};
 use bhav::sim::SimSettings;
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
@@ -33,7 +33,7 @@ fn settings(public_delay_s: i64) -> SimSettings {
 
 /// Both on one clock that the test moves.
 struct Lapse {
-    clock: Clock,
+    clock: ManualClock,
     scene: Scene,
     service: Service,
     watch: Watch,

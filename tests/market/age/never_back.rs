@@ -21,7 +21,7 @@ fn at_a_failover_the_later_price_stays_until_the_other_source_has_passed_it() {
         let marked_ms = lapse.clock.now().duration_since(broken_at).as_millis() as i64;
         assert!(marked_ms <= UNMARKED_MS_MAX + 2_000, "{fault}: marked after {marked_ms} ms");
         let mut client = lapse.service.client();
-        let clock = lapse.clock.clone();
+        let clock = lapse.clock.share();
         lapse.step_until(20, "a share nobody asked for before", |seen| {
             assert_eq!(seen.market()["source"], "broker_a", "{fault}: nothing has passed it");
             clock.advance_ms(20);
@@ -84,7 +84,7 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
     assert_eq!(lapse.scene.control("POST", "trading", halt).status, 200);
     let scene = &lapse.scene;
     let asked = || scene.stats()["requests"]["broker_a.ohlc"].as_u64().unwrap_or(0);
-    let clock = lapse.clock.clone();
+    let clock = lapse.clock.share();
     let mut client = lapse.service.client();
     until("the spare route", || {
         clock.advance_ms(100);
@@ -133,7 +133,8 @@ fn kept_prices_of_the_future_are_dropped() {
     service.fresh_snapshot();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
     service.0.stop();
-    let again = Scene { state: scene.state, ..Scene::at(TRADING) };
+    let mut again = Scene::at(TRADING);
+    again.state = scene.state;
     again.fault("*", r#"{"kind":"refuse"}"#);
     let service = again.start();
     service.get(SNAPSHOT).expect_problem(503, "snapshot_not_ready");

@@ -35,7 +35,6 @@ pub const FAULTS: &[(&str, SyncErrorKind)] = &[
 
 /// The simulated outside world and the two clients.
 pub struct Bench {
-    pub clock: Clock,
     pub sim: Sim,
     pub settings: SimSettings,
     pub broker_a: BrokerA,
@@ -46,7 +45,7 @@ impl Bench {
     /// On a clock that runs, without the simulator's rate limits.
     pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
         let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
-        Self::set(settings, Clock::starting_at(OPEN.parse().unwrap()), adjust)
+        Self::set(settings, &Clock::starting_at(OPEN.parse().unwrap()), adjust)
     }
 
     /// Short of time only where that is what is expected: the machine may be busy.
@@ -58,7 +57,7 @@ impl Bench {
         })
     }
 
-    pub fn set(settings: SimSettings, clock: Clock, adjust: impl FnOnce(&mut Config)) -> Self {
+    pub fn set(settings: SimSettings, clock: &Clock, adjust: impl FnOnce(&mut Config)) -> Self {
         let sim = sim::start(settings.clone(), clock.clone()).unwrap();
         let mut config = Config::default();
         config.broker_a.url = sim.broker_a_url();
@@ -69,8 +68,8 @@ impl Bench {
         let token = Arc::new(SharedToken::default());
         let upstream = &config.upstream;
         let broker_a = BrokerA::new(&config.broker_a, upstream, clock.clone(), token).unwrap();
-        let broker_b = BrokerB::new(&config.broker_b, upstream, &clock).unwrap();
-        Self { clock, sim, settings, broker_a, broker_b }
+        let broker_b = BrokerB::new(&config.broker_b, upstream, clock).unwrap();
+        Self { sim, settings, broker_a, broker_b }
     }
 
     /// A user of broker A who has just logged in.

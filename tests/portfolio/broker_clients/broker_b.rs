@@ -70,7 +70,7 @@ fn an_empty_account_in_all_its_shapes_is_a_success() {
     let mut settings = SimSettings { rate_limits: false, ..SimSettings::default() };
     settings.broker_b.empty_account = true;
     let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-    let bench = Bench::set(settings, clock, |_| {});
+    let bench = Bench::set(settings, &clock, |_| {});
     let synced = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
     assert!(synced.holdings.is_empty() && synced.positions.is_empty() && synced.simulated);
 }
@@ -80,14 +80,14 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
     let settings = SimSettings::default();
     assert!(settings.rate_limits);
     let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-    let bench = Bench::set(settings, clock, |_| {});
+    let bench = Bench::set(settings, &clock, |_| {});
     for _ in 0..25 {
         bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
     }
     let error = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap_err();
     assert_eq!(error.kind(), SyncErrorKind::RateLimited);
     assert_eq!(bench.asked("broker_b.customerdetails"), 25);
-    bench.clock.advance_ms(60_000);
+    clock.advance_ms(60_000);
     bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
 }
 

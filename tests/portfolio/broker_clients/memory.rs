@@ -86,7 +86,7 @@ fn no_copy_of_an_api_secret_outlives_its_sync() {
     // The simulator does not know the secret, so that only the clients can have left it behind.
     settings.broker_a.api_secret = "another".into();
     let clock = Clock::starting_at("2026-11-20T11:00:00+05:30".parse().unwrap());
-    let bench = Bench::set(settings, clock, |_| {});
+    let bench = Bench::set(settings, &clock, |_| {});
     let held = unmasked(&masked);
     assert!(found(&masked) >= 1, "the search works");
     for user in [bench.user_of_a("USER01"), bench.user_of_b("USER02")] {

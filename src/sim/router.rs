@@ -6,75 +6,19 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{Instead, Kind, Upstream};
-use crate::sim::server::message::{Delivery, Reply, Request};
-use crate::sim::world::{Answer, Call, Content, World};
-use crate::sim::{broker_a, broker_b, public, server::control};
+use super::faults::Instead;
+use super::faults::kind::{Kind, Upstream};
+use super::faults::routes::{find, upstream_of};
+use super::server::answer::{Answer, Content};
+use super::server::message::{Delivery, Reply, Request};
+use super::world::{Call, World};
+use super::{broker_a, broker_b, control, public};
 
 /// Answers above this size are compressed for a client that accepts it, as broker A does.
 const COMPRESS_BYTES_MIN: usize = 4 * 1024;
 
-/// A route's name and where it is; a path that ends in a slash stands for everything below it.
-const ROUTES: [(&str, &str); 18] = [
-    ("broker_a.session", "/a/session/token"),
-    ("broker_a.profile", "/a/user/profile"),
-    ("broker_a.quote", "/a/quote"),
-    ("broker_a.ohlc", "/a/quote/ohlc"),
-    ("broker_a.ltp", "/a/quote/ltp"),
-    ("broker_a.historical", "/a/instruments/historical/"),
-    ("broker_a.instruments", "/a/instruments"),
-    ("broker_a.instruments", "/a/instruments/"),
-    ("broker_a.holdings", "/a/portfolio/holdings"),
-    ("broker_a.positions", "/a/portfolio/positions"),
-    ("broker_b.customerdetails", "/b/customerdetails"),
-    ("broker_b.dematholdings", "/b/dematholdings"),
-    ("broker_b.portfolioholdings", "/b/portfolioholdings"),
-    ("broker_b.portfoliopositions", "/b/portfoliopositions"),
-    ("broker_b.master", "/b-master/"),
-    ("public.spark", "/p/v7/finance/spark"),
-    ("public.spark_v8", "/p/v8/finance/spark"),
-    ("public.chart", "/p/v8/finance/chart/"),
-];
-
-const GROUPS: [&str; 3] = ["broker_a", "broker_b", "public"];
-
-/// Every name a fault can be set for, apart from `*`.
-pub(crate) fn names_and_groups() -> Vec<&'static str> {
-    let mut names: Vec<_> = GROUPS.into_iter().chain(ROUTES.map(|(name, _)| name)).collect();
-    names.dedup();
-    names
-}
-
-/// Whether faults can be set for `name`.
-pub(crate) fn is_route_or_group(name: &str) -> bool {
-    name == "*" || names_and_groups().contains(&name)
-}
-
-/// Whether a fault set for `pattern` concerns `route`.
-pub(crate) fn covers(pattern: &str, route: &str) -> bool {
-    pattern == "*"
-        || pattern == route
-        || route.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// The route at `path` and what stands after its path.
-fn find(path: &str) -> Option<(&'static str, &str)> {
-    ROUTES.iter().find_map(|&(name, at)| {
-        let rest = path.strip_prefix(at)?;
-        (rest.is_empty() != at.ends_with('/')).then_some((name, rest))
-    })
-}
-
-fn upstream_of(route: &str) -> Upstream {
-    match route.split('.').next() {
-        Some("broker_a") => Upstream::BrokerA,
-        Some("broker_b") => Upstream::BrokerB,
-        _ => Upstream::Public,
-    }
-}
-
 /// Answers one request.
-pub(crate) fn answer(world: &World, request: &Request) -> Reply {
+pub(super) fn answer(world: &World, request: &Request) -> Reply {
     if let Some(rest) = request.path.strip_prefix("/sim/control/") {
         return reply(request, control::answer(world, request, rest), Delivery::default());
     }
@@ -149,30 +93,4 @@ fn gzipped(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes)?;
     encoder.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_routes_by_their_whole_path() {
-        for (path, expected) in [
-            ("/a/quote", Some(("broker_a.quote", ""))),
-            ("/a/quote/ohlc", Some(("broker_a.ohlc", ""))),
-            ("/a/quotes", None),
-            ("/a/instruments", Some(("broker_a.instruments", ""))),
-            ("/a/instruments/NSE", Some(("broker_a.instruments", "NSE"))),
-            ("/a/instruments/historical/1/day", Some(("broker_a.historical", "1/day"))),
-            ("/p/v8/finance/chart/%5ENSEI", Some(("public.chart", "%5ENSEI"))),
-            ("/b/", None),
-        ] {
-            assert_eq!(find(path), expected, "{path}");
-        }
-        assert!(covers("broker_a", "broker_a.quote") && covers("*", "public.spark"));
-        assert!(
-            !covers("broker_a.quote", "broker_a.ohlc")
-                && !covers("public.spark", "public.spark_v8")
-        );
-    }
 }

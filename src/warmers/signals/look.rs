@@ -1,11 +1,13 @@
-//! Looking at running candles: jobs of the lane `signals`. Nothing here stores a candle; what is
-//! found goes on record before it is shown.
+//! Looks for signals in running candles: jobs of the lane `signals`. Nothing here stores a candle;
+//! what is found goes on record before it is shown.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
+use super::outcomes::{Closes, Expected, basis_of, walk};
+use super::publication::{Publication, Shown};
 use crate::base::{Candle, Source, Symbol};
 use crate::brokers::DailyCandles;
 use crate::signals::backtest::{History, Universe};
@@ -17,9 +19,6 @@ use crate::signals::{Direction, ListedSignal, Look};
 use crate::store::{ProvisionalSignal, SignalStore, StoreError};
 use crate::views::json;
 use crate::views::signal_record::SignalRecord;
-use crate::warmers::signals::outcomes::{Closes, Expected, walk};
-use crate::warmers::signals::publication::{Publication, Shown};
-use crate::warmers::signals::steps::{Done, basis_of};
 
 /// What looks at a session need of those before it, made once.
 pub struct Prepared {
@@ -48,7 +47,7 @@ pub struct PrepareOrder {
 }
 
 /// Reads all candles, weighs every key, and keeps what a look needs.
-pub fn prepare(store: &dyn SignalStore, order: PrepareOrder) -> Result<Done, StoreError> {
+pub fn prepare(store: &dyn SignalStore, order: PrepareOrder) -> Result<Prepared, StoreError> {
     let PrepareOrder { settled, symbols } = order;
     let mut histories = Vec::with_capacity(symbols.len());
     let mut tails = Vec::with_capacity(symbols.len());
@@ -66,7 +65,7 @@ pub fn prepare(store: &dyn SignalStore, order: PrepareOrder) -> Result<Done, Sto
     let universe = Universe::examine(&histories, |_| ());
     let next = universe.dates().len();
     let weights = Key::all().map(|key| (key, universe.weigh(key, next))).collect();
-    Ok(Done::Prepared(Prepared { settled, tails, weights }))
+    Ok(Prepared { settled, tails, weights })
 }
 
 /// What to look at.
@@ -78,7 +77,7 @@ pub struct LookOrder {
     pub expected: Expected,
     pub until_mono_ms: u64,
     pub now_ms: i64,
-    pub shelf: Publication,
+    pub publication: Publication,
 }
 
 /// What could not be put on record.
@@ -88,22 +87,22 @@ pub struct Refused {
 }
 
 /// Finds the patterns of running candles, puts them on record and then among the others.
-pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Done {
-    let LookOrder { look, until_mono_ms, shelf, .. } = order;
-    let Some(complete) = shelf.complete() else { return Done::Found(Shown::nothing()) };
+pub fn look(store: &dyn SignalStore, order: &LookOrder) -> Result<Shown, Refused> {
+    let LookOrder { look, until_mono_ms, publication, .. } = order;
+    let Some(complete) = publication.complete() else { return Ok(Shown::nothing()) };
     let (listed, found) = found(order).into_iter().unzip();
     if let Err(error) = put_on_record(store, order, found) {
-        let shown = shelf.put(complete, None);
-        return Done::Refused(Refused { shown, error });
+        let shown = publication.put(complete, None);
+        return Err(Refused { shown, error });
     }
     let list = complete.with_provisional(*look, listed);
-    Done::Found(shelf.put(list, Some(*until_mono_ms)))
+    Ok(publication.put(list, Some(*until_mono_ms)))
 }
 
 /// Shows finished candles' signals alone again; needs no store.
-pub fn withdraw(shelf: &Publication) -> Done {
-    let shown = shelf.complete().map(|complete| shelf.put(complete, None));
-    Done::Withdrawn(shown.unwrap_or_else(Shown::nothing))
+pub fn withdraw(publication: &Publication) -> Shown {
+    let shown = publication.complete().map(|complete| publication.put(complete, None));
+    shown.unwrap_or_else(Shown::nothing)
 }
 
 fn put_on_record(
@@ -111,13 +110,13 @@ fn put_on_record(
     order: &LookOrder,
     found: Vec<ProvisionalSignal>,
 ) -> Result<(), StoreError> {
-    let LookOrder { look, now_ms, shelf, expected, .. } = order;
+    let LookOrder { look, now_ms, publication, expected, .. } = order;
     if found.is_empty() || store.keep_provisional(look.date, *now_ms, found)? == 0 {
         return Ok(());
     }
     let record = walk(store, &Closes::new(), expected)?;
     let as_of = store.signal_dates()?.map(|(_, last)| last);
-    shelf.record.publish(json::to_vec(&SignalRecord::of(&record, as_of)));
+    publication.record.publish(json::to_vec(&SignalRecord::of(&record, as_of)));
     Ok(())
 }
 

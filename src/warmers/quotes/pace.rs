@@ -1,14 +1,17 @@
-//! How often feeds are asked, and how long they may leave a price as it is. Pure.
+//! How often feeds are asked, how long they may leave a price as it is, and when they can be
+//! expected to know the official close. Pure.
+
+use jiff::SignedDuration;
 
 use crate::base::Source;
 use crate::cache::Limits;
 
-/// Between rounds while the market rests: prices do not move, so this only notices a feed that
+/// Between polls while the market rests: prices do not move, so this only notices a feed that
 /// comes back.
 const RESTING_BROKER_A_MS: u64 = 30_000;
 const RESTING_PUBLIC_MS: u64 = 60_000;
 
-/// A feed may miss one round and take this long before its data counts as stale.
+/// A feed may miss one poll and take this long before its data counts as stale.
 const GRACE_BROKER_A_MS: u64 = 1_500;
 const GRACE_PUBLIC_MS: u64 = 7_000;
 
@@ -17,10 +20,24 @@ const GRACE_PUBLIC_MS: u64 = 7_000;
 /// counts as stale is enough for the other feed's answer.
 const PATIENCE_MS: u64 = 1_500;
 
+/// After the official close providers need a moment to settle on it.
+const CLOSE_MARGIN_BROKER_A: SignedDuration = SignedDuration::from_mins(10);
+
+/// The public provider is a quarter of an hour late by nature.
+const CLOSE_MARGIN_PUBLIC: SignedDuration = SignedDuration::from_mins(30);
+
+/// How long after the official close `source` can be expected to say it.
+pub fn close_margin(source: Source) -> SignedDuration {
+    match source {
+        Source::BrokerA => CLOSE_MARGIN_BROKER_A,
+        Source::Public => CLOSE_MARGIN_PUBLIC,
+    }
+}
+
 /// How often one feed is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Between two rounds that nobody asked for; 0: as fast as the feed's budget allows.
+    /// Between two polls that nobody asked for; 0: as fast as the feed's budget allows.
     pub interval_ms: u64,
     /// Not relied on after waiting this long.
     pub patience_ms: u64,
@@ -61,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_prices_move_the_whole_budget_is_used_and_one_round_may_be_missed() {
+    fn while_prices_move_the_whole_budget_is_used_and_one_poll_may_be_missed() {
         let pace = Pace::of(Source::BrokerA, 1_050, false);
         let (moving, _) = limits(Source::BrokerA, 1_050, 0);
         assert_eq!((pace.interval_ms, moving.stale_after_ms(1)), (0, 3_600));

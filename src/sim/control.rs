@@ -8,17 +8,18 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::json::{Json, map};
-use super::message::Request;
+use super::accounts::{OrderA, OrderB};
+use super::exchange::noise::rupees;
+use super::exchange::splits::SplitOrder;
+use super::exchange::trading::TradingOrder;
+use super::exchange::universe::Instrument;
+use super::faults::FaultOrder;
+use super::server::answer::Answer;
+use super::server::json::{Json, map};
+use super::server::message::Request;
+use super::sessions::Login;
+use super::world::World;
 use crate::base::ist;
-use crate::sim::accounts::{OrderA, OrderB};
-use crate::sim::exchange::noise::rupees;
-use crate::sim::exchange::splits::SplitOrder;
-use crate::sim::exchange::trading::TradingOrder;
-use crate::sim::exchange::universe::Instrument;
-use crate::sim::faults::FaultOrder;
-use crate::sim::sessions::Login;
-use crate::sim::world::{Answer, World};
 
 /// Longest token or user id that is taken.
 const NAME_BYTES_MAX: usize = 128;

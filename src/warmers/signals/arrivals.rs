@@ -1,37 +1,14 @@
-//! What the warmer of signals does with the store, and the daily rebuild: jobs of the lane
-//! `signals`, which block and compute. Nothing of them outlives the job but what it returns.
+//! Judges candles that arrived and stores those that can be believed: jobs of the lane `signals`,
+//! which block. Nothing of them outlives the job but what it returns.
 
 use jiff::civil::Date;
 
-use super::outcomes::{Closes, Expected, walk};
-use super::provisional::jobs::{Prepared, Refused};
-use super::publication::{Publication, Shown, show};
 use super::sessions::window_from;
-use crate::base::{Candle, Source, Symbol};
+use crate::base::{Source, Symbol};
 use crate::brokers::DailyCandles;
 use crate::market::MarketCalendar;
-use crate::signals::Direction;
-use crate::signals::backtest::{History, Universe};
-use crate::signals::confidence::{PRIOR_DATES, Weight};
 use crate::signals::history::{Conflict, HOLES_MAX, Suspected, Window, check, merge};
-use crate::store::{
-    Basis, CandleHistory, NewHistory, PublishedSignal, SignalStore, SplitSuspicion, StoreError,
-};
-
-/// How a job ended well.
-pub enum Done {
-    Loaded(Vec<CandleHistory>, Shown),
-    Taken(Taken),
-    Rebuilt(Shown),
-    /// Running candles can be looked at.
-    Prepared(Prepared),
-    /// With what was found in them.
-    Found(Shown),
-    /// What was found could not be put on record, so it is not shown.
-    Refused(Refused),
-    /// Nothing provisional is shown any more.
-    Withdrawn(Shown),
-}
+use crate::store::{CandleHistory, NewHistory, SignalStore, SplitSuspicion, StoreError};
 
 /// Candles that a source sent, to be judged and stored.
 pub struct Arrived {
@@ -64,29 +41,18 @@ pub enum Verdict {
     Patchy { missing: usize, faults: usize },
 }
 
-/// Reads what the store has and shows what was published last.
-pub fn load(
-    store: &dyn SignalStore,
-    shelf: &Publication,
-    expected: &Expected,
-) -> Result<Done, StoreError> {
-    let histories = store.candle_histories()?;
-    let record = walk(store, &Closes::new(), expected)?;
-    Ok(Done::Loaded(histories, show(store, shelf, &record)?))
-}
-
 /// Judges what arrived and stores what can be believed.
 pub fn take_in(
     store: &dyn SignalStore,
     calendar: &MarketCalendar,
     arrived: Arrived,
-) -> Result<Done, StoreError> {
+) -> Result<Taken, StoreError> {
     let (at, source) = (arrived.at, arrived.source);
     let verdict = match &arrived.held {
         Some(held) if !arrived.whole => append(store, calendar, &arrived, held.clone())?,
         _ => replace(store, calendar, arrived)?,
     };
-    Ok(Done::Taken(Taken { at, source, verdict }))
+    Ok(Taken { at, source, verdict })
 }
 
 fn replace(
@@ -166,77 +132,4 @@ fn append(
         store.append_candles(&arrived.symbol, merged.append, keep_from)?;
     }
     Ok(Verdict::Stored { held, gap })
-}
-
-/// What a date's signals are made of.
-pub struct RebuildOrder {
-    pub date: Date,
-    /// Those whose candles are trusted, with the simulator's mark.
-    pub symbols: Vec<(Symbol, bool)>,
-    pub expected: Expected,
-    pub now_ms: i64,
-    pub shelf: Publication,
-}
-
-/// Finds the date's signals in the stored candles, publishes them, and judges earlier ones.
-pub fn rebuild(store: &dyn SignalStore, order: &RebuildOrder) -> Result<Done, StoreError> {
-    let mut histories = Vec::with_capacity(order.symbols.len());
-    for (symbol, _) in &order.symbols {
-        let mut candles = store.candles(symbol)?;
-        candles.retain(|candle| candle.date <= order.date);
-        histories.push(History { symbol: symbol.as_str().to_owned(), candles });
-    }
-    let signals = found(&histories, order);
-    let symbols = histories.iter().filter(|h| close_on(&h.candles, order.date).is_some()).count();
-    let count = signals.len();
-    if store.publish_signals(order.date, order.now_ms, symbols, signals)? {
-        tracing::info!(date = %order.date, signals = count, symbols, "signals published");
-    }
-    let candles: Closes<'_> =
-        histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
-    let record = walk(store, &candles, &order.expected)?;
-    Ok(Done::Rebuilt(show(store, &order.shelf, &record)?))
-}
-
-/// What of a weight goes on record.
-pub fn basis_of(weight: &Weight) -> Basis {
-    Basis {
-        prior_dates: PRIOR_DATES,
-        dates: weight.dates,
-        date_hit_rate: weight.date_hit_rate,
-        signals_and_hits: Some((weight.signals, weight.hits)),
-        base_rate: weight.base_rate,
-    }
-}
-
-fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
-    let at = candles.binary_search_by_key(&date, |candle| candle.date).ok()?;
-    Some(candles[at].close_e4)
-}
-
-/// The date's signals in their order.
-fn found(histories: &[History], order: &RebuildOrder) -> Vec<PublishedSignal> {
-    let universe = Universe::examine(histories, |_| ());
-    let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
-    let of = |name: &str| {
-        let at = histories.iter().position(|history| history.symbol == name)?;
-        let (symbol, simulated) = &order.symbols[at];
-        Some((symbol.clone(), *simulated, close_on(&histories[at].candles, order.date)?))
-    };
-    let signals = universe.signals_on(date).into_iter().zip(1..);
-    signals
-        .filter_map(|(signal, rank)| {
-            let (symbol, simulated, close_e4) = of(signal.symbol)?;
-            Some(PublishedSignal {
-                symbol,
-                pattern: signal.key.name().to_owned(),
-                bullish: signal.key.direction() == Direction::Bullish,
-                confidence: signal.weight.confidence,
-                basis: basis_of(&signal.weight),
-                close_e4,
-                rank,
-                simulated,
-            })
-        })
-        .collect()
 }

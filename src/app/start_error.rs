@@ -1,0 +1,63 @@
+//! Why the service did not start, and the exit code that says whether a restart can help.
+
+use std::io;
+
+use crate::auth::{AuthError, KeyError};
+use crate::brokers::call::transport::BadUrl;
+use crate::http::ListenError;
+use crate::market::DataError;
+use crate::ops::Exit;
+use crate::store::OpenError;
+
+/// Why the service did not start; says what to do where that is not plain.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("BHAV_LISTEN: {0}")]
+    Listen(#[from] ListenError),
+    #[error("BHAV_ADMIN_LISTEN: {0}")]
+    AdminListen(ListenError),
+    #[error("state directory {path}: {source}")]
+    StateDir { path: String, source: io::Error },
+    #[error("state directory {path} is in use by another instance")]
+    StateInUse { path: String },
+    #[error("{0}")]
+    MarketData(#[from] DataError),
+    #[error("{0}")]
+    Url(#[from] BadUrl),
+    /// A newer schema or a foreign file: only the operator can decide.
+    #[error("{0}")]
+    Store(#[from] OpenError),
+    #[error("{0}")]
+    Auth(#[from] AuthError),
+    #[error("the system refuses a thread or a descriptor: {0}")]
+    System(#[from] io::Error),
+}
+
+impl StartError {
+    /// The exit code that tells a supervisor whether a restart can help.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Listen(error) | Self::AdminListen(error) => match error {
+                ListenError::BadAddress(_) | ListenError::NotASocket { .. } => Exit::Usage,
+                ListenError::Io { source, .. } => Exit::of_io(source, Exit::Unavailable),
+                _ => Exit::Unavailable,
+            },
+            Self::MarketData(DataError::Unreadable { cause, .. }) => {
+                Exit::of_io(cause, Exit::Usage)
+            }
+            Self::MarketData(_) | Self::Url(_) => Exit::Usage,
+            Self::Store(OpenError::System(_)) => Exit::Internal,
+            Self::Store(_) => Exit::Usage,
+            Self::StateInUse { .. } => Exit::Unavailable,
+            Self::StateDir { source, .. }
+            | Self::Auth(AuthError::Key(KeyError::Unreadable { source, .. })) => {
+                Exit::of_io(source, Exit::StateDir)
+            }
+            Self::Auth(AuthError::System(_) | AuthError::Key(KeyError::NoRandomness(_))) => {
+                Exit::Internal
+            }
+            Self::Auth(AuthError::Key(_)) => Exit::StateDir,
+            Self::System(_) => Exit::Internal,
+        }
+    }
+}

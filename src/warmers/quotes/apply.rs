@@ -1,0 +1,118 @@
+//! Takes in a batch of quotes: judges it, publishes the snapshot, and puts the quotes where
+//! requests read them.
+//!
+//! It does not matter how the batch arrived. A poll's answer comes through here, and so does
+//! whatever is pushed to the service without being asked for.
+
+use super::feed_state::{FeedState, Judge};
+use super::snapshot::{Beside, SnapshotTask};
+use crate::base::{Quote, Source, Symbol};
+use crate::brokers::Batch;
+use crate::cache::{Kept, Vouched};
+use crate::warmers::context::WarmerContext;
+use crate::warmers::persist::PersistTask;
+
+/// How long a symbol of the instrument list that only the public provider was asked for is
+/// remembered as unknown: broker A, which has it, may be back in a moment.
+const PUBLIC_NEGATIVE_MS: u64 = 60_000;
+
+/// What a batch of quotes changes, beside the state of its feed.
+pub struct QuoteSinks<'a> {
+    pub context: &'a WarmerContext,
+    pub snapshot: &'a mut SnapshotTask,
+    pub persist: &'a mut PersistTask,
+    /// What the snapshot shows beside prices.
+    pub beside: Beside<'a>,
+}
+
+/// What became of a batch.
+pub struct Applied {
+    /// Symbols whose quotes were believed.
+    pub brought: Vec<Symbol>,
+    /// Why the batch does not count as a healthy feed's. Its quotes are taken all the same, but
+    /// what it left out is not taken for unknown.
+    pub doubt: Option<String>,
+}
+
+/// Takes in what `feed` said.
+pub fn apply(
+    feed: &mut FeedState,
+    mut batch: Batch,
+    sinks: &mut QuoteSinks<'_>,
+    now_mono_ms: u64,
+) -> Applied {
+    let QuoteSinks { context, snapshot, persist, beside } = sinks;
+    let source = feed.source();
+    let judge = Judge { calendar: &context.calendar, indices: &context.indices };
+    let read = feed.read(&mut batch, judge);
+    let doubt = doubt(feed, &batch, &read);
+    // Of a lead that was refused: one share with an absurd time says nothing of our clock.
+    let ahead = doubt.as_ref().and(batch.ahead);
+    let now_ms = context.clock.now().as_millisecond();
+    feed.set_ahead_of_us_ms(ahead.map(|ahead| ahead.as_millisecond() - now_ms));
+    if let Some(witness) = feed.heard_witness() {
+        context.l1.freshness().note_vouched(source, witness.vouched);
+    }
+    let brought = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
+    let (coming, shares): (Vec<_>, Vec<_>) =
+        read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
+    // Made before and shown right behind them: whoever saw an index's quote sees no older one in
+    // the snapshot. Shares come last, since none may look newer than its index.
+    let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
+    keep(&coming, context, persist, now_mono_ms);
+    if let Some(unshown) = unshown {
+        snapshot.show(context, unshown);
+    }
+    keep(&shares, context, persist, now_mono_ms);
+    if !batch.implausible.is_empty() {
+        let symbols = &batch.implausible;
+        tracing::debug!(source = source.as_str(), ?symbols, "implausible quotes dropped");
+    }
+    if doubt.is_none() {
+        keep_unknown(source, batch.unknown, context, now_mono_ms);
+    }
+    Applied { brought, doubt }
+}
+
+fn keep(
+    read: &[(Quote, Vouched)],
+    context: &WarmerContext,
+    persist: &mut PersistTask,
+    now_mono_ms: u64,
+) {
+    for (quote, vouched) in read {
+        if context.l1.insert(quote.clone(), *vouched, now_mono_ms) == Kept::Taken {
+            persist.add_quote(quote);
+        }
+    }
+}
+
+fn keep_unknown(source: Source, unknown: Vec<Symbol>, context: &WarmerContext, now_mono_ms: u64) {
+    let list = context.instruments.load_full();
+    for symbol in unknown {
+        // One answer without an index does not make it unknown.
+        if context.indices.contains(&symbol) {
+            continue;
+        }
+        let mut ttl_ms = context.cache_settings.negative_ttl_ms;
+        if source == Source::Public && list.contains(symbol.as_str()) {
+            ttl_ms = ttl_ms.min(PUBLIC_NEGATIVE_MS);
+        }
+        context.l1.insert_unknown(symbol, now_mono_ms, now_mono_ms + ttl_ms);
+    }
+}
+
+/// Why an answer does not count as one: the indices always have a price, so a source without them
+/// is broken, however politely it answers.
+fn doubt(feed: &FeedState, batch: &Batch, read: &[(Quote, Vouched)]) -> Option<String> {
+    let is_lead = |symbol: &&Symbol| feed.leads_with(symbol);
+    let name = feed.source().as_str();
+    if let Some(symbol) = batch.implausible.iter().find(is_lead) {
+        return Some(format!("{name} gives no believable price for {symbol}"));
+    }
+    if let Some(symbol) = batch.unknown.iter().find(is_lead) {
+        return Some(format!("{name} leaves {symbol} out of its answer"));
+    }
+    let brought = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
+    (!brought).then(|| format!("{name} answers without an index"))
+}

@@ -1,0 +1,97 @@
+//! Follows the market's phase, and sets what it means for the feeds: how often they are asked, and
+//! which of their prices are closing prices. On the scheduler's thread.
+
+use jiff::Timestamp;
+
+use super::feeds::Feeds;
+use super::pace::{Pace, close_margin, limits};
+use crate::base::Source;
+use crate::market::{MarketStatus, Phase};
+use crate::warmers::context::WarmerContext;
+
+/// When the market begins to move, closing prices count as fresh for so long: until a poll could
+/// be made at the new pace.
+const SETTLE_MS: u64 = 5_000;
+
+/// Owner of the market's phase.
+pub struct MarketPhase {
+    status: MarketStatus,
+    /// Monotonic time of the last phase change.
+    since_mono_ms: u64,
+    /// By source: the official close, while the market rests and the source can be expected to say
+    /// it.
+    closes: [Option<Timestamp>; Source::ALL.len()],
+}
+
+impl MarketPhase {
+    /// The phase of this moment; [`follow`](Self::follow) sets what it means.
+    pub fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
+        let status = context.calendar.status(context.clock.now());
+        Self { status, since_mono_ms: now_mono_ms, closes: [None; Source::ALL.len()] }
+    }
+
+    pub fn status(&self) -> &MarketStatus {
+        &self.status
+    }
+
+    /// Takes note of the phase, and of what it means for each source.
+    pub fn follow(&mut self, context: &WarmerContext, feeds: &mut Feeds, now_mono_ms: u64) {
+        let status = context.calendar.status(context.clock.now());
+        if status.phase != self.status.phase {
+            tracing::info!(phase = status.phase.as_str(), "market phase");
+            self.since_mono_ms = now_mono_ms;
+        }
+        self.status = status;
+        for source in Source::ALL {
+            self.follow_source(source, context, feeds, now_mono_ms);
+        }
+    }
+
+    /// Sets by whether the market rests how often a source is asked and what counts as stale.
+    fn follow_source(
+        &mut self,
+        source: Source,
+        context: &WarmerContext,
+        feeds: &mut Feeds,
+        now_mono_ms: u64,
+    ) {
+        let close = self.settled_close(source, context);
+        let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
+        let budget_ms = context.interval_ms(source);
+        let mut step_ms = 0;
+        if let Some(feed) = feeds.of_mut(source) {
+            feed.set_pace(Pace::of(source, budget_ms, quiet));
+            step_ms = feed.time().step_ms();
+        }
+        let (moving, resting) = limits(source, budget_ms, step_ms);
+        // Where no calendar tells a close nothing counts as one, and the feed is asked rarely.
+        let moving = if quiet && close.is_none() { resting } else { moving };
+        let freshness = context.l1.freshness();
+        freshness.set_limits(source, moving, resting);
+        let settles = now_mono_ms.saturating_sub(self.since_mono_ms) < SETTLE_MS;
+        let held = self.closes[source as usize];
+        if held == close || (close.is_none() && settles && !self.rests()) {
+            return;
+        }
+        self.closes[source as usize] = close;
+        match close {
+            Some(_) => freshness.set_closing(source, now_mono_ms),
+            None => freshness.set_moving(source),
+        }
+    }
+
+    /// The official close that stands while the market rests, once the source can be expected to
+    /// say it.
+    fn settled_close(&self, source: Source, context: &WarmerContext) -> Option<Timestamp> {
+        let date =
+            self.status.trading_date.filter(|_| self.rests() && self.status.calendar_known)?;
+        let close = context.calendar.official_close(date)?;
+        let since = context.clock.now().duration_since(close);
+        (since >= close_margin(source)).then_some(close)
+    }
+
+    /// Whether no price of an index moves now, by the calendar.
+    fn rests(&self) -> bool {
+        matches!(self.status.phase, Phase::PostClose | Phase::Closed | Phase::Holiday)
+    }
+}
