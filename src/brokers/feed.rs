@@ -1,4 +1,4 @@
-//! What a feed of quotes and candles is: its trait, its batches, its errors.
+//! What a feed of quotes and candles is: its trait and its batches.
 //!
 //! Calls block and run on the feed's lane.
 
@@ -7,8 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::base::{Clock, Quote, Source, Symbol};
-use crate::brokers::portfolio::AccountTrouble;
-use crate::brokers::quote_checks;
+use crate::brokers::{BrokerError, quote_checks};
 
 /// A source of quotes that answers in batches.
 ///
@@ -28,8 +27,8 @@ pub trait MarketFeed: Send + Sync {
     /// settings' total deadline.
     ///
     /// # Errors
-    /// [`FeedError`]; nothing is returned of a batch that failed as a whole.
-    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError>;
+    /// [`BrokerError`]; nothing is returned of a batch that failed as a whole.
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError>;
 }
 
 /// What one call brought. A symbol in none of the lists was not asked for: a feed may have fallen
@@ -99,31 +98,4 @@ pub enum Readiness {
     NoPermission,
     /// Switched off by a setting.
     Off,
-}
-
-/// Why a feed gave nothing. The text is for the log; it holds no secret.
-#[derive(Debug, thiserror::Error)]
-pub enum FeedError {
-    #[error("not asked: {0:?}")]
-    NotReady(Readiness),
-    #[error("cannot reach {source_name}: {detail}")]
-    Unreachable { source_name: &'static str, detail: String },
-    #[error("{source_name} took longer than {limit_ms} ms")]
-    TimedOut { source_name: &'static str, limit_ms: u64 },
-    #[error("{source_name} refused for too many requests")]
-    RateLimited { source_name: &'static str, retry_after: Duration },
-    #[error("{source_name} says the token is dead")]
-    TokenDead { source_name: &'static str },
-    #[error("{source_name}: the plan has no market data")]
-    NoPermission { source_name: &'static str },
-    #[error("{source_name}: {trouble}")]
-    AccountTrouble { source_name: &'static str, trouble: AccountTrouble },
-    #[error("{source_name} refused the request: {detail}")]
-    Refused { source_name: &'static str, detail: String },
-    #[error("{source_name} failed with HTTP {status}: {detail}")]
-    Upstream { source_name: &'static str, status: u16, detail: String },
-    #[error("{source_name} answered nonsense: {detail}")]
-    Malformed { source_name: &'static str, detail: String },
-    #[error("{source_name} answered with a redirect that is not followed")]
-    Redirected { source_name: &'static str },
 }

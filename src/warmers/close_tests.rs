@@ -9,7 +9,7 @@ use super::prices::STARVED_MS;
 use super::work::{UNHEARD_MS, WALK_REST_MS};
 use super::*;
 use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
-use crate::brokers::{Batch, FeedError};
+use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
 use crate::portfolio::{Counts as Rows, DayPoint, Derived, PointSource, Repriced};
@@ -229,16 +229,13 @@ fn quote(name: &str) -> Quote {
     }
 }
 
-fn answer(warmer: &mut CloseWarmer, outcome: Option<Result<Batch, FeedError>>, now_mono_ms: u64) {
+fn answer(warmer: &mut CloseWarmer, outcome: Option<Result<Batch, BrokerError>>, now_mono_ms: u64) {
     warmer.take_prices(Round { source: Source::BrokerA, outcome }, None, now_mono_ms);
 }
 
 #[test]
 fn a_refused_batch_is_halved_down_to_the_symbol_to_blame() {
-    let refusal = || {
-        let detail = String::new();
-        Some(Err(FeedError::Refused { source_name: "test", detail }))
-    };
+    let refusal = || Some(Err(BrokerError::new("test", BrokerErrorKind::Refused, "")));
     let mut warmer = pricing(&["NSE:A", "NSE:B"]);
     let both = vec![symbol("NSE:A"), symbol("NSE:B")];
     for halvings in [1, 2] {
@@ -276,7 +273,7 @@ fn requests_go_first_but_not_for_ever() {
 #[test]
 fn a_lost_call_and_a_failed_one_rest() {
     let lost = None;
-    let failed = Some(Err(FeedError::TimedOut { source_name: "test", limit_ms: 1 }));
+    let failed = Some(Err(BrokerError::new("test", BrokerErrorKind::TimedOut, "1 ms")));
     for outcome in [lost, failed] {
         let mut warmer = pricing(&["NSE:A"]);
         warmer.broker_a.in_flight = true;

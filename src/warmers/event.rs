@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 
 use crate::base::Source;
 use crate::brokers::broker_a::Tokens;
-use crate::brokers::{Batch, FeedError};
+use crate::brokers::{Batch, BrokerError};
 use crate::market::{InstrumentList, MarketCalendar, Universe};
 use crate::warmers::close;
 use crate::warmers::signals;
@@ -63,7 +63,7 @@ impl Drop for Kicked {
 pub struct Round {
     pub source: Source,
     /// `None` when the job was lost: refused by its lane, late, or panicked.
-    pub outcome: Option<Result<Batch, FeedError>>,
+    pub outcome: Option<Result<Batch, BrokerError>>,
 }
 
 /// Tells the scheduler how a job ended, once, when dropped: also of one that panicked, was refused

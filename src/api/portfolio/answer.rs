@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use crate::api::call::Call;
-use crate::api::errors::{self, Unmade};
+use crate::api::errors;
 use crate::api::query::{invalid, one};
 use crate::api::state::State;
 use crate::base::Broker;
@@ -30,7 +30,7 @@ pub(super) fn answer(
     call: &Call<'_>,
     reply: &mut Response<'_>,
     view: View,
-    make: impl FnOnce(&dyn Store, AccountId) -> Result<Vec<u8>, Unmade> + Send + 'static,
+    make: impl FnOnce(&dyn Store, AccountId) -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Result<(), Problem> {
     let id = call.caller().id;
     let answers = &state.portfolio.answers;
@@ -58,7 +58,7 @@ pub(super) fn answer(
 pub(super) fn on_lane<T: Send + 'static>(
     state: &State,
     deadline_ms: u64,
-    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+    work: impl FnOnce(&dyn Store) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     on(&state.portfolio.lane, state, deadline_ms, work)
 }
@@ -68,13 +68,13 @@ pub(super) fn on<T: Send + 'static>(
     lane: &Lane,
     state: &State,
     deadline_ms: u64,
-    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+    work: impl FnOnce(&dyn Store) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let store = Arc::clone(&state.store);
     let submitted = lane.submit(deadline_ms, move || work(&*store));
     let ticket = submitted.map_err(|_| errors::portfolio_busy())?;
     match ticket.wait() {
-        Ok(made) => Ok(made?),
+        Ok(made) => made,
         Err(LaneError::Late | LaneError::Closed) => Err(errors::portfolio_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }

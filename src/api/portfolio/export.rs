@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use super::answer::on;
 use super::export_limit::ExportPermit;
 use crate::api::call::Call;
-use crate::api::errors::{self, Unmade};
+use crate::api::errors;
 use crate::api::journal::entry_view;
 use crate::api::state::State;
 use crate::base::{Cost, Holding, Position};
@@ -65,7 +65,7 @@ fn written(
     id: AccountId,
     exported_at: Instant,
     place: &ExportPermit,
-) -> Result<Vec<u8>, Unmade> {
+) -> Result<Vec<u8>, Problem> {
     let size = store.journal_size(id)?;
     place.weigh(size.text_bytes)?;
     let user = store.user_by_id(id)?.ok_or(StoreError::NoSuchUser)?.user;
@@ -96,13 +96,13 @@ fn written(
 }
 
 /// All of the journal, page by page.
-fn add_entries(store: &dyn Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Unmade> {
+fn add_entries(store: &dyn Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Problem> {
     let mut after = None;
     loop {
         let page = store.entries(id, after, PAGE)?;
         page.entries.iter().for_each(|entry| Export::add(out, &entry_view(entry)));
         if out.len() > DOCUMENT_BYTES_MAX {
-            return Err(Unmade::TooLong);
+            return Err(errors::export_too_long());
         }
         after = page.next();
         if after.is_none() {

@@ -11,7 +11,6 @@ use super::answer::switch;
 use super::answer::totals;
 use super::live_prices::{Live, Prices};
 use crate::api::call::Call;
-use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;
@@ -60,7 +59,7 @@ fn written(
     broker: Option<Broker>,
     day: Option<Date>,
     prices: &[Option<Live>],
-) -> Result<Vec<u8>, Unmade> {
+) -> Result<Vec<u8>, Problem> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
     let syncs = Syncs::of(portfolio, shown);
     let holdings = portfolio.holdings.iter().enumerate().filter(|(_, row)| shown(row.broker));

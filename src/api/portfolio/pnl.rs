@@ -8,7 +8,6 @@ use super::answer::answer;
 use super::answer::parameter;
 use super::answer::totals;
 use crate::api::call::Call;
-use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::MarketDay;
 use crate::cache::View;
@@ -46,7 +45,7 @@ fn written(
     days: u16,
     since: Date,
     day: Option<Date>,
-) -> Result<Vec<u8>, Unmade> {
+) -> Result<Vec<u8>, Problem> {
     let points = store.points(id, since)?;
     let portfolio = store.portfolio(id)?;
     let summary = summary(&valued(&portfolio.holdings)?, day)?;

@@ -7,7 +7,6 @@ use super::answer::answer;
 use super::answer::parameter;
 use super::answer::switch;
 use crate::api::call::Call;
-use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Position, PositionKind};
 use crate::cache::View;
@@ -25,7 +24,7 @@ pub fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Re
     let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
     let closed = closed.unwrap_or(false);
     answer(state, call, reply, View::Positions { kind, closed }, move |store, id| {
-        Ok::<_, Unmade>(written(&store.portfolio(id)?, kind, closed))
+        Ok::<_, Problem>(written(&store.portfolio(id)?, kind, closed))
     })
 }
 

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use super::report::{self, SyncedNow};
 use crate::api::body::Fields;
 use crate::api::call::Call;
-use crate::api::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
+use crate::api::errors::{
+    Caller, broker_problem, broker_timed_out, in_progress, sync_busy, too_many_attempts,
+};
 use crate::api::report::reply_with;
 use crate::api::state::State;
 use crate::base::{Broker, Synced, ist};
 use crate::brokers::broker_a::{Attempt, OpenSession};
-use crate::brokers::{Credentials, SyncError};
+use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
 use crate::limits::throttle::Key;
 use crate::portfolio::{self, check};
@@ -138,11 +140,13 @@ fn fetched(
     opened: &mut Opened<'_>,
 ) -> Result<Synced, Problem> {
     let securities = state.portfolio.securities();
-    let finish = move |synced: Result<Synced, SyncError>| {
+    let finish = move |synced: Result<Synced, BrokerError>| {
         let mut synced = synced?;
-        check(&synced).map_err(|error| SyncError::Malformed(error.to_string()))?;
+        check(&synced).map_err(|overflow| {
+            BrokerError::new(broker.name(), BrokerErrorKind::Malformed, overflow.to_string())
+        })?;
         securities.resolve(&mut synced);
-        Ok::<_, SyncError>(synced)
+        Ok::<_, BrokerError>(synced)
     };
     let deadline_ms = state.portfolio.sync_deadline_ms;
     let submitted = match broker {
@@ -163,9 +167,9 @@ fn fetched(
     match submitted.map_err(|_| sync_busy())?.wait() {
         Ok((synced, session)) => {
             opened.session = session;
-            synced.map_err(|error| of_sync(broker, error))
+            synced.map_err(|error| broker_problem(error, broker, Caller::User))
         }
-        Err(LaneError::Late) => Err(timed_out(broker)),
+        Err(LaneError::Late) => Err(broker_timed_out(broker, Caller::User)),
         Err(LaneError::Closed) => Err(sync_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use crate::base::Synced;
-use crate::brokers::SyncError;
+use crate::brokers::BrokerError;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 use crate::brokers::session::token::authorization;
 use crate::brokers::sync::shares::Who;
@@ -21,7 +21,7 @@ pub(super) const END_TIMEOUT_MS: u64 = 1_000;
 
 /// What a sync came to: rows or the reason why not, and the session if one was opened.
 pub struct Attempt {
-    pub result: Result<Synced, SyncError>,
+    pub result: Result<Synced, BrokerError>,
     pub session: Option<OpenSession>,
 }
 

@@ -12,13 +12,14 @@ use zeroize::Zeroizing;
 use super::open_session::{Attempt, END_TIMEOUT_MS, Fates, OpenSession, SessionCounts};
 use super::portfolio_wire as wire;
 use super::session::checksum;
+use super::wire::NAME;
 use crate::base::{Clock, Synced, wipe};
 use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
-use crate::brokers::{Credentials, SyncError};
+use crate::brokers::{BrokerError, Credentials};
 
 /// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
 const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
@@ -53,7 +54,14 @@ impl Portfolios {
             limits: CallLimits::usual(upstream),
             url: url.to_owned(),
             clock: clock.clone(),
-            errands: Errands::new("broker A portfolios", clock, upstream, RATES, RATES_TOGETHER),
+            errands: Errands::new(
+                NAME,
+                "broker A portfolios",
+                clock,
+                upstream,
+                RATES,
+                RATES_TOGETHER,
+            ),
             fates: Arc::default(),
         }
     }
@@ -75,7 +83,7 @@ impl Portfolios {
     pub(super) fn sync(&self, credentials: &Credentials) -> Attempt {
         let mut session = None;
         let sync = |errand: &SyncGuard<'_>| self.fetch(credentials, errand, &mut session);
-        let checked = credentials.check();
+        let checked = credentials.check(NAME);
         let result = checked.and_then(|()| self.errands.sync(credentials, CALLS, sync));
         Attempt { result, session }
     }
@@ -98,7 +106,7 @@ impl Portfolios {
         credentials: &Credentials,
         errand: &SyncGuard<'_>,
         opened: &mut Option<OpenSession>,
-    ) -> Result<Synced, SyncError> {
+    ) -> Result<Synced, BrokerError> {
         let line = self.transport.apart();
         let (token, simulated) = errand.call(|limits| self.session(&line, credentials, limits))?;
         let (who, key) = (errand.who(), credentials.api_key.clone());
@@ -124,7 +132,7 @@ impl Portfolios {
         line: &Transport,
         credentials: &Credentials,
         limits: CallLimits,
-    ) -> Result<(SecretString, bool), SyncError> {
+    ) -> Result<(SecretString, bool), BrokerError> {
         let key = &credentials.api_key;
         let request_token = credentials.one_time_code.expose_secret();
         let checksum = checksum(key, request_token, &credentials.api_secret);
@@ -134,7 +142,8 @@ impl Portfolios {
             ("checksum", checksum.as_str()),
         ];
         let url = format!("{}/session/token", self.url);
-        let mut reply = line.post_form(&url, &[API_VERSION], &fields, limits)?;
+        let sent = line.post_form(&url, &[API_VERSION], &fields, limits);
+        let mut reply = sent.map_err(|error| error.of_user(NAME))?;
         let token = wire::access_token(&reply);
         drop(Zeroizing::new(std::mem::take(&mut reply.body)));
         Ok((token?, reply.simulated))
@@ -146,9 +155,10 @@ impl Portfolios {
         path: &str,
         authorization: &Zeroizing<String>,
         limits: CallLimits,
-    ) -> Result<Reply, SyncError> {
+    ) -> Result<Reply, BrokerError> {
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
-        Ok(line.get(&format!("{}{path}", self.url), &headers, limits)?)
+        let sent = line.get(&format!("{}{path}", self.url), &headers, limits);
+        sent.map_err(|error| error.of_user(NAME))
     }
 }
 

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::combine;
 use super::session::{Signature, exchange_body};
-use super::wire::{self, DematRow, PortfolioRow, PositionRow, Refusal};
+use super::wire::{self, DematRow, NAME, PortfolioRow, PositionRow, Refusal};
 use crate::base::{Clock, Synced};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
 use crate::brokers::call::stats::ClassReading;
@@ -20,7 +20,7 @@ use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
-use crate::brokers::{Credentials, SyncError};
+use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness};
 
 /// Per API key (`wire` documentation, 11).
 const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
@@ -72,16 +72,16 @@ impl BrokerB {
             url,
             keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             clock: clock.clone(),
-            errands: Errands::new("broker B portfolios", clock, upstream, RATES, RATES_TOGETHER),
+            errands: Errands::new(
+                NAME,
+                "broker B portfolios",
+                clock,
+                upstream,
+                RATES,
+                RATES_TOGETHER,
+            ),
             session: SharedToken::of_broker_b(),
         })
-    }
-
-    /// Whether the settings have the server's own API key and secret, without which nothing can be
-    /// activated.
-    pub fn configured(&self) -> bool {
-        let keys = self.keys.load();
-        keys.api_key.is_some() && keys.api_secret.is_some()
     }
 
     /// Puts another app's key and secret in the place of the present ones.
@@ -113,14 +113,14 @@ impl BrokerB {
     /// leaves the session that is there alone.
     ///
     /// # Errors
-    /// [`SyncError`]; [`SyncError::KeyRefused`] without key and secret in the settings.
-    pub fn activate(&self, api_session: &str) -> Result<TokenStatus, SyncError> {
+    /// [`BrokerError`]; `NotReady(Off)` without key and secret in the settings.
+    pub fn activate(&self, api_session: &str) -> Result<TokenStatus, BrokerError> {
         let keys = self.keys.load();
         let (Some(key), Some(_)) = (&keys.api_key, &keys.api_secret) else {
-            return Err(SyncError::KeyRefused("the settings have no API key and secret".into()));
+            return Err(BrokerError::not_ready(NAME, Readiness::Off));
         };
         if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {
-            return Err(SyncError::CodeRefused("wrong length".into()));
+            return Err(BrokerError::new(NAME, BrokerErrorKind::CodeRefused, "wrong length"));
         }
         let (session, _) = self.errands.own(key, 1, |errand| {
             Asking { broker: self, errand, line: &self.transport.apart() }
@@ -136,9 +136,9 @@ impl BrokerB {
     /// settings' `sync_timeout_ms`.
     ///
     /// # Errors
-    /// [`SyncError`]; nothing of a sync that failed half-way is returned.
-    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
-        credentials.check()?;
+    /// [`BrokerError`]; nothing of a sync that failed half-way is returned.
+    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
+        credentials.check(NAME)?;
         self.errands.sync(credentials, CALLS, |errand| {
             Asking { broker: self, errand, line: &self.transport.apart() }.fetch(credentials)
         })
@@ -163,7 +163,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn fetch(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
+    fn fetch(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
         let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
         let (session, simulated) = self.exchange(api_key, one_time_code.expose_secret())?;
         let signer = Signer { api_key, api_secret, session: &session };
@@ -183,12 +183,13 @@ impl Asking<'_> {
         &self,
         api_key: &SecretString,
         api_session: &str,
-    ) -> Result<(SecretString, bool), SyncError> {
+    ) -> Result<(SecretString, bool), BrokerError> {
         let body = exchange_body(api_session, api_key);
         let url = format!("{}/customerdetails", self.broker.url);
-        let ask = || -> Result<_, SyncError> {
+        let ask = || -> Result<_, BrokerError> {
             self.errand.call(|limits| {
-                let mut reply = self.line.fetch_with_json(&url, &[], body.as_bytes(), limits)?;
+                let sent = self.line.fetch_with_json(&url, &[], body.as_bytes(), limits);
+                let mut reply = sent.map_err(|error| error.of_user(NAME))?;
                 let token = wire::session_token(&reply, self.broker.clock.now());
                 drop(Zeroizing::new(std::mem::take(&mut reply.body)));
                 settled(token.map(|token| (token, reply.simulated)))
@@ -203,7 +204,7 @@ impl Asking<'_> {
         signer: &Signer<'_>,
         call: &str,
         body: &str,
-    ) -> Result<Vec<T>, SyncError> {
+    ) -> Result<Vec<T>, BrokerError> {
         let url = format!("{}/{call}", self.broker.url);
         once_more(|| {
             self.errand.call(|limits| {
@@ -217,7 +218,7 @@ impl Asking<'_> {
                     ("x-sessiontoken", signer.session.expose_secret()),
                 ];
                 let sent = self.line.fetch_with_json(&url, &headers, body.as_bytes(), limits);
-                let reply: Reply = sent?;
+                let reply: Reply = sent.map_err(|error| error.of_user(NAME))?;
                 settled(wire::rows(&reply, self.broker.clock.now()))
             })
         })
@@ -227,10 +228,10 @@ impl Asking<'_> {
 /// An answer that is final, or one worth a second try.
 enum Settled<T> {
     Good(T),
-    Again(SyncError),
+    Again(BrokerError),
 }
 
-fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, SyncError> {
+fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, BrokerError> {
     match result {
         Ok(good) => Ok(Settled::Good(good)),
         Err(Refusal { error, intermittent: true }) => Ok(Settled::Again(error)),
@@ -239,7 +240,7 @@ fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, SyncError> {
 }
 
 /// Asks again once if the answer is of the kind that comes now and then to good requests.
-fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, SyncError>) -> Result<T, SyncError> {
+fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, BrokerError> {
     let first = ask()?;
     match first {
         Settled::Good(good) => Ok(good),

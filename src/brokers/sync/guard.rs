@@ -16,15 +16,16 @@ use super::cooldown::Cooldown;
 use super::key_limiter::Rates;
 use super::shares::{Shares, Taken, Who};
 use crate::base::{Clock, wipe};
-use crate::brokers::SyncError;
-use crate::brokers::call::breaker::Breaker;
+use crate::brokers::call::breaker::{Breaker, Pass};
 use crate::brokers::call::stats::ClassReading;
-use crate::brokers::call::transport::{CallLimits, TransportError};
+use crate::brokers::call::transport::CallLimits;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
+use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 
 /// All users' calls to one broker: circuit, limits, counters.
 pub(crate) struct Errands {
+    upstream: &'static str,
     clock: Clock,
     breaker: Breaker,
     rest: Cooldown,
@@ -59,21 +60,24 @@ pub(crate) struct SyncGuard<'a> {
 }
 
 impl Errands {
-    /// `name` is for the log; `rates` are one key's, `together` those of all syncs.
+    /// `upstream` and `name`, the circuit's, are for the log; `rates` are one key's, `together`
+    /// those of all syncs.
     pub(crate) fn new(
+        upstream: &'static str,
         name: &'static str,
         clock: &Clock,
-        upstream: &UpstreamSettings,
+        settings: &UpstreamSettings,
         rates: Rates,
         together: Rates,
     ) -> Self {
         Self {
+            upstream,
             clock: clock.clone(),
-            breaker: Breaker::new(name, clock.clone(), upstream),
+            breaker: Breaker::new(name, clock.clone(), settings),
             rest: Cooldown::new(clock.clone()),
             shares: Shares::new(clock, rates, together),
-            limits: CallLimits::usual(upstream),
-            budget_ms: upstream.sync_timeout_ms,
+            limits: CallLimits::usual(settings),
+            budget_ms: settings.sync_timeout_ms,
             calls: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             held_back: AtomicU64::new(0),
@@ -84,14 +88,14 @@ impl Errands {
     /// before it begins, because a one-time code spent on a sync that then has to stop is lost.
     ///
     /// # Errors
-    /// What `work` gave; [`SyncError::RateLimited`], or [`SyncError::Unavailable`] while the
-    /// circuit is open. Each with the time for which the same would be held back now.
+    /// What `work` gave, or [`BrokerErrorKind::NotReady`] for a limit, a cooldown or the open
+    /// circuit. Each with the time for which the same would be held back now.
     pub(crate) fn sync<T>(
         &self,
         credentials: &Credentials,
         calls: usize,
-        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
         let who = self.who(credentials);
         let result = self.run(who, calls, work);
         match &result {
@@ -99,7 +103,7 @@ impl Errands {
                 self.shares.synced(who);
                 self.rest.served(credentials.user, who.key);
             }
-            Err(error) if error.is_of_what_was_sent() => self.shares.refused(who),
+            Err(error) if error.blames_request() => self.shares.refused(who),
             Err(_) => {}
         }
         result.map_err(|error| self.told(error, who, calls))
@@ -113,8 +117,8 @@ impl Errands {
         &self,
         api_key: &SecretString,
         calls: usize,
-        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
         let who = self.shares.who(None, None, api_key);
         self.run(who, calls, work).map_err(|error| self.told(error, who, calls))
     }
@@ -133,8 +137,8 @@ impl Errands {
         &self,
         who: Who,
         calls: usize,
-        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
         if let Some(wait) = self.breaker.wait() {
             return Err(self.open(wait));
         }
@@ -163,16 +167,22 @@ impl Errands {
     }
 
     /// A refusal with the time that holds: what the broker asked for is not all.
-    fn told(&self, error: SyncError, who: Who, calls: usize) -> SyncError {
+    fn told(&self, error: BrokerError, who: Who, calls: usize) -> BrokerError {
         let open = self.breaker.wait();
         let held = self.wait(who, calls).max(open);
-        match error {
-            SyncError::RateLimited(wait) => SyncError::RateLimited(held.unwrap_or(wait)),
-            SyncError::KeySpent(wait) => SyncError::KeySpent(held.unwrap_or(wait)),
-            SyncError::Unavailable { detail, retry_after } => {
-                SyncError::Unavailable { detail, retry_after: retry_after.max(held) }
-            }
-            other => other,
+        let own = error.retry_after();
+        let wait = match error.kind {
+            BrokerErrorKind::NotReady(Readiness::Paced(_))
+            | BrokerErrorKind::RateLimited
+            | BrokerErrorKind::KeySpent => held.or(own),
+            BrokerErrorKind::NotReady(Readiness::Open(_))
+            | BrokerErrorKind::Unreachable
+            | BrokerErrorKind::Failed { .. } => own.max(held),
+            _ => None,
+        };
+        match wait {
+            Some(wait) => error.after(wait),
+            None => error,
         }
     }
 
@@ -196,17 +206,14 @@ impl Errands {
         }
     }
 
-    fn held(&self, wait: Duration) -> SyncError {
+    fn held(&self, wait: Duration) -> BrokerError {
         self.held_back.fetch_add(1, Relaxed);
-        SyncError::RateLimited(wait)
+        BrokerError::not_ready(self.upstream, Readiness::Paced(wait))
     }
 
-    fn open(&self, wait: Duration) -> SyncError {
+    fn open(&self, wait: Duration) -> BrokerError {
         self.held_back.fetch_add(1, Relaxed);
-        SyncError::Unavailable {
-            detail: "left alone after failures".into(),
-            retry_after: Some(wait),
-        }
+        BrokerError::not_ready(self.upstream, Readiness::Open(wait))
     }
 }
 
@@ -222,12 +229,13 @@ impl SyncGuard<'_> {
     /// What `ask` gave, or what kept it from being asked.
     pub(crate) fn call<T>(
         &self,
-        ask: impl FnOnce(CallLimits) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
+        ask: impl FnOnce(CallLimits) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
         let errands = self.errands;
         let left_ms = self.until_ms.saturating_sub(errands.clock.monotonic_ms());
         if left_ms == 0 {
-            return Err(SyncError::TimedOut);
+            let limit = format!("{} ms, the time of a whole sync", errands.budget_ms);
+            return Err(BrokerError::new(errands.upstream, BrokerErrorKind::TimedOut, limit));
         }
         // Another user's call may have been refused meanwhile.
         if let Some(wait) = errands.rest.wait(self.who.user, self.who.key) {
@@ -246,47 +254,42 @@ impl SyncGuard<'_> {
         // Reading a session's answer leaves pieces of its token.
         wipe::scrub();
         match &result {
-            Err(SyncError::TimedOut | SyncError::Unavailable { .. }) => pass.failure(),
-            // Neither proves anything: a strange key can have strange answers, and must not be able
-            // to shut the broker for everybody.
-            Err(SyncError::Malformed(_) | SyncError::Redirected) => drop(pass),
-            Err(SyncError::RateLimited(wait)) => {
-                errands.rest.refused(self.who.user, self.who.key, *wait);
-                pass.success();
-            }
-            Err(SyncError::KeySpent(wait)) => {
-                errands.rest.spent(self.who.key, *wait);
-                errands.shares.block(self.who, *wait);
-                pass.success();
-            }
-            Ok(_) | Err(_) => pass.success(),
+            Ok(_) => pass.success(),
+            Err(error) => self.judge(error, pass),
         }
         if result.is_err() {
             errands.failed.fetch_add(1, Relaxed);
         }
         result
     }
+
+    /// Learns from a failed call: whether the broker works, and whether somebody has to wait.
+    fn judge(&self, error: &BrokerError, pass: Pass<'_>) {
+        let Self { errands, who, .. } = self;
+        let wait = error.retry_after().unwrap_or_default();
+        match error.kind {
+            BrokerErrorKind::TimedOut
+            | BrokerErrorKind::Unreachable
+            | BrokerErrorKind::Failed { .. } => pass.failure(),
+            // Neither proves anything: a strange key can have strange answers, and must not be able
+            // to shut the broker for everybody.
+            BrokerErrorKind::Malformed | BrokerErrorKind::Redirected => drop(pass),
+            BrokerErrorKind::RateLimited => {
+                errands.rest.refused(who.user, who.key, wait);
+                pass.success();
+            }
+            BrokerErrorKind::KeySpent => {
+                errands.rest.spent(who.key, wait);
+                errands.shares.block(*who, wait);
+                pass.success();
+            }
+            _ => pass.success(),
+        }
+    }
 }
 
 impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
         self.errands.shares.give_back(self.taken.get());
-    }
-}
-
-impl From<TransportError> for SyncError {
-    fn from(error: TransportError) -> Self {
-        match error {
-            TransportError::TimedOut { .. } => Self::TimedOut,
-            TransportError::Unreachable(_) | TransportError::Broken(_) => {
-                Self::Unavailable { detail: error.to_string(), retry_after: None }
-            }
-            TransportError::TooLarge { .. } => Self::Malformed(error.to_string()),
-            TransportError::Redirected => Self::Redirected,
-            // Only a key, or a token made with it, can hold one.
-            TransportError::BadRequest(_) => {
-                Self::KeyRefused("a character in it cannot be sent".into())
-            }
-        }
     }
 }

@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 
 use super::{CloseWarmer, PATIENCE_MS, RETRY_MS};
 use crate::base::{Source, Symbol};
-use crate::brokers::{Batch, FeedError, Readiness};
+use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::event::Event;
 use crate::warmers::event::JobReport;
@@ -125,12 +125,14 @@ impl CloseWarmer {
                 self.keep_prices(source, &batch, slot, now_mono_ms);
             }
             // Pace, circuit or token: asked again when it is ready.
-            Some(Err(FeedError::NotReady(_))) => {}
-            Some(Err(FeedError::Refused { .. })) if call.asked.len() > 1 => {
+            Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => {}
+            Some(Err(BrokerError { kind: BrokerErrorKind::Refused, .. }))
+                if call.asked.len() > 1 =>
+            {
                 call.failed = true;
                 call.halvings = (call.halvings + 1).min(HALVINGS_MAX);
             }
-            Some(Err(error @ FeedError::Refused { .. })) => {
+            Some(Err(error)) if error.kind == BrokerErrorKind::Refused => {
                 tracing::warn!(source = source.as_str(), %error, symbols = ?call.asked);
                 let asked = std::mem::take(&mut call.asked);
                 let missing = self.work.as_mut().map(|work| &mut work.missing);
@@ -196,6 +198,6 @@ impl CloseWarmer {
     }
 }
 
-fn closes_event(source: Source, outcome: Option<Result<Batch, FeedError>>) -> Event {
+fn closes_event(source: Source, outcome: Option<Result<Batch, BrokerError>>) -> Event {
     Event::ClosePrices(Box::new(Round { source, outcome }))
 }

@@ -12,7 +12,7 @@ use crossbeam_channel::Sender;
 
 use super::feed_state::{Ended, FeedState, Judge};
 use crate::base::{Quote, Source, Symbol};
-use crate::brokers::{Batch, FeedError};
+use crate::brokers::{Batch, BrokerErrorKind};
 use crate::cache::pending::{Room, Taken};
 use crate::cache::{Kept, Vouched};
 use crate::market::Index;
@@ -137,11 +137,11 @@ impl Scheduler {
                 // The other feed may know, or this one next time.
                 taken.into_iter().for_each(Taken::put_back);
                 match failed {
-                    Some(Err(FeedError::NotReady(_))) => Ended::NotAsked,
-                    Some(Err(error @ FeedError::Refused { .. })) => {
-                        Ended::Refused(error.to_string())
-                    }
-                    Some(Err(error)) => Ended::Failed(error.to_string()),
+                    Some(Err(error)) => match error.kind {
+                        BrokerErrorKind::NotReady(_) => Ended::NotAsked,
+                        BrokerErrorKind::Refused => Ended::Refused(error.to_string()),
+                        _ => Ended::Failed(error.to_string()),
+                    },
                     _ => Ended::Failed(
                         "the call was lost: its lane is full or it panicked".to_owned(),
                     ),

@@ -11,7 +11,7 @@ use super::steps::Arrived;
 use super::symbol::{Availability, Sources, TrackedSymbol};
 use super::{SignalsWarmer, Turn};
 use crate::base::Source;
-use crate::brokers::{DailyCandles, FeedError, MarketFeed, Readiness};
+use crate::brokers::{BrokerError, BrokerErrorKind, DailyCandles, MarketFeed, Readiness};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::event::Event;
 use crate::warmers::event::JobReport;
@@ -29,7 +29,7 @@ const STARVED_WHILE_WAITED_MS: u64 = 10 * 60_000;
 const ARRIVED_MAX: usize = 2;
 
 /// What a call brought: `None` where the source does not have the symbol.
-pub type Answer = Result<Option<DailyCandles>, FeedError>;
+pub type Answer = Result<Option<DailyCandles>, BrokerError>;
 
 /// A call that ended; `None` when it was lost.
 pub struct Fetched {
@@ -257,22 +257,23 @@ impl SignalsWarmer {
         self.failed(source, at, failure.as_ref(), now_mono_ms);
     }
 
-    fn failed(&mut self, source: Source, at: usize, error: Option<&FeedError>, now_mono_ms: u64) {
+    fn failed(&mut self, source: Source, at: usize, error: Option<&BrokerError>, now_mono_ms: u64) {
         let text = text_of(error);
         let tracked = &mut self.tracked[at];
-        match error {
+        match error.map(|error| error.kind) {
             // Pace, circuit or token: asked again when it is ready.
-            Some(FeedError::NotReady(_)) => return,
-            Some(FeedError::Refused { .. }) => {
+            Some(BrokerErrorKind::NotReady(_)) => return,
+            Some(BrokerErrorKind::Refused) => {
                 tracing::warn!(symbol = %tracked.symbol, error = %text, "no candles");
                 tracked.failed(source, true, now_mono_ms);
                 return;
             }
             Some(
-                FeedError::RateLimited { .. }
-                | FeedError::TokenDead { .. }
-                | FeedError::NoPermission { .. }
-                | FeedError::AccountTrouble { .. },
+                BrokerErrorKind::RateLimited
+                | BrokerErrorKind::TokenDead
+                | BrokerErrorKind::NotPermitted
+                | BrokerErrorKind::AccountProblem
+                | BrokerErrorKind::SecondFactorProblem,
             ) => {}
             _ => tracked.failed(source, false, now_mono_ms),
         }
@@ -327,7 +328,7 @@ impl SignalsWarmer {
     }
 }
 
-pub(crate) fn text_of(error: Option<&FeedError>) -> String {
+pub(crate) fn text_of(error: Option<&BrokerError>) -> String {
     error.map_or("the call was lost".to_owned(), ToString::to_string)
 }
 

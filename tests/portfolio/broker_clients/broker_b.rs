@@ -2,7 +2,7 @@
 
 use bhav::base::{Broker, Clock, Holding, PositionKind};
 use bhav::brokers::broker_b::master;
-use bhav::brokers::{Credentials, SyncErrorKind};
+use bhav::brokers::{BrokerErrorKind, Credentials};
 use bhav::sim::SimSettings;
 
 use super::bench::{Bench, EXPIRED, FAULTS};
@@ -26,7 +26,7 @@ fn activation_makes_the_servers_own_session() {
     let status = bench.broker_b.status();
     assert!(!status.initialized && !status.valid);
     let refused = bench.broker_b.activate("00000000").unwrap_err();
-    assert_eq!(refused.kind(), SyncErrorKind::CodeRefused);
+    assert_eq!(refused.kind, BrokerErrorKind::CodeRefused);
     assert!(!bench.broker_b.status().initialized);
     let status = bench.broker_b.activate(&bench.api_session("SERVER")).unwrap();
     assert!(status.initialized && status.valid);
@@ -48,7 +48,7 @@ fn each_fault_has_its_answer_on_each_call() {
             bench.break_with(&route, fault);
             let user = bench.user_of_b("USER02");
             let error = bench.broker_b.sync(&user).unwrap_err();
-            assert_eq!(error.kind(), *answer, "{route} {fault}: {error}");
+            assert_eq!(error.kind, *answer, "{route} {fault}: {error}");
         }
     }
 }
@@ -56,13 +56,13 @@ fn each_fault_has_its_answer_on_each_call() {
 #[test]
 fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
     let bench = Bench::running(|_| {});
-    let kind = |credentials: &Credentials| bench.broker_b.sync(credentials).unwrap_err().kind();
+    let kind = |credentials: &Credentials| bench.broker_b.sync(credentials).unwrap_err().kind;
     let code = Credentials { one_time_code: "0".into(), ..bench.user_of_b("USER02") };
-    assert_eq!(kind(&code), SyncErrorKind::CodeRefused);
+    assert_eq!(kind(&code), BrokerErrorKind::CodeRefused);
     let key = Credentials { api_key: "other".into(), ..bench.user_of_b("USER02") };
-    assert_eq!(kind(&key), SyncErrorKind::KeyRefused);
+    assert_eq!(kind(&key), BrokerErrorKind::KeyRefused);
     let secret = Credentials { api_secret: "other".into(), ..bench.user_of_b("USER02") };
-    assert_eq!(kind(&secret), SyncErrorKind::KeyRefused);
+    assert_eq!(kind(&secret), BrokerErrorKind::KeyRefused);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
         bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
     }
     let error = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap_err();
-    assert_eq!(error.kind(), SyncErrorKind::RateLimited);
+    assert_eq!(error.kind, BrokerErrorKind::RateLimited);
     assert_eq!(bench.asked("broker_b.customerdetails"), 25);
     bench.clock.advance_ms(60_000);
     bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();

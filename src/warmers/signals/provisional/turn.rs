@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use super::jobs::{self, LookOrder, PrepareOrder};
 use crate::base::{Source, ist};
-use crate::brokers::{FeedError, MarketFeed, Readiness};
+use crate::brokers::{BrokerError, BrokerErrorKind, MarketFeed, Readiness};
 use crate::signals::Look;
 use crate::store::SignalStore;
 use crate::warmers::context::WarmerContext;
@@ -82,8 +82,13 @@ impl SignalsWarmer {
                     self.provisional.said(at, read, now_mono_ms);
                 }
             }
-            Some(Err(FeedError::NotReady(_))) if current => self.provisional.not_asked(at),
-            Some(Err(FeedError::NotReady(_) | FeedError::Refused { .. })) => {}
+            Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) if current => {
+                self.provisional.not_asked(at);
+            }
+            Some(Err(BrokerError {
+                kind: BrokerErrorKind::NotReady(_) | BrokerErrorKind::Refused,
+                ..
+            })) => {}
             failed => {
                 let text = text_of(failed.and_then(Result::err).as_ref());
                 self.rest(source, at, text, now_mono_ms);
