@@ -5,7 +5,6 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::close::is_leap;
-use super::matching::paired;
 use crate::base::{ActionSign, Holding, Mark};
 
 /// Least move of the quantity that can be one: a bonus of one share for twenty.
@@ -83,10 +82,10 @@ pub struct Suspicion<'a> {
 
 /// Marks the rows of one broker's new holdings that look split since `before`. A mark made earlier
 /// on the same date stays, because the day's point is written anew by each sync; a leap of the
-/// price stays marked until the quantity has followed.
-pub fn mark(before: &[&Holding], after: &mut [Holding], today: Date) {
-    let pairs = paired(before, after);
-    for (row, pair) in after.iter_mut().zip(pairs) {
+/// price stays marked until the quantity has followed. `pairs` has for each row of `after` the row
+/// that it continues.
+pub fn mark(before: &[&Holding], after: &mut [Holding], pairs: &[Option<usize>], today: Date) {
+    for (row, pair) in after.iter_mut().zip(pairs.iter().copied()) {
         let Some(before) = pair.map(|at| before[at]) else { continue };
         // An amount that does not fit says nothing.
         row.mark = match judged(before, row).flatten() {

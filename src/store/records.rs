@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol, Synced};
-use crate::portfolio::{DayPoint, Derived, Repriced};
+use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
+use crate::portfolio::{DayPoint, Repriced};
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
@@ -128,17 +128,6 @@ pub struct Before {
     pub portfolio: Portfolio,
     /// The kept closing prices, of the date asked for, of all that the user holds or brings.
     pub closes: HashMap<Symbol, ClosingPrice>,
-}
-
-/// What a sync has replaced.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Replaced {
-    /// Of both brokers, as it was before.
-    pub before: Portfolio,
-    /// What the broker sent.
-    pub synced: Synced,
-    /// What was written.
-    pub derived: Derived,
 }
 
 /// A user's portfolio at a close. It is written only if the portfolio that it was made of still

@@ -3,13 +3,13 @@
 use jiff::civil::Date;
 
 use crate::base::{Broker, Candle, Symbol, Synced};
-use crate::portfolio::{DayPoint, Derived};
+use crate::portfolio::{DayPoint, Derived, SyncOutcome};
 use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
     AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
     JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
-    Replaced, StoreHealth, User, UserChange, UserSecrets, UserSummary, Valued,
+    StoreHealth, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
@@ -17,8 +17,9 @@ use crate::store::signal_records::{
 };
 use crate::store::sqlite::maintenance::MaintenanceError;
 
-/// Decides, inside a sync's transaction, what is written, from what stands there and what the
-/// broker sent. Runs on the store's writer; must be quick and pure, since it may be asked again.
+/// Decides, inside a sync's transaction, what is written and what the user is told, from what
+/// stands there and what the broker sent. Runs on the store's writer; must be quick and pure, since
+/// a store that has to repeat the transaction calls it again.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
 /// Durable storage. Every method may fail with [`StoreError`].
@@ -59,7 +60,7 @@ pub trait Store: Send + Sync {
 
     /// Replaces what the store has of one broker for a user, in one transaction with the day's
     /// point that `derive` computes, and shows it the closing prices of `closes_of`. Everything or
-    /// nothing.
+    /// nothing. Returns the outcome that `derive` computed of what was written.
     fn replace_portfolio(
         &self,
         id: AccountId,
@@ -68,7 +69,7 @@ pub trait Store: Send + Sync {
         synced: Synced,
         closes_of: Option<Date>,
         derive: Derive,
-    ) -> Result<Replaced, StoreError>;
+    ) -> Result<SyncOutcome, StoreError>;
     /// All of a user's holdings, positions and times of sync.
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
     /// Points from `since` on, oldest first.

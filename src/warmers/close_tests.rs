@@ -12,7 +12,7 @@ use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Sym
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
-use crate::portfolio::{Counts as Rows, DayPoint, Derived, PointSource, Repriced};
+use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, FILE_NAME, NewUser, SqliteStore};
 use crate::warmers::event::Round;
 
@@ -73,8 +73,8 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
             carried: 0,
             suspect: false,
         };
-        let (repriced, counts) = (Repriced::default(), Rows::default());
-        let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, counts };
+        let (repriced, outcome) = (Repriced::default(), SyncOutcome::default());
+        let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, outcome };
         let synced = Synced { holdings, ..Synced::default() };
         let derive = Box::new(move |_: &_, _: &_| derived.clone());
         store.replace_portfolio(id, Broker::A, 1, synced, None, derive).unwrap();

@@ -3,6 +3,8 @@
 //! Made on a lane of its own, whose one thread the system runs after all others: it takes a core
 //! for a tenth of a second. The edge hands the document on without copying it.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
@@ -45,8 +47,10 @@ pub fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Resul
     let desk = &state.portfolio;
     let place = desk.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
-    let made = on(&desk.export_lane, state, EXPORT_DEADLINE_MS, move |store| {
-        let document = written(store, id, exported_at, &place)?;
+    let store = Arc::clone(&state.store);
+    // The one lane that waits for the store: of a journal of megabytes it holds a page at a time.
+    let made = on(&desk.export_lane, EXPORT_DEADLINE_MS, move || {
+        let document = written(&*store, id, exported_at, &place)?;
         Ok((etag(&document), document, place))
     });
     let (etag, document, place) = made?;

@@ -19,9 +19,9 @@ use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
 use crate::limits::throttle::Key;
-use crate::portfolio::{self, check};
+use crate::portfolio::{self, Stood, check};
 use crate::rt::LaneError;
-use crate::store::{Before, Derive};
+use crate::store::{Before, Derive, Portfolio};
 use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
 use crate::views::values::Instant;
 
@@ -68,13 +68,17 @@ fn sync(
     let day = state.market_day(now);
     let closes_of = day.last_close.map(|close| ist::zoned(close).date());
     let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
-        portfolio::derive(broker, &day, &portfolio.holdings, closes, synced)
+        let Portfolio { holdings, positions, .. } = portfolio;
+        portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
     });
     let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, closes_of, derive);
     // Whatever became of it: a write that was given up may have happened.
     desk.answers.invalidate(id.0);
-    let replaced = stored?;
-    let counts = replaced.derived.counts;
+    let outcome = stored?;
+    if let Some(overflow) = outcome.unvalued {
+        tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
+    }
+    let [_, positions_count] = outcome.positions.net;
     let now = SyncedNow {
         at: Instant::of_ms(synced_ms),
         warnings: if own_key { vec![SHARED_TOKEN] } else { Vec::new() },
@@ -82,12 +86,12 @@ fn sync(
     };
     match broker {
         Broker::A => {
-            let counts = SyncedBrokerA { net_positions_count: counts.net_positions };
-            reply_with(200, &report::report(broker, &replaced, counts, now), reply);
+            let counts = SyncedBrokerA { net_positions_count: positions_count };
+            reply_with(200, &report::report(broker, &outcome, counts, now), reply);
         }
         Broker::B => {
-            let counts = SyncedBrokerB { positions_count: counts.net_positions };
-            reply_with(200, &report::report(broker, &replaced, counts, now), reply);
+            let counts = SyncedBrokerB { positions_count };
+            reply_with(200, &report::report(broker, &outcome, counts, now), reply);
         }
     }
     Ok(())

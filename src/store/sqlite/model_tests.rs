@@ -179,15 +179,14 @@ impl Model {
         let expected = self.portfolio();
         let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
         let told = derived(made.clone(), &synced);
-        let (answer, stood) = (told.clone(), expected.clone());
-        let derive: Derive = Box::new(move |before, _| {
-            assert_eq!(before.portfolio, stood);
+        let (answer, sent) = (told.clone(), synced.clone());
+        let derive: Derive = Box::new(move |before, synced| {
+            assert_eq!((&before.portfolio, synced), (&expected, &sent));
             answer.clone()
         });
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
-        let sent = synced.clone();
         let done = store.replace_portfolio(id, broker, now_ms, synced, None, derive);
-        assert_eq!(done, Ok(Replaced { before: expected, synced: sent, derived: told }));
+        assert_eq!(done, Ok(told.outcome));
         self.portfolio.insert(broker, rows);
         self.points.insert(made.date, made);
     }

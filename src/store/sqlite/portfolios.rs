@@ -17,9 +17,9 @@ use super::eod;
 use crate::base::{
     ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
 };
-use crate::portfolio::{DayPoint, PointSource, Repriced};
+use crate::portfolio::{DayPoint, PointSource, Repriced, SyncOutcome};
 use crate::store::traits::Derive;
-use crate::store::{AccountId, Before, Deleted, Portfolio, Replaced, StoreError, SyncState};
+use crate::store::{AccountId, Before, Deleted, Portfolio, StoreError, SyncState};
 
 /// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
 /// the rest is room.
@@ -49,7 +49,7 @@ pub(crate) fn replace(
     synced: Synced,
     closes_of: Option<Date>,
     derive: &Derive,
-) -> Result<Replaced, Failure> {
+) -> Result<SyncOutcome, Failure> {
     for (what, count) in
         [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
     {
@@ -78,7 +78,7 @@ pub(crate) fn replace(
     reprice(connection, id, &derived.repriced)?;
     run(connection, KEEP_SYNC, params![id.0, broker.as_str(), synced_ms, synced.simulated])?;
     keep_point(connection, id, &derived.point)?;
-    Ok(Replaced { before: before.portfolio, synced, derived })
+    Ok(derived.outcome)
 }
 
 /// Everything synced for a user.
