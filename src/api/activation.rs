@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 use super::body::Fields;
 use super::broker_status::{send_broker_a, send_broker_b};
 use super::call::Call;
-use super::errors::{Caller, activation_busy, broker_problem, broker_timed_out};
+use super::errors::{BrokerRoute, activation_busy, broker_problem, broker_timed_out};
 use super::state::State;
 use crate::base::{Broker, Clock};
 use crate::brokers::settings::UpstreamSettings;
@@ -109,7 +109,7 @@ impl Administration {
         let ticket = lane.submit(self.deadline_ms, exchange).map_err(|_| activation_busy())?;
         match ticket.wait() {
             Ok(result) => result,
-            Err(LaneError::Late) => Err(broker_timed_out(broker, Caller::Administrator)),
+            Err(LaneError::Late) => Err(broker_timed_out(broker, BrokerRoute::Activation)),
             Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
                 Err(Problem::internal().because(error))
             }
@@ -127,7 +127,7 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     let broker = Arc::clone(&state.broker_a);
     let status = administration.run(&state.broker_a_lane, Broker::A, move || {
         let activated = in_turn(|| broker.activate(code.expose_secret()));
-        activated.map_err(|error| broker_problem(error, Broker::A, Caller::Administrator))
+        activated.map_err(|error| broker_problem(error, Broker::A, BrokerRoute::Activation))
     })?;
     send_broker_a(&status, reply);
     Ok(())
@@ -143,7 +143,7 @@ pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     let broker = Arc::clone(&state.broker_b);
     let status = administration.run(&state.broker_b_lane, Broker::B, move || {
         let activated = broker.activate(code.expose_secret());
-        activated.map_err(|error| broker_problem(error, Broker::B, Caller::Administrator))
+        activated.map_err(|error| broker_problem(error, Broker::B, BrokerRoute::Activation))
     })?;
     send_broker_b(&status, reply);
     Ok(())

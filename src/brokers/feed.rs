@@ -31,15 +31,15 @@ pub trait MarketFeed: Send + Sync {
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError>;
 }
 
-/// What one call brought. A symbol in none of the lists was not asked for: a feed may have fallen
-/// back to a route that carries fewer (see [`MarketFeed::batch_max`]).
+/// The reply to one call. A symbol in none of the lists was not asked for: a feed that has fallen
+/// back to another route asks for fewer (see [`MarketFeed::batch_max`]).
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Plausible quotes, in no particular order, only of symbols that were asked for.
     pub quotes: Vec<Quote>,
     /// Symbols the upstream does not know (left out of its answer).
     pub unknown: Vec<Symbol>,
-    /// Symbols it answered with a price that cannot be believed (zero, wrong currency, too old).
+    /// Symbols with an implausible price: zero, in another currency, or too old.
     pub implausible: Vec<Symbol>,
     /// The newest price time among those that is too far ahead of our clock.
     pub ahead: Option<Timestamp>,
@@ -52,7 +52,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Takes note of a price that is not believed, and of its time.
+    /// Notes a symbol whose price is implausible, and the price's time.
     pub(super) fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
         let answered = self.times.answered;
         let ahead = as_of.filter(|at| at.duration_since(answered) > quote_checks::FUTURE_MAX);
@@ -71,13 +71,13 @@ pub struct CallTimes {
 }
 
 impl CallTimes {
-    /// Of a call that goes out now.
+    /// The times of a call that goes out now; its answer is not there yet.
     pub(super) fn begin(clock: &Clock) -> Self {
         let asked = clock.now();
         Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
     }
 
-    /// The same with its answer there.
+    /// The same times, answered now.
     pub(super) fn end(self, clock: &Clock) -> Self {
         Self { answered: clock.now(), ..self }
     }
@@ -88,7 +88,7 @@ impl CallTimes {
 pub enum Readiness {
     /// Now.
     Ready,
-    /// Not before this long: rate limit or penalty.
+    /// Not before this has passed: rate limit or penalty.
     Paced(Duration),
     /// Circuit open for this long after repeated failures.
     Open(Duration),

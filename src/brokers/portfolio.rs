@@ -1,8 +1,8 @@
-//! What both brokers' portfolio clients take and give: a user's credentials, the rows, the reasons
-//! for failing.
+//! What both brokers' portfolio clients share: a user's credentials, and the list of documented
+//! replies.
 //!
 //! Credentials are owned by one call, wiped when it ends and never kept: no field of a client has
-//! room for them. Errors are made of our own words alone: a broker's text may repeat what was sent.
+//! room for them.
 
 use std::net::IpAddr;
 

@@ -131,17 +131,17 @@ fn a_user_with_too_many_changes_under_way_is_refused() {
     let user = User::new();
     let state = user.service.0.server().shared().service.state();
     let id = user.get("/api/portfolio/export").json()["user"]["id"].as_i64().unwrap();
-    let turn = state.portfolio.turns.take(id, 0).ok();
+    let lock = state.portfolio.locks.take(id, 0).ok();
     let refused = std::thread::scope(|scope| {
         let deletions: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| user.service.client().send("DELETE", DATA, &user.auth).status))
             .collect();
         until("all but one to wait", || {
-            let turns = &state.portfolio.turns;
-            ((turns.waiting(), turns.refused()) == (3, 1)).then_some(())
+            let locks = &state.portfolio.locks;
+            ((locks.waiting(), locks.refused()) == (3, 1)).then_some(())
         });
         user.sync("a").expect_problem(409, "sync_in_progress");
-        drop(turn);
+        drop(lock);
         deletions.into_iter().map(|sent| sent.join().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(refused.iter().filter(|status| **status == 200).count(), 3);

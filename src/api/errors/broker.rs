@@ -19,25 +19,26 @@ use crate::http::Problem;
 /// When a user may try a broker again that names no time.
 const BROKER_RETRY: Duration = Duration::from_secs(30);
 
-/// Whose request the broker's error answers.
+/// Which route the broker's error answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::api) enum Caller {
-    /// Syncs a portfolio with an API key, a secret and a one-time code of their own.
-    User,
-    /// Activates the server's own session with a one-time code. Key and secret are settings.
-    Administrator,
+pub(in crate::api) enum BrokerRoute {
+    /// A user syncs a portfolio with an API key, a secret and a one-time code of their own.
+    Sync,
+    /// The administrator activates the server's own session with a one-time code. Key and secret
+    /// are settings.
+    Activation,
 }
 
 /// The answer to a sync or an activation that brought nothing. The error goes along for the log.
 pub(in crate::api) fn broker_problem(
     error: BrokerError,
     broker: Broker,
-    caller: Caller,
+    route: BrokerRoute,
 ) -> Problem {
-    let (status, code, detail) = row(error.kind, caller);
-    let wait = match (error.retry_after(), code, caller) {
+    let (status, code, detail) = row(error.kind, route);
+    let wait = match (error.retry_after(), code, route) {
         (wait, "broker_rate_limited", _) => Some(wait.unwrap_or_default()),
-        (None, "broker_unavailable", Caller::User) => Some(BROKER_RETRY),
+        (None, "broker_unavailable", BrokerRoute::Sync) => Some(BROKER_RETRY),
         (wait, "broker_unavailable", _) => wait,
         _ => None,
     };
@@ -55,25 +56,25 @@ pub(in crate::api) fn broker_problem(
 }
 
 /// The call to the broker waited too long for a thread, so the broker was not asked.
-pub(in crate::api) fn broker_timed_out(broker: Broker, caller: Caller) -> Problem {
+pub(in crate::api) fn broker_timed_out(broker: Broker, route: BrokerRoute) -> Problem {
     let detail = "the time that it may wait for a thread";
-    broker_problem(BrokerError::new(broker.name(), Kind::TimedOut, detail), broker, caller)
+    broker_problem(BrokerError::new(broker.name(), Kind::TimedOut, detail), broker, route)
 }
 
 /// The table: status, code and words. `{broker}` stands for the broker's name, `{s}` for the
 /// seconds to wait.
-fn row(kind: Kind, caller: Caller) -> (u16, &'static str, &'static str) {
-    let words = |user, administrator| match caller {
-        Caller::User => user,
-        Caller::Administrator => administrator,
+fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
+    let words = |sync, activation| match route {
+        BrokerRoute::Sync => sync,
+        BrokerRoute::Activation => activation,
     };
     match kind {
         Kind::KeyRefused | Kind::NotPermitted | Kind::AddressRefused
-            if caller == Caller::Administrator =>
+            if route == BrokerRoute::Activation =>
         {
             (409, "broker_key_refused", SERVER_KEY_REFUSED)
         }
-        Kind::NotReady(Readiness::Off) if caller == Caller::Administrator => {
+        Kind::NotReady(Readiness::Off) if route == BrokerRoute::Activation => {
             (409, "broker_not_configured", NOT_CONFIGURED)
         }
         Kind::CodeRefused | Kind::TokenDead => (
@@ -108,7 +109,7 @@ fn row(kind: Kind, caller: Caller) -> (u16, &'static str, &'static str) {
                 "The broker did not answer in time.",
             ),
         ),
-        // Of a request that was refused as such the caller has nothing to mend: we made it.
+        // A request that was refused as such is ours: whoever called has nothing to mend.
         Kind::Malformed | Kind::Refused => (
             502,
             "broker_answer_invalid",
@@ -203,17 +204,17 @@ mod tests {
     fn each_kind_has_its_answer_and_hides_the_brokers_words() {
         for (kind, user, administrator) in TABLE {
             for broker in Broker::ALL {
-                for (caller, expected) in
-                    [(Caller::User, user), (Caller::Administrator, administrator)]
+                for (route, expected) in
+                    [(BrokerRoute::Sync, user), (BrokerRoute::Activation, administrator)]
                 {
                     let error = BrokerError::new("a broker", *kind, SAID);
-                    let problem = broker_problem(error, broker, caller);
-                    let about = format!("{kind:?} {caller:?}: {}", problem.detail);
+                    let problem = broker_problem(error, broker, route);
+                    let about = format!("{kind:?} {route:?}: {}", problem.detail);
                     assert_eq!((problem.status, problem.code), *expected, "{about}");
                     assert!(!problem.detail.contains("SECRET"), "{about}");
                     assert!(!problem.detail.contains(['{', '}']), "{about}");
                     let named = problem.detail.contains(broker.name());
-                    assert!(named || caller == Caller::Administrator, "{about}");
+                    assert!(named || route == BrokerRoute::Activation, "{about}");
                     let bearer = header(&problem, "WWW-Authenticate");
                     assert_eq!(bearer.is_some(), problem.status == 401, "{about}");
                 }
@@ -223,35 +224,35 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_in_whole_seconds_to_whoever_has_to_wait() {
-        let told = |error, caller| {
-            let problem = broker_problem(error, Broker::A, caller);
+        let told = |error, route| {
+            let problem = broker_problem(error, Broker::A, route);
             header(&problem, "Retry-After").map(str::to_owned)
         };
         let failed = |wait: Option<Duration>| {
             let error = BrokerError::new("a broker", Kind::Failed { status: 503 }, "");
             wait.into_iter().fold(error, BrokerError::after)
         };
-        for caller in [Caller::User, Caller::Administrator] {
-            assert_eq!(told(failed(Some(WAIT)), caller).as_deref(), Some("62"));
+        for route in [BrokerRoute::Sync, BrokerRoute::Activation] {
+            assert_eq!(told(failed(Some(WAIT)), route).as_deref(), Some("62"));
             for kind in [Kind::RateLimited, Kind::KeySpent] {
                 let error = BrokerError::new("a broker", kind, "").after(WAIT);
-                assert_eq!(told(error, caller).as_deref(), Some("62"), "{kind:?}");
+                assert_eq!(told(error, route).as_deref(), Some("62"), "{kind:?}");
             }
             for readiness in [Readiness::Paced(WAIT), Readiness::Open(WAIT)] {
                 let error = BrokerError::not_ready("a broker", readiness);
-                assert_eq!(told(error, caller).as_deref(), Some("62"), "{readiness:?}");
+                assert_eq!(told(error, route).as_deref(), Some("62"), "{readiness:?}");
             }
             let malformed = BrokerError::new("a broker", Kind::Malformed, "").after(WAIT);
-            assert_eq!(told(malformed, caller), None);
+            assert_eq!(told(malformed, route), None);
         }
-        assert_eq!(told(failed(None), Caller::User).as_deref(), Some("30"));
-        assert_eq!(told(failed(None), Caller::Administrator), None);
+        assert_eq!(told(failed(None), BrokerRoute::Sync).as_deref(), Some("30"));
+        assert_eq!(told(failed(None), BrokerRoute::Activation), None);
     }
 
     #[test]
     fn an_administrator_who_has_to_wait_is_told_whose_pace_it_is() {
         let error = BrokerError::not_ready("a broker", Readiness::Paced(WAIT));
-        let problem = broker_problem(error, Broker::A, Caller::Administrator);
+        let problem = broker_problem(error, Broker::A, BrokerRoute::Activation);
         assert!(problem.detail.contains("this service keeps to that"), "{}", problem.detail);
         assert!(problem.detail.ends_with("Try again in 62 s."), "{}", problem.detail);
     }

@@ -6,7 +6,7 @@ mod broker;
 mod portfolio;
 mod store;
 
-pub(super) use broker::{Caller, broker_problem, broker_timed_out};
+pub(super) use broker::{BrokerRoute, broker_problem, broker_timed_out};
 pub(super) use portfolio::{
     activation_busy, export_in_progress, export_too_long, in_progress, portfolio_busy, sync_busy,
     too_many_attempts,

@@ -1,7 +1,7 @@
 //! `GET /api/portfolio/export`: everything the user has here, as one document with every digit.
 //!
-//! Made on a lane of its own, whose one thread the system runs after all others: it takes a core
-//! for a tenth of a second. The edge hands the document on without copying it.
+//! Written on a lane of its own, whose one thread the system runs after all others: an export takes
+//! a core for a tenth of a second. The edge sends the document without copying it.
 
 use std::sync::Arc;
 
@@ -41,26 +41,26 @@ const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 const DISPOSITION: (&str, &str) =
     ("Content-Disposition", "attachment; filename=\"bhav-export.json\"");
 
-/// Parks for the lane. A HEAD takes the same place and the same work, for the length.
+/// Parks for the lane. A HEAD takes the same permit and does the same work, for the length.
 pub fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
-    let desk = &state.portfolio;
-    let place = desk.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
+    let portfolio = &state.portfolio;
+    let permit = portfolio.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
     let store = Arc::clone(&state.store);
     // The one lane that waits for the store: of a journal of megabytes it holds a page at a time.
-    let made = on(&desk.export_lane, EXPORT_DEADLINE_MS, move || {
-        let document = written(&*store, id, exported_at, &place)?;
-        Ok((etag(&document), document, place))
+    let made = on(&portfolio.export_lane, EXPORT_DEADLINE_MS, move || {
+        let document = written(&*store, id, exported_at, &permit)?;
+        Ok((etag(&document), document, permit))
     });
-    let (etag, document, place) = made?;
+    let (etag, document, permit) = made?;
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     if verdict == Verdict::NotModified {
         reply.send(verdict.status(), "", &[("ETag", &etag), NO_STORE]);
         return Ok(());
     }
     let headers = [("ETag", &*etag), NO_STORE, DISPOSITION];
-    reply.send_owned(verdict.status(), JSON, &headers, OwnedBody::holding(document, place));
+    reply.send_owned(verdict.status(), JSON, &headers, OwnedBody::holding(document, permit));
     Ok(())
 }
 
@@ -68,10 +68,10 @@ fn written(
     store: &dyn Store,
     id: AccountId,
     exported_at: Instant,
-    place: &ExportPermit,
+    permit: &ExportPermit,
 ) -> Result<Vec<u8>, Problem> {
     let size = store.journal_size(id)?;
-    place.weigh(size.text_bytes)?;
+    permit.weigh(size.text_bytes)?;
     let user = store.user_by_id(id)?.ok_or(StoreError::NoSuchUser)?.user;
     let portfolio = store.portfolio(id)?;
     let points = store.points(id, Date::MIN)?;

@@ -1,8 +1,8 @@
 //! `POST /api/portfolio/sync` and `/brokerb-sync`: a user's credentials, used once, for one call of
 //! the broker's client. They live in wiped memory until that call ends, and nowhere else.
 //!
-//! The handler parks: for the user's turn, for the broker's lane, for the store. What is late is
-//! given up before anything is written.
+//! The handler parks for the user's lock, for the broker's lane and for the store. A sync that is
+//! late is given up before anything is written.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::report::{self, SyncedNow};
 use crate::api::body::Fields;
 use crate::api::call::Call;
 use crate::api::errors::{
-    Caller, broker_problem, broker_timed_out, in_progress, sync_busy, too_many_attempts,
+    BrokerRoute, broker_problem, broker_timed_out, in_progress, sync_busy, too_many_attempts,
 };
 use crate::api::report::reply_with;
 use crate::api::state::State;
@@ -28,7 +28,7 @@ use crate::views::values::Instant;
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
 
-/// How long a session that is to be ended may wait for its turn.
+/// How long a session that is to be ended may wait for a thread.
 const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: SyncWarning = SyncWarning {
@@ -56,10 +56,11 @@ fn sync(
 ) -> Result<(), Problem> {
     let id = call.caller().id;
     let credentials = credentials(call, broker)?;
-    let desk = &state.portfolio;
-    desk.attempts.admit(&[Key::User(id.0)]).map_err(too_many_attempts)?;
+    let portfolio = &state.portfolio;
+    portfolio.attempts.admit(&[Key::User(id.0)]).map_err(too_many_attempts)?;
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
-    let _turn = desk.turns.take(id.0, desk.sync_deadline_ms).map_err(|_| in_progress())?;
+    let _lock =
+        portfolio.locks.take(id.0, portfolio.sync_deadline_ms).map_err(|_| in_progress())?;
     // Ends when the handler does: after the store, whatever the answer is.
     let mut opened = Opened { state, own_key, session: None };
     let synced = fetched(state, broker, credentials, &mut opened)?;
@@ -73,7 +74,7 @@ fn sync(
     });
     let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, closes_of, derive);
     // Whatever became of it: a write that was given up may have happened.
-    desk.answers.invalidate(id.0);
+    portfolio.answers.invalidate(id.0);
     let outcome = stored?;
     if let Some(overflow) = outcome.unvalued {
         tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
@@ -135,8 +136,8 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// What the broker says, with its codes resolved. The job owns the credentials: they are wiped when
-/// it ends, or when it is dropped unrun.
+/// The broker's rows, with its codes resolved to tickers. The job owns the credentials: they are
+/// wiped when it ends, or when it is dropped unrun.
 fn fetched(
     state: &State,
     broker: Broker,
@@ -171,9 +172,9 @@ fn fetched(
     match submitted.map_err(|_| sync_busy())?.wait() {
         Ok((synced, session)) => {
             opened.session = session;
-            synced.map_err(|error| broker_problem(error, broker, Caller::User))
+            synced.map_err(|error| broker_problem(error, broker, BrokerRoute::Sync))
         }
-        Err(LaneError::Late) => Err(broker_timed_out(broker, Caller::User)),
+        Err(LaneError::Late) => Err(broker_timed_out(broker, BrokerRoute::Sync)),
         Err(LaneError::Closed) => Err(sync_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }

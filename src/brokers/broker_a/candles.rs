@@ -34,9 +34,8 @@ struct Wire<'a> {
 
 /// The candles of `days`; others are dropped.
 ///
-/// # Errors
-/// As [`wire::data`], and [`BrokerErrorKind::Malformed`] without a list of candles or where the day of
-/// one cannot be read.
+/// # Errors As [`wire::data`], and [`BrokerErrorKind::Malformed`] without a list of candles or
+/// where the day of one cannot be read.
 pub(super) fn parse(reply: &Reply, days: Days) -> Result<DailyCandles, BrokerError> {
     let data = wire::data(reply)?;
     let Ok(Wire { candles }) = sonic_rs::from_str(data.as_raw_str()) else {

@@ -63,20 +63,20 @@ fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
 }
 
 #[test]
-fn a_key_that_is_refused_rests_and_only_several_keys_make_everybody_rest() {
+fn a_refused_key_cools_down_and_only_after_several_keys_do_all_syncs() {
     serve(limited, |url, seen| {
         let (clock, client) = client(url, |_| {});
         let refused = |user, key: &str| client.sync(&with(user, key)).result.unwrap_err();
         assert_eq!(refused(1, "one"), rate_limited(30));
         let held = || held_back(Duration::from_secs(30));
         assert_eq!((refused(1, "one"), refused(2, "one")), (held(), held()));
-        assert_eq!((seen().len(), client.counts().held_back), (1, 2), "the key rests");
+        assert_eq!((seen().len(), client.counts().held_back), (1, 2), "the key cools down");
         clock.advance_ms(1_000);
         assert_eq!(refused(2, "two"), rate_limited(30), "another key's first call");
         assert_eq!(seen().len(), 2);
         assert_eq!(refused(3, "three"), rate_limited(30), "and the third");
         assert_eq!(seen().len(), 3);
-        assert_eq!(refused(4, "four"), held(), "now all rest");
+        assert_eq!(refused(4, "four"), held(), "now all cool down");
         assert_eq!((seen().len(), client.counts().held_back), (3, 3));
     });
 }

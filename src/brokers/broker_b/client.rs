@@ -18,7 +18,7 @@ use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{BrokerBSettings, UpstreamSettings};
-use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
+use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness};
 
@@ -47,7 +47,7 @@ pub struct BrokerB {
     keys: AppKeySlot,
     clock: Clock,
     transport: Transport,
-    errands: Errands,
+    gate: SyncGate,
     session: SharedToken,
 }
 
@@ -72,7 +72,7 @@ impl BrokerB {
             url,
             keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             clock: clock.clone(),
-            errands: Errands::new(
+            gate: SyncGate::new(
                 NAME,
                 "broker B portfolios",
                 clock,
@@ -101,12 +101,12 @@ impl BrokerB {
 
     /// Every class of calls, for metrics.
     pub fn readings(&self) -> Vec<ClassReading> {
-        vec![self.errands.reading()]
+        vec![self.gate.reading()]
     }
 
     /// Counts of all calls.
     pub fn sync_counts(&self) -> SyncCounts {
-        self.errands.counts()
+        self.gate.counts()
     }
 
     /// Exchanges a login's `api_session` for the server's own session of the day. A refused one
@@ -122,8 +122,8 @@ impl BrokerB {
         if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {
             return Err(BrokerError::new(NAME, BrokerErrorKind::CodeRefused, "wrong length"));
         }
-        let (session, _) = self.errands.own(key, 1, |errand| {
-            Asking { broker: self, errand, line: &self.transport.apart() }
+        let (session, _) = self.gate.own(key, 1, |guard| {
+            Calls { broker: self, guard, connection: &self.transport.apart() }
                 .exchange(key, api_session)
         })?;
         let now = self.clock.now();
@@ -139,8 +139,8 @@ impl BrokerB {
     /// [`BrokerError`]; nothing of a sync that failed half-way is returned.
     pub fn sync(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
         credentials.check(NAME)?;
-        self.errands.sync(credentials, CALLS, |errand| {
-            Asking { broker: self, errand, line: &self.transport.apart() }.fetch(credentials)
+        self.gate.sync(credentials, CALLS, |guard| {
+            Calls { broker: self, guard, connection: &self.transport.apart() }.fetch(credentials)
         })
     }
 
@@ -155,14 +155,14 @@ impl BrokerB {
     }
 }
 
-/// One user's calls, over connections of their own.
-struct Asking<'a> {
+/// The calls of one sync or activation, over connections of their own.
+struct Calls<'a> {
     broker: &'a BrokerB,
-    errand: &'a SyncGuard<'a>,
-    line: &'a Transport,
+    guard: &'a SyncGuard<'a>,
+    connection: &'a Transport,
 }
 
-impl Asking<'_> {
+impl Calls<'_> {
     fn fetch(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
         let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
         let (session, simulated) = self.exchange(api_key, one_time_code.expose_secret())?;
@@ -187,8 +187,8 @@ impl Asking<'_> {
         let body = exchange_body(api_session, api_key);
         let url = format!("{}/customerdetails", self.broker.url);
         let ask = || -> Result<_, BrokerError> {
-            self.errand.call(|limits| {
-                let sent = self.line.fetch_with_json(&url, &[], body.as_bytes(), limits);
+            self.guard.call(|limits| {
+                let sent = self.connection.fetch_with_json(&url, &[], body.as_bytes(), limits);
                 let mut reply = sent.map_err(|error| error.of_user(NAME))?;
                 let token = wire::session_token(&reply, self.broker.clock.now());
                 drop(Zeroizing::new(std::mem::take(&mut reply.body)));
@@ -207,7 +207,7 @@ impl Asking<'_> {
     ) -> Result<Vec<T>, BrokerError> {
         let url = format!("{}/{call}", self.broker.url);
         once_more(|| {
-            self.errand.call(|limits| {
+            self.guard.call(|limits| {
                 // Anew for each attempt: a signature is good for a minute.
                 let now = self.broker.clock.now();
                 let signature = Signature::of(now, body, signer.api_secret);
@@ -217,7 +217,7 @@ impl Asking<'_> {
                     ("x-appkey", signer.api_key.expose_secret()),
                     ("x-sessiontoken", signer.session.expose_secret()),
                 ];
-                let sent = self.line.fetch_with_json(&url, &headers, body.as_bytes(), limits);
+                let sent = self.connection.fetch_with_json(&url, &headers, body.as_bytes(), limits);
                 let reply: Reply = sent.map_err(|error| error.of_user(NAME))?;
                 settled(wire::rows(&reply, self.broker.clock.now()))
             })

@@ -57,9 +57,8 @@ struct Columns<'a> {
 
 /// The candles of `days`, others dropped; `None` for a symbol that is unknown or retired.
 ///
-/// # Errors
-/// [`BrokerError`] by status and body, and [`BrokerErrorKind::Malformed`] where the columns are of uneven
-/// length or the time of a bar cannot be read.
+/// # Errors [`BrokerError`] by status and body, and [`BrokerErrorKind::Malformed`] where the
+/// columns are of uneven length or the time of a bar cannot be read.
 pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, BrokerError> {
     let mut read = DailyCandles { simulated: reply.simulated, ..DailyCandles::default() };
     let first = match wire::history(reply)? {

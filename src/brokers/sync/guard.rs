@@ -1,10 +1,11 @@
-//! One user's sync as its broker sees it: a few calls with one API key, within one budget of time.
+//! The guard around users' syncs with one broker: a few calls with one API key, within one budget
+//! of time.
 //!
-//! Apart from the quote gates, so that users and feed cannot stop each other. What holds a sync
-//! back: the circuit, a rest that the broker asked for, syncs that it refused, the key's limit, and
-//! a share of what all syncs of this server may take together. Whoever is refused is told the whole
-//! time for which that holds. Runs on upstream lanes; blocks only as long as the calls it lets
-//! through.
+//! Apart from the gates of quotes, so that users and the feed cannot stop each other. These hold a
+//! sync back: the open circuit, a cooldown that the broker asked for, earlier syncs that it
+//! refused, the key's own limit, and the share of what all syncs of this server may take together.
+//! Whoever is refused is told the whole time for which that holds. Runs on upstream lanes; blocks
+//! only as long as the calls it lets through.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +15,7 @@ use secrecy::SecretString;
 
 use super::cooldown::Cooldown;
 use super::key_limiter::Rates;
-use super::shares::{Shares, Taken, Who};
+use super::shares::{Caller, Shares, Taken};
 use crate::base::{Clock, wipe};
 use crate::brokers::call::breaker::{Breaker, Pass};
 use crate::brokers::call::stats::ClassReading;
@@ -24,11 +25,11 @@ use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 
 /// All users' calls to one broker: circuit, limits, counters.
-pub(crate) struct Errands {
+pub(crate) struct SyncGate {
     upstream: &'static str,
     clock: Clock,
     breaker: Breaker,
-    rest: Cooldown,
+    cooldown: Cooldown,
     shares: Shares,
     limits: CallLimits,
     budget_ms: u64,
@@ -42,9 +43,9 @@ pub(crate) struct Errands {
 pub struct SyncCounts {
     /// Requests that went out.
     pub calls: u64,
-    /// Of these, not answered as hoped.
+    /// Of these, failed.
     pub failed: u64,
-    /// Stopped before they went out: a limit, a rest, or the open circuit.
+    /// Stopped before they went out: a limit, a cooldown, or the open circuit.
     pub held_back: u64,
     /// API keys whose usage was forgotten for lack of room.
     pub keys_forgotten: u64,
@@ -52,14 +53,14 @@ pub struct SyncCounts {
 
 /// One sync under way.
 pub(crate) struct SyncGuard<'a> {
-    errands: &'a Errands,
-    who: Who,
+    gate: &'a SyncGate,
+    caller: Caller,
     until_ms: u64,
     /// Calls that were taken from the limits and not made yet.
     taken: Cell<Taken>,
 }
 
-impl Errands {
+impl SyncGate {
     /// `upstream` and `name`, the circuit's, are for the log; `rates` are one key's, `together`
     /// those of all syncs.
     pub(crate) fn new(
@@ -74,7 +75,7 @@ impl Errands {
             upstream,
             clock: clock.clone(),
             breaker: Breaker::new(name, clock.clone(), settings),
-            rest: Cooldown::new(clock.clone()),
+            cooldown: Cooldown::new(clock.clone()),
             shares: Shares::new(clock, rates, together),
             limits: CallLimits::usual(settings),
             budget_ms: settings.sync_timeout_ms,
@@ -96,20 +97,20 @@ impl Errands {
         calls: usize,
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
-        let who = self.who(credentials);
-        let result = self.run(who, calls, work);
+        let caller = self.caller(credentials);
+        let result = self.run(caller, calls, work);
         match &result {
             Ok(_) => {
-                self.shares.synced(who);
-                self.rest.served(credentials.user, who.key);
+                self.shares.synced(caller);
+                self.cooldown.served(credentials.user, caller.key);
             }
-            Err(error) if error.blames_request() => self.shares.refused(who),
+            Err(error) if error.blames_request() => self.shares.refused(caller),
             Err(_) => {}
         }
-        result.map_err(|error| self.told(error, who, calls))
+        result.map_err(|error| self.told(error, caller, calls))
     }
 
-    /// An errand of the server itself, which no number of syncs holds back.
+    /// Makes calls of the server itself, which no number of syncs holds back.
     ///
     /// # Errors
     /// As for [`sync`](Self::sync).
@@ -119,57 +120,59 @@ impl Errands {
         calls: usize,
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
-        let who = self.shares.who(None, None, api_key);
-        self.run(who, calls, work).map_err(|error| self.told(error, who, calls))
+        let caller = self.shares.caller(None, None, api_key);
+        self.run(caller, calls, work).map_err(|error| self.told(error, caller, calls))
     }
 
-    /// Whose calls a sync with these credentials makes.
-    pub(crate) fn who(&self, credentials: &Credentials) -> Who {
+    /// The caller of a sync with these credentials.
+    pub(crate) fn caller(&self, credentials: &Credentials) -> Caller {
         let Credentials { user, client, api_key, .. } = credentials;
-        self.shares.who(Some(*user), *client, api_key)
+        self.shares.caller(Some(*user), *client, api_key)
     }
 
-    /// Makes `work`'s calls for `who` if nothing holds them back.
+    /// Makes `work`'s calls for `caller` if nothing holds them back.
     ///
     /// # Errors
     /// As for [`sync`](Self::sync), but with the broker's own times.
     pub(crate) fn run<T>(
         &self,
-        who: Who,
+        caller: Caller,
         calls: usize,
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
         if let Some(wait) = self.breaker.wait() {
             return Err(self.open(wait));
         }
-        if let Some(wait) = self.wait(who, calls) {
+        if let Some(wait) = self.wait(caller, calls) {
             return Err(self.held(wait));
         }
-        let taken = self.shares.take(who, calls).map_err(|wait| self.held(wait))?;
+        let taken = self.shares.take(caller, calls).map_err(|wait| self.held(wait))?;
         work(&SyncGuard {
-            errands: self,
-            who,
+            gate: self,
+            caller,
             until_ms: self.clock.monotonic_ms().saturating_add(self.budget_ms),
             taken: Cell::new(taken),
         })
     }
 
     /// Takes one call for something beside a sync, if nothing holds it back.
-    pub(crate) fn take_one(&self, who: Who) -> bool {
-        let free = self.breaker.wait().is_none() && self.rest.wait(who.user, who.key).is_none();
-        // Given to `who` and not given back: it is made at once.
-        free && self.shares.take(who, 1).is_ok()
+    pub(crate) fn take_one(&self, caller: Caller) -> bool {
+        let free =
+            self.breaker.wait().is_none() && self.cooldown.wait(caller.user, caller.key).is_none();
+        // Given to `caller` and not given back: it is made at once.
+        free && self.shares.take(caller, 1).is_ok()
     }
 
-    /// How long `who` would be held back now: by a rest, or by a limit.
-    fn wait(&self, who: Who, calls: usize) -> Option<Duration> {
-        self.rest.wait(who.user, who.key).max(self.shares.wait(who, calls))
+    /// How long `caller` would be held back now: by a cooldown, or by a limit.
+    fn wait(&self, caller: Caller, calls: usize) -> Option<Duration> {
+        self.cooldown.wait(caller.user, caller.key).max(self.shares.wait(caller, calls))
     }
 
-    /// A refusal with the time that holds: what the broker asked for is not all.
-    fn told(&self, error: BrokerError, who: Who, calls: usize) -> BrokerError {
+    /// `error` with the whole time to wait: a limit of ours may last longer than what the broker
+    /// asked for.
+    fn told(&self, error: BrokerError, caller: Caller, calls: usize) -> BrokerError {
         let open = self.breaker.wait();
-        let held = self.wait(who, calls).max(open);
+        let held = self.wait(caller, calls).max(open);
         let own = error.retry_after();
         let wait = match error.kind {
             BrokerErrorKind::NotReady(Readiness::Paced(_))
@@ -218,9 +221,9 @@ impl Errands {
 }
 
 impl SyncGuard<'_> {
-    /// Whose calls it makes.
-    pub(crate) fn who(&self) -> Who {
-        self.who
+    /// The caller that it makes calls for.
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller
     }
 
     /// Makes one call, within what is left of the time.
@@ -231,26 +234,26 @@ impl SyncGuard<'_> {
         &self,
         ask: impl FnOnce(CallLimits) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
-        let errands = self.errands;
-        let left_ms = self.until_ms.saturating_sub(errands.clock.monotonic_ms());
+        let gate = self.gate;
+        let left_ms = self.until_ms.saturating_sub(gate.clock.monotonic_ms());
         if left_ms == 0 {
-            let limit = format!("{} ms, the time of a whole sync", errands.budget_ms);
-            return Err(BrokerError::new(errands.upstream, BrokerErrorKind::TimedOut, limit));
+            let limit = format!("{} ms, the time of a whole sync", gate.budget_ms);
+            return Err(BrokerError::new(gate.upstream, BrokerErrorKind::TimedOut, limit));
         }
         // Another user's call may have been refused meanwhile.
-        if let Some(wait) = errands.rest.wait(self.who.user, self.who.key) {
-            return Err(errands.held(wait));
+        if let Some(wait) = gate.cooldown.wait(self.caller.user, self.caller.key) {
+            return Err(gate.held(wait));
         }
-        let pass = errands.breaker.pass().map_err(|wait| errands.open(wait))?;
+        let pass = gate.breaker.pass().map_err(|wait| gate.open(wait))?;
         let mut taken = self.taken.get();
         if taken.left() == 0 {
-            taken = errands.shares.take(self.who, 1).map_err(|wait| errands.held(wait))?;
+            taken = gate.shares.take(self.caller, 1).map_err(|wait| gate.held(wait))?;
         }
         taken.use_one();
         self.taken.set(taken);
-        errands.calls.fetch_add(1, Relaxed);
-        let total_timeout_ms = errands.limits.total_timeout_ms.min(left_ms);
-        let result = ask(CallLimits { total_timeout_ms, ..errands.limits });
+        gate.calls.fetch_add(1, Relaxed);
+        let total_timeout_ms = gate.limits.total_timeout_ms.min(left_ms);
+        let result = ask(CallLimits { total_timeout_ms, ..gate.limits });
         // Reading a session's answer leaves pieces of its token.
         wipe::scrub();
         match &result {
@@ -258,14 +261,14 @@ impl SyncGuard<'_> {
             Err(error) => self.judge(error, pass),
         }
         if result.is_err() {
-            errands.failed.fetch_add(1, Relaxed);
+            gate.failed.fetch_add(1, Relaxed);
         }
         result
     }
 
     /// Learns from a failed call: whether the broker works, and whether somebody has to wait.
     fn judge(&self, error: &BrokerError, pass: Pass<'_>) {
-        let Self { errands, who, .. } = self;
+        let Self { gate, caller, .. } = self;
         let wait = error.retry_after().unwrap_or_default();
         match error.kind {
             BrokerErrorKind::TimedOut
@@ -275,12 +278,12 @@ impl SyncGuard<'_> {
             // to shut the broker for everybody.
             BrokerErrorKind::Malformed | BrokerErrorKind::Redirected => drop(pass),
             BrokerErrorKind::RateLimited => {
-                errands.rest.refused(who.user, who.key, wait);
+                gate.cooldown.refused(caller.user, caller.key, wait);
                 pass.success();
             }
             BrokerErrorKind::KeySpent => {
-                errands.rest.spent(who.key, wait);
-                errands.shares.block(*who, wait);
+                gate.cooldown.spent(caller.key, wait);
+                gate.shares.block(*caller, wait);
                 pass.success();
             }
             _ => pass.success(),
@@ -290,6 +293,6 @@ impl SyncGuard<'_> {
 
 impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
-        self.errands.shares.give_back(self.taken.get());
+        self.gate.shares.give_back(self.taken.get());
     }
 }
