@@ -1,8 +1,10 @@
 //! Broker B's users, and the server's own session there.
 
+use std::time::Duration;
+
 use bhav::base::{Broker, Clock, Holding, PositionKind};
 use bhav::brokers::broker_b::master;
-use bhav::brokers::{BrokerErrorKind, Credentials};
+use bhav::brokers::{BrokerErrorKind, Credentials, Readiness};
 use bhav::sim::SimSettings;
 
 use super::bench::{Bench, EXPIRED, FAULTS};
@@ -48,7 +50,12 @@ fn each_fault_has_its_answer_on_each_call() {
             bench.break_with(&route, fault);
             let user = bench.user_of_b("USER02");
             let error = bench.broker_b.sync(&user).unwrap_err();
-            assert_eq!(error.kind, *answer, "{route} {fault}: {error}");
+            // Broker B's limit is the key's own.
+            let expected = match *answer {
+                BrokerErrorKind::RateLimited => BrokerErrorKind::KeySpent,
+                other => other,
+            };
+            assert_eq!(error.kind, expected, "{route} {fault}: {error}");
         }
     }
 }
@@ -85,7 +92,8 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
         bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
     }
     let error = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap_err();
-    assert_eq!(error.kind, BrokerErrorKind::RateLimited);
+    let held_back = Readiness::Paced(Duration::from_secs(60));
+    assert_eq!(error.kind, BrokerErrorKind::NotReady(held_back));
     assert_eq!(bench.asked("broker_b.customerdetails"), 25);
     bench.clock.advance_ms(60_000);
     bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
