@@ -90,9 +90,10 @@ pub struct SuspectedRow {
 }
 
 /// Our profit beside the broker's, over the rows for which the broker names one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reconciliation {
     /// The broker names no profit, or a sum does not fit.
+    #[default]
     NoBrokerFigure,
     Compared {
         broker: Decimal,
@@ -100,12 +101,6 @@ pub enum Reconciliation {
         /// `None` where the two are equal.
         reason: Option<Difference>,
     },
-}
-
-impl Default for Reconciliation {
-    fn default() -> Self {
-        Self::NoBrokerFigure
-    }
 }
 
 /// Why the two profits differ.

@@ -41,15 +41,15 @@ fn friday() -> MarketDay {
 fn synced_on(
     day: &MarketDay,
     closes: &HashMap<Symbol, ClosingPrice>,
-    before: Vec<Holding>,
+    before: &[Holding],
     after: Vec<Holding>,
 ) -> Derived {
-    let stood = Stood { holdings: &before, positions: &[], closes };
+    let stood = Stood { holdings: before, positions: &[], closes };
     let synced = Synced { holdings: after, ..Synced::default() };
     derive(Broker::A, day, stood, &synced)
 }
 
-fn synced(before: Vec<Holding>, after: Vec<Holding>) -> Derived {
+fn synced(before: &[Holding], after: Vec<Holding>) -> Derived {
     synced_on(&friday(), &HashMap::new(), before, after)
 }
 
@@ -69,7 +69,7 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
         as_of_ms: at_ms - 60_000,
     };
     let closes = HashMap::from([(Symbol::parse("NSE:ITC").unwrap(), close)]);
-    let derived = synced_on(&evening, &closes, vec![other.clone()], vec![own.clone()]);
+    let derived = synced_on(&evening, &closes, &[other.clone()], vec![own.clone()]);
     assert_eq!(derived.point.total_current_value, "5700".parse().unwrap());
     assert_eq!(derived.point.carried, 0);
     let expected = Holding {
@@ -81,7 +81,7 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
     assert_eq!(derived.repriced, Repriced { holdings: vec![expected], changed: vec![0] });
     assert_eq!(derived.holdings[0].as_of_ms, at_ms, "the price is no newer than the close");
     // Without the closing price the other row stays what it is, and is counted.
-    let derived = synced_on(&evening, &HashMap::new(), vec![other.clone()], vec![own]);
+    let derived = synced_on(&evening, &HashMap::new(), &[other.clone()], vec![own]);
     assert_eq!(derived.point.total_current_value, "5600".parse().unwrap());
     assert_eq!(derived.point.carried, 1);
     assert_eq!(derived.repriced, Repriced { holdings: vec![other], changed: vec![] });
@@ -93,7 +93,7 @@ fn the_other_brokers_shares_are_in_the_point_and_those_without_a_cost_are_not() 
     other.broker = Broker::B;
     let before = vec![holding("TCS", 1, 0, "3000", "3100"), other];
     let after = vec![holding("INFY", 12, 3, "1410.5", "1500"), holding("XYZ", 2, 0, "", "10")];
-    let Derived { point, outcome, .. } = synced(before, after);
+    let Derived { point, outcome, .. } = synced(&before, after);
     assert_eq!(point.total_invested, "23957.5".parse().unwrap());
     assert_eq!((point.left_out, point.suspect, outcome.holdings), (1, false, 2));
 }
@@ -101,7 +101,7 @@ fn the_other_brokers_shares_are_in_the_point_and_those_without_a_cost_are_not() 
 #[test]
 fn a_split_is_marked_in_the_row_the_outcome_and_the_point() {
     let before = vec![holding("INFY", 10, 0, "1500", "2000")];
-    let derived = synced(before, vec![holding("INFY", 50, 0, "300", "404")]);
+    let derived = synced(&before, vec![holding("INFY", 50, 0, "300", "404")]);
     let mark = Mark { on: friday().today, sign: ActionSign::InverseRatios };
     assert!(derived.holdings[0].mark == Some(mark) && derived.point.suspect);
     assert_eq!(derived.outcome.suspected.rows[0].why.as_str(), "inverse_ratios");
@@ -113,12 +113,11 @@ fn a_portfolio_that_cannot_be_valued_is_a_point_that_says_so_and_an_outcome_that
     damaged.broker = Broker::B;
     damaged.settled_quantity = Decimal::MAX;
     damaged.last_price = Some(Decimal::MAX);
-    let Derived { point, outcome, .. } =
-        synced(vec![damaged], vec![holding("INFY", 1, 0, "1", "1")]);
+    let Derived { point, outcome, .. } = synced(&[damaged], vec![holding("INFY", 1, 0, "1", "1")]);
     assert_eq!((point.left_out, point.suspect), (2, true));
     assert_eq!(point.total_invested, Decimal::ZERO);
     assert_eq!(outcome.unvalued, Some(Overflow));
-    assert_eq!(synced(Vec::new(), Vec::new()).outcome.unvalued, None);
+    assert_eq!(synced(&[], Vec::new()).outcome.unvalued, None);
 }
 
 /// The largest sync: every list of the outcome is full, and none is longer than it may be.
@@ -136,7 +135,7 @@ fn an_outcome_names_at_most_a_hundred_rows_of_each_kind_and_counts_all() {
     for row in &mut after[3_000..] {
         (row.unresolved, row.discrepancy) = (true, true);
     }
-    let outcome = synced(before, after).outcome;
+    let outcome = synced(&before, after).outcome;
     let counts = [outcome.removed.count, outcome.changed.count, outcome.added.count];
     assert_eq!((outcome.holdings, counts), (5_000, [1_000, 3_000, 2_000]));
     assert_eq!((outcome.unresolved.count, outcome.suspected.count), (2_000, 2_000));
@@ -155,8 +154,8 @@ proptest! {
         after in prop::collection::vec(any_holding(), 0..12),
     ) {
         let own = before.iter().filter(|row| row.broker == Broker::A).count();
-        let first = synced(before.clone(), after.clone());
-        prop_assert_eq!(&first, &synced(before, after.clone()));
+        let first = synced(&before, after.clone());
+        prop_assert_eq!(&first, &synced(&before, after.clone()));
         let outcome = first.outcome;
         let stayed = after.len() - outcome.added.count;
         prop_assert_eq!(own - outcome.removed.count, stayed);

@@ -162,8 +162,11 @@ mod tests {
         found.map(|(_, value)| value.as_ref())
     }
 
+    /// Status and code.
+    type Told = (u16, &'static str);
+
     /// Every kind, with what a user and the administrator are answered.
-    const TABLE: &[(Kind, (u16, &str), (u16, &str))] = &[
+    const TABLE: &[(Kind, Told, Told)] = &[
         (Kind::CodeRefused, (401, "broker_session_invalid"), (401, "broker_session_invalid")),
         (Kind::TokenDead, (401, "broker_session_invalid"), (401, "broker_session_invalid")),
         (Kind::KeyRefused, (401, "broker_credentials_invalid"), (409, "broker_key_refused")),

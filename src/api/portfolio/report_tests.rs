@@ -40,9 +40,9 @@ fn friday() -> MarketDay {
 }
 
 /// The reply to a sync of broker A, without the members that it begins with.
-fn told(before: Vec<Holding>, after: Vec<Holding>) -> String {
+fn told(before: &[Holding], after: Vec<Holding>) -> String {
     let synced = Synced { holdings: after, ..Synced::default() };
-    let stood = Stood { holdings: &before, positions: &[], closes: &HashMap::new() };
+    let stood = Stood { holdings: before, positions: &[], closes: &HashMap::new() };
     let derived = portfolio::derive(Broker::A, &friday(), stood, &synced);
     let now = SyncedNow { at: Instant::of_ms(0), warnings: Vec::new(), simulated: false };
     let counts = SyncedBrokerA { net_positions_count: 0 };
@@ -61,7 +61,7 @@ fn a_report_names_what_changed() {
     let mut strange = holding("XYZABC", 2, 0, "", "10");
     strange.unresolved = true;
     let after = vec![holding("INFY", 12, 3, "1410.5", "1500"), strange];
-    let report = told(before, after);
+    let report = told(&before, after);
     assert_eq!(
         report,
         "{\"changes\":{\"added_count\":1,\"added\":[{\"exchange\":\"NSE\",\
@@ -83,7 +83,7 @@ fn our_profit_stands_beside_the_brokers() {
     let reason = |settled, t1, theirs: &str| {
         let mut row = holding("INFY", settled, t1, "100", "110.005");
         row.broker_pnl = theirs.parse().ok();
-        let report = told(Vec::new(), vec![row]);
+        let report = told(&[], vec![row]);
         let at = report.find("\"reconciliation\"").unwrap();
         report[at..].to_owned()
     };
@@ -96,6 +96,6 @@ fn our_profit_stands_beside_the_brokers() {
 #[test]
 fn a_suspected_split_is_named_with_its_reason() {
     let before = vec![holding("INFY", 10, 0, "1500", "2000")];
-    let report = told(before, vec![holding("INFY", 50, 0, "300", "404")]);
+    let report = told(&before, vec![holding("INFY", 50, 0, "300", "404")]);
     assert!(report.contains("\"reason\":\"inverse_ratios\""), "{report}");
 }

@@ -46,7 +46,7 @@ pub(crate) fn replace(
     id: AccountId,
     broker: Broker,
     synced_ms: i64,
-    synced: Synced,
+    synced: &Synced,
     closes_of: Option<Date>,
     derive: &Derive,
 ) -> Result<SyncOutcome, Failure> {
@@ -65,7 +65,7 @@ pub(crate) fn replace(
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes };
-    let derived = derive(&before, &synced);
+    let derived = derive(&before, synced);
     let whose = params![id.0, broker.as_str()];
     run(connection, DROP_HOLDINGS, whose)?;
     run(connection, DROP_POSITIONS, whose)?;

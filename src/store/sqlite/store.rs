@@ -248,7 +248,7 @@ impl Store for SqliteStore {
         derive: Derive,
     ) -> Result<SyncOutcome, StoreError> {
         self.write(WRITE_DEADLINE_MS, move |file| {
-            portfolios::replace(file, id, broker, synced_ms, synced, closes_of, &derive)
+            portfolios::replace(file, id, broker, synced_ms, &synced, closes_of, &derive)
         })
     }
 
