@@ -15,13 +15,11 @@ use subtle::ConstantTimeEq;
 use super::body::Fields;
 use super::broker_status::{send_broker_a, send_broker_b};
 use super::call::Call;
-use super::errors::{
-    activation_busy, activation_timed_out, broker_not_configured, of_activation, of_feed,
-};
+use super::errors::{BrokerRoute, activation_busy, broker_problem, broker_timed_out};
 use super::state::State;
-use crate::base::Clock;
+use crate::base::{Broker, Clock};
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::{FeedError, Readiness};
+use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 use crate::http::{Problem, Request, Response};
 use crate::limits::throttle::{Key, Throttle};
 use crate::rt::coroutines::Parker;
@@ -107,12 +105,13 @@ impl Administration {
     fn run<T: Send + 'static>(
         &self,
         lane: &Lane,
+        broker: Broker,
         exchange: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let ticket = lane.submit(self.deadline_ms, exchange).map_err(|_| activation_busy())?;
         match ticket.wait() {
             Ok(result) => result,
-            Err(LaneError::Late) => Err(activation_timed_out()),
+            Err(LaneError::Late) => Err(broker_timed_out(broker, BrokerRoute::Activation)),
             Err(error @ (LaneError::Panicked | LaneError::Closed)) => {
                 Err(Problem::internal().because(error))
             }
@@ -128,8 +127,9 @@ pub fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     let code = fields.secret("request_token", CODE_CHARS_MAX);
     fields.done()?;
     let broker = Arc::clone(&state.broker_a);
-    let status = administration.run(&state.broker_a_lane, move || {
-        with_rate_limit_retries(|| broker.activate(code.expose_secret())).map_err(of_feed)
+    let status = administration.run(&state.broker_a_lane, Broker::A, move || {
+        let activated = with_rate_limit_retries(|| broker.activate(code.expose_secret()));
+        activated.map_err(|error| broker_problem(error, Broker::A, BrokerRoute::Activation))
     })?;
     send_broker_a(&status, reply);
     Ok(())
@@ -142,12 +142,10 @@ pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     administration.admit(&call.request, &mut fields, administration.secrets().broker_b.as_ref())?;
     let code = fields.secret("api_session", CODE_CHARS_MAX);
     fields.done()?;
-    if !state.broker_b.configured() {
-        return Err(broker_not_configured());
-    }
     let broker = Arc::clone(&state.broker_b);
-    let status = administration.run(&state.broker_b_lane, move || {
-        broker.activate(code.expose_secret()).map_err(of_activation)
+    let status = administration.run(&state.broker_b_lane, Broker::B, move || {
+        let activated = broker.activate(code.expose_secret());
+        activated.map_err(|error| broker_problem(error, Broker::B, BrokerRoute::Activation))
     })?;
     send_broker_b(&status, reply);
     Ok(())
@@ -156,12 +154,16 @@ pub fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
 /// Calls `exchange`, again if the service's own rate limit refused it, in which case no call was
 /// made. Blocks between calls, for at most [`PACE_WAIT_MS_MAX`] in all.
 fn with_rate_limit_retries<T>(
-    mut exchange: impl FnMut() -> Result<T, FeedError>,
-) -> Result<T, FeedError> {
+    mut exchange: impl FnMut() -> Result<T, BrokerError>,
+) -> Result<T, BrokerError> {
     let mut left_ms = PACE_WAIT_MS_MAX;
     loop {
         let result = exchange();
-        let Err(FeedError::NotReady(Readiness::Paced(wait))) = &result else { return result };
+        let Err(BrokerError { kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), .. }) =
+            &result
+        else {
+            return result;
+        };
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         if wait_ms > left_ms {
             return result;
@@ -190,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn paced(ms: u64) -> FeedError {
-        FeedError::NotReady(Readiness::Paced(Duration::from_millis(ms)))
+    fn paced(ms: u64) -> BrokerError {
+        BrokerError::not_ready("test", Readiness::Paced(Duration::from_millis(ms)))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a feed of quotes and candles is: its trait, its batches, its errors.
+//! What a feed of quotes and candles is: its trait and its batches.
 //!
 //! Calls block and run on the feed's lane.
 
@@ -7,8 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::base::{Clock, Quote, Source, Symbol};
-use crate::brokers::portfolio::AccountTrouble;
-use crate::brokers::quote_checks;
+use crate::brokers::{BrokerError, quote_checks};
 
 /// A source of quotes that answers in batches.
 ///
@@ -28,19 +27,19 @@ pub trait MarketFeed: Send + Sync {
     /// settings' total deadline.
     ///
     /// # Errors
-    /// [`FeedError`]; nothing is returned of a batch that failed as a whole.
-    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError>;
+    /// [`BrokerError`]; nothing is returned of a batch that failed as a whole.
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError>;
 }
 
-/// What one call brought. A symbol in none of the lists was not asked for: a feed may have fallen
-/// back to a route that carries fewer (see [`MarketFeed::batch_max`]).
+/// The reply to one call. A symbol in none of the lists was not asked for: a feed that has fallen
+/// back to another route asks for fewer (see [`MarketFeed::batch_max`]).
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Plausible quotes, in no particular order, only of symbols that were asked for.
     pub quotes: Vec<Quote>,
     /// Symbols the upstream does not know (left out of its answer).
     pub unknown: Vec<Symbol>,
-    /// Symbols it answered with a price that cannot be believed (zero, wrong currency, too old).
+    /// Symbols with an implausible price: zero, in another currency, or too old.
     pub implausible: Vec<Symbol>,
     /// The newest price time among those that is too far ahead of our clock.
     pub ahead: Option<Timestamp>,
@@ -53,7 +52,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Takes note of a price that is not believed, and of its time.
+    /// Notes a symbol whose price is implausible, and the price's time.
     pub(super) fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
         let answered = self.times.answered;
         let ahead = as_of.filter(|at| at.duration_since(answered) > quote_checks::FUTURE_MAX);
@@ -72,13 +71,13 @@ pub struct CallTimes {
 }
 
 impl CallTimes {
-    /// Of a call that goes out now.
+    /// The times of a call that goes out now; its answer is not there yet.
     pub(super) fn begin(clock: &Clock) -> Self {
         let asked = clock.now();
         Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
     }
 
-    /// The same with its answer there.
+    /// The same times, answered now.
     pub(super) fn end(self, clock: &Clock) -> Self {
         Self { answered: clock.now(), ..self }
     }
@@ -89,7 +88,7 @@ impl CallTimes {
 pub enum Readiness {
     /// Now.
     Ready,
-    /// Not before this long: rate limit or penalty.
+    /// Not before this has passed: rate limit or penalty.
     Paced(Duration),
     /// Circuit open for this long after repeated failures.
     Open(Duration),
@@ -99,31 +98,4 @@ pub enum Readiness {
     NoPermission,
     /// Switched off by a setting.
     Off,
-}
-
-/// Why a feed gave nothing. The text is for the log; it holds no secret.
-#[derive(Debug, thiserror::Error)]
-pub enum FeedError {
-    #[error("not asked: {0:?}")]
-    NotReady(Readiness),
-    #[error("cannot reach {source_name}: {detail}")]
-    Unreachable { source_name: &'static str, detail: String },
-    #[error("{source_name} took longer than {limit_ms} ms")]
-    TimedOut { source_name: &'static str, limit_ms: u64 },
-    #[error("{source_name} refused for too many requests")]
-    RateLimited { source_name: &'static str, retry_after: Duration },
-    #[error("{source_name} says the token is dead")]
-    TokenDead { source_name: &'static str },
-    #[error("{source_name}: the plan has no market data")]
-    NoPermission { source_name: &'static str },
-    #[error("{source_name}: {trouble}")]
-    AccountTrouble { source_name: &'static str, trouble: AccountTrouble },
-    #[error("{source_name} refused the request: {detail}")]
-    Refused { source_name: &'static str, detail: String },
-    #[error("{source_name} failed with HTTP {status}: {detail}")]
-    Upstream { source_name: &'static str, status: u16, detail: String },
-    #[error("{source_name} answered nonsense: {detail}")]
-    Malformed { source_name: &'static str, detail: String },
-    #[error("{source_name} answered with a redirect that is not followed")]
-    Redirected { source_name: &'static str },
 }

@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-use super::feed::FeedError;
+use super::error::{BrokerError, BrokerErrorKind};
 use crate::base::candle::price_e4;
 use crate::base::{Candle, decimal};
 
@@ -40,18 +40,18 @@ pub(super) struct Days {
 
 impl Days {
     /// # Errors
-    /// [`FeedError::Refused`] when they are in the wrong order or too many for one call.
+    /// [`BrokerErrorKind::Refused`] when they are in the wrong order or too many for one call.
     pub(super) fn checked(
-        source_name: &'static str,
+        upstream: &'static str,
         from: Date,
         to: Date,
-    ) -> Result<Self, FeedError> {
+    ) -> Result<Self, BrokerError> {
         let days = (to - from).get_days();
         if (0..SPAN_DAYS_MAX).contains(&days) {
             return Ok(Self { from, to });
         }
         let detail = format!("candles of {days} days at once, from {from} to {to}");
-        Err(FeedError::Refused { source_name, detail })
+        Err(BrokerError::new(upstream, BrokerErrorKind::Refused, detail))
     }
 
     pub(super) fn contains(&self, date: Date) -> bool {

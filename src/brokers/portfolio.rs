@@ -1,13 +1,14 @@
-//! What both brokers' portfolio clients take and give: a user's credentials, the rows, the reasons
-//! for failing.
+//! What both brokers' portfolio clients share: a user's credentials, and the list of documented
+//! replies.
 //!
 //! Credentials are owned by one call, wiped when it ends and never kept: no field of a client has
-//! room for them. Errors are made of our own words alone: a broker's text may repeat what was sent.
+//! room for them.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
+
+use super::error::{BrokerError, BrokerErrorKind};
 
 /// What a user sends for one sync. Shows nothing when printed, is wiped when dropped, and cannot be
 /// serialised.
@@ -29,119 +30,17 @@ pub const CREDENTIAL_BYTES_MAX: usize = 512;
 impl Credentials {
     /// # Errors
     /// One of them is empty or longer than any broker makes them.
-    pub(super) fn check(&self) -> Result<(), SyncError> {
+    pub(super) fn check(&self, upstream: &'static str) -> Result<(), BrokerError> {
         let fits = |value: &SecretString| {
             (1..=CREDENTIAL_BYTES_MAX).contains(&value.expose_secret().len())
         };
         if !fits(&self.api_key) || !fits(&self.api_secret) {
-            return Err(SyncError::KeyRefused("wrong length".into()));
+            return Err(BrokerError::new(upstream, BrokerErrorKind::KeyRefused, "wrong length"));
         }
         if !fits(&self.one_time_code) {
-            return Err(SyncError::CodeRefused("wrong length".into()));
+            return Err(BrokerError::new(upstream, BrokerErrorKind::CodeRefused, "wrong length"));
         }
         Ok(())
-    }
-}
-
-/// Why a sync brought nothing. Each is one documented answer of the API; an answer of the broker
-/// that is not understood is never an empty portfolio.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SyncError {
-    /// The one-time code is wrong, used or expired, or the session made of it died.
-    #[error("the broker does not accept the one-time code: {0}")]
-    CodeRefused(String),
-    /// The API key or secret is wrong.
-    #[error("the broker does not accept the API key or its signature: {0}")]
-    KeyRefused(String),
-    /// The key is good but may not do this.
-    #[error("the broker does not permit this: {0}")]
-    NotPermitted(String),
-    /// Neither key nor code is at fault.
-    #[error("{0}")]
-    AccountTrouble(AccountTrouble),
-    /// The broker wants calls from a registered network address.
-    #[error("the broker does not accept calls from this address: {0}")]
-    AddressRefused(String),
-    #[error("the broker wants to be left alone for {} s", .0.as_secs())]
-    RateLimited(Duration),
-    /// The broker names a limit that it documents as the API key's own.
-    #[error("the API key has no calls left for {} s", .0.as_secs())]
-    KeySpent(Duration),
-    #[error("the broker did not answer in time")]
-    TimedOut,
-    /// Unreachable, an error of its own, or its circuit is open.
-    #[error("the broker is not available: {detail}")]
-    Unavailable { detail: String, retry_after: Option<Duration> },
-    /// An answer that the documentation does not have.
-    #[error("the broker answered nonsense: {0}")]
-    Malformed(String),
-    /// Neither broker's API has redirects, and what a call carries goes to nobody else.
-    #[error("the broker answered with a redirect, which was not followed")]
-    Redirected,
-}
-
-/// What a broker says about the account itself. No other key, code or session mends it: its owner
-/// has to see the broker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AccountTrouble {
-    #[error("the broker says that the account has a problem")]
-    Account,
-    #[error("the broker says that the account's second factor has a problem")]
-    SecondFactor,
-}
-
-/// [`SyncError`] without its particulars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncErrorKind {
-    CodeRefused,
-    KeyRefused,
-    NotPermitted,
-    AccountProblem,
-    SecondFactorProblem,
-    AddressRefused,
-    RateLimited,
-    TimedOut,
-    Unavailable,
-    Malformed,
-    Redirected,
-}
-
-impl SyncError {
-    /// Whether the broker says no to what was sent, and not of itself: such a refusal can be had
-    /// again and again by whoever sends the like.
-    pub(super) fn is_of_what_was_sent(&self) -> bool {
-        match self {
-            Self::CodeRefused(_)
-            | Self::KeyRefused(_)
-            | Self::NotPermitted(_)
-            | Self::AccountTrouble(_)
-            | Self::AddressRefused(_)
-            | Self::KeySpent(_) => true,
-            Self::RateLimited(_)
-            | Self::TimedOut
-            | Self::Unavailable { .. }
-            | Self::Malformed(_)
-            | Self::Redirected => false,
-        }
-    }
-
-    /// Which one it is.
-    pub fn kind(&self) -> SyncErrorKind {
-        match self {
-            Self::CodeRefused(_) => SyncErrorKind::CodeRefused,
-            Self::KeyRefused(_) => SyncErrorKind::KeyRefused,
-            Self::NotPermitted(_) => SyncErrorKind::NotPermitted,
-            Self::AccountTrouble(AccountTrouble::Account) => SyncErrorKind::AccountProblem,
-            Self::AccountTrouble(AccountTrouble::SecondFactor) => {
-                SyncErrorKind::SecondFactorProblem
-            }
-            Self::AddressRefused(_) => SyncErrorKind::AddressRefused,
-            Self::RateLimited(_) | Self::KeySpent(_) => SyncErrorKind::RateLimited,
-            Self::TimedOut => SyncErrorKind::TimedOut,
-            Self::Unavailable { .. } => SyncErrorKind::Unavailable,
-            Self::Malformed(_) => SyncErrorKind::Malformed,
-            Self::Redirected => SyncErrorKind::Redirected,
-        }
     }
 }
 
@@ -157,7 +56,7 @@ pub struct DocumentedReply {
     pub content_type: &'static str,
     pub body: &'static str,
     /// `None` is success with zero rows.
-    pub answer: Option<SyncErrorKind>,
+    pub answer: Option<BrokerErrorKind>,
 }
 
 const JSON: &str = "application/json";
@@ -170,7 +69,7 @@ impl DocumentedReply {
         meaning: &'static str,
         http_status: u16,
         body: &'static str,
-        answer: Option<SyncErrorKind>,
+        answer: Option<BrokerErrorKind>,
     ) -> Self {
         Self { call, meaning, http_status, content_type: JSON, body, answer }
     }
@@ -181,7 +80,7 @@ impl DocumentedReply {
         meaning: &'static str,
         http_status: u16,
         body: &'static str,
-        answer: SyncErrorKind,
+        answer: BrokerErrorKind,
     ) -> Self {
         Self { call, meaning, http_status, content_type: HTML, body, answer: Some(answer) }
     }

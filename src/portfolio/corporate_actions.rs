@@ -5,7 +5,6 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::close::is_leap;
-use super::matching::paired;
 use crate::base::{ActionSign, Holding, Mark};
 
 /// Smallest ratio of new to old quantity that can be a corporate action: a bonus of one share for
@@ -84,13 +83,13 @@ pub struct Suspicion<'a> {
     pub why: Why,
 }
 
-/// Marks those of one broker's new holdings that look as if split since `before`.
+/// Marks those of one broker's new holdings that look as if split since `before`. `pairs` has for
+/// each row of `after` the row that it continues.
 ///
 /// A mark made earlier on the same date stays, because each sync writes the day's point anew. The
 /// mark of a price leap stays until the quantity has followed, for at most a week.
-pub fn mark(before: &[&Holding], after: &mut [Holding], today: Date) {
-    let pairs = paired(before, after);
-    for (row, pair) in after.iter_mut().zip(pairs) {
+pub fn mark(before: &[&Holding], after: &mut [Holding], pairs: &[Option<usize>], today: Date) {
+    for (row, pair) in after.iter_mut().zip(pairs.iter().copied()) {
         let Some(before) = pair.map(|at| before[at]) else { continue };
         // If an amount overflows, nothing is suspected.
         row.mark = match judged(before, row).flatten() {

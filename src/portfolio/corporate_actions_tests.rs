@@ -4,10 +4,16 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::Cost;
+use crate::portfolio::matching::paired;
 use crate::portfolio::testing::{holding, price};
 
 fn today() -> Date {
     "2026-11-20".parse().unwrap()
+}
+
+fn marked(before: &[&Holding], after: &mut [Holding]) {
+    let pairs = paired(before, after);
+    mark(before, after, &pairs, today());
 }
 
 /// The suspicion for the step from one quantity, average and last price to another.
@@ -29,7 +35,7 @@ fn seen_after(
     let mut before = row(was);
     before.mark = mark_before;
     let mut after = [row(is)];
-    mark(&[&before], &mut after, today());
+    marked(&[&before], &mut after);
     after[0].mark.map(|mark| mark.sign)
 }
 
@@ -100,7 +106,7 @@ fn a_holding_with_a_new_isin_is_matched_by_its_ticker() {
     before.isin = Some("INE237A01028".into());
     let mut after = [holding("KOTAKBANK", 50, 400)];
     after[0].isin = Some("INE237A01036".into());
-    mark(&[&before], &mut after, today());
+    marked(&[&before], &mut after);
     assert!(after[0].mark.is_some());
 }
 
@@ -117,7 +123,7 @@ fn a_mark_lasts_one_date_and_a_price_leap_one_week() {
     ] {
         before.mark = Some(Mark { on: on.parse().unwrap(), sign });
         let mut after = [holding("INFY", 10, 100)];
-        mark(&[&before], &mut after, today());
+        marked(&[&before], &mut after);
         assert_eq!(after[0].mark, before.mark.filter(|_| stays), "{sign:?} {on}");
     }
 }
@@ -152,7 +158,7 @@ proptest! {
         after.cost = known.then_some(Cost::Total(cost));
         after.last_price = Some(now);
         let mut rows = [after];
-        mark(&[&before], &mut rows, today());
+        marked(&[&before], &mut rows);
         prop_assert_eq!(rows[0].mark, None);
     }
 
@@ -171,7 +177,7 @@ proptest! {
         after.settled_quantity = (owned * part / 1_000).into();
         after.last_price = Some(last * Decimal::new(100 + moved_pct, 2));
         let mut rows = [after];
-        mark(&[&before], &mut rows, today());
+        marked(&[&before], &mut rows);
         prop_assert_eq!(rows[0].mark, None);
     }
 
@@ -192,7 +198,7 @@ proptest! {
         after.cost = Some(Cost::Total(average * Decimal::from(owned)));
         after.last_price = Some(last * Decimal::new(100 + moved_pct, 2) / ratio);
         let mut rows = [after];
-        mark(&[&before], &mut rows, today());
+        marked(&[&before], &mut rows);
         prop_assert!(rows[0].mark.is_some());
     }
 
@@ -205,6 +211,6 @@ proptest! {
         before.cost = Some(Cost::PerShare(Decimal::new(was, places)));
         let mut after = [holding("INFY", owns, is)];
         after[0].last_price = Some(Decimal::MAX);
-        mark(&[&before], &mut after, today());
+        marked(&[&before], &mut after);
     }
 }

@@ -2,12 +2,11 @@
 
 use rust_decimal::Decimal;
 
-use super::matching::paired;
 use crate::base::Holding;
 
 /// A holding that is in both syncs with different numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change<'a> {
+pub(super) struct Change<'a> {
     pub before: &'a Holding,
     pub after: &'a Holding,
 }
@@ -28,20 +27,24 @@ impl Change<'_> {
 
 /// Holdings that were added, removed or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Diff<'a> {
+pub(super) struct Diff<'a> {
     pub added: Vec<&'a Holding>,
     pub removed: Vec<&'a Holding>,
     /// Holdings whose quantity or average cost differs. A different price alone is no change.
     pub changed: Vec<Change<'a>>,
 }
 
-/// Compares one broker's stored holdings with those of a new sync.
-pub fn diff<'a>(before: &[&'a Holding], after: &'a [Holding]) -> Diff<'a> {
-    let pairs = paired(before, after);
+/// Compares one broker's stored holdings with those of a new sync. `pairs` has for each row of
+/// `after` the row that it continues.
+pub(super) fn diff<'a>(
+    before: &[&'a Holding],
+    after: &'a [Holding],
+    pairs: &[Option<usize>],
+) -> Diff<'a> {
     let mut is_removed = vec![true; before.len()];
     let mut diff = Diff::default();
     for (row, pair) in after.iter().zip(pairs) {
-        let Some(at) = pair else {
+        let Some(at) = *pair else {
             diff.added.push(row);
             continue;
         };
@@ -59,7 +62,12 @@ pub fn diff<'a>(before: &[&'a Holding], after: &'a [Holding]) -> Diff<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::portfolio::matching::paired;
     use crate::portfolio::testing::holding;
+
+    fn compared<'a>(before: &[&'a Holding], after: &'a [Holding]) -> Diff<'a> {
+        diff(before, after, &paired(before, after))
+    }
 
     #[test]
     fn holdings_are_reported_as_added_removed_or_changed() {
@@ -69,7 +77,7 @@ mod tests {
         let mut moved = holding("SBIN", 1, 800);
         moved.last_price = Some(Decimal::from(900));
         let after = [holding("INFY", 12, 1_390), moved, holding("WIPRO", 3, 500)];
-        let diff = diff(&before, &after);
+        let diff = compared(&before, &after);
         assert_eq!(diff.added, [&after[2]]);
         assert_eq!(diff.removed, [&stored[1]]);
         assert_eq!(diff.changed, [Change { before: &stored[0], after: &after[0] }]);
@@ -82,15 +90,15 @@ mod tests {
         let mut renamed = holding("ETERNAL", 10, 100);
         renamed.isin = stored[0].isin.clone();
         let after = [renamed];
-        assert_eq!(diff(&[&stored[0]], &after), Diff::default());
+        assert_eq!(compared(&[&stored[0]], &after), Diff::default());
     }
 
     #[test]
     fn equal_rows_are_matched_one_to_one() {
         let stored = [holding("INFY", 10, 100), holding("INFY", 20, 100)];
         let before: Vec<&Holding> = stored.iter().collect();
-        assert_eq!(diff(&before, &stored), Diff::default());
-        let diff = diff(&before, &stored[..1]);
+        assert_eq!(compared(&before, &stored), Diff::default());
+        let diff = compared(&before, &stored[..1]);
         assert_eq!(diff.removed, [&stored[1]]);
     }
 }

@@ -8,8 +8,9 @@ mod close;
 pub(crate) mod corporate_actions;
 mod day_point;
 mod diff;
-pub(crate) mod matching;
+mod matching;
 mod merge;
+mod outcome;
 mod overflow;
 pub(crate) mod securities;
 mod sync;
@@ -18,11 +19,14 @@ mod testing;
 pub(crate) mod valuation;
 
 pub use close::{date_back, reprice};
-pub use corporate_actions::{Suspicion, Why, mark, suspicions};
+pub use corporate_actions::Why;
 pub use day_point::{DayPoint, PointSource, point};
-pub use diff::{Change, Diff, diff};
 pub use merge::{Merged, merged};
+pub use outcome::{
+    ChangedRow, Difference, First, HeldRow, PositionChanges, Reconciliation, RowName, SuspectedRow,
+    SyncOutcome,
+};
 pub use overflow::Overflow;
 pub use securities::{Listed, Securities};
-pub use sync::{Counts, Derived, Repriced, derive, open_positions};
+pub use sync::{Derived, Repriced, Stood, derive};
 pub use valuation::{Summary, Valuation, Valued, check, summary, valuation, valued};

@@ -1,5 +1,8 @@
 //! What a sync writes: the new rows marked and dated, the other broker's rows at the last close,
-//! and the day's point. Pure: of the same input it makes the same, so that a store may ask twice.
+//! and the day's point; and what its user is told.
+//!
+//! Pure: the same input gives the same result, so a store that has to repeat its transaction may
+//! call it twice.
 
 use std::collections::HashMap;
 
@@ -9,9 +12,10 @@ use rust_decimal::Decimal;
 use super::close::{date_back, reprice};
 use super::corporate_actions::mark;
 use super::day_point::{DayPoint, PointSource, point};
-use crate::base::{
-    Broker, ClosingPrice, Holding, MarketDay, Position, PositionKind, Symbol, Synced, ist,
-};
+use super::diff::diff;
+use super::matching::paired;
+use super::outcome::SyncOutcome;
+use crate::base::{Broker, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, ist};
 
 /// Rows that got other prices or marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,15 +26,16 @@ pub struct Repriced {
     pub changed: Vec<usize>,
 }
 
-/// Rows written by a sync: holdings, and positions that are open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub holdings: usize,
-    pub net_positions: usize,
-    pub day_positions: usize,
+/// What stands in the store of both brokers when a sync begins to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Stood<'a> {
+    pub holdings: &'a [Holding],
+    pub positions: &'a [Position],
+    /// The closing prices that are kept of the last close.
+    pub closes: &'a HashMap<Symbol, ClosingPrice>,
 }
 
-/// What a sync writes.
+/// What a sync writes, and what its user is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
     pub point: DayPoint,
@@ -38,54 +43,38 @@ pub struct Derived {
     pub holdings: Vec<Holding>,
     /// Rows of the other broker.
     pub repriced: Repriced,
-    pub counts: Counts,
+    pub outcome: SyncOutcome,
 }
 
-/// Marks the new rows of `broker`, puts both brokers' rows at the last close while it stands, and
-/// values the whole portfolio of the date. `stood` are the rows of both brokers before the sync,
-/// `closes` the closing prices that are kept.
-pub fn derive(
-    broker: Broker,
-    day: &MarketDay,
-    stood: &[Holding],
-    closes: &HashMap<Symbol, ClosingPrice>,
-    synced: &Synced,
-) -> Derived {
+/// Marks the new rows of `broker`, puts both brokers' rows at the last close while it stands,
+/// values the whole portfolio of the date, and compares the new rows with those they replace.
+pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced) -> Derived {
     let (own, others): (Vec<&Holding>, Vec<&Holding>) =
-        stood.iter().partition(|row| row.broker == broker);
+        stood.holdings.iter().partition(|row| row.broker == broker);
     let mut holdings = synced.holdings.clone();
-    mark(&own, &mut holdings, day.today);
+    let pairs = paired(&own, &holdings);
+    mark(&own, &mut holdings, &pairs, day.today);
     let mut repriced =
         Repriced { holdings: others.into_iter().cloned().collect(), changed: Vec::new() };
-    let close_of = |symbol: &Symbol| closes.get(symbol).copied();
+    let close_of = |symbol: &Symbol| stood.closes.get(symbol).copied();
     if let Some(close) = day.last_close {
         let date = ist::zoned(close).date();
         date_back(&mut holdings, close, day.session);
         reprice(&mut holdings, date, close_of);
         repriced.changed = reprice(&mut repriced.holdings, date, close_of);
     }
+    let positions_before: Vec<&Position> =
+        stood.positions.iter().filter(|row| row.broker == broker).collect();
+    let diff = diff(&own, &holdings, &pairs);
+    let mut outcome = SyncOutcome::new(&diff, &holdings, &positions_before, &synced.positions);
     let rows = repriced.holdings.iter().chain(&holdings);
     let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
     let point = point(day, PointSource::Sync, rows.clone(), has_close).unwrap_or_else(|overflow| {
         // What a sync brings was checked, so only a damaged row of the other broker can do this.
-        tracing::error!(%overflow, "a portfolio could not be valued");
+        outcome.unvalued = Some(overflow);
         unvalued(day.today, rows.count())
     });
-    let counts = Counts {
-        holdings: holdings.len(),
-        net_positions: open_positions(&synced.positions, PositionKind::Net),
-        day_positions: open_positions(&synced.positions, PositionKind::Day),
-    };
-    Derived { point, holdings, repriced, counts }
-}
-
-/// Open positions of one list.
-pub fn open_positions<'a>(
-    positions: impl IntoIterator<Item = &'a Position>,
-    kind: PositionKind,
-) -> usize {
-    let open = |row: &&Position| row.kind == kind && !row.quantity.is_zero();
-    positions.into_iter().filter(open).count()
+    Derived { point, holdings, repriced, outcome }
 }
 
 fn unvalued(date: Date, holdings: usize) -> DayPoint {
@@ -101,3 +90,7 @@ fn unvalued(date: Date, holdings: usize) -> DayPoint {
         suspect: true,
     }
 }
+
+#[cfg(test)]
+#[path = "sync_tests.rs"]
+mod tests;

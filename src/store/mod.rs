@@ -22,7 +22,7 @@ pub use open::{open, open_users};
 pub use records::{
     AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
     JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
-    Replaced, Side, StoreHealth, SyncState, User, UserChange, UserSecrets, UserSummary, Valued,
+    Side, StoreHealth, SyncState, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,

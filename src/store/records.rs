@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol, Synced};
-use crate::portfolio::{DayPoint, Derived, Repriced};
+use crate::base::{Broker, ClosingPrice, Holding, Position, Symbol};
+use crate::portfolio::{DayPoint, Repriced};
 use crate::rt::{BatchStats, LaneStats};
 
 /// A user's id: positive, never used twice.
@@ -129,17 +129,6 @@ pub struct Before {
     /// Stored closing prices of the date asked for, of all symbols that the user holds or that the
     /// sync brings.
     pub closes: HashMap<Symbol, ClosingPrice>,
-}
-
-/// What a sync has replaced and written.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Replaced {
-    /// The portfolio of both brokers before the sync.
-    pub before: Portfolio,
-    /// What the broker sent.
-    pub synced: Synced,
-    /// What was written.
-    pub derived: Derived,
 }
 
 /// A user's portfolio, valued at a close. It is written only if the portfolio has not changed

@@ -3,13 +3,13 @@
 use jiff::civil::Date;
 
 use crate::base::{Broker, Candle, Symbol, Synced};
-use crate::portfolio::{DayPoint, Derived};
+use crate::portfolio::{DayPoint, Derived, SyncOutcome};
 use crate::store::error::StoreError;
 use crate::store::expected::{Expected, ExpectedPage};
 use crate::store::records::{
     AccountId, AuthState, Before, ClosePage, Deleted, Erased, JournalCursor, JournalEntry,
     JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio, PriceOfClose,
-    Replaced, StoreHealth, User, UserChange, UserSecrets, UserSummary, Valued,
+    StoreHealth, User, UserChange, UserSecrets, UserSummary, Valued,
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
@@ -17,8 +17,9 @@ use crate::store::signal_records::{
 };
 use crate::store::sqlite::maintenance::MaintenanceError;
 
-/// Derives what a sync writes from what is stored and what the broker sent. Runs within the sync's
-/// transaction on the store's writer. It must be quick and pure, since it may run twice.
+/// Derives what a sync writes and what the user is told of it, from what is stored and what the
+/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and pure,
+/// since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
 /// Durable storage. Every method may fail with [`StoreError`].
@@ -58,7 +59,8 @@ pub trait Store: Send + Sync {
     // Portfolios.
 
     /// Replaces the stored rows of one broker for a user and writes the day's point that `derive`
-    /// computes, in one transaction. `derive` is given the closing prices of `closes_of`.
+    /// computes, in one transaction. `derive` is given the closing prices of `closes_of`. Returns
+    /// the outcome that `derive` computed of what was written.
     fn replace_portfolio(
         &self,
         id: AccountId,
@@ -67,7 +69,7 @@ pub trait Store: Send + Sync {
         synced: Synced,
         closes_of: Option<Date>,
         derive: Derive,
-    ) -> Result<Replaced, StoreError>;
+    ) -> Result<SyncOutcome, StoreError>;
     /// All of a user's holdings, positions and times of sync.
     fn portfolio(&self, id: AccountId) -> Result<Portfolio, StoreError>;
     /// Points from `since` on, oldest first.

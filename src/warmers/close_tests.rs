@@ -9,10 +9,10 @@ use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use super::work::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS};
 use super::*;
 use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
-use crate::brokers::{Batch, FeedError};
+use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
-use crate::portfolio::{Counts as Rows, DayPoint, Derived, PointSource, Repriced};
+use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, FILE_NAME, NewUser, SqliteStore, StoreError};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
@@ -72,8 +72,8 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, SqliteStore, Vec<Account
             carried: 0,
             suspect: false,
         };
-        let (repriced, counts) = (Repriced::default(), Rows::default());
-        let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, counts };
+        let (repriced, outcome) = (Repriced::default(), SyncOutcome::default());
+        let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, outcome };
         let synced = Synced { holdings, ..Synced::default() };
         let derive = Box::new(move |_: &_, _: &_| derived.clone());
         store.replace_portfolio(id, Broker::A, 1, synced, None, derive).unwrap();
@@ -234,16 +234,13 @@ fn quote(name: &str) -> Quote {
     }
 }
 
-fn answer(task: &mut CloseTask, outcome: Option<Result<Batch, FeedError>>, now_mono_ms: u64) {
+fn answer(task: &mut CloseTask, outcome: Option<Result<Batch, BrokerError>>, now_mono_ms: u64) {
     task.take_prices(Source::BrokerA, outcome.map(Box::new), None, now_mono_ms);
 }
 
 #[test]
 fn a_refused_batch_is_halved_down_to_the_symbol_to_blame() {
-    let refusal = || {
-        let detail = String::new();
-        Some(Err(FeedError::Refused { source_name: "test", detail }))
-    };
+    let refusal = || Some(Err(BrokerError::new("test", BrokerErrorKind::Refused, "")));
     let mut task = pricing(&["NSE:A", "NSE:B"]);
     let both = vec![symbol("NSE:A"), symbol("NSE:B")];
     for halvings in [1, 2] {
@@ -281,7 +278,7 @@ fn requests_go_first_but_not_for_ever() {
 #[test]
 fn a_lost_call_and_a_failed_one_rest() {
     let lost = None;
-    let failed = Some(Err(FeedError::TimedOut { source_name: "test", limit_ms: 1 }));
+    let failed = Some(Err(BrokerError::new("test", BrokerErrorKind::TimedOut, "1 ms")));
     for outcome in [lost, failed] {
         let mut task = pricing(&["NSE:A"]);
         task.calls.broker_a.in_flight = true;

@@ -10,7 +10,7 @@ use super::context::WarmerContext;
 use super::job::{LOST, Outcomes};
 use crate::base::{Exchange, ist};
 use crate::brokers::broker_a::Tokens;
-use crate::brokers::{BrokerA, FeedError, Readiness};
+use crate::brokers::{BrokerA, BrokerError, BrokerErrorKind, Readiness};
 use crate::market::{InstrumentList, Origin};
 use crate::rt::coroutines;
 
@@ -108,9 +108,11 @@ fn list_date(now: Timestamp) -> Date {
 }
 
 /// Calls again once if the broker's rate limit held the first call back for a moment.
-fn paced<T>(call: impl Fn() -> Result<T, FeedError>) -> Result<T, FeedError> {
+fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError> {
     match call() {
-        Err(FeedError::NotReady(Readiness::Paced(wait))) if wait <= PACE_WAIT_MAX => {
+        Err(BrokerError { kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), .. })
+            if wait <= PACE_WAIT_MAX =>
+        {
             coroutines::Parker::current().park(wait.as_millis() as u64 + 1);
             call()
         }

@@ -7,7 +7,7 @@ use super::context::WarmerContext;
 use super::mailbox::Event;
 use super::quotes::feed_state::Ended;
 use crate::base::Clock;
-use crate::brokers::FeedError;
+use crate::brokers::{BrokerError, BrokerErrorKind};
 use crate::health::readings::Runs;
 
 /// A warmer, as health names it.
@@ -131,9 +131,9 @@ fn is_ok<T, E>(outcome: Option<&Result<T, E>>) -> bool {
 }
 
 /// Whether a call succeeded; `None` where it did not go out.
-fn called<T>(outcome: Option<&Result<T, FeedError>>) -> Option<bool> {
+fn called<T>(outcome: Option<&Result<T, BrokerError>>) -> Option<bool> {
     match outcome {
-        Some(Err(FeedError::NotReady(_))) => None,
+        Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => None,
         Some(Ok(_)) => Some(true),
         Some(Err(_)) | None => Some(false),
     }
@@ -191,10 +191,10 @@ mod tests {
 
     #[test]
     fn a_call_that_was_held_back_is_no_run() {
-        let held = Err::<(), _>(FeedError::NotReady(Readiness::NoToken));
+        let held = Err::<(), _>(BrokerError::not_ready("broker_a", Readiness::NoToken));
         assert_eq!(called(Some(&held)), None);
         assert_eq!(called(Some(&Ok(()))), Some(true));
-        let refused = Err::<(), _>(FeedError::TokenDead { source_name: "broker_a" });
+        let refused = Err::<(), _>(BrokerError::new("broker_a", BrokerErrorKind::TokenDead, ""));
         assert_eq!(called(Some(&refused)), Some(false));
         assert_eq!(called::<()>(None), Some(false), "lost");
     }

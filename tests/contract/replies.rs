@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bhav::base::{Clock, ManualClock};
 use bhav::brokers::broker_a::replies::REPLIES as REPLIES_OF_A;
 use bhav::brokers::broker_b::replies::REPLIES as REPLIES_OF_B;
-use bhav::brokers::{DocumentedReply, SyncErrorKind};
+use bhav::brokers::{BrokerErrorKind, DocumentedReply};
 use bhav::sim::SimSettings;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
@@ -34,20 +34,22 @@ A failed sync changes nothing that is stored. A reply that stands in no row is 5
 ";
 
 /// What a client has to get.
-fn expected(answer: Option<SyncErrorKind>) -> (u16, &'static str) {
+fn expected(answer: Option<BrokerErrorKind>) -> (u16, &'static str) {
     match answer {
         None => (200, ""),
-        Some(SyncErrorKind::CodeRefused) => (401, "broker_session_invalid"),
-        Some(SyncErrorKind::KeyRefused) => (401, "broker_credentials_invalid"),
-        Some(SyncErrorKind::NotPermitted) => (403, "broker_not_permitted"),
-        Some(SyncErrorKind::AccountProblem) => (403, "broker_account_problem"),
-        Some(SyncErrorKind::SecondFactorProblem) => (403, "broker_two_factor_problem"),
-        Some(SyncErrorKind::AddressRefused) => (502, "broker_address_refused"),
-        Some(SyncErrorKind::RateLimited) => (429, "broker_rate_limited"),
-        Some(SyncErrorKind::TimedOut) => (504, "broker_timeout"),
-        Some(SyncErrorKind::Unavailable) => (502, "broker_unavailable"),
-        Some(SyncErrorKind::Malformed) => (502, "broker_answer_invalid"),
-        Some(SyncErrorKind::Redirected) => (502, "broker_redirected"),
+        Some(BrokerErrorKind::CodeRefused) => (401, "broker_session_invalid"),
+        Some(BrokerErrorKind::KeyRefused) => (401, "broker_credentials_invalid"),
+        Some(BrokerErrorKind::NotPermitted) => (403, "broker_not_permitted"),
+        Some(BrokerErrorKind::AccountProblem) => (403, "broker_account_problem"),
+        Some(BrokerErrorKind::SecondFactorProblem) => (403, "broker_two_factor_problem"),
+        Some(BrokerErrorKind::AddressRefused) => (502, "broker_address_refused"),
+        Some(BrokerErrorKind::RateLimited | BrokerErrorKind::KeySpent) => {
+            (429, "broker_rate_limited")
+        }
+        Some(BrokerErrorKind::Failed { .. }) => (502, "broker_unavailable"),
+        Some(BrokerErrorKind::Malformed) => (502, "broker_answer_invalid"),
+        Some(BrokerErrorKind::Redirected) => (502, "broker_redirected"),
+        Some(other) => panic!("no reply of a broker is {other:?}"),
     }
 }
 
@@ -112,7 +114,7 @@ fn table(stage: &Stage, target: &str, code: &str, replies: &[DocumentedReply]) -
     );
     for (number, row) in replies.iter().enumerate() {
         let answer = stage.sync(target, code, number, *row);
-        if row.answer == Some(SyncErrorKind::RateLimited) {
+        if matches!(row.answer, Some(BrokerErrorKind::RateLimited | BrokerErrorKind::KeySpent)) {
             stage.clock.advance_ms(RESTED_MS);
         }
         let json = answer.json();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
-use bhav::portfolio::{Counts, DayPoint, Derived, PointSource, Repriced};
+use bhav::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
 use bhav::store::{AccountId, FILE_NAME, NewUser, SqliteStore, Store};
 use jiff::civil::Date;
@@ -91,7 +91,7 @@ fn sync(store: &dyn Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
         point: point(date, PointSource::Sync),
         holdings: holdings.clone(),
         repriced: Repriced::default(),
-        counts: Counts::default(),
+        outcome: SyncOutcome::default(),
     };
     let synced = Synced { holdings, ..Synced::default() };
     let derive = Box::new(move |_: &_, _: &_| derived.clone());

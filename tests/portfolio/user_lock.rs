@@ -104,21 +104,44 @@ fn full_lanes_refuse_at_once_and_what_is_kept_is_served() {
 }
 
 #[test]
+fn a_portfolio_is_read_while_the_threads_that_compute_are_all_at_work() {
+    let user = User::new();
+    user.synced("a");
+    let state = user.service.0.server().shared().service.state();
+    let lane = &state.portfolio.lane;
+    let (release, gate) = unbounded::<()>();
+    for _ in 0..2 {
+        let gate = gate.clone();
+        let _ = lane.submit(60_000, move || gate.recv()).unwrap();
+    }
+    until("both threads to be at work", || (lane.stats().running == 2).then_some(()));
+    let reads = || state.store.health().readers.completed;
+    let before = reads();
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| user.get(POSITIONS).status);
+        until("the request to wait for a thread", || (lane.stats().depth == 1).then_some(()));
+        assert_eq!(reads(), before + 1, "its rows are there");
+        drop(release);
+        assert_eq!(asked.join().unwrap(), 200);
+    });
+}
+
+#[test]
 fn a_user_with_too_many_changes_under_way_is_refused() {
     let user = User::new();
     let state = user.service.0.server().shared().service.state();
     let id = user.get("/api/portfolio/export").json()["user"]["id"].as_i64().unwrap();
-    let turn = state.portfolio.turns.take(id, 0).ok();
+    let lock = state.portfolio.locks.take(id, 0).ok();
     let refused = std::thread::scope(|scope| {
         let deletions: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| user.service.client().send("DELETE", DATA, &user.auth).status))
             .collect();
         until("all but one to wait", || {
-            let turns = &state.portfolio.turns;
-            ((turns.waiting(), turns.refused()) == (3, 1)).then_some(())
+            let locks = &state.portfolio.locks;
+            ((locks.waiting(), locks.refused()) == (3, 1)).then_some(())
         });
         user.sync("a").expect_problem(409, "sync_in_progress");
-        drop(turn);
+        drop(lock);
         deletions.into_iter().map(|sent| sent.join().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(refused.iter().filter(|status| **status == 200).count(), 3);

@@ -2,15 +2,13 @@
 //!
 //! The broker's own words go into the log and are never shown, for brokers put anything into them.
 
-mod activation;
+mod broker;
 mod portfolio;
 mod store;
 
-pub(super) use activation::{
-    activation_busy, activation_timed_out, broker_not_configured, of_activation, of_feed,
-};
+pub(super) use broker::{BrokerRoute, broker_problem, broker_timed_out};
 pub(super) use portfolio::{
-    Unmade, export_in_progress, in_progress, of_sync, portfolio_busy, sync_busy, timed_out,
+    activation_busy, export_in_progress, export_too_long, in_progress, portfolio_busy, sync_busy,
     too_many_attempts,
 };
 pub(super) use store::{too_many_writes, unidentified};

@@ -153,6 +153,9 @@ impl Refusal {
     fn meaning(&self) -> &'static str {
         match (self.status, self.name) {
             (400, _) => "The request is not valid; nothing was done.",
+            (401, Some("CodeRefused")) => {
+                "The broker does not accept the one-time code: it is wrong, used or expired."
+            }
             (401, _) => "No valid access token, or wrong credentials.",
             (403, Some("ActivationForbidden")) => "Not permitted, by the service or by the broker.",
             (403, _) => "Not permitted.",

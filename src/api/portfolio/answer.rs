@@ -1,4 +1,4 @@
-//! Reads a user's portfolio on a lane and keeps the finished response.
+//! Reads a user's portfolio, computes the response on a lane, and keeps it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use crate::api::call::Call;
-use crate::api::errors::{self, Unmade};
+use crate::api::errors;
 use crate::api::query::{invalid, one};
 use crate::api::state::State;
 use crate::base::Broker;
@@ -14,23 +14,26 @@ use crate::cache::{Responses, View};
 use crate::http::{Problem, Response};
 use crate::portfolio::Summary;
 use crate::rt::{Lane, LaneError};
-use crate::store::{AccountId, Portfolio, Store};
+use crate::store::{AccountId, Portfolio, Store, StoreError};
 use crate::views::holdings::{SyncTimes, Totals};
 use crate::views::values::{Day, Instant, Money, Percent};
 
 /// How long a user's sync may wait for a thread before its own time begins.
 pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 
-/// Longest wait for an answer to be made: the store's own deadline and some work.
-pub(super) const MAKE_DEADLINE_MS: u64 = 4_000;
+/// Longest wait for a response to be computed, of rows that have been read.
+pub(super) const COMPUTE_DEADLINE_MS: u64 = 2_000;
 
-/// Answers with `view`, kept or made by `make` from the store.
-pub(super) fn answer(
+/// Sends `view` from the cache. A response that is not there is computed by `write` on the
+/// portfolio lane, from what `read` gets of the store; the request parks for both. The lane's
+/// threads never wait for the store, so a slow disk holds up nobody whose rows are there.
+pub(super) fn answer<Rows: Send + 'static>(
     state: &State,
     call: &Call<'_>,
     reply: &mut Response<'_>,
     view: View,
-    make: impl FnOnce(&dyn Store, AccountId) -> Result<Vec<u8>, Unmade> + Send + 'static,
+    read: impl FnOnce(&dyn Store, AccountId) -> Result<Rows, StoreError>,
+    write: impl FnOnce(&Rows) -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Result<(), Problem> {
     let id = call.caller().id;
     let answers = &state.portfolio.answers;
@@ -38,12 +41,13 @@ pub(super) fn answer(
     let answer = match kept {
         Some(answer) => answer,
         None => {
+            // Before the read: a change that comes after it makes the token worthless.
+            let token = answers.fill_token(id.0);
+            let rows = read(&*state.store, id)?;
             let answers = Arc::clone(answers);
             let clock = state.clock.clone();
-            on_lane(state, MAKE_DEADLINE_MS, move |store| {
-                // Before the first read: what changes from here on makes the place worthless.
-                let token = answers.fill_token(id.0);
-                let answer = Responses::make(&make(store, id)?);
+            compute(state, move || {
+                let answer = Responses::make(&write(&rows)?);
                 answers.keep(&token, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?
@@ -54,27 +58,24 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// Runs `work` on the portfolio lane and parks until it has ended.
-pub(super) fn on_lane<T: Send + 'static>(
+/// Runs `work` on the portfolio lane and parks until it has ended. What waits in the lane's queue
+/// holds the rows that it computes with, some tens of KiB of a usual portfolio.
+pub(super) fn compute<T: Send + 'static>(
     state: &State,
-    deadline_ms: u64,
-    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    on(&state.portfolio.lane, state, deadline_ms, work)
+    on(&state.portfolio.lane, COMPUTE_DEADLINE_MS, work)
 }
 
-/// The same on another lane.
+/// Runs `work` on `lane` and parks until it has ended.
 pub(super) fn on<T: Send + 'static>(
     lane: &Lane,
-    state: &State,
     deadline_ms: u64,
-    work: impl FnOnce(&dyn Store) -> Result<T, Unmade> + Send + 'static,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let store = Arc::clone(&state.store);
-    let submitted = lane.submit(deadline_ms, move || work(&*store));
-    let ticket = submitted.map_err(|_| errors::portfolio_busy())?;
+    let ticket = lane.submit(deadline_ms, work).map_err(|_| errors::portfolio_busy())?;
     match ticket.wait() {
-        Ok(made) => Ok(made?),
+        Ok(done) => done,
         Err(LaneError::Late | LaneError::Closed) => Err(errors::portfolio_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }

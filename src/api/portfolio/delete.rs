@@ -12,11 +12,12 @@ use crate::views::portfolio_deleted::{DeletedRows, PortfolioDeleted};
 pub fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
     state.admit_write(call.caller())?;
-    let desk = &state.portfolio;
-    let _turn = desk.turns.take(id.0, desk.sync_deadline_ms).map_err(|_| in_progress())?;
+    let portfolio = &state.portfolio;
+    let _lock =
+        portfolio.locks.take(id.0, portfolio.sync_deadline_ms).map_err(|_| in_progress())?;
     let deleted = state.store.delete_portfolio(id);
     // Whatever became of it: a write that was given up may have happened.
-    desk.answers.invalidate(id.0);
+    portfolio.answers.invalidate(id.0);
     let deleted = deleted?;
     let deleted = DeletedRows {
         holdings: deleted.holdings,

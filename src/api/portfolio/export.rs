@@ -1,7 +1,9 @@
 //! `GET /api/portfolio/export`: everything the user has here, as one document with every digit.
 //!
-//! Made on a lane of its own, whose one thread the system runs after all others: it takes a core
-//! for a tenth of a second. The edge hands the document on without copying it.
+//! Written on a lane of its own, whose one thread the system runs after all others: an export takes
+//! a core for a tenth of a second. The edge sends the document without copying it.
+
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -9,7 +11,7 @@ use rust_decimal::Decimal;
 use super::answer::on;
 use super::export_limit::ExportPermit;
 use crate::api::call::Call;
-use crate::api::errors::{self, Unmade};
+use crate::api::errors;
 use crate::api::journal::entry_view;
 use crate::api::state::State;
 use crate::base::{Cost, Holding, Position};
@@ -39,24 +41,26 @@ const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 const DISPOSITION: (&str, &str) =
     ("Content-Disposition", "attachment; filename=\"bhav-export.json\"");
 
-/// Parks for the lane. A HEAD takes the same place and the same work, for the length.
+/// Parks for the lane. A HEAD takes the same permit and does the same work, for the length.
 pub fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let id = call.caller().id;
-    let desk = &state.portfolio;
-    let place = desk.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
+    let portfolio = &state.portfolio;
+    let permit = portfolio.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
-    let made = on(&desk.export_lane, state, EXPORT_DEADLINE_MS, move |store| {
-        let document = written(store, id, exported_at, &place)?;
-        Ok((etag(&document), document, place))
+    let store = Arc::clone(&state.store);
+    // The one lane that waits for the store: of a journal of megabytes it holds a page at a time.
+    let made = on(&portfolio.export_lane, EXPORT_DEADLINE_MS, move || {
+        let document = written(&*store, id, exported_at, &permit)?;
+        Ok((etag(&document), document, permit))
     });
-    let (etag, document, place) = made?;
+    let (etag, document, permit) = made?;
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     if verdict == Verdict::NotModified {
         reply.send(verdict.status(), "", &[("ETag", &etag), NO_STORE]);
         return Ok(());
     }
     let headers = [("ETag", &*etag), NO_STORE, DISPOSITION];
-    reply.send_owned(verdict.status(), JSON, &headers, OwnedBody::holding(document, place));
+    reply.send_owned(verdict.status(), JSON, &headers, OwnedBody::holding(document, permit));
     Ok(())
 }
 
@@ -64,10 +68,10 @@ fn written(
     store: &dyn Store,
     id: AccountId,
     exported_at: Instant,
-    place: &ExportPermit,
-) -> Result<Vec<u8>, Unmade> {
+    permit: &ExportPermit,
+) -> Result<Vec<u8>, Problem> {
     let size = store.journal_size(id)?;
-    place.weigh(size.text_bytes)?;
+    permit.weigh(size.text_bytes)?;
     let user = store.user_by_id(id)?.ok_or(StoreError::NoSuchUser)?.user;
     let portfolio = store.portfolio(id)?;
     let points = store.points(id, Date::MIN)?;
@@ -96,13 +100,13 @@ fn written(
 }
 
 /// All of the journal, page by page.
-fn add_entries(store: &dyn Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Unmade> {
+fn add_entries(store: &dyn Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Problem> {
     let mut after = None;
     loop {
         let page = store.entries(id, after, PAGE)?;
         page.entries.iter().for_each(|entry| Export::add(out, &entry_view(entry)));
         if out.len() > DOCUMENT_BYTES_MAX {
-            return Err(Unmade::TooLong);
+            return Err(errors::export_too_long());
         }
         after = page.next();
         if after.is_none() {

@@ -1,8 +1,8 @@
-//! Who has an export under way: one per user, and few large ones at once.
+//! Limits exports: one at a time per user, and few large ones at once.
 //!
-//! Places are taken on the edge and weighed on the lane; the lock is held for a look-up. A place
-//! goes with the document and is given back where that is freed, once written or not: a client that
-//! reads slowly keeps its own place, and no second document.
+//! A permit is taken on the edge and weighed on the lane; the lock is held for a look-up. It goes
+//! with the document and is given back when that is freed, whether it was sent or not. So a client
+//! that reads slowly keeps its own permit and has no second document.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::ops::Counter;
 
 /// Documents with more journal text than this count as large. What nearly everybody has is less, so
-/// that somebody who holds all large places keeps few others waiting.
+/// that somebody who holds all permits for large ones keeps few others waiting.
 const LARGE_BYTES: usize = 256 * 1024;
 /// Large documents made or unsent at once, of some ten MiB each: what they may take of memory.
 const LARGE_AT_ONCE_MAX: usize = 4;
@@ -25,7 +25,7 @@ pub struct Underway;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowded;
 
-/// The places.
+/// The exports that are being written or sent.
 #[derive(Default)]
 pub struct Exports {
     /// Whether each is a large one.
@@ -33,14 +33,14 @@ pub struct Exports {
     refused: Counter,
 }
 
-/// One user's place; dropping it gives it back.
+/// One user's permit; dropping it gives it back.
 pub struct ExportPermit {
     exports: Arc<Exports>,
     user: i64,
 }
 
 impl Exports {
-    /// Takes the user's place.
+    /// Takes the user's permit.
     ///
     /// # Errors
     /// [`Underway`].
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_user_has_one_place() {
+    fn each_user_has_one_permit() {
         let exports = Arc::new(Exports::default());
         let first = exports.begin(1).unwrap();
         assert_eq!(exports.begin(1).err(), Some(Underway));
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn large_ones_leave_room_for_small_ones() {
         let exports = Arc::new(Exports::default());
-        let place = |user: i64| exports.begin(user).unwrap();
-        let mut large: Vec<ExportPermit> = (0..LARGE_AT_ONCE_MAX as i64).map(place).collect();
-        for place in &large {
-            place.weigh(LARGE_BYTES + 1).unwrap();
+        let permit = |user: i64| exports.begin(user).unwrap();
+        let mut large: Vec<ExportPermit> = (0..LARGE_AT_ONCE_MAX as i64).map(permit).collect();
+        for permit in &large {
+            permit.weigh(LARGE_BYTES + 1).unwrap();
         }
-        let last = place(99);
+        let last = permit(99);
         assert_eq!(last.weigh(LARGE_BYTES + 1), Err(Crowded));
         assert_eq!((last.weigh(LARGE_BYTES), exports.refused()), (Ok(()), 1));
         drop(large.pop());

@@ -2,16 +2,9 @@
 
 use jiff::civil::Date;
 
-use super::answer::MAKE_DEADLINE_MS;
-use super::answer::Syncs;
-use super::answer::answer;
-use super::answer::on_lane;
-use super::answer::parameter;
-use super::answer::switch;
-use super::answer::totals;
+use super::answer::{Syncs, answer, compute, parameter, switch, totals};
 use super::live_prices::{Live, Prices};
 use crate::api::call::Call;
-use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Broker, Cost, Holding};
 use crate::cache::View;
@@ -32,14 +25,13 @@ pub fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     let live = parameter(call, "live", "This is true or false.", switch)?.unwrap_or(false);
     let day = state.market_day(state.clock.now()).day;
     if !live {
-        return answer(state, call, reply, View::Holdings { broker, day }, move |store, id| {
-            written(&store.portfolio(id)?, broker, day, &[])
-        });
+        let view = View::Holdings { broker, day };
+        let write = move |portfolio: &Portfolio| written(portfolio, broker, day, &[]);
+        return answer(state, call, reply, view, |store, id| store.portfolio(id), write);
     }
+    let mut portfolio = state.store.portfolio(call.caller().id)?;
     let prices = Prices::of(state);
-    let id = call.caller().id;
-    let (etag, body) = on_lane(state, MAKE_DEADLINE_MS, move |store| {
-        let mut portfolio = store.portfolio(id)?;
+    let (etag, body) = compute(state, move || {
         let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
         let live = prices.revalue(&mut portfolio.holdings, shown);
         let body = written(&portfolio, broker, day, &live)?;
@@ -60,7 +52,7 @@ fn written(
     broker: Option<Broker>,
     day: Option<Date>,
     prices: &[Option<Live>],
-) -> Result<Vec<u8>, Unmade> {
+) -> Result<Vec<u8>, Problem> {
     let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
     let syncs = Syncs::of(portfolio, shown);
     let holdings = portfolio.holdings.iter().enumerate().filter(|(_, row)| shown(row.broker));

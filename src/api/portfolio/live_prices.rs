@@ -1,8 +1,8 @@
-//! `live=true`: fresher prices for holdings, from what is in memory, and a word to the feeds about
-//! what is not.
+//! `live=true`: prices holdings from the quote cache and asks the feeds for the symbols missing
+//! from it.
 //!
-//! Runs on the portfolio lane and waits for no feed. What it asks for is fetched in passing and is
-//! there for a call some seconds later.
+//! Runs on the portfolio lane and waits for no feed. A symbol that it asks for is fetched with one
+//! of the feed's next batches, so a request some seconds later has its price.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::base::{Clock, Holding, Quote, Symbol, ist};
 use crate::cache::{L1, Peek, Pending};
 use crate::market::{InstrumentList, Origin};
 
-/// Symbols that one request may ask to be fetched or kept fresh: as many as one for prices, so that
-/// a large portfolio takes no more of the feeds' budget. The next request asks for others.
+/// Symbols that one request may ask to be fetched or kept fresh: as many as a request for quotes
+/// may, so that a large portfolio takes no more of the feeds' budget. The next request asks for
+/// others.
 const DEMAND_MAX: usize = 50;
 
-/// A price that took the place of the broker's.
+/// A quote that replaced the broker's price.
 pub(crate) struct Live {
     pub(crate) quote: Quote,
     pub(crate) stale: bool,
 }
 
-/// What revaluing works with, taken out of the state for a lane's job.
+/// What a job on the lane needs of the state to price holdings.
 pub(crate) struct Prices {
     l1: Arc<L1>,
     pending: Pending,

@@ -1,8 +1,9 @@
 //! `/api/portfolio/*` of a user: syncs, and what was synced last.
 //!
-//! Handlers run on the edge. Reads answer from [`Responses`] by a look-up and a copy; what is not
-//! there is read, written and compressed on the portfolio lane, for which the request parks. Every
-//! look-up names the caller's id: no route can reach another user's rows.
+//! Handlers run on the edge. A response that the cache ([`Responses`](crate::cache::Responses)) has
+//! costs a look-up and a copy. For one that it does not have, the request parks: the store reads
+//! the rows, then the portfolio lane computes, writes and compresses. Every look-up names the
+//! caller's id: no route can reach another user's rows.
 
 mod answer;
 mod delete;

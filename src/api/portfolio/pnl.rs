@@ -3,19 +3,14 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use super::answer::Syncs;
-use super::answer::answer;
-use super::answer::parameter;
-use super::answer::totals;
+use super::answer::{Syncs, answer, parameter, totals};
 use crate::api::call::Call;
-use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::MarketDay;
 use crate::cache::View;
 use crate::http::{Problem, Response};
-use crate::portfolio::DayPoint;
-use crate::portfolio::{summary, valued};
-use crate::store::{AccountId, Store};
+use crate::portfolio::{DayPoint, summary, valued};
+use crate::store::{Portfolio, Store};
 use crate::views::json;
 use crate::views::pnl::{Pnl, TrendPoint};
 use crate::views::values::{Day, Money};
@@ -28,10 +23,12 @@ pub fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(
     let expected = "This is a whole number from 1 to 365.";
     let days = parameter(call, "days", expected, days)?.unwrap_or(DAYS_DEFAULT);
     let MarketDay { today, day, .. } = state.market_day(state.clock.now());
-    answer(state, call, reply, View::Pnl { days, today, day }, move |store, id| {
-        let since = today.saturating_sub((i64::from(days) - 1).days());
-        written(store, id, days, since, day)
-    })
+    let since = today.saturating_sub((i64::from(days) - 1).days());
+    let read = |store: &dyn Store, id| Ok((store.points(id, since)?, store.portfolio(id)?));
+    let write = move |(points, portfolio): &(Vec<DayPoint>, Portfolio)| {
+        written(points, portfolio, days, day)
+    };
+    answer(state, call, reply, View::Pnl { days, today, day }, read, write)
 }
 
 /// Digits alone: no sign, no blank.
@@ -41,16 +38,13 @@ fn days(text: &str) -> Option<u16> {
 }
 
 fn written(
-    store: &dyn Store,
-    id: AccountId,
+    points: &[DayPoint],
+    portfolio: &Portfolio,
     days: u16,
-    since: Date,
     day: Option<Date>,
-) -> Result<Vec<u8>, Unmade> {
-    let points = store.points(id, since)?;
-    let portfolio = store.portfolio(id)?;
+) -> Result<Vec<u8>, Problem> {
     let summary = summary(&valued(&portfolio.holdings)?, day)?;
-    let syncs = Syncs::of(&portfolio, |_| true);
+    let syncs = Syncs::of(portfolio, |_| true);
     let view = Pnl {
         days,
         summary: totals(&summary, day, &syncs),

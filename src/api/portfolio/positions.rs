@@ -2,12 +2,8 @@
 
 use rust_decimal::Decimal;
 
-use super::answer::Syncs;
-use super::answer::answer;
-use super::answer::parameter;
-use super::answer::switch;
+use super::answer::{Syncs, answer, parameter, switch};
 use crate::api::call::Call;
-use crate::api::errors::Unmade;
 use crate::api::state::State;
 use crate::base::{Position, PositionKind};
 use crate::cache::View;
@@ -24,9 +20,9 @@ pub fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Re
     let kind = parameter(call, "type", "This is day or net.", PositionKind::parse)?;
     let closed = parameter(call, "include_closed", "This is true or false.", switch)?;
     let closed = closed.unwrap_or(false);
-    answer(state, call, reply, View::Positions { kind, closed }, move |store, id| {
-        Ok::<_, Unmade>(written(&store.portfolio(id)?, kind, closed))
-    })
+    let write = move |portfolio: &Portfolio| Ok(written(portfolio, kind, closed));
+    let view = View::Positions { kind, closed };
+    answer(state, call, reply, view, |store, id| store.portfolio(id), write)
 }
 
 fn written(portfolio: &Portfolio, kind: Option<PositionKind>, closed: bool) -> Vec<u8> {

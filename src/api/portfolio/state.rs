@@ -20,12 +20,12 @@ use crate::rt::Lane;
 pub struct PortfolioState {
     pub answers: Arc<Responses>,
     securities: ArcSwap<Securities>,
-    /// Makes answers that are not kept.
+    /// Computes responses that are not in the cache.
     pub lane: Arc<Lane>,
-    /// Makes exports.
+    /// Writes exports.
     pub export_lane: Arc<Lane>,
     pub exports: Arc<Exports>,
-    pub turns: UserLocks,
+    pub locks: UserLocks,
     /// Syncs that each user tries, at whichever broker.
     pub attempts: Throttle,
     /// One user's sync at a broker, waiting for its lane included.
@@ -51,7 +51,7 @@ impl PortfolioState {
             lane,
             export_lane,
             exports: Arc::default(),
-            turns: UserLocks::new(clock.clone()),
+            locks: UserLocks::new(clock.clone()),
             attempts: Throttle::new(upstream.sync_attempts_per_minute, clock.clone()),
             sync_deadline_ms: upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),
             own_key: ArcSwapOption::new(own_key.map(hashed).map(Arc::new)),
@@ -69,7 +69,7 @@ impl PortfolioState {
         self.own_key.store(own_key.map(hashed).map(Arc::new));
     }
 
-    /// What turns a broker's codes into tickers, as of this moment.
+    /// The security master that resolves a broker's codes to tickers, as of this moment.
     pub(super) fn securities(&self) -> Arc<Securities> {
         self.securities.load_full()
     }

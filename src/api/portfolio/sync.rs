@@ -1,32 +1,34 @@
 //! `POST /api/portfolio/sync` and `/brokerb-sync`: a user's credentials, used once, for one call of
 //! the broker's client. They live in wiped memory until that call ends, and nowhere else.
 //!
-//! The handler parks: for the user's turn, for the broker's lane, for the store. What is late is
-//! given up before anything is written.
+//! The handler parks for the user's lock, for the broker's lane and for the store. A sync that is
+//! late is given up before anything is written.
 
 use std::sync::Arc;
 
 use super::report::{self, SyncedNow};
 use crate::api::body::Fields;
 use crate::api::call::Call;
-use crate::api::errors::{in_progress, of_sync, sync_busy, timed_out, too_many_attempts};
+use crate::api::errors::{
+    BrokerRoute, broker_problem, broker_timed_out, in_progress, sync_busy, too_many_attempts,
+};
 use crate::api::report::reply_with;
 use crate::api::state::State;
 use crate::base::{Broker, Synced, ist};
 use crate::brokers::broker_a::{Attempt, OpenSession};
-use crate::brokers::{Credentials, SyncError};
+use crate::brokers::{BrokerError, BrokerErrorKind, Credentials};
 use crate::http::{Problem, Response};
 use crate::limits::throttle::Key;
-use crate::portfolio::{self, check};
+use crate::portfolio::{self, Stood, check};
 use crate::rt::LaneError;
-use crate::store::{Before, Derive};
+use crate::store::{Before, Derive, Portfolio};
 use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
 use crate::views::values::Instant;
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
 
-/// How long a session that is to be ended may wait for its turn.
+/// How long a session that is to be ended may wait for a thread.
 const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: SyncWarning = SyncWarning {
@@ -54,10 +56,11 @@ fn sync(
 ) -> Result<(), Problem> {
     let id = call.caller().id;
     let credentials = credentials(call, broker)?;
-    let desk = &state.portfolio;
-    desk.attempts.admit(&[Key::User(id.0)]).map_err(too_many_attempts)?;
+    let portfolio = &state.portfolio;
+    portfolio.attempts.admit(&[Key::User(id.0)]).map_err(too_many_attempts)?;
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
-    let _turn = desk.turns.take(id.0, desk.sync_deadline_ms).map_err(|_| in_progress())?;
+    let _lock =
+        portfolio.locks.take(id.0, portfolio.sync_deadline_ms).map_err(|_| in_progress())?;
     // Ends when the handler does: after the store, whatever the answer is.
     let mut opened = Opened { state, own_key, session: None };
     let synced = fetched(state, broker, credentials, &mut opened)?;
@@ -66,13 +69,17 @@ fn sync(
     let day = state.market_day(now);
     let closes_of = day.last_close.map(|close| ist::zoned(close).date());
     let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
-        portfolio::derive(broker, &day, &portfolio.holdings, closes, synced)
+        let Portfolio { holdings, positions, .. } = portfolio;
+        portfolio::derive(broker, &day, Stood { holdings, positions, closes }, synced)
     });
     let stored = state.store.replace_portfolio(id, broker, synced_ms, synced, closes_of, derive);
     // Whatever became of it: a write that was given up may have happened.
-    desk.answers.invalidate(id.0);
-    let replaced = stored?;
-    let counts = replaced.derived.counts;
+    portfolio.answers.invalidate(id.0);
+    let outcome = stored?;
+    if let Some(overflow) = outcome.unvalued {
+        tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
+    }
+    let [_, positions_count] = outcome.positions.net;
     let now = SyncedNow {
         at: Instant::of_ms(synced_ms),
         warnings: if own_key { vec![SHARED_TOKEN] } else { Vec::new() },
@@ -80,12 +87,12 @@ fn sync(
     };
     match broker {
         Broker::A => {
-            let counts = SyncedBrokerA { net_positions_count: counts.net_positions };
-            reply_with(200, &report::report(broker, &replaced, counts, now), reply);
+            let counts = SyncedBrokerA { net_positions_count: positions_count };
+            reply_with(200, &report::report(broker, &outcome, counts, now), reply);
         }
         Broker::B => {
-            let counts = SyncedBrokerB { positions_count: counts.net_positions };
-            reply_with(200, &report::report(broker, &replaced, counts, now), reply);
+            let counts = SyncedBrokerB { positions_count };
+            reply_with(200, &report::report(broker, &outcome, counts, now), reply);
         }
     }
     Ok(())
@@ -129,8 +136,8 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// What the broker says, with its codes resolved. The job owns the credentials: they are wiped when
-/// it ends, or when it is dropped unrun.
+/// The broker's rows, with its codes resolved to tickers. The job owns the credentials: they are
+/// wiped when it ends, or when it is dropped unrun.
 fn fetched(
     state: &State,
     broker: Broker,
@@ -138,11 +145,13 @@ fn fetched(
     opened: &mut Opened<'_>,
 ) -> Result<Synced, Problem> {
     let securities = state.portfolio.securities();
-    let finish = move |synced: Result<Synced, SyncError>| {
+    let finish = move |synced: Result<Synced, BrokerError>| {
         let mut synced = synced?;
-        check(&synced).map_err(|error| SyncError::Malformed(error.to_string()))?;
+        check(&synced).map_err(|overflow| {
+            BrokerError::new(broker.name(), BrokerErrorKind::Malformed, overflow.to_string())
+        })?;
         securities.resolve(&mut synced);
-        Ok::<_, SyncError>(synced)
+        Ok::<_, BrokerError>(synced)
     };
     let deadline_ms = state.portfolio.sync_deadline_ms;
     let submitted = match broker {
@@ -163,9 +172,9 @@ fn fetched(
     match submitted.map_err(|_| sync_busy())?.wait() {
         Ok((synced, session)) => {
             opened.session = session;
-            synced.map_err(|error| of_sync(broker, error))
+            synced.map_err(|error| broker_problem(error, broker, BrokerRoute::Sync))
         }
-        Err(LaneError::Late) => Err(timed_out(broker)),
+        Err(LaneError::Late) => Err(broker_timed_out(broker, BrokerRoute::Sync)),
         Err(LaneError::Closed) => Err(sync_busy()),
         Err(error @ LaneError::Panicked) => Err(Problem::internal().because(error)),
     }

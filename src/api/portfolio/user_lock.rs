@@ -1,7 +1,7 @@
 //! One change at a time per user: a sync or a deletion waits, parked, for the one before it.
 //!
 //! Runs on the edge. The lock is held for a look-up, never over a wait. A user may have few
-//! requests waiting, each until its deadline; a turn ends with the handler that holds it.
+//! requests waiting, each until its deadline; the user's lock is released when its handler ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ const WAITING_PER_USER_MAX: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowded;
 
-/// Whose turn it is, user by user.
+/// One lock for each user.
 pub struct UserLocks {
     clock: Clock,
-    /// Users whose turn is taken, with those who wait for it, first first.
+    /// Users whose lock is taken, with the requests that wait for it, oldest first.
     users: Mutex<HashMap<i64, VecDeque<Waiter>>>,
     refused: AtomicU64,
 }
@@ -33,9 +33,9 @@ struct Waiter {
     granted: Arc<AtomicBool>,
 }
 
-/// The user's turn; dropping it passes it on.
+/// A user's lock. Dropping it passes it to the request that has waited longest.
 pub struct UserLock<'a> {
-    turns: &'a UserLocks,
+    locks: &'a UserLocks,
     user: i64,
 }
 
@@ -44,13 +44,13 @@ impl UserLocks {
         Self { clock, users: Mutex::default(), refused: AtomicU64::new(0) }
     }
 
-    /// Parks until it is this request's turn, for at most `wait_ms`.
+    /// Takes the user's lock. Parks while another request has it, for at most `wait_ms`.
     ///
     /// # Errors
     /// [`Crowded`].
     pub fn take(&self, user: i64, wait_ms: u64) -> Result<UserLock<'_>, Crowded> {
         let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.refuse())? else {
-            return Ok(UserLock { turns: self, user });
+            return Ok(UserLock { locks: self, user });
         };
         let until_ms = self.clock.monotonic_ms().saturating_add(wait_ms);
         while !granted.load(Ordering::SeqCst) {
@@ -61,10 +61,10 @@ impl UserLocks {
                 return Err(Crowded);
             }
         }
-        Ok(UserLock { turns: self, user })
+        Ok(UserLock { locks: self, user })
     }
 
-    /// `None` where the turn was free and is taken now.
+    /// `None` where the lock was free and is taken now.
     fn queue(&self, user: i64) -> Result<Option<(Parker, Arc<AtomicBool>)>, Crowded> {
         let mut users = self.users.lock();
         let Some(waiting) = users.get_mut(&user) else {
@@ -79,7 +79,7 @@ impl UserLocks {
         Ok(Some((parker, granted)))
     }
 
-    /// Stops waiting; false where the turn came meanwhile.
+    /// Stops waiting; false where the lock was granted meanwhile.
     fn leave(&self, user: i64, granted: &Arc<AtomicBool>) -> bool {
         let mut users = self.users.lock();
         if granted.load(Ordering::SeqCst) {
@@ -108,7 +108,7 @@ impl UserLocks {
 
 impl Drop for UserLock<'_> {
     fn drop(&mut self) {
-        let mut users = self.turns.users.lock();
+        let mut users = self.locks.users.lock();
         let next = users.get_mut(&self.user).and_then(VecDeque::pop_front);
         match next {
             Some(waiter) => {
@@ -131,62 +131,62 @@ mod tests {
     use crate::rt::threads::spawn;
 
     #[test]
-    fn turns_are_taken_one_after_the_other_per_user() {
-        let turns = Arc::new(UserLocks::new(Clock::system()));
-        let first = turns.take(1, 0).unwrap();
-        let other_user = turns.take(2, 0).unwrap();
+    fn a_lock_is_taken_by_one_request_after_the_other_per_user() {
+        let locks = Arc::new(UserLocks::new(Clock::system()));
+        let first = locks.take(1, 0).unwrap();
+        let other_user = locks.take(2, 0).unwrap();
         let (send, receive) = mpsc::channel();
-        let inner = Arc::clone(&turns);
+        let inner = Arc::clone(&locks);
         crate::rt::coroutines::spawn(move || {
-            let turn = inner.take(1, 60_000);
-            send.send(turn.is_ok()).unwrap();
+            let lock = inner.take(1, 60_000);
+            send.send(lock.is_ok()).unwrap();
         })
         .unwrap();
-        while turns.waiting() == 0 {
+        while locks.waiting() == 0 {
             std::thread::yield_now();
         }
         assert!(receive.try_recv().is_err());
         drop(first);
         assert!(receive.recv().unwrap());
         drop(other_user);
-        while !turns.users.lock().is_empty() {
+        while !locks.users.lock().is_empty() {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn waiting_ends_and_is_bounded() {
-        let turns = Arc::new(UserLocks::new(Clock::system()));
-        let first = turns.take(1, 0).unwrap();
-        assert!(turns.take(1, 0).is_err());
-        assert!(turns.take(1, 20).is_err());
-        assert_eq!((turns.waiting(), turns.refused()), (0, 2));
+        let locks = Arc::new(UserLocks::new(Clock::system()));
+        let first = locks.take(1, 0).unwrap();
+        assert!(locks.take(1, 0).is_err());
+        assert!(locks.take(1, 20).is_err());
+        assert_eq!((locks.waiting(), locks.refused()), (0, 2));
         let waiters: Vec<_> = (0..WAITING_PER_USER_MAX)
             .map(|_| {
-                let turns = Arc::clone(&turns);
-                spawn("waits", move || turns.take(1, 60_000).is_ok()).unwrap()
+                let locks = Arc::clone(&locks);
+                spawn("waits", move || locks.take(1, 60_000).is_ok()).unwrap()
             })
             .collect();
-        while turns.waiting() < WAITING_PER_USER_MAX {
+        while locks.waiting() < WAITING_PER_USER_MAX {
             std::thread::yield_now();
         }
-        assert!(turns.take(1, 60_000).is_err(), "one more than may wait");
+        assert!(locks.take(1, 60_000).is_err(), "one more than may wait");
         drop(first);
         assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
-        assert!(turns.take(1, 0).is_ok());
+        assert!(locks.take(1, 0).is_ok());
     }
 
     #[test]
-    fn no_two_hold_a_turn() {
-        let turns = Arc::new(UserLocks::new(Clock::system()));
+    fn no_two_hold_a_lock() {
+        let locks = Arc::new(UserLocks::new(Clock::system()));
         let inside = Arc::new(AtomicBool::new(false));
         let threads: Vec<_> = (0..3)
             .map(|_| {
-                let (turns, inside) = (Arc::clone(&turns), Arc::clone(&inside));
+                let (locks, inside) = (Arc::clone(&locks), Arc::clone(&inside));
                 spawn("takes", move || {
                     let mut taken = 0;
                     while taken < 300 {
-                        let Ok(_turn) = turns.take(1, 60_000) else { continue };
+                        let Ok(_lock) = locks.take(1, 60_000) else { continue };
                         assert!(!inside.swap(true, Ordering::SeqCst));
                         assert!(inside.swap(false, Ordering::SeqCst));
                         taken += 1;

@@ -10,8 +10,8 @@ use super::wire;
 use super::wire::NAME;
 use crate::base::ist;
 use crate::brokers::call::transport::Reply;
-use crate::brokers::feed::FeedError;
 use crate::brokers::history::{self, DailyCandles, Days};
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// Least time between two calls for candles: the broker allows three a second, and a call that is
 /// slow to connect must not meet the one before it.
@@ -34,10 +34,9 @@ struct Wire<'a> {
 
 /// The candles of `days`; others are dropped.
 ///
-/// # Errors
-/// As [`wire::data`], and [`FeedError::Malformed`] without a list of candles or where the day of
-/// one cannot be read.
-pub(super) fn parse(reply: &Reply, days: Days) -> Result<DailyCandles, FeedError> {
+/// # Errors As [`wire::data`], and [`BrokerErrorKind::Malformed`] without a list of candles or
+/// where the day of one cannot be read.
+pub(super) fn parse(reply: &Reply, days: Days) -> Result<DailyCandles, BrokerError> {
     let data = wire::data(reply)?;
     let Ok(Wire { candles }) = sonic_rs::from_str(data.as_raw_str()) else {
         return Err(malformed("candles that are no list"));
@@ -75,8 +74,8 @@ fn day(quoted: &str) -> Option<Date> {
     Some(ist::zoned(at).date())
 }
 
-fn malformed(detail: &str) -> FeedError {
-    FeedError::Malformed { source_name: NAME, detail: detail.into() }
+fn malformed(detail: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 
 #[cfg(test)]
@@ -100,7 +99,7 @@ mod tests {
         }
     }
 
-    fn rows(rows: &str) -> Result<DailyCandles, FeedError> {
+    fn rows(rows: &str) -> Result<DailyCandles, BrokerError> {
         let body = format!(r#"{{"status":"success","data":{{"candles":[{rows}]}}}}"#);
         parse(&reply(body.as_bytes()), days("2026-11-01", "2026-11-20"))
     }
@@ -162,7 +161,7 @@ mod tests {
     fn what_is_no_history_is_refused() {
         for bad in [r#"["x",1,2,3,4,5]"#, "7", "[]", "{}", r#"[NaN,1,1,1,1,1]"#] {
             let error = rows(bad).unwrap_err();
-            assert!(matches!(error, FeedError::Malformed { .. }), "{bad}: {error}");
+            assert_eq!(error.kind, BrokerErrorKind::Malformed, "{bad}: {error}");
         }
         // A bare NaN is no JSON, so nothing of the answer can be trusted.
         rows(r#"["2026-11-19T00:00:00+0530",10,NaN,9,10,7]"#).unwrap_err();

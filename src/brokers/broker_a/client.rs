@@ -33,13 +33,13 @@ use crate::brokers::call::transport::{
 };
 use crate::brokers::feed::Batch;
 use crate::brokers::feed::CallTimes;
-use crate::brokers::feed::FeedError;
 use crate::brokers::feed::MarketFeed;
 use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::settings::{BrokerASettings, UpstreamSettings};
+use crate::brokers::{BrokerError, BrokerErrorKind};
 use crate::brokers::{Credentials, SyncCounts};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
@@ -154,15 +154,15 @@ impl BrokerA {
     /// Exchanges a one-time request token for the day's access token and makes it the shared one.
     ///
     /// # Errors
-    /// [`FeedError::Refused`] when the broker does not accept the request token;
+    /// [`BrokerErrorKind::CodeRefused`] when the broker does not accept the request token;
     /// `NotReady(Off)` without api key and secret in the settings.
-    pub fn activate(&self, request_token: &str) -> Result<TokenStatus, FeedError> {
+    pub fn activate(&self, request_token: &str) -> Result<TokenStatus, BrokerError> {
         let keys = self.keys.load();
         let (Some(key), Some(secret)) = (&keys.api_key, &keys.api_secret) else {
             return Err(self.other.hold(Readiness::Off));
         };
         if request_token.is_empty() || request_token.len() > REQUEST_TOKEN_BYTES_MAX {
-            return Err(refused("request token of a wrong length"));
+            return Err(code_refused("wrong length"));
         }
         let checksum = checksum(key, request_token, secret);
         let fields = [
@@ -182,7 +182,14 @@ impl BrokerA {
             drop(Zeroizing::new(std::mem::take(&mut reply.body)));
             match login {
                 // Here the "token" is the request token or the checksum.
-                Err(FeedError::TokenDead { .. }) => Err(refused("request token not accepted")),
+                Err(error)
+                    if matches!(
+                        error.kind,
+                        BrokerErrorKind::TokenDead | BrokerErrorKind::Refused
+                    ) =>
+                {
+                    Err(code_refused("not accepted"))
+                }
                 other => other,
             }
         });
@@ -201,8 +208,8 @@ impl BrokerA {
     /// Two files cannot be had within the same tenth of a second. A plan without market data may.
     ///
     /// # Errors
-    /// [`FeedError`].
-    pub fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, FeedError> {
+    /// [`BrokerError`].
+    pub fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, BrokerError> {
         let token = self.token.valid(self.clock.now());
         let token = token.ok_or_else(|| self.other.hold(Readiness::NoToken))?;
         let url = format!("{}/instruments/{}", self.url, exchange.as_str());
@@ -232,13 +239,13 @@ impl BrokerA {
     /// none; a running day has one that is not finished. Three calls a second at most.
     ///
     /// # Errors
-    /// [`FeedError`]; [`FeedError::Refused`] when the broker does not know the token.
+    /// [`BrokerError`]; [`BrokerErrorKind::Refused`] when the broker does not know the token.
     pub fn daily_candles(
         &self,
         instrument_token: u32,
         from: Date,
         to: Date,
-    ) -> Result<DailyCandles, FeedError> {
+    ) -> Result<DailyCandles, BrokerError> {
         let days = Days::checked(NAME, from, to)?;
         let token = self.token.usable(self.clock.now());
         let token = token.map_err(|readiness| self.candles.hold(readiness))?;
@@ -254,13 +261,13 @@ impl BrokerA {
         })
     }
 
-    fn get(&self, url: &str, token: &Token, limits: CallLimits) -> Result<Reply, FeedError> {
+    fn get(&self, url: &str, token: &Token, limits: CallLimits) -> Result<Reply, BrokerError> {
         let authorization = token.authorization();
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
         self.transport.get(url, &headers, limits).map_err(|error| error.of(NAME))
     }
 
-    fn ask_quotes(&self, symbols: &[Symbol], token: &Token) -> Result<Batch, FeedError> {
+    fn ask_quotes(&self, symbols: &[Symbol], token: &Token) -> Result<Batch, BrokerError> {
         let spare = self.route.spare();
         let mut url = format!("{}/quote{}", self.url, if spare { "/ohlc" } else { "" });
         for symbol in symbols {
@@ -279,7 +286,7 @@ impl BrokerA {
                 Ok(batch(symbols, &rows, simulated, times.end(&self.clock)))
             }
             Err(error) => {
-                if let FeedError::Malformed { .. } | FeedError::Redirected { .. } = &error {
+                if let BrokerErrorKind::Malformed | BrokerErrorKind::Redirected = error.kind {
                     if spare { self.route.spare_failed() } else { self.route.failed() }
                 }
                 self.note_refusal(&error, token);
@@ -289,10 +296,9 @@ impl BrokerA {
     }
 
     /// Writes onto the token what the broker refused market data for.
-    fn note_refusal(&self, error: &FeedError, token: &Token) {
+    fn note_refusal(&self, error: &BrokerError, token: &Token) {
         note_dead(error, token);
-        if matches!(error, FeedError::NoPermission { .. })
-            && token.mark_no_permission(self.clock.now())
+        if error.kind == BrokerErrorKind::NotPermitted && token.mark_no_permission(self.clock.now())
         {
             tracing::warn!("broker A's plan has no market data");
         }
@@ -315,7 +321,7 @@ impl MarketFeed for BrokerA {
         }
     }
 
-    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError> {
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError> {
         if symbols.is_empty() {
             return Ok(Batch::default());
         }
@@ -331,14 +337,18 @@ impl MarketFeed for BrokerA {
 }
 
 /// Writes onto the token that the broker refused it.
-fn note_dead(error: &FeedError, token: &Token) {
-    if matches!(error, FeedError::TokenDead { .. }) && token.mark_dead() {
+fn note_dead(error: &BrokerError, token: &Token) {
+    if error.kind == BrokerErrorKind::TokenDead && token.mark_dead() {
         tracing::warn!("broker A refused the shared token; a new login is needed");
     }
 }
 
-fn refused(detail: &str) -> FeedError {
-    FeedError::Refused { source_name: NAME, detail: detail.into() }
+fn code_refused(detail: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::CodeRefused, detail)
+}
+
+fn refused(detail: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Refused, detail)
 }
 
 /// Walks the request, not the answer: a missing key is the broker's only sign of an unknown symbol.

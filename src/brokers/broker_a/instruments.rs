@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::wire::NAME;
 use crate::base::{Exchange, Symbol};
-use crate::brokers::feed::FeedError;
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// Rows read of one file. The largest exchange file has some ten thousand; the whole market's,
 /// options included, stays under this too.
@@ -59,9 +59,13 @@ struct Row<'a> {
 /// Reads the file of `exchange`; unpacked it may have at most `bytes_max`.
 ///
 /// # Errors
-/// [`FeedError::Malformed`] when it is too large, not this CSV, or holds nothing that can be
+/// [`BrokerErrorKind::Malformed`] when it is too large, not this CSV, or holds nothing that can be
 /// quoted.
-pub fn parse(body: &[u8], exchange: Exchange, bytes_max: u64) -> Result<InstrumentList, FeedError> {
+pub fn parse(
+    body: &[u8],
+    exchange: Exchange,
+    bytes_max: u64,
+) -> Result<InstrumentList, BrokerError> {
     if body.starts_with(&GZIP_MAGIC) {
         let mut plain = Vec::new();
         MultiGzDecoder::new(body)
@@ -76,7 +80,7 @@ pub fn parse(body: &[u8], exchange: Exchange, bytes_max: u64) -> Result<Instrume
     parse_plain(body, exchange)
 }
 
-fn parse_plain(body: &[u8], exchange: Exchange) -> Result<InstrumentList, FeedError> {
+fn parse_plain(body: &[u8], exchange: Exchange) -> Result<InstrumentList, BrokerError> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(body);
     let headers = reader.headers().map_err(|_| malformed("instruments file without header"))?;
     let headers = headers.clone();
@@ -130,8 +134,8 @@ impl InstrumentList {
     }
 }
 
-fn malformed(detail: &str) -> FeedError {
-    FeedError::Malformed { source_name: NAME, detail: detail.into() }
+fn malformed(detail: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 
 #[cfg(test)]
@@ -145,7 +149,7 @@ mod tests {
         strike,tick_size,lot_size,instrument_type,segment,exchange\n";
     const BYTES_MAX: u64 = 1024 * 1024;
 
-    fn rows(rows: &str) -> Result<InstrumentList, FeedError> {
+    fn rows(rows: &str) -> Result<InstrumentList, BrokerError> {
         parse(format!("{HEADER}{rows}").as_bytes(), Exchange::Nse, BYTES_MAX)
     }
 
@@ -190,7 +194,7 @@ mod tests {
     fn refuses_what_is_not_the_file() {
         for body in ["", "<html>maintenance</html>", "a,b\n1,2\n", HEADER] {
             let error = parse(body.as_bytes(), Exchange::Nse, BYTES_MAX).unwrap_err();
-            assert!(matches!(error, FeedError::Malformed { .. }), "{body}: {error}");
+            assert_eq!(error.kind, BrokerErrorKind::Malformed, "{body}: {error}");
         }
         parse(&packed(&vec![b'1'; 2 * BYTES_MAX as usize]), Exchange::Nse, BYTES_MAX).unwrap_err();
         parse(&packed(SAMPLE)[..200], Exchange::Nse, BYTES_MAX).unwrap_err();

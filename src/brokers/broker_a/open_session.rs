@@ -11,17 +11,17 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use crate::base::Synced;
-use crate::brokers::SyncError;
+use crate::brokers::BrokerError;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 use crate::brokers::session::token::authorization;
-use crate::brokers::sync::shares::Who;
+use crate::brokers::sync::shares::Caller;
 
 /// Longest call that ends a session; most take a tenth of it.
 pub(super) const END_TIMEOUT_MS: u64 = 1_000;
 
 /// What a sync came to: rows or the reason why not, and the session if one was opened.
 pub struct Attempt {
-    pub result: Result<Synced, SyncError>,
+    pub result: Result<Synced, BrokerError>,
     pub session: Option<OpenSession>,
 }
 
@@ -32,21 +32,21 @@ pub struct SessionCounts {
     pub ended: u64,
     /// The broker was asked and did not say so.
     pub failed: u64,
-    /// Not asked: no time, no room, a limit, or a broker that is left alone.
+    /// Not asked: no time, no room, a limit, a cooldown or the open circuit.
     pub left: u64,
     /// Meant to live on: of the server's own app.
     pub kept: u64,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Fates {
+pub(super) struct SessionCounters {
     ended: AtomicU64,
     failed: AtomicU64,
     left: AtomicU64,
     kept: AtomicU64,
 }
 
-impl Fates {
+impl SessionCounters {
     pub(super) fn counts(&self) -> SessionCounts {
         SessionCounts {
             ended: self.ended.load(Relaxed),
@@ -60,30 +60,30 @@ impl Fates {
 /// An access token with the connection that it was used on. Both end with this value; the session
 /// at the broker lives on until [`BrokerA::end`](super::BrokerA::end).
 pub struct OpenSession {
-    pub(super) line: Transport,
-    pub(super) who: Who,
+    pub(super) connection: Transport,
+    pub(super) caller: Caller,
     pub(super) api_key: SecretString,
     pub(super) access_token: SecretString,
-    pub(super) fates: Arc<Fates>,
+    pub(super) counters: Arc<SessionCounters>,
     /// Counted.
     settled: bool,
 }
 
 impl OpenSession {
     pub(super) fn new(
-        line: Transport,
-        who: Who,
+        connection: Transport,
+        caller: Caller,
         api_key: SecretString,
         access_token: SecretString,
-        fates: Arc<Fates>,
+        counters: Arc<SessionCounters>,
     ) -> Self {
-        Self { line, who, api_key, access_token, fates, settled: false }
+        Self { connection, caller, api_key, access_token, counters, settled: false }
     }
 
     /// Leaves the session as it is.
     pub fn keep(mut self) {
         self.settled = true;
-        self.fates.kept.fetch_add(1, Relaxed);
+        self.counters.kept.fetch_add(1, Relaxed);
     }
 
     /// The value of the `Authorization` header.
@@ -109,17 +109,17 @@ impl OpenSession {
         push_query(&mut target, "access_token", token);
         let authorization = self.authorization();
         let headers = [version, ("authorization", authorization.as_str())];
-        let said: Result<Reply, TransportError> = self.line.delete(&target, &headers, limits);
+        let said: Result<Reply, TransportError> = self.connection.delete(&target, &headers, limits);
         let ended = said.is_ok_and(|reply| is_over(&reply));
-        let fate = if ended { &self.fates.ended } else { &self.fates.failed };
-        fate.fetch_add(1, Relaxed);
+        let counter = if ended { &self.counters.ended } else { &self.counters.failed };
+        counter.fetch_add(1, Relaxed);
     }
 }
 
 impl Drop for OpenSession {
     fn drop(&mut self) {
         if !self.settled {
-            self.fates.left.fetch_add(1, Relaxed);
+            self.counters.left.fetch_add(1, Relaxed);
         }
     }
 }

@@ -9,16 +9,17 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::open_session::{Attempt, END_TIMEOUT_MS, Fates, OpenSession, SessionCounts};
+use super::open_session::{Attempt, END_TIMEOUT_MS, OpenSession, SessionCounters, SessionCounts};
 use super::portfolio_wire as wire;
 use super::session::checksum;
+use super::wire::NAME;
 use crate::base::{Clock, Synced, wipe};
 use crate::brokers::call::stats::ClassReading;
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
+use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
-use crate::brokers::{Credentials, SyncError};
+use crate::brokers::{BrokerError, Credentials};
 
 /// Per API key, all its users together (`wire` documentation, 9). The day has no limit of its own.
 const RATES: Rates = Rates { calls_max: 10, window_ms: 1_000, day_calls_max: usize::MAX };
@@ -40,8 +41,8 @@ pub(super) struct Portfolios {
     clock: Clock,
     transport: Transport,
     limits: CallLimits,
-    errands: Errands,
-    fates: Arc<Fates>,
+    gate: SyncGate,
+    session_counters: Arc<SessionCounters>,
 }
 
 impl Portfolios {
@@ -53,30 +54,37 @@ impl Portfolios {
             limits: CallLimits::usual(upstream),
             url: url.to_owned(),
             clock: clock.clone(),
-            errands: Errands::new("broker A portfolios", clock, upstream, RATES, RATES_TOGETHER),
-            fates: Arc::default(),
+            gate: SyncGate::new(
+                NAME,
+                "broker A portfolios",
+                clock,
+                upstream,
+                RATES,
+                RATES_TOGETHER,
+            ),
+            session_counters: Arc::default(),
         }
     }
 
     pub(super) fn reading(&self) -> ClassReading {
-        self.errands.reading()
+        self.gate.reading()
     }
 
     pub(super) fn counts(&self) -> SyncCounts {
-        self.errands.counts()
+        self.gate.counts()
     }
 
     pub(super) fn session_counts(&self) -> SessionCounts {
-        self.fates.counts()
+        self.session_counters.counts()
     }
 
     /// Exchanges the one-time code and reads holdings and positions with what came of it. Nothing
     /// of a sync that failed half-way is returned but the session, which is still open.
     pub(super) fn sync(&self, credentials: &Credentials) -> Attempt {
         let mut session = None;
-        let sync = |errand: &SyncGuard<'_>| self.fetch(credentials, errand, &mut session);
-        let checked = credentials.check();
-        let result = checked.and_then(|()| self.errands.sync(credentials, CALLS, sync));
+        let sync = |guard: &SyncGuard<'_>| self.fetch(credentials, guard, &mut session);
+        let checked = credentials.check(NAME);
+        let result = checked.and_then(|()| self.gate.sync(credentials, CALLS, sync));
         Attempt { result, session }
     }
 
@@ -86,7 +94,7 @@ impl Portfolios {
         let url = format!("{}/session/token", self.url);
         let total_timeout_ms = self.limits.total_timeout_ms.min(END_TIMEOUT_MS);
         let limits = CallLimits { total_timeout_ms, ..self.limits };
-        if self.errands.take_one(session.who) {
+        if self.gate.take_one(session.caller) {
             session.end(&url, API_VERSION, limits, wire::is_success);
             // Sending it leaves pieces of the token.
             wipe::scrub();
@@ -96,22 +104,24 @@ impl Portfolios {
     fn fetch(
         &self,
         credentials: &Credentials,
-        errand: &SyncGuard<'_>,
+        guard: &SyncGuard<'_>,
         opened: &mut Option<OpenSession>,
-    ) -> Result<Synced, SyncError> {
-        let line = self.transport.apart();
-        let (token, simulated) = errand.call(|limits| self.session(&line, credentials, limits))?;
-        let (who, key) = (errand.who(), credentials.api_key.clone());
-        let session = OpenSession::new(line, who, key, token, Arc::clone(&self.fates));
+    ) -> Result<Synced, BrokerError> {
+        let connection = self.transport.apart();
+        let (token, simulated) =
+            guard.call(|limits| self.session(&connection, credentials, limits))?;
+        let (caller, key) = (guard.caller(), credentials.api_key.clone());
+        let session =
+            OpenSession::new(connection, caller, key, token, Arc::clone(&self.session_counters));
         let session = opened.insert(session);
         let authorization = session.authorization();
-        let read = |path, limits| self.read(&session.line, path, &authorization, limits);
+        let read = |path, limits| self.read(&session.connection, path, &authorization, limits);
         let mut synced = Synced { simulated, ..Synced::default() };
-        synced.holdings = errand.call(|limits| {
+        synced.holdings = guard.call(|limits| {
             let reply = read("/portfolio/holdings", limits)?;
             wire::holdings(&reply, self.clock.now_ms())
         })?;
-        synced.positions = errand.call(|limits| {
+        synced.positions = guard.call(|limits| {
             let reply = read("/portfolio/positions", limits)?;
             wire::positions(&reply)
         })?;
@@ -121,10 +131,10 @@ impl Portfolios {
     /// The access token, and whether a simulator gave it.
     fn session(
         &self,
-        line: &Transport,
+        connection: &Transport,
         credentials: &Credentials,
         limits: CallLimits,
-    ) -> Result<(SecretString, bool), SyncError> {
+    ) -> Result<(SecretString, bool), BrokerError> {
         let key = &credentials.api_key;
         let request_token = credentials.one_time_code.expose_secret();
         let checksum = checksum(key, request_token, &credentials.api_secret);
@@ -134,7 +144,8 @@ impl Portfolios {
             ("checksum", checksum.as_str()),
         ];
         let url = format!("{}/session/token", self.url);
-        let mut reply = line.post_form(&url, &[API_VERSION], &fields, limits)?;
+        let sent = connection.post_form(&url, &[API_VERSION], &fields, limits);
+        let mut reply = sent.map_err(|error| error.of_user(NAME))?;
         let token = wire::access_token(&reply);
         drop(Zeroizing::new(std::mem::take(&mut reply.body)));
         Ok((token?, reply.simulated))
@@ -142,13 +153,14 @@ impl Portfolios {
 
     fn read(
         &self,
-        line: &Transport,
+        connection: &Transport,
         path: &str,
         authorization: &Zeroizing<String>,
         limits: CallLimits,
-    ) -> Result<Reply, SyncError> {
+    ) -> Result<Reply, BrokerError> {
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
-        Ok(line.get(&format!("{}{path}", self.url), &headers, limits)?)
+        let sent = connection.get(&format!("{}{path}", self.url), &headers, limits);
+        sent.map_err(|error| error.of_user(NAME))
     }
 }
 

@@ -5,17 +5,22 @@ use std::time::Duration;
 
 use super::tests::{client, credentials, official, refusing, with};
 use super::*;
-use crate::brokers::SyncErrorKind;
 use crate::brokers::testing::{Seen, answer, serve};
+use crate::brokers::{BrokerErrorKind as Kind, Readiness};
 
 fn limited(_: &Seen, stream: &mut std::net::TcpStream) {
     let body = br#"{"status":"error","message":"x","error_type":"NetworkException"}"#;
     answer(stream, 429, "Retry-After: 30\r\n", body);
 }
 
-/// Waits as told; a second is the least that is told.
-fn rate_limited(seconds: u64) -> SyncError {
-    SyncError::RateLimited(Duration::from_secs(seconds))
+/// The broker refused a call, and this long is to be waited.
+fn rate_limited(seconds: u64) -> BrokerError {
+    BrokerError::new(NAME, Kind::RateLimited, "").after(Duration::from_secs(seconds))
+}
+
+/// No call went out, and this long is to be waited.
+fn held_back(wait: Duration) -> BrokerError {
+    BrokerError::not_ready(NAME, Readiness::Paced(wait))
 }
 
 /// A login that the broker refuses, of a new account with a key of its own.
@@ -48,7 +53,7 @@ fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
             client.sync(&credentials()).result.unwrap();
         }
         let error = client.sync(&credentials()).result.unwrap_err();
-        assert_eq!(error, SyncError::RateLimited(Duration::from_secs(1)));
+        assert_eq!(error, held_back(Duration::from_secs(1)));
         assert_eq!((seen().len(), client.counts().held_back), (9, 1), "nothing went out");
         let other = Credentials { api_key: "other".into(), ..credentials() };
         client.sync(&other).result.unwrap();
@@ -58,19 +63,20 @@ fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
 }
 
 #[test]
-fn a_key_that_is_refused_rests_and_only_several_keys_make_everybody_rest() {
+fn a_refused_key_cools_down_and_only_after_several_keys_do_all_syncs() {
     serve(limited, |url, seen| {
         let (clock, client) = client(url, |_| {});
         let refused = |user, key: &str| client.sync(&with(user, key)).result.unwrap_err();
         assert_eq!(refused(1, "one"), rate_limited(30));
-        assert_eq!((refused(1, "one"), refused(2, "one")), (rate_limited(30), rate_limited(30)));
-        assert_eq!((seen().len(), client.counts().held_back), (1, 2), "the key rests");
+        let held = || held_back(Duration::from_secs(30));
+        assert_eq!((refused(1, "one"), refused(2, "one")), (held(), held()));
+        assert_eq!((seen().len(), client.counts().held_back), (1, 2), "the key cools down");
         clock.advance_ms(1_000);
         assert_eq!(refused(2, "two"), rate_limited(30), "another key's first call");
         assert_eq!(seen().len(), 2);
         assert_eq!(refused(3, "three"), rate_limited(30), "and the third");
         assert_eq!(seen().len(), 3);
-        assert_eq!(refused(4, "four"), rate_limited(30), "now all rest");
+        assert_eq!(refused(4, "four"), held(), "now all cool down");
         assert_eq!((seen().len(), client.counts().held_back), (3, 3));
     });
 }
@@ -94,7 +100,7 @@ fn whoever_is_refused_is_told_the_whole_time_and_a_success_starts_over() {
             assert_eq!(client.sync(&credentials()).result.unwrap_err(), rate_limited(held_s));
             clock.advance_ms(held_s as i64 * 1_000 - 1);
             let early = client.sync(&credentials()).result.unwrap_err();
-            assert_eq!(early, SyncError::RateLimited(Duration::from_millis(1)));
+            assert_eq!(early, held_back(Duration::from_millis(1)));
             assert_eq!(seen().len(), calls, "held back to the end");
             clock.advance_ms(1);
         }
@@ -114,14 +120,15 @@ fn an_open_circuit_is_told_with_the_failure_that_opened_it() {
             (upstream.breaker_failures, upstream.breaker_open_ms) = (2, 9_000);
             upstream.breaker_open_max_ms = 9_000;
         });
-        let wait = || match client.sync(&credentials()).result.unwrap_err() {
-            SyncError::Unavailable { retry_after, .. } => retry_after.unwrap().as_millis(),
-            other => panic!("{other}"),
-        };
-        assert_eq!(wait(), 1_000, "as the broker asked");
-        let opened = wait();
-        assert!((7_000..=9_000).contains(&opened), "{opened}");
-        assert_eq!(wait(), opened);
+        let refusal = || client.sync(&credentials()).result.unwrap_err();
+        let wait = |error: &BrokerError| error.retry_after().unwrap().as_millis();
+        let first = refusal();
+        assert_eq!((first.kind, wait(&first)), (Kind::Failed { status: 503 }, 1_000));
+        let second = refusal();
+        assert_eq!(second.kind, first.kind);
+        assert!((7_000..=9_000).contains(&wait(&second)), "{second:?}");
+        let open = Kind::NotReady(Readiness::Open(second.retry_after().unwrap()));
+        assert_eq!(refusal().kind, open);
     });
 }
 
@@ -151,10 +158,10 @@ fn strangers_from_everywhere_leave_half_to_those_who_have_synced() {
         let (mut asked, mut held) = (0, 0);
         for number in 0..300_i64 {
             let from = [198, 51, (number >> 8) as u8, number as u8];
-            match client.sync(&invented(number, from)).result.unwrap_err() {
-                SyncError::CodeRefused(_) => asked += 1,
-                SyncError::RateLimited(_) => held += 1,
-                other => panic!("{other}"),
+            match client.sync(&invented(number, from)).result.unwrap_err().kind {
+                Kind::CodeRefused => asked += 1,
+                Kind::NotReady(Readiness::Paced(_)) => held += 1,
+                other => panic!("{other:?}"),
             }
         }
         // The last would need three calls, of which only two are left.
@@ -165,7 +172,7 @@ fn strangers_from_everywhere_leave_half_to_those_who_have_synced() {
         assert_eq!(seen().len(), 3 + 98 + 9);
         clock.advance_ms(10_000);
         let next = client.sync(&invented(999, [203, 0, 113, 1])).result.unwrap_err();
-        assert_eq!(next.kind(), SyncErrorKind::CodeRefused);
+        assert_eq!(next.kind, Kind::CodeRefused);
     });
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 use crate::base::ManualClock;
-use crate::brokers::SyncErrorKind;
 use crate::brokers::testing::{Seen, answer, drip, serve};
+use crate::brokers::{BrokerErrorKind, Readiness};
 
 const HOLDINGS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/holdings.json");
 const POSITIONS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/positions.json");
@@ -152,7 +152,7 @@ fn failures_open_the_circuit_for_everybody_and_nonsense_does_not() {
             }
             let other = Credentials { api_key: "other".into(), ..credentials() };
             let error = client.sync(&other).result.unwrap_err();
-            let held = matches!(&error, SyncError::Unavailable { retry_after: Some(_), .. });
+            let held = matches!(error.kind, BrokerErrorKind::NotReady(Readiness::Open(_)));
             assert_eq!((held, seen().len()), (opens, if opens { 3 } else { 4 }), "{status}");
         });
     }
@@ -173,7 +173,8 @@ fn a_dripping_broker_ends_the_sync_within_its_budget() {
         let upstream = UpstreamSettings { sync_timeout_ms: 300, ..UpstreamSettings::default() };
         let client = Portfolios::new(url, &upstream, &clock);
         let started_ms = clock.monotonic_ms();
-        assert_eq!(client.sync(&credentials()).result.unwrap_err(), SyncError::TimedOut);
+        let error = client.sync(&credentials()).result.unwrap_err();
+        assert_eq!(error.kind, BrokerErrorKind::TimedOut);
         let took_ms = clock.monotonic_ms() - started_ms;
         assert!((250..upstream.read_timeout_ms / 2).contains(&took_ms), "{took_ms}");
     });
@@ -189,7 +190,8 @@ fn calls_are_not_begun_when_the_budget_is_spent() {
     };
     serve(slow, |url, seen| {
         let client = Portfolios::new(url, &UpstreamSettings::default(), &clock);
-        assert_eq!(client.sync(&credentials()).result.unwrap_err(), SyncError::TimedOut);
+        let error = client.sync(&credentials()).result.unwrap_err();
+        assert_eq!(error.kind, BrokerErrorKind::TimedOut);
         assert_eq!(seen().len(), 2);
     });
 }
@@ -218,18 +220,18 @@ fn nothing_of_the_credentials_is_in_an_error() {
 fn credentials_that_cannot_be_meant_are_not_sent() {
     serve(official, |url, seen| {
         let (_, client) = client(url, |_| {});
-        let kind = |credentials: &Credentials| client.sync(credentials).result.unwrap_err().kind();
+        let kind = |credentials: &Credentials| client.sync(credentials).result.unwrap_err().kind;
         let long = "x".repeat(crate::brokers::portfolio::CREDENTIAL_BYTES_MAX + 1);
         for bad in ["", &long] {
             let key = Credentials { api_key: bad.into(), ..credentials() };
-            assert_eq!(kind(&key), SyncErrorKind::KeyRefused);
+            assert_eq!(kind(&key), BrokerErrorKind::KeyRefused);
             let secret = Credentials { api_secret: bad.into(), ..credentials() };
-            assert_eq!(kind(&secret), SyncErrorKind::KeyRefused);
+            assert_eq!(kind(&secret), BrokerErrorKind::KeyRefused);
             let code = Credentials { one_time_code: bad.into(), ..credentials() };
-            assert_eq!(kind(&code), SyncErrorKind::CodeRefused);
+            assert_eq!(kind(&code), BrokerErrorKind::CodeRefused);
         }
         assert_eq!(seen().len(), 0);
         let unsendable = Credentials { api_key: "a\nb".into(), ..credentials() };
-        assert_eq!(kind(&unsendable), SyncErrorKind::KeyRefused);
+        assert_eq!(kind(&unsendable), BrokerErrorKind::KeyRefused);
     });
 }

@@ -12,11 +12,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use sonic_rs::LazyValue;
 
+use super::wire::NAME;
 use crate::base::{Broker, Cost, Holding, Position, PositionKind, json};
 use crate::brokers::call::pace::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::number::Number;
-use crate::brokers::{AccountTrouble, SyncError};
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
 /// The broker's error names have less than this; more is not repeated in our words.
 const ERROR_TYPE_BYTES_MAX: usize = 32;
@@ -39,8 +40,8 @@ pub(super) enum Call {
 /// The access token of a fresh session.
 ///
 /// # Errors
-/// As [`data`], and [`SyncError::Malformed`] without an access token.
-pub(super) fn access_token(reply: &Reply) -> Result<SecretString, SyncError> {
+/// As [`data`], and [`BrokerError::Malformed`] without an access token.
+pub(super) fn access_token(reply: &Reply) -> Result<SecretString, BrokerError> {
     let data = data(Call::Session, reply)?;
     let members = json::members(data.as_bytes()).unwrap_or_default();
     // Decoded here, because the parser would leave copies behind.
@@ -55,8 +56,8 @@ pub(super) fn access_token(reply: &Reply) -> Result<SecretString, SyncError> {
 /// The rows of `GET /portfolio/holdings`; those of shares that were all sold are left out.
 ///
 /// # Errors
-/// As [`data`], and [`SyncError::Malformed`] when a row cannot be read.
-pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, SyncError> {
+/// As [`data`], and [`BrokerError::Malformed`] when a row cannot be read.
+pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, BrokerError> {
     let rows: Vec<WireHolding> = rows(data(Call::Read, reply)?)?;
     let holdings: Option<Vec<Option<Holding>>> =
         rows.into_iter().map(|row| holding(row, as_of_ms)).collect();
@@ -68,7 +69,7 @@ pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, Syn
 ///
 /// # Errors
 /// As [`holdings`].
-pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, SyncError> {
+pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, BrokerError> {
     #[derive(Deserialize)]
     struct Lists<'a> {
         #[serde(borrow)]
@@ -100,7 +101,7 @@ pub(super) fn is_success(reply: &Reply) -> bool {
 }
 
 /// `data` of a success.
-fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
+fn data(call: Call, reply: &Reply) -> Result<&str, BrokerError> {
     let Some(mut members) = json::members(&reply.body) else {
         return Err(not_an_envelope(reply));
     };
@@ -125,25 +126,23 @@ fn data(call: Call, reply: &Reply) -> Result<&str, SyncError> {
 }
 
 /// An error that the broker reports. `message` is in lower case.
-fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> SyncError {
+fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> BrokerError {
     let status = reply.status;
     match (kind, call) {
         ("TokenException", Call::Session) => refused_login(message),
         ("TokenException", Call::Read) => {
-            SyncError::CodeRefused("the session made with it is over".into())
+            failed(Kind::CodeRefused, "the session made with it is over")
         }
         ("PermissionException" | "PermissionError", _) => {
-            SyncError::NotPermitted("the app lacks the permission".into())
+            failed(Kind::NotPermitted, "the app lacks the permission")
         }
-        ("UserException", _) => SyncError::AccountTrouble(AccountTrouble::Account),
-        ("TwoFAException", _) => SyncError::AccountTrouble(AccountTrouble::SecondFactor),
+        ("UserException", _) => failed(Kind::AccountProblem, ""),
+        ("TwoFAException", _) => failed(Kind::SecondFactorProblem, ""),
         _ if status == 429 || message.contains("too many requests") => rate_limited(reply),
         ("InputException", Call::Session) => refused_login(message),
         // Our own requests have no parameters that could be wrong.
         ("InputException", Call::Read) => malformed("a read is called bad input"),
-        ("", _) if status < 500 => {
-            SyncError::Malformed(format!("an error without a type, HTTP {status}"))
-        }
+        ("", _) if status < 500 => malformed(format!("an error without a type, HTTP {status}")),
         // Network, Data and General, types that belong to orders, and types we do not know, which
         // count as General.
         _ => unavailable(kind, status),
@@ -151,51 +150,55 @@ fn reported(call: Call, reply: &Reply, kind: &str, message: &str) -> SyncError {
 }
 
 /// Wrong key, secret or code: told apart by the text alone.
-fn refused_login(message: &str) -> SyncError {
+fn refused_login(message: &str) -> BrokerError {
     if message.contains("checksum") {
-        SyncError::KeyRefused("the checksum is wrong: API key or secret".into())
+        failed(Kind::KeyRefused, "the checksum is wrong: API key or secret")
     } else if message.contains("api_key") {
-        SyncError::KeyRefused("the API key is unknown".into())
+        failed(Kind::KeyRefused, "the API key is unknown")
     } else {
-        SyncError::CodeRefused("wrong, used or too old".into())
+        failed(Kind::CodeRefused, "wrong, used or too old")
     }
 }
 
-fn unavailable(kind: &str, status: u16) -> SyncError {
+fn unavailable(kind: &str, status: u16) -> BrokerError {
     let named = kind.len() <= ERROR_TYPE_BYTES_MAX && kind.ends_with("Exception");
     let named = named && kind.bytes().all(|byte| byte.is_ascii_alphabetic());
     let kind = if named { kind } else { "an unknown error" };
-    SyncError::Unavailable { detail: format!("{kind}, HTTP {status}"), retry_after: None }
+    failed(Kind::Failed { status }, kind)
 }
 
 /// An answer without a readable envelope, such as an outage page in front of the broker.
-fn not_an_envelope(reply: &Reply) -> SyncError {
+fn not_an_envelope(reply: &Reply) -> BrokerError {
     match reply.status {
         429 => rate_limited(reply),
-        status @ 500.. => SyncError::Unavailable {
-            detail: format!("no envelope, HTTP {status}"),
-            retry_after: reply.retry_after,
-        },
-        status => SyncError::Malformed(format!("no envelope, HTTP {status}")),
+        status @ 500.. => {
+            let error = failed(Kind::Failed { status }, "no envelope");
+            reply.retry_after.into_iter().fold(error, BrokerError::after)
+        }
+        status => malformed(format!("no envelope, HTTP {status}")),
     }
 }
 
-fn rate_limited(reply: &Reply) -> SyncError {
+fn rate_limited(reply: &Reply) -> BrokerError {
     let asked = reply.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
-    SyncError::RateLimited(asked.max(RATE_LIMIT_WAIT_MIN))
+    failed(Kind::RateLimited, "").after(asked.max(RATE_LIMIT_WAIT_MIN))
 }
 
-fn malformed(what: &str) -> SyncError {
-    SyncError::Malformed(what.into())
+fn malformed(what: impl Into<String>) -> BrokerError {
+    failed(Kind::Malformed, what)
+}
+
+fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
+    BrokerError::new(NAME, kind, detail)
 }
 
 /// The rows of a list; `null` is a list without any.
-fn rows<'a, T: Deserialize<'a>>(raw: &'a str) -> Result<Vec<T>, SyncError> {
+fn rows<'a, T: Deserialize<'a>>(raw: &'a str) -> Result<Vec<T>, BrokerError> {
     let rows: Option<Vec<T>> =
         json::parse(raw.as_bytes()).ok_or_else(|| malformed("a row that cannot be read"))?;
     let rows = rows.unwrap_or_default();
     if rows.len() > ROWS_MAX {
-        return Err(SyncError::Malformed(format!("more than {ROWS_MAX} rows")));
+        return Err(malformed(format!("more than {ROWS_MAX} rows")));
     }
     Ok(rows)
 }

@@ -1,7 +1,7 @@
 //! Every documented reply of broker A to a sync, and what we make of it. Constant data; the tests
 //! of the answers' reader go through it, and the table in the documentation is made of it.
 
-use crate::brokers::{DocumentedReply as Reply, SyncErrorKind};
+use crate::brokers::{BrokerErrorKind, DocumentedReply as Reply};
 
 const SESSION: &str = "POST /session/token";
 const HOLDINGS: &str = "GET /portfolio/holdings";
@@ -21,9 +21,9 @@ macro_rules! error {
     };
 }
 
-use SyncErrorKind::{
-    AccountProblem, CodeRefused, KeyRefused, Malformed, NotPermitted, RateLimited, Redirected,
-    SecondFactorProblem, Unavailable,
+use BrokerErrorKind::{
+    AccountProblem, CodeRefused, Failed, KeyRefused, Malformed, NotPermitted, RateLimited,
+    Redirected, SecondFactorProblem,
 };
 
 /// The list, by call.
@@ -66,40 +66,43 @@ pub const REPLIES: &[Reply] = &[
     Reply::json(HOLDINGS, "bad parameter, though there are none", 400,
         error!("InputException", "Invalid parameter."), Some(Malformed)),
     Reply::json(HOLDINGS, "error of orders (Python client's status)", 500,
-        error!("OrderException", "Order request failed."), Some(Unavailable)),
+        error!("OrderException", "Order request failed."), Some(Failed { status: 500 })),
     Reply::json(HOLDINGS, "error of orders (Go client's status)", 400,
-        error!("OrderException", "Order request failed."), Some(Unavailable)),
+        error!("OrderException", "Order request failed."), Some(Failed { status: 400 })),
     Reply::json(HOLDINGS, "error of margins", 400,
-        error!("MarginException", "Insufficient funds."), Some(Unavailable)),
+        error!("MarginException", "Insufficient funds."), Some(Failed { status: 400 })),
     Reply::json(HOLDINGS, "error of holdings in orders", 428,
-        error!("HoldingException", "Insufficient holdings."), Some(Unavailable)),
+        error!("HoldingException", "Insufficient holdings."), Some(Failed { status: 428 })),
     Reply::json(HOLDINGS, "broker's order system unreachable", 503,
-        error!("NetworkException", "Gateway timed out."), Some(Unavailable)),
+        error!("NetworkException", "Gateway timed out."), Some(Failed { status: 503 })),
     Reply::json(HOLDINGS, "too many requests", 429,
         error!("NetworkException", "Too many requests"), Some(RateLimited)),
     Reply::json(HOLDINGS, "too many requests under another status", 503,
         error!("NetworkException", "Too many requests"), Some(RateLimited)),
     Reply::json(HOLDINGS, "bad answer of the back end (Python client's status)", 502,
-        error!("DataException", "Unknown Content-Type received."), Some(Unavailable)),
+        error!("DataException", "Unknown Content-Type received."), Some(Failed { status: 502 })),
     Reply::json(HOLDINGS, "bad answer of the back end (Go client's status)", 504,
-        error!("DataException", "Error fetching data."), Some(Unavailable)),
+        error!("DataException", "Error fetching data."), Some(Failed { status: 504 })),
     Reply::json(HOLDINGS, "unclassified error", 500,
-        error!("GeneralException", "Something went wrong. Please try again."), Some(Unavailable)),
+        error!("GeneralException", "Something went wrong. Please try again."),
+        Some(Failed { status: 500 })),
     Reply::json(HOLDINGS, "error inside a 200", 200,
-        error!("GeneralException", "Something went wrong. Please try again."), Some(Unavailable)),
+        error!("GeneralException", "Something went wrong. Please try again."),
+        Some(Failed { status: 200 })),
     Reply::json(HOLDINGS, "error type that nobody documents", 418,
-        error!("TeapotException", "I am one."), Some(Unavailable)),
+        error!("TeapotException", "I am one."), Some(Failed { status: 418 })),
     Reply::json(HOLDINGS, "error without a type", 404,
         r#"{"status":"error","message":"Route not found"}"#, Some(Malformed)),
     Reply::json(HOLDINGS, "route gone", 410,
-        error!("GeneralException", "Gone"), Some(Unavailable)),
-    Reply::page(HOLDINGS, "page of the edge in front of the broker", 502, OUTAGE, Unavailable),
+        error!("GeneralException", "Gone"), Some(Failed { status: 410 })),
+    Reply::page(HOLDINGS, "page of the edge in front of the broker", 502, OUTAGE,
+        Failed { status: 502 }),
     Reply::page(HOLDINGS, "page of the edge in front of the broker", 429, OUTAGE, RateLimited),
     Reply::page(HOLDINGS, "page of somebody with a 200", 200, OUTAGE, Malformed),
     Reply::page(HOLDINGS, "page of a firewall", 403, OUTAGE, Malformed),
     Reply::page(HOLDINGS, "redirect, which is not followed", 307, OUTAGE, Redirected),
     Reply::page(HOLDINGS, "empty body", 200, "", Malformed),
-    Reply::page(HOLDINGS, "empty body of an outage", 503, "", Unavailable),
+    Reply::page(HOLDINGS, "empty body of an outage", 503, "", Failed { status: 503 }),
     Reply::json(HOLDINGS, "success without data", 200, r#"{"status":"success"}"#, Some(Malformed)),
     Reply::json(HOLDINGS, "row without quantity", 200,
         r#"{"status":"success","data":[{"tradingsymbol":"INFY","exchange":"NSE"}]}"#,

@@ -13,9 +13,8 @@ use serde::Deserialize;
 use sonic_rs::{LazyValue, RawNumber};
 
 use crate::base::{decimal, ist, json};
-use crate::brokers::AccountTrouble;
 use crate::brokers::call::transport::Reply;
-use crate::brokers::feed::FeedError;
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
 /// The name in errors and logs.
 pub(in crate::brokers) const NAME: &str = "broker A";
@@ -39,7 +38,7 @@ struct Envelope<'a> {
 ///
 /// # Errors
 /// What the answer says or, when it is not an envelope, what its HTTP status says.
-pub fn data(reply: &Reply) -> Result<LazyValue<'_>, FeedError> {
+pub fn data(reply: &Reply) -> Result<LazyValue<'_>, BrokerError> {
     let Some(envelope) = json::parse::<Envelope<'_>>(&reply.body) else {
         return Err(not_an_envelope(reply));
     };
@@ -52,51 +51,48 @@ pub fn data(reply: &Reply) -> Result<LazyValue<'_>, FeedError> {
     }
 }
 
-fn reported(reply: &Reply, envelope: &Envelope<'_>) -> FeedError {
-    let source_name = NAME;
+fn reported(reply: &Reply, envelope: &Envelope<'_>) -> BrokerError {
     let status = reply.status;
-    let kind = envelope.error_type.as_deref().unwrap_or_default();
+    let error_type = envelope.error_type.as_deref().unwrap_or_default();
     let message: String =
         envelope.message.as_deref().unwrap_or_default().chars().take(MESSAGE_CHARS_MAX).collect();
-    let detail = format!("{kind}: {message}");
-    match kind {
-        "TokenException" => FeedError::TokenDead { source_name },
-        "PermissionException" | "PermissionError" => FeedError::NoPermission { source_name },
-        _ if status == 429 => rate_limited(reply),
+    let (kind, detail) = match error_type {
+        "TokenException" => (Kind::TokenDead, String::new()),
+        "PermissionException" | "PermissionError" => {
+            (Kind::NotPermitted, "the plan has no market data".to_owned())
+        }
+        _ if status == 429 => return rate_limited(reply),
         // The one case the type cannot tell: a rate limit inside another status.
         "NetworkException" if message.to_ascii_lowercase().contains("too many requests") => {
-            rate_limited(reply)
+            return rate_limited(reply);
         }
-        "UserException" => {
-            FeedError::AccountTrouble { source_name, trouble: AccountTrouble::Account }
-        }
-        "TwoFAException" => {
-            FeedError::AccountTrouble { source_name, trouble: AccountTrouble::SecondFactor }
-        }
+        "UserException" => (Kind::AccountProblem, String::new()),
+        "TwoFAException" => (Kind::SecondFactorProblem, String::new()),
         "InputException" | "OrderException" | "MarginException" | "HoldingException" => {
-            FeedError::Refused { source_name, detail }
+            (Kind::Refused, format!("{error_type}: {message}"))
         }
-        "" if (400..500).contains(&status) => FeedError::Refused { source_name, detail },
+        "" if (400..500).contains(&status) => (Kind::Refused, format!(": {message}")),
         // Network, Data and General, and types we do not know, which count as General.
-        _ => FeedError::Upstream { source_name, status, detail },
-    }
+        _ => (Kind::Failed { status }, format!("{error_type}: {message}")),
+    };
+    BrokerError::new(NAME, kind, detail)
 }
 
 /// An answer without a readable envelope, such as an outage page of the edge in front of the
 /// broker.
-pub(super) fn not_an_envelope(reply: &Reply) -> FeedError {
-    let source_name = NAME;
-    let kind = reply.content_type.as_deref().unwrap_or("no content type");
-    let detail = format!("{} bytes of {kind}", reply.body.len());
+pub(super) fn not_an_envelope(reply: &Reply) -> BrokerError {
+    let content_type = reply.content_type.as_deref().unwrap_or("no content type");
+    let detail = format!("{} bytes of {content_type}", reply.body.len());
     match reply.status {
         429 => rate_limited(reply),
-        status if status >= 400 => FeedError::Upstream { source_name, status, detail },
-        _ => FeedError::Malformed { source_name, detail },
+        status if status >= 400 => BrokerError::new(NAME, Kind::Failed { status }, detail),
+        _ => BrokerError::new(NAME, Kind::Malformed, detail),
     }
 }
 
-fn rate_limited(reply: &Reply) -> FeedError {
-    FeedError::RateLimited { source_name: NAME, retry_after: reply.retry_after.unwrap_or_default() }
+fn rate_limited(reply: &Reply) -> BrokerError {
+    let wait = reply.retry_after.unwrap_or_default();
+    BrokerError::new(NAME, Kind::RateLimited, "").after(wait)
 }
 
 /// One instrument of `/quote` or `/quote/ohlc`.
@@ -134,12 +130,11 @@ struct WireOhlc {
 /// is null is left out like an unknown symbol.
 ///
 /// # Errors
-/// As [`data`], and [`FeedError::Malformed`] when `data` is not a map, or not one of its rows can
+/// As [`data`], and [`Kind::Malformed`] when `data` is not a map, or not one of its rows can
 /// be read.
-pub fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>, FeedError> {
+pub fn quotes(reply: &Reply) -> Result<HashMap<String, Option<QuoteRow>>, BrokerError> {
     let data = data(reply)?;
-    let malformed =
-        |detail: &str| FeedError::Malformed { source_name: NAME, detail: detail.into() };
+    let malformed = |detail: &str| BrokerError::new(NAME, Kind::Malformed, detail);
     let rows: HashMap<String, LazyValue<'_>> =
         sonic_rs::from_str(data.as_raw_str()).map_err(|_| malformed("quote data is not a map"))?;
     let rows: HashMap<String, Option<QuoteRow>> = rows
@@ -177,8 +172,8 @@ pub struct Login {
 /// The answer of the token exchange.
 ///
 /// # Errors
-/// As [`data`], and [`FeedError::Malformed`] without an access token.
-pub fn login(reply: &Reply) -> Result<Login, FeedError> {
+/// As [`data`], and [`Kind::Malformed`] without an access token.
+pub fn login(reply: &Reply) -> Result<Login, BrokerError> {
     let data = data(reply)?;
     let members = json::members(data.as_raw_str().as_bytes()).unwrap_or_default();
     // Decoded here, because the parser would leave copies of the token behind.
@@ -191,10 +186,7 @@ pub fn login(reply: &Reply) -> Result<Login, FeedError> {
             access_token: SecretString::from(token.as_str()),
             login_at: text("login_time").as_deref().and_then(|time| naive_ist(time)),
         }),
-        None => Err(FeedError::Malformed {
-            source_name: NAME,
-            detail: "session without an access token".into(),
-        }),
+        None => Err(BrokerError::new(NAME, Kind::Malformed, "session without an access token")),
     }
 }
 

@@ -79,16 +79,16 @@ fn a_bad_row_spoils_only_itself() {
     assert_eq!((row.timestamp, row.previous_close), (None, None));
 }
 
-fn kind(error: &FeedError) -> &'static str {
-    match error {
-        FeedError::TokenDead { .. } => "dead",
-        FeedError::NoPermission { .. } => "permission",
-        FeedError::RateLimited { .. } => "limited",
-        FeedError::AccountTrouble { trouble: AccountTrouble::Account, .. } => "account",
-        FeedError::AccountTrouble { trouble: AccountTrouble::SecondFactor, .. } => "factor",
-        FeedError::Refused { .. } => "refused",
-        FeedError::Upstream { .. } => "upstream",
-        FeedError::Malformed { .. } => "malformed",
+fn kind(error: &BrokerError) -> &'static str {
+    match error.kind {
+        Kind::TokenDead => "dead",
+        Kind::NotPermitted => "permission",
+        Kind::RateLimited => "limited",
+        Kind::AccountProblem => "account",
+        Kind::SecondFactorProblem => "factor",
+        Kind::Refused => "refused",
+        Kind::Failed { .. } => "upstream",
+        Kind::Malformed => "malformed",
         _ => "other",
     }
 }

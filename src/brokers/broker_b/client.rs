@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::combine;
 use super::session::{Signature, exchange_body};
-use super::wire::{self, DematRow, PortfolioRow, PositionRow, Refusal};
+use super::wire::{self, DematRow, NAME, PortfolioRow, PositionRow, Refusal};
 use crate::base::{Clock, Synced};
 use crate::brokers::app_keys::{AppKeySlot, AppKeys};
 use crate::brokers::call::stats::ClassReading;
@@ -18,9 +18,9 @@ use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{BrokerBSettings, UpstreamSettings};
-use crate::brokers::sync::guard::{Errands, SyncCounts, SyncGuard};
+use crate::brokers::sync::guard::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync::key_limiter::Rates;
-use crate::brokers::{Credentials, SyncError};
+use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness};
 
 /// Per API key (`wire` documentation, 11).
 const RATES: Rates = Rates { calls_max: 100, window_ms: 60_000, day_calls_max: 5_000 };
@@ -47,7 +47,7 @@ pub struct BrokerB {
     keys: AppKeySlot,
     clock: Clock,
     transport: Transport,
-    errands: Errands,
+    gate: SyncGate,
     session: SharedToken,
 }
 
@@ -72,16 +72,16 @@ impl BrokerB {
             url,
             keys: AppKeySlot::new(settings.api_key.as_ref(), settings.api_secret.as_ref()),
             clock: clock.clone(),
-            errands: Errands::new("broker B portfolios", clock, upstream, RATES, RATES_TOGETHER),
+            gate: SyncGate::new(
+                NAME,
+                "broker B portfolios",
+                clock,
+                upstream,
+                RATES,
+                RATES_TOGETHER,
+            ),
             session: SharedToken::of_broker_b(),
         })
-    }
-
-    /// Whether the settings have the server's own API key and secret, without which nothing can be
-    /// activated.
-    pub fn configured(&self) -> bool {
-        let keys = self.keys.load();
-        keys.api_key.is_some() && keys.api_secret.is_some()
     }
 
     /// Puts another app's key and secret in the place of the present ones.
@@ -101,29 +101,29 @@ impl BrokerB {
 
     /// Every class of calls, for metrics.
     pub fn readings(&self) -> Vec<ClassReading> {
-        vec![self.errands.reading()]
+        vec![self.gate.reading()]
     }
 
     /// Counts of all calls.
     pub fn sync_counts(&self) -> SyncCounts {
-        self.errands.counts()
+        self.gate.counts()
     }
 
     /// Exchanges a login's `api_session` for the server's own session of the day. A refused one
     /// leaves the session that is there alone.
     ///
     /// # Errors
-    /// [`SyncError`]; [`SyncError::KeyRefused`] without key and secret in the settings.
-    pub fn activate(&self, api_session: &str) -> Result<TokenStatus, SyncError> {
+    /// [`BrokerError`]; `NotReady(Off)` without key and secret in the settings.
+    pub fn activate(&self, api_session: &str) -> Result<TokenStatus, BrokerError> {
         let keys = self.keys.load();
         let (Some(key), Some(_)) = (&keys.api_key, &keys.api_secret) else {
-            return Err(SyncError::KeyRefused("the settings have no API key and secret".into()));
+            return Err(BrokerError::not_ready(NAME, Readiness::Off));
         };
         if api_session.is_empty() || api_session.len() > CREDENTIAL_BYTES_MAX {
-            return Err(SyncError::CodeRefused("wrong length".into()));
+            return Err(BrokerError::new(NAME, BrokerErrorKind::CodeRefused, "wrong length"));
         }
-        let (session, _) = self.errands.own(key, 1, |errand| {
-            Asking { broker: self, errand, line: &self.transport.apart() }
+        let (session, _) = self.gate.own(key, 1, |guard| {
+            Calls { broker: self, guard, connection: &self.transport.apart() }
                 .exchange(key, api_session)
         })?;
         let now = self.clock.now();
@@ -136,11 +136,11 @@ impl BrokerB {
     /// settings' `sync_timeout_ms`.
     ///
     /// # Errors
-    /// [`SyncError`]; nothing of a sync that failed half-way is returned.
-    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
-        credentials.check()?;
-        self.errands.sync(credentials, CALLS, |errand| {
-            Asking { broker: self, errand, line: &self.transport.apart() }.fetch(credentials)
+    /// [`BrokerError`]; nothing of a sync that failed half-way is returned.
+    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
+        credentials.check(NAME)?;
+        self.gate.sync(credentials, CALLS, |guard| {
+            Calls { broker: self, guard, connection: &self.transport.apart() }.fetch(credentials)
         })
     }
 
@@ -155,15 +155,15 @@ impl BrokerB {
     }
 }
 
-/// One user's calls, over connections of their own.
-struct Asking<'a> {
+/// The calls of one sync or activation, over connections of their own.
+struct Calls<'a> {
     broker: &'a BrokerB,
-    errand: &'a SyncGuard<'a>,
-    line: &'a Transport,
+    guard: &'a SyncGuard<'a>,
+    connection: &'a Transport,
 }
 
-impl Asking<'_> {
-    fn fetch(&self, credentials: &Credentials) -> Result<Synced, SyncError> {
+impl Calls<'_> {
+    fn fetch(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
         let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
         let (session, simulated) = self.exchange(api_key, one_time_code.expose_secret())?;
         let signer = Signer { api_key, api_secret, session: &session };
@@ -183,12 +183,13 @@ impl Asking<'_> {
         &self,
         api_key: &SecretString,
         api_session: &str,
-    ) -> Result<(SecretString, bool), SyncError> {
+    ) -> Result<(SecretString, bool), BrokerError> {
         let body = exchange_body(api_session, api_key);
         let url = format!("{}/customerdetails", self.broker.url);
-        let ask = || -> Result<_, SyncError> {
-            self.errand.call(|limits| {
-                let mut reply = self.line.fetch_with_json(&url, &[], body.as_bytes(), limits)?;
+        let ask = || -> Result<_, BrokerError> {
+            self.guard.call(|limits| {
+                let sent = self.connection.fetch_with_json(&url, &[], body.as_bytes(), limits);
+                let mut reply = sent.map_err(|error| error.of_user(NAME))?;
                 let token = wire::session_token(&reply, self.broker.clock.now());
                 drop(Zeroizing::new(std::mem::take(&mut reply.body)));
                 settled(token.map(|token| (token, reply.simulated)))
@@ -203,10 +204,10 @@ impl Asking<'_> {
         signer: &Signer<'_>,
         call: &str,
         body: &str,
-    ) -> Result<Vec<T>, SyncError> {
+    ) -> Result<Vec<T>, BrokerError> {
         let url = format!("{}/{call}", self.broker.url);
         once_more(|| {
-            self.errand.call(|limits| {
+            self.guard.call(|limits| {
                 // Anew for each attempt: a signature is good for a minute.
                 let now = self.broker.clock.now();
                 let signature = Signature::of(now, body, signer.api_secret);
@@ -216,8 +217,8 @@ impl Asking<'_> {
                     ("x-appkey", signer.api_key.expose_secret()),
                     ("x-sessiontoken", signer.session.expose_secret()),
                 ];
-                let sent = self.line.fetch_with_json(&url, &headers, body.as_bytes(), limits);
-                let reply: Reply = sent?;
+                let sent = self.connection.fetch_with_json(&url, &headers, body.as_bytes(), limits);
+                let reply: Reply = sent.map_err(|error| error.of_user(NAME))?;
                 settled(wire::rows(&reply, self.broker.clock.now()))
             })
         })
@@ -227,10 +228,10 @@ impl Asking<'_> {
 /// An answer that is final, or one worth a second try.
 enum Settled<T> {
     Good(T),
-    Again(SyncError),
+    Again(BrokerError),
 }
 
-fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, SyncError> {
+fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, BrokerError> {
     match result {
         Ok(good) => Ok(Settled::Good(good)),
         Err(Refusal { error, intermittent: true }) => Ok(Settled::Again(error)),
@@ -239,7 +240,7 @@ fn settled<T>(result: Result<T, Refusal>) -> Result<Settled<T>, SyncError> {
 }
 
 /// Asks again once if the answer is of the kind that comes now and then to good requests.
-fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, SyncError>) -> Result<T, SyncError> {
+fn once_more<T>(ask: impl Fn() -> Result<Settled<T>, BrokerError>) -> Result<T, BrokerError> {
     let first = ask()?;
     match first {
         Settled::Good(good) => Ok(good),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::base::ManualClock;
-use crate::brokers::SyncErrorKind;
 use crate::brokers::testing::{Seen, answer, serve};
+use crate::brokers::{BrokerErrorKind, Readiness};
 
 const SESSION: &[u8] =
     br#"{"Success":{"session_token":"c2Vzc2lvbg==","idirect_userid":"X"},"Status":200}"#;
@@ -110,7 +110,7 @@ fn an_intermittent_refusal_is_tried_once_more_with_a_new_signature() {
             assert_eq!(tries[1].header("x-timestamp"), Some("2026-10-01T10:23:57.000Z"));
             assert_ne!(tries[0].header("x-checksum"), tries[1].header("x-checksum"));
             if let Err(error) = result {
-                assert_eq!(error.kind(), SyncErrorKind::CodeRefused);
+                assert_eq!(error.kind, BrokerErrorKind::CodeRefused);
             }
         });
     }
@@ -162,7 +162,7 @@ fn an_account_with_nothing_is_a_success_and_a_failure_is_not_nothing() {
         serve(failing, |url, _| {
             let (_, client) = client(url);
             let error = client.sync(&credentials()).unwrap_err();
-            assert_eq!(error.kind(), SyncErrorKind::Unavailable, "{broken}");
+            assert_eq!(error.kind, BrokerErrorKind::Failed { status: 200 }, "{broken}");
         });
     }
 }
@@ -175,7 +175,8 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
             client.sync(&credentials()).unwrap();
         }
         let error = client.sync(&credentials()).unwrap_err();
-        assert_eq!(error, SyncError::RateLimited(Duration::from_secs(60)));
+        let minute = Readiness::Paced(Duration::from_secs(60));
+        assert_eq!(error.kind, BrokerErrorKind::NotReady(minute));
         assert_eq!(seen().len(), 100);
         clock.advance_ms(60_000);
         client.sync(&credentials()).unwrap();
@@ -189,14 +190,16 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
         // 15:53:56.789 in India.
         let until_midnight = Duration::from_millis(((8 * 60 + 6) * 60 + 3) * 1_000 + 211);
         let error = client.sync(&credentials()).unwrap_err();
-        assert_eq!(error, SyncError::KeySpent(until_midnight));
+        assert_eq!(error.kind, BrokerErrorKind::KeySpent);
+        assert_eq!(error.retry_after(), Some(until_midnight));
         clock.advance_ms(until_midnight.as_millis() as i64 - 1);
         let error = client.sync(&credentials()).unwrap_err();
-        assert_eq!(error, SyncError::RateLimited(Duration::from_millis(1)));
+        let last = Readiness::Paced(Duration::from_millis(1));
+        assert_eq!(error.kind, BrokerErrorKind::NotReady(last));
         assert_eq!(seen().len(), 1);
         // The limit is the key's: others are not held back by it.
         let other = Credentials { user: 2, api_key: "other".into(), ..credentials() };
-        assert_eq!(client.sync(&other).unwrap_err().kind(), SyncErrorKind::RateLimited);
+        assert_eq!(client.sync(&other).unwrap_err().kind, BrokerErrorKind::KeySpent);
         assert_eq!(seen().len(), 2);
     });
 }
@@ -205,8 +208,8 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
 fn activation_needs_a_key_and_a_session_of_a_sane_length() {
     serve(usual, |url, seen| {
         let (clock, bare) = client(url);
-        assert!(!bare.configured());
-        assert_eq!(bare.activate("1").unwrap_err().kind(), SyncErrorKind::KeyRefused);
+        let off = BrokerErrorKind::NotReady(Readiness::Off);
+        assert_eq!(bare.activate("1").unwrap_err().kind, off);
         let settings = BrokerBSettings {
             url: url.into(),
             api_key: Some("key".into()),
@@ -216,7 +219,7 @@ fn activation_needs_a_key_and_a_session_of_a_sane_length() {
         let client = BrokerB::new(&settings, &UpstreamSettings::default(), &clock).unwrap();
         for bad in ["", &"1".repeat(CREDENTIAL_BYTES_MAX + 1)] {
             let error = client.activate(bad).unwrap_err();
-            assert_eq!(error.kind(), SyncErrorKind::CodeRefused);
+            assert_eq!(error.kind, BrokerErrorKind::CodeRefused);
         }
         assert_eq!(seen().len(), 0);
         let status = client.activate("12345678").unwrap();

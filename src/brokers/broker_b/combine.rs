@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use rust_decimal::Decimal;
 
-use super::wire::{DematRow, PortfolioRow, PositionRow};
+use super::wire::{DematRow, NAME, PortfolioRow, PositionRow};
 use crate::base::{Broker, Cost, Holding, Position, PositionKind};
-use crate::brokers::SyncError;
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// The equity list appears under this exchange, and the depository's rows name none.
 const USUAL_EXCHANGE: &str = "NSE";
@@ -84,13 +84,13 @@ impl Groups {
 /// One holding per share, in the order of the codes. Rows without shares are left out.
 ///
 /// # Errors
-/// [`SyncError::Malformed`] when a row has no code, or a quantity is missing, negative or too
+/// [`BrokerErrorKind::Malformed`] when a row has no code, or a quantity is missing, negative or too
 /// large.
 pub(super) fn holdings(
     demat: &[DematRow],
     portfolio: &[PortfolioRow],
     as_of_ms: i64,
-) -> Result<Vec<Holding>, SyncError> {
+) -> Result<Vec<Holding>, BrokerError> {
     let mut groups = Groups::default();
     for row in demat {
         let code = named(&row.stock_code)?;
@@ -126,7 +126,7 @@ impl Share {
         code: String,
         isin: Option<String>,
         quantity: Decimal,
-    ) -> Result<(), SyncError> {
+    ) -> Result<(), BrokerError> {
         self.demat = sum(self.demat, quantity)?;
         let of_code = self.codes.entry(code).or_default();
         *of_code = sum(*of_code, quantity)?;
@@ -142,7 +142,7 @@ impl Share {
         code: String,
         exchange: &str,
         row: &PortfolioRow,
-    ) -> Result<(), SyncError> {
+    ) -> Result<(), BrokerError> {
         let quantity = quantity(row.quantity.0)?;
         self.portfolio = sum(self.portfolio, quantity)?;
         let of_code = self.codes.entry(code).or_default();
@@ -210,12 +210,12 @@ fn most<'a>(names: impl Iterator<Item = (&'a String, &'a Decimal)>) -> Option<St
 /// prices.
 ///
 /// # Errors
-/// As [`holdings`], and [`SyncError::Malformed`] for an open row without a direction.
-pub(super) fn positions(rows: &[PositionRow]) -> Result<Vec<Position>, SyncError> {
+/// As [`holdings`], and [`BrokerErrorKind::Malformed`] for an open row without a direction.
+pub(super) fn positions(rows: &[PositionRow]) -> Result<Vec<Position>, BrokerError> {
     rows.iter().map(position).collect()
 }
 
-fn position(row: &PositionRow) -> Result<Position, SyncError> {
+fn position(row: &PositionRow) -> Result<Position, BrokerError> {
     let unsigned = quantity(row.quantity.0)?;
     let action = row.action.as_deref().unwrap_or_default().trim();
     let quantity = if action.eq_ignore_ascii_case("buy") {
@@ -255,7 +255,7 @@ fn position(row: &PositionRow) -> Result<Position, SyncError> {
 
 /// The short code, and of a derivative its expiry, strike and right:
 /// `NIFTY 27-Feb-2025 24800 Call`.
-fn contract(row: &PositionRow) -> Result<String, SyncError> {
+fn contract(row: &PositionRow) -> Result<String, BrokerError> {
     let mut name = named(&row.stock_code)?;
     let strike = row.strike_price.price().map(|strike| strike.normalize().to_string());
     let right = some(row.right.as_deref()).filter(|right| *right != "*");
@@ -274,14 +274,14 @@ fn some(text: Option<&str>) -> Option<&str> {
 }
 
 /// A code, in the case in which the security master has it.
-fn named(code: &str) -> Result<String, SyncError> {
+fn named(code: &str) -> Result<String, BrokerError> {
     let code = code.trim();
     let good = (1..=TEXT_BYTES_MAX).contains(&code.len()) && !code.contains(char::is_control);
     if good { Ok(code.to_ascii_uppercase()) } else { Err(malformed("a row without a code")) }
 }
 
 /// The row's ISIN; a word that cannot be one is none, and joins nothing.
-fn isin(row: &DematRow) -> Result<Option<String>, SyncError> {
+fn isin(row: &DematRow) -> Result<Option<String>, BrokerError> {
     let Some(isin) = some(row.isin.as_deref()) else { return Ok(None) };
     if isin.len() > TEXT_BYTES_MAX {
         return Err(malformed("an ISIN that is none"));
@@ -290,18 +290,18 @@ fn isin(row: &DematRow) -> Result<Option<String>, SyncError> {
     Ok(meant.then(|| isin.to_ascii_uppercase()))
 }
 
-fn quantity(given: Option<Decimal>) -> Result<Decimal, SyncError> {
+fn quantity(given: Option<Decimal>) -> Result<Decimal, BrokerError> {
     given
         .filter(|quantity| *quantity >= Decimal::ZERO)
         .ok_or_else(|| malformed("a row without a quantity"))
 }
 
-fn sum(one: Decimal, other: Decimal) -> Result<Decimal, SyncError> {
+fn sum(one: Decimal, other: Decimal) -> Result<Decimal, BrokerError> {
     one.checked_add(other).ok_or_else(|| malformed("a huge quantity"))
 }
 
-fn malformed(what: &str) -> SyncError {
-    SyncError::Malformed(what.into())
+fn malformed(what: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Malformed, what)
 }
 
 #[cfg(test)]

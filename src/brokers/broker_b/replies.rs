@@ -1,7 +1,7 @@
 //! Every documented reply of broker B to a sync, and what we make of it. Constant data; the tests
 //! of the answers' reader go through it, and the table in the documentation is made of it.
 
-use crate::brokers::{DocumentedReply as Reply, SyncErrorKind};
+use crate::brokers::{BrokerErrorKind, DocumentedReply as Reply};
 
 const SESSION: &str = "GET customerdetails";
 const DEMAT: &str = "GET dematholdings";
@@ -16,8 +16,8 @@ macro_rules! error {
     };
 }
 
-use SyncErrorKind::{
-    AddressRefused, CodeRefused, KeyRefused, Malformed, RateLimited, Redirected, Unavailable,
+use BrokerErrorKind::{
+    AddressRefused, CodeRefused, Failed, KeyRefused, KeySpent, Malformed, RateLimited, Redirected,
 };
 
 /// The list, by call.
@@ -52,27 +52,27 @@ pub const REPLIES: &[Reply] = &[
         error!("500", "Invalid User Details"), Some(CodeRefused)),
     Reply::json(DEMAT, "minute's limit", 401,
         r#"{"Status":5,"Error":"Limit exceed: API call per minute:Try after some time"}"#,
-        Some(RateLimited)),
+        Some(KeySpent)),
     Reply::json(DEMAT, "minute's limit", 429,
         r#"{"Status":5,"Error":"Limit exceed: API call per minute:Try after some time"}"#,
-        Some(RateLimited)),
+        Some(KeySpent)),
     Reply::json(DEMAT, "minute's limit", 503,
         r#"{"Success":null,"Status":5,"Error":"LIMIT EXCEED : api call per minute"}"#,
-        Some(RateLimited)),
+        Some(KeySpent)),
     Reply::json(DEMAT, "day's limit", 401,
         r#"{"Status":5,"Error":"Limit exceed: API call per day: Try tomorrow"}"#,
-        Some(RateLimited)),
+        Some(KeySpent)),
     Reply::json(DEMAT, "call from an address that is not registered", 403,
         error!("5", "Request IP Address does not match the registered one"),
         Some(AddressRefused)),
     Reply::json(DEMAT, "back end failed", 200,
         error!("500", "Error while calling service, Please contact admin (42)"),
-        Some(Unavailable)),
+        Some(Failed { status: 200 })),
     Reply::json(DEMAT, "candles' back end failed", 200,
-        error!("500", "Historical Data Fail"), Some(Unavailable)),
+        error!("500", "Historical Data Fail"), Some(Failed { status: 200 })),
     Reply::json(DEMAT, "text that nobody documents", 200,
-        error!("500", "The moon is in the wrong house"), Some(Unavailable)),
-    Reply::page(DEMAT, "page of an outage", 503, OUTAGE, Unavailable),
+        error!("500", "The moon is in the wrong house"), Some(Failed { status: 200 })),
+    Reply::page(DEMAT, "page of an outage", 503, OUTAGE, Failed { status: 503 }),
     Reply::page(DEMAT, "page of maintenance with a 200", 200, OUTAGE, Malformed),
     Reply::page(DEMAT, "page of too many requests", 429, OUTAGE, RateLimited),
     Reply::page(DEMAT, "page of a firewall", 403, OUTAGE, Malformed),
@@ -97,7 +97,7 @@ pub const REPLIES: &[Reply] = &[
         r#"{"Status":200,"Error":"NO DATA FOUND"}"#, None),
     Reply::json(PORTFOLIO, "day's limit", 429,
         r#"{"Status":5,"Error":"Limit exceed: API call per day: Try tomorrow"}"#,
-        Some(RateLimited)),
+        Some(KeySpent)),
     Reply::json(POSITIONS, "no trades", 200, r#"{"Success":[],"Status":200,"Error":null}"#, None),
     Reply::json(POSITIONS, "no trades, in words", 200,
         r#"{"Success":"","Status":200,"Error":"No Data Found"}"#, None),

@@ -11,10 +11,13 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::base::{ist, json};
-use crate::brokers::SyncError;
 use crate::brokers::call::pace::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::number::{self, Number};
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
+
+/// The name in errors and logs.
+pub(in crate::brokers) const NAME: &str = "broker B";
 
 /// Rows of one list. Accounts with a thousand are unheard of.
 const ROWS_MAX: usize = 5_000;
@@ -24,13 +27,13 @@ const RATE_LIMIT_WAIT_MIN: Duration = Duration::from_secs(60);
 /// Why an answer has no rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    pub error: SyncError,
+    pub error: BrokerError,
     /// The broker gives this answer now and then to good requests.
     pub intermittent: bool,
 }
 
-impl From<SyncError> for Refusal {
-    fn from(error: SyncError) -> Self {
+impl From<BrokerError> for Refusal {
+    fn from(error: BrokerError) -> Self {
         Self { error, intermittent: false }
     }
 }
@@ -38,9 +41,9 @@ impl From<SyncError> for Refusal {
 /// The value for `X-SessionToken`, as it came: what it decodes to is for sockets.
 ///
 /// # Errors
-/// As [`rows`], and [`SyncError::Malformed`] without a session token.
+/// As [`rows`], and [`Kind::Malformed`] without a session token.
 pub fn session_token(reply: &Reply, now: Timestamp) -> Result<SecretString, Refusal> {
-    let missing = || Refusal::from(SyncError::Malformed("session without its token".into()));
+    let missing = || malformed("session without its token");
     let success = success(reply, now)?.ok_or_else(missing)?;
     let members = json::members(success.as_bytes()).ok_or_else(missing)?;
     let token = members.iter().find(|(name, _)| *name == "session_token");
@@ -54,13 +57,13 @@ pub fn session_token(reply: &Reply, now: Timestamp) -> Result<SecretString, Refu
 /// The rows of a read; none for each documented shape of "nothing".
 ///
 /// # Errors
-/// What the answer says, or [`SyncError::Malformed`] when a row cannot be read.
+/// What the answer says, or [`Kind::Malformed`] when a row cannot be read.
 pub fn rows<T: for<'a> Deserialize<'a>>(reply: &Reply, now: Timestamp) -> Result<Vec<T>, Refusal> {
     let Some(success) = success(reply, now)? else { return Ok(Vec::new()) };
     let rows: Option<Vec<T>> = json::parse(success.as_bytes());
     let rows = rows.ok_or_else(|| malformed("a row that cannot be read"))?;
     if rows.len() > ROWS_MAX {
-        return Err(SyncError::Malformed(format!("more than {ROWS_MAX} rows")).into());
+        return Err(malformed(format!("more than {ROWS_MAX} rows")));
     }
     Ok(rows)
 }
@@ -107,17 +110,18 @@ fn lowered(text: &str) -> String {
 /// An error that the broker reports, by its text.
 fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     let says = |part: &str| text.contains(part);
-    let code = |why: &str| SyncError::CodeRefused(why.into());
+    let code = |why: &str| failed(Kind::CodeRefused, why);
     let error = if says("limit exceed") {
         let day = says("per day");
-        SyncError::KeySpent(if day { ist::until_midnight(now) } else { minute(reply) })
+        let wait = if day { ist::until_midnight(now) } else { minute(reply) };
+        failed(Kind::KeySpent, "").after(wait)
     } else if says("invalid user details") {
         let error = code("the user is unknown, or the session is over");
         return Refusal { error, intermittent: true };
     } else if says("public key") {
-        SyncError::KeyRefused("the API key is unknown".into())
+        failed(Kind::KeyRefused, "the API key is unknown")
     } else if says("checksum") {
-        SyncError::KeyRefused("the signature is wrong: secret, or this machine's clock".into())
+        failed(Kind::KeyRefused, "the signature is wrong: secret, or this machine's clock")
     } else if says("invalid session") || says("session expired") {
         code("wrong, used or too old")
     } else if says("resource not available") {
@@ -125,27 +129,26 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     } else if says("base-64") {
         code("the session made with it is not accepted")
     } else if says("ip address") || says("static ip") || says("whitelist") {
-        SyncError::AddressRefused("another address is registered for the app".into())
+        failed(Kind::AddressRefused, "another address is registered for the app")
     } else if reply.status == 429 {
-        SyncError::RateLimited(minute(reply))
+        rate_limited(reply)
     } else {
         let known = says("error while calling service") || says("historical data fail");
         let what = if known { "its back end failed" } else { "an unknown error" };
-        let detail = format!("{what}, HTTP {}", reply.status);
-        SyncError::Unavailable { detail, retry_after: None }
+        failed(Kind::Failed { status: reply.status }, what)
     };
     error.into()
 }
 
 /// Not JSON, or no envelope: a page of something in front of the broker, or nonsense.
-fn not_an_envelope(reply: &Reply) -> SyncError {
+fn not_an_envelope(reply: &Reply) -> BrokerError {
     match reply.status {
-        429 => SyncError::RateLimited(minute(reply)),
-        status @ 500.. => SyncError::Unavailable {
-            detail: format!("no envelope, HTTP {status}"),
-            retry_after: reply.retry_after,
-        },
-        status => SyncError::Malformed(format!("no envelope, HTTP {status}")),
+        429 => rate_limited(reply),
+        status @ 500.. => {
+            let error = failed(Kind::Failed { status }, "no envelope");
+            reply.retry_after.into_iter().fold(error, BrokerError::after)
+        }
+        status => failed(Kind::Malformed, format!("no envelope, HTTP {status}")),
     }
 }
 
@@ -153,8 +156,16 @@ fn minute(reply: &Reply) -> Duration {
     reply.retry_after.unwrap_or_default().clamp(RATE_LIMIT_WAIT_MIN, RETRY_AFTER_MAX)
 }
 
-fn malformed(what: &str) -> Refusal {
-    SyncError::Malformed(what.into()).into()
+fn rate_limited(reply: &Reply) -> BrokerError {
+    failed(Kind::RateLimited, "").after(minute(reply))
+}
+
+fn malformed(what: impl Into<String>) -> Refusal {
+    failed(Kind::Malformed, what).into()
+}
+
+fn failed(kind: Kind, detail: impl Into<String>) -> BrokerError {
+    BrokerError::new(NAME, kind, detail)
 }
 
 /// A row of `dematholdings`, the depository's view.

@@ -1,7 +1,6 @@
 //! Broker B's answers, tested on the list of replies and on nonsense.
 
 use super::*;
-use crate::brokers::SyncErrorKind;
 use crate::brokers::broker_b::replies::REPLIES;
 
 /// 20:00 in India, four hours before midnight.
@@ -23,7 +22,7 @@ fn demat(status: u16, body: &str) -> Result<Vec<DematRow>, Refusal> {
 #[test]
 fn each_documented_reply_has_its_answer() {
     // A redirect ends in the transport.
-    let read = REPLIES.iter().filter(|reply| reply.answer != Some(SyncErrorKind::Redirected));
+    let read = REPLIES.iter().filter(|reply| reply.answer != Some(Kind::Redirected));
     for documented in read {
         let reply = reply(documented.http_status, documented.body);
         let rows = match documented.call {
@@ -33,7 +32,7 @@ fn each_documented_reply_has_its_answer() {
             "GET portfoliopositions" => rows::<PositionRow>(&reply, now()).map(|rows| rows.len()),
             other => panic!("{other}"),
         };
-        let answer = rows.as_ref().map_err(|refusal| refusal.error.kind());
+        let answer = rows.as_ref().map_err(|refusal| refusal.error.kind);
         let answer = answer.map(|rows| assert_eq!(*rows, 0));
         assert_eq!(answer.err(), documented.answer, "{}: {rows:?}", documented.meaning);
     }
@@ -44,10 +43,9 @@ fn limits_last_a_minute_or_until_midnight() {
     let wait = |status, text: &str, after_s: Option<u64>| {
         let mut reply = reply(status, &format!(r#"{{"Status":5,"Error":"{text}"}}"#));
         reply.retry_after = after_s.map(Duration::from_secs);
-        match rows::<DematRow>(&reply, now()).unwrap_err().error {
-            SyncError::RateLimited(wait) | SyncError::KeySpent(wait) => wait.as_secs(),
-            other => panic!("{other}"),
-        }
+        let error = rows::<DematRow>(&reply, now()).unwrap_err().error;
+        assert_eq!(error.kind, Kind::KeySpent);
+        error.retry_after().unwrap().as_secs()
     };
     let minute = "Limit exceed: API call per minute:Try after some time";
     assert_eq!(wait(401, minute, None), 60);
@@ -79,7 +77,7 @@ fn rows_beside_an_error_are_not_believed() {
     let body =
         r#"{"Success":[{"stock_code":"A","quantity":"1"}],"Status":500,"Error":"No Data Found"}"#;
     let error = demat(200, body).unwrap_err().error;
-    assert_eq!(error.kind(), SyncErrorKind::Unavailable);
+    assert_eq!(error.kind, Kind::Failed { status: 200 });
 }
 
 #[test]

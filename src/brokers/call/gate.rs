@@ -10,12 +10,13 @@ use super::pace::{Pace, Penalty};
 use super::stats::{CallCounts, ClassReading, Counters};
 use crate::base::Clock;
 use crate::brokers::feed::Batch;
-use crate::brokers::feed::FeedError;
 use crate::brokers::feed::Readiness;
 use crate::brokers::settings::UpstreamSettings;
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// Limits, circuit and counters of one endpoint class.
 pub(crate) struct Gate {
+    name: &'static str,
     pace: Pace,
     breaker: Breaker,
     counters: Counters,
@@ -41,6 +42,7 @@ impl Gate {
         penalty: Penalty,
     ) -> Self {
         Self {
+            name,
             pace: Pace::new(clock.clone(), interval_ms, penalty),
             breaker: Breaker::new(name, clock.clone(), upstream),
             counters: Counters::default(),
@@ -61,26 +63,27 @@ impl Gate {
     /// Lets `ask` out if the class allows it, and learns from its result.
     ///
     /// # Errors
-    /// [`FeedError::NotReady`], or what `ask` gave; the `retry_after` of a
-    /// [`FeedError::RateLimited`] is then the whole penalty.
+    /// [`BrokerErrorKind::NotReady`], or what `ask` gave; the wait of a
+    /// [`BrokerErrorKind::RateLimited`] is then the whole penalty.
     pub(crate) fn call<T>(
         &self,
-        ask: impl FnOnce() -> Result<T, FeedError>,
-    ) -> Result<T, FeedError> {
+        ask: impl FnOnce() -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
         if let Some(wait) = self.breaker.wait() {
             return Err(self.hold(Readiness::Open(wait)));
         }
         // The slot first: a probe's place must not be taken by a call that the pace then stops.
         self.pace.take().map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         let pass = self.breaker.pass().map_err(|wait| self.hold(Readiness::Open(wait)))?;
-        let mut result = ask();
+        let result = ask();
         self.pace.ended();
         self.counters.called(&result);
-        match &mut result {
-            Err(FeedError::RateLimited { retry_after, .. }) => {
-                *retry_after = self.pace.refused(*retry_after);
+        match result {
+            Err(error) if verdict(error.kind) == Verdict::Throttles => {
+                let penalty = self.pace.refused(error.retry_after().unwrap_or_default());
+                return Err(error.after(penalty));
             }
-            Err(error) if verdict(error) == Verdict::Fails => pass.failure(),
+            Err(ref error) if verdict(error.kind) == Verdict::Fails => pass.failure(),
             Ok(_) | Err(_) => {
                 self.pace.accepted();
                 pass.success();
@@ -90,9 +93,9 @@ impl Gate {
     }
 
     /// A call that something before the gate stopped.
-    pub(crate) fn hold(&self, readiness: Readiness) -> FeedError {
+    pub(crate) fn hold(&self, readiness: Readiness) -> BrokerError {
         self.counters.held_back();
-        FeedError::NotReady(readiness)
+        BrokerError::not_ready(self.name, readiness)
     }
 
     pub(crate) fn brought(&self, batch: &Batch) {
@@ -108,19 +111,24 @@ impl Gate {
     }
 }
 
-fn verdict(error: &FeedError) -> Verdict {
-    match error {
-        FeedError::Unreachable { .. }
-        | FeedError::TimedOut { .. }
-        | FeedError::Upstream { .. }
-        | FeedError::Malformed { .. }
-        | FeedError::Redirected { .. } => Verdict::Fails,
-        FeedError::RateLimited { .. } => Verdict::Throttles,
-        FeedError::NotReady(_)
-        | FeedError::TokenDead { .. }
-        | FeedError::NoPermission { .. }
-        | FeedError::AccountTrouble { .. }
-        | FeedError::Refused { .. } => Verdict::Works,
+fn verdict(kind: BrokerErrorKind) -> Verdict {
+    match kind {
+        BrokerErrorKind::Unreachable
+        | BrokerErrorKind::TimedOut
+        | BrokerErrorKind::Failed { .. }
+        | BrokerErrorKind::Malformed
+        | BrokerErrorKind::Redirected => Verdict::Fails,
+        BrokerErrorKind::RateLimited => Verdict::Throttles,
+        BrokerErrorKind::NotReady(_)
+        | BrokerErrorKind::KeySpent
+        | BrokerErrorKind::TokenDead
+        | BrokerErrorKind::CodeRefused
+        | BrokerErrorKind::KeyRefused
+        | BrokerErrorKind::NotPermitted
+        | BrokerErrorKind::AccountProblem
+        | BrokerErrorKind::SecondFactorProblem
+        | BrokerErrorKind::AddressRefused
+        | BrokerErrorKind::Refused => Verdict::Works,
     }
 }
 
@@ -138,38 +146,24 @@ mod tests {
         (clock, gate)
     }
 
-    fn fault(kind: &str) -> FeedError {
-        let source_name = "test";
-        let detail = String::new();
-        match kind {
-            "unreachable" => FeedError::Unreachable { source_name, detail },
-            "timed out" => FeedError::TimedOut { source_name, limit_ms: 1 },
-            "upstream" => FeedError::Upstream { source_name, status: 503, detail },
-            "malformed" => FeedError::Malformed { source_name, detail },
-            "token" => FeedError::TokenDead { source_name },
-            "permission" => FeedError::NoPermission { source_name },
-            "refused" => FeedError::Refused { source_name, detail },
-            other => panic!("{other}"),
-        }
-    }
-
     #[test]
     fn only_failures_of_the_upstream_open_the_circuit() {
         for (kind, opens) in [
-            ("unreachable", true),
-            ("timed out", true),
-            ("upstream", true),
-            ("malformed", true),
-            ("token", false),
-            ("permission", false),
-            ("refused", false),
+            (BrokerErrorKind::Unreachable, true),
+            (BrokerErrorKind::TimedOut, true),
+            (BrokerErrorKind::Failed { status: 503 }, true),
+            (BrokerErrorKind::Malformed, true),
+            (BrokerErrorKind::Redirected, true),
+            (BrokerErrorKind::TokenDead, false),
+            (BrokerErrorKind::NotPermitted, false),
+            (BrokerErrorKind::Refused, false),
         ] {
             let (clock, gate) = gate();
             for _ in 0..3 {
-                gate.call::<()>(|| Err(fault(kind))).unwrap_err();
+                gate.call::<()>(|| Err(BrokerError::new("test", kind, ""))).unwrap_err();
                 clock.advance_ms(1_000);
             }
-            assert_eq!(matches!(gate.readiness(), Readiness::Open(_)), opens, "{kind}");
+            assert_eq!(matches!(gate.readiness(), Readiness::Open(_)), opens, "{kind:?}");
             assert_eq!(gate.counts().calls, 3);
         }
     }
@@ -178,13 +172,10 @@ mod tests {
     fn too_many_requests_is_a_penalty_and_not_a_failure() {
         let (clock, gate) = gate();
         for _ in 0..4 {
-            let source_name = "test";
-            let error = gate
-                .call::<()>(|| {
-                    Err(FeedError::RateLimited { source_name, retry_after: Duration::ZERO })
-                })
-                .unwrap_err();
-            let FeedError::RateLimited { retry_after, .. } = error else { panic!("{error}") };
+            let limited = || BrokerError::new("test", BrokerErrorKind::RateLimited, "");
+            let error = gate.call::<()>(|| Err(limited())).unwrap_err();
+            assert_eq!(error.kind, BrokerErrorKind::RateLimited);
+            let retry_after = error.retry_after().unwrap();
             assert!(retry_after >= Duration::from_secs(2));
             assert_eq!(gate.readiness(), Readiness::Paced(retry_after));
             clock.advance_ms(retry_after.as_millis() as i64);
@@ -198,7 +189,7 @@ mod tests {
         let (_clock, gate) = gate();
         gate.call(|| Ok(())).unwrap();
         let error = gate.call::<()>(|| panic!("made")).unwrap_err();
-        assert!(matches!(error, FeedError::NotReady(Readiness::Paced(_))));
+        assert!(matches!(error.kind, BrokerErrorKind::NotReady(Readiness::Paced(_))));
         assert_eq!((gate.counts().calls, gate.counts().held_back), (1, 1));
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::brokers::feed::Batch;
-use crate::brokers::feed::FeedError;
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
 /// Counters of one endpoint class.
 #[derive(Debug, Default)]
@@ -93,21 +93,28 @@ impl Counters {
     }
 
     /// Counts one request that went out, by its result.
-    pub fn called<T>(&self, result: &Result<T, FeedError>) {
+    pub fn called<T>(&self, result: &Result<T, BrokerError>) {
         self.calls.fetch_add(1, Relaxed);
-        let slot = match result {
+        let counter = match result.as_ref().map_err(|error| error.kind) {
             Ok(_) => &self.ok,
-            Err(FeedError::NotReady(_)) => &self.held_back,
-            Err(FeedError::Unreachable { .. }) => &self.unreachable,
-            Err(FeedError::TimedOut { .. }) => &self.timed_out,
-            Err(FeedError::RateLimited { .. }) => &self.rate_limited,
-            Err(FeedError::TokenDead { .. }) => &self.token_dead,
-            Err(FeedError::NoPermission { .. }) => &self.no_permission,
-            Err(FeedError::Refused { .. } | FeedError::AccountTrouble { .. }) => &self.refused,
-            Err(FeedError::Upstream { .. }) => &self.upstream,
-            Err(FeedError::Malformed { .. } | FeedError::Redirected { .. }) => &self.malformed,
+            Err(Kind::NotReady(_)) => &self.held_back,
+            Err(Kind::Unreachable) => &self.unreachable,
+            Err(Kind::TimedOut) => &self.timed_out,
+            Err(Kind::RateLimited | Kind::KeySpent) => &self.rate_limited,
+            Err(Kind::TokenDead) => &self.token_dead,
+            Err(Kind::NotPermitted) => &self.no_permission,
+            Err(
+                Kind::Refused
+                | Kind::CodeRefused
+                | Kind::KeyRefused
+                | Kind::AddressRefused
+                | Kind::AccountProblem
+                | Kind::SecondFactorProblem,
+            ) => &self.refused,
+            Err(Kind::Failed { .. }) => &self.upstream,
+            Err(Kind::Malformed | Kind::Redirected) => &self.malformed,
         };
-        slot.fetch_add(1, Relaxed);
+        counter.fetch_add(1, Relaxed);
     }
 
     /// Counts what a batch brought.

@@ -23,8 +23,8 @@ use zeroize::Zeroizing;
 
 use origin::{Origin, OwnOrigin};
 
-use crate::brokers::feed::FeedError;
 use crate::brokers::settings::UpstreamSettings;
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 mod origin;
 
@@ -123,18 +123,31 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// As the error of a feed called `source_name`.
-    pub fn of(self, source_name: &'static str) -> FeedError {
-        let detail = self.to_string();
-        match self {
+    /// As the error of a call to `upstream` that carried nothing of a user.
+    pub(crate) fn of(self, upstream: &'static str) -> BrokerError {
+        let kind = match &self {
             // Both are the connection's fault, not what the upstream wanted to say.
-            Self::Unreachable(_) | Self::Broken(_) => {
-                FeedError::Unreachable { source_name, detail }
+            Self::Unreachable(_) | Self::Broken(_) => BrokerErrorKind::Unreachable,
+            Self::TimedOut { limit_ms } => {
+                let limit = format!("{limit_ms} ms");
+                return BrokerError::new(upstream, BrokerErrorKind::TimedOut, limit);
             }
-            Self::TimedOut { limit_ms } => FeedError::TimedOut { source_name, limit_ms },
-            Self::TooLarge { .. } => FeedError::Malformed { source_name, detail },
-            Self::Redirected => FeedError::Redirected { source_name },
-            Self::BadRequest(_) => FeedError::Refused { source_name, detail },
+            Self::TooLarge { .. } => BrokerErrorKind::Malformed,
+            Self::Redirected => BrokerErrorKind::Redirected,
+            Self::BadRequest(_) => BrokerErrorKind::Refused,
+        };
+        BrokerError::new(upstream, kind, self.to_string())
+    }
+
+    /// As the error of a call to `upstream` with a user's credentials.
+    pub(crate) fn of_user(self, upstream: &'static str) -> BrokerError {
+        match self {
+            // Only a key, or a token made with it, can hold one.
+            Self::BadRequest(_) => {
+                let detail = "a character in it cannot be sent";
+                BrokerError::new(upstream, BrokerErrorKind::KeyRefused, detail)
+            }
+            other => other.of(upstream),
         }
     }
 }

@@ -12,8 +12,8 @@ use super::wire::NAME;
 use super::wire::{self, Chart};
 use crate::base::{decimal, ist};
 use crate::brokers::call::transport::Reply;
-use crate::brokers::feed::FeedError;
 use crate::brokers::history::{self, DailyCandles, Days};
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 const DAY_S: i64 = 86_400;
 
@@ -57,10 +57,9 @@ struct Columns<'a> {
 
 /// The candles of `days`, others dropped; `None` for a symbol that is unknown or retired.
 ///
-/// # Errors
-/// [`FeedError`] by status and body, and [`FeedError::Malformed`] where the columns are of uneven
-/// length or the time of a bar cannot be read.
-pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, FeedError> {
+/// # Errors [`BrokerError`] by status and body, and [`BrokerErrorKind::Malformed`] where the
+/// columns are of uneven length or the time of a bar cannot be read.
+pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, BrokerError> {
     let mut read = DailyCandles { simulated: reply.simulated, ..DailyCandles::default() };
     let first = match wire::history(reply)? {
         Chart::Unknown => return Ok(None),
@@ -107,8 +106,8 @@ fn day(seconds: &str) -> Option<Date> {
     Some(ist::zoned(at).date())
 }
 
-fn malformed(detail: &str) -> FeedError {
-    FeedError::Malformed { source_name: NAME, detail: detail.into() }
+fn malformed(detail: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ fn days() -> Days {
     Days { from: "2026-11-17".parse().unwrap(), to: "2026-11-20".parse().unwrap() }
 }
 
-fn of(status: u16, body: &str) -> Result<Option<DailyCandles>, FeedError> {
+fn of(status: u16, body: &str) -> Result<Option<DailyCandles>, BrokerError> {
     parse(&reply(status, body), days())
 }
 
@@ -28,7 +28,7 @@ fn chart(meta: &str, times: &str, close: &str, volume: &str) -> String {
     )
 }
 
-fn series(times: &[i64], close: &str, volume: &str) -> Result<Option<DailyCandles>, FeedError> {
+fn series(times: &[i64], close: &str, volume: &str) -> Result<Option<DailyCandles>, BrokerError> {
     let times: Vec<String> = times.iter().map(i64::to_string).collect();
     of(200, &chart(META, &times.join(","), close, volume))
 }
@@ -101,9 +101,9 @@ fn unknown_retired_and_empty_are_told_apart() {
 
 #[test]
 fn what_is_no_history_is_refused() {
-    let malformed = |result: Result<Option<DailyCandles>, FeedError>| {
+    let malformed = |result: Result<Option<DailyCandles>, BrokerError>| {
         let error = result.unwrap_err();
-        assert!(matches!(error, FeedError::Malformed { .. }), "{error}");
+        assert_eq!(error.kind, BrokerErrorKind::Malformed, "{error}");
     };
     malformed(series(&OPENS, "1,2", "1,2,3"));
     malformed(series(&OPENS, "1,2,3", "1,2"));
@@ -113,9 +113,9 @@ fn what_is_no_history_is_refused() {
     malformed(of(200, r#"{"chart":{"result":[],"error":null}}"#));
     malformed(of(200, r#"{"spark":{"result":[],"error":null}}"#));
     let bad = fault("Bad Request", "Invalid input");
-    assert!(matches!(of(400, &bad).unwrap_err(), FeedError::Refused { .. }));
+    assert_eq!(of(400, &bad).unwrap_err().kind, BrokerErrorKind::Refused);
     let throttled = of(429, "Edge: Too Many Requests").unwrap_err();
-    assert!(matches!(throttled, FeedError::RateLimited { .. }));
+    assert_eq!(throttled.kind, BrokerErrorKind::RateLimited);
 }
 
 #[test]

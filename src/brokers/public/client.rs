@@ -26,12 +26,12 @@ use crate::brokers::call::transport::{
 };
 use crate::brokers::feed::Batch;
 use crate::brokers::feed::CallTimes;
-use crate::brokers::feed::FeedError;
 use crate::brokers::feed::MarketFeed;
 use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
 use crate::brokers::settings::{PublicSettings, UpstreamSettings};
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// Symbols per spark call; one more is refused.
 const BATCH_MAX: usize = 20;
@@ -110,13 +110,13 @@ impl Public {
     /// [`readiness`](MarketFeed::readiness) tells about it too.
     ///
     /// # Errors
-    /// [`FeedError`].
+    /// [`BrokerError`].
     pub fn daily_candles(
         &self,
         symbol: &Symbol,
         from: Date,
         to: Date,
-    ) -> Result<Option<DailyCandles>, FeedError> {
+    ) -> Result<Option<DailyCandles>, BrokerError> {
         let days = Days::checked(NAME, from, to)?;
         if !self.enabled {
             return Err(self.gate.hold(Readiness::Off));
@@ -129,7 +129,7 @@ impl Public {
         self.gate.call(|| self.get(&url).and_then(|reply| candles::parse(&reply, days)))
     }
 
-    fn ask_spark(&self, spelled: &[Spelled<'_>]) -> Result<Batch, FeedError> {
+    fn ask_spark(&self, spelled: &[Spelled<'_>]) -> Result<Batch, BrokerError> {
         let mut names: Vec<&str> = spelled.iter().map(|(_, name)| name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
@@ -159,7 +159,7 @@ impl Public {
         &self,
         reply: &Reply,
         spelled: &[Spelled<'_>],
-    ) -> Result<HashMap<String, Said>, FeedError> {
+    ) -> Result<HashMap<String, Said>, BrokerError> {
         match wire::spark(reply)? {
             Spark::Rows(rows) => {
                 spelled
@@ -169,7 +169,7 @@ impl Public {
             }
             // Nothing at all cannot be true of an index; of what clients made up, it can.
             Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_index(symbol)) => {
-                Err(FeedError::Malformed { source_name: NAME, detail: "empty spark".into() })
+                Err(BrokerError::new(NAME, BrokerErrorKind::Malformed, "empty spark"))
             }
             Spark::Empty | Spark::NoneKnown => Ok(HashMap::new()),
         }
@@ -177,16 +177,16 @@ impl Public {
 
     /// Refuses an answer that has one of the leading indices without a price: such an index always
     /// has one, so it is the provider that errs, and what else it says is worth as little.
-    fn priced(&self, (symbol, name): &Spelled<'_>, said: Option<&Said>) -> Result<(), FeedError> {
+    fn priced(&self, (symbol, name): &Spelled<'_>, said: Option<&Said>) -> Result<(), BrokerError> {
         let empty = matches!(said, Some(Said::Ghost | Said::Nonsense));
         if empty && self.leads.contains(symbol) {
             let detail = format!("{name} without a price");
-            return Err(FeedError::Malformed { source_name: NAME, detail });
+            return Err(BrokerError::new(NAME, BrokerErrorKind::Malformed, detail));
         }
         Ok(())
     }
 
-    fn ask_chart(&self, spelled: &Spelled<'_>) -> Result<Batch, FeedError> {
+    fn ask_chart(&self, spelled: &Spelled<'_>) -> Result<Batch, BrokerError> {
         let mut url = format!("{}/v8/finance/chart/", self.url);
         push_encoded(&mut url, &spelled.1);
         url.push('?');
@@ -213,7 +213,7 @@ impl Public {
         let _ = write!(url, "range={RANGE}&interval={INTERVAL}&_={}", self.clock.now_ms());
     }
 
-    fn get(&self, url: &str) -> Result<Reply, FeedError> {
+    fn get(&self, url: &str) -> Result<Reply, BrokerError> {
         self.transport.get(url, &HEADERS, self.limits).map_err(|error| error.of(NAME))
     }
 
@@ -264,13 +264,13 @@ impl Public {
 }
 
 /// Refused, absent, or of another shape: the host works and the route does not.
-fn blames_route(error: &FeedError) -> bool {
+fn blames_route(error: &BrokerError) -> bool {
     matches!(
-        error,
-        FeedError::Refused { .. }
-            | FeedError::Malformed { .. }
-            | FeedError::Redirected { .. }
-            | FeedError::Upstream { status: 400..500, .. }
+        error.kind,
+        BrokerErrorKind::Refused
+            | BrokerErrorKind::Malformed
+            | BrokerErrorKind::Redirected
+            | BrokerErrorKind::Failed { status: 400..500 }
     )
 }
 
@@ -288,13 +288,13 @@ impl MarketFeed for Public {
         if self.enabled { self.gate.readiness() } else { Readiness::Off }
     }
 
-    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, FeedError> {
+    fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError> {
         if !self.enabled {
             return Err(self.gate.hold(Readiness::Off));
         }
         if symbols.len() > BATCH_MAX {
-            let detail = "more symbols than one call carries".into();
-            return Err(FeedError::Refused { source_name: NAME, detail });
+            let detail = "more symbols than one call carries";
+            return Err(BrokerError::new(NAME, BrokerErrorKind::Refused, detail));
         }
         let mut impossible = Vec::new();
         let mut spelled: Vec<Spelled<'_>> = Vec::with_capacity(symbols.len());

@@ -14,7 +14,7 @@ use sonic_rs::{LazyValue, RawNumber};
 
 use crate::base::{decimal, json};
 use crate::brokers::call::transport::Reply;
-use crate::brokers::feed::FeedError;
+use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// The name in errors and logs.
 pub(in crate::brokers) const NAME: &str = "public provider";
@@ -143,8 +143,8 @@ struct Flat {
 /// Reads a spark answer of either shape.
 ///
 /// # Errors
-/// [`FeedError`] by status and body.
-pub fn spark(reply: &Reply) -> Result<Spark, FeedError> {
+/// [`BrokerError`] by status and body.
+pub fn spark(reply: &Reply) -> Result<Spark, BrokerError> {
     match top(reply)? {
         Top { spark: Some(answer), .. } => match results(reply, answer)? {
             None => Ok(Spark::NoneKnown),
@@ -164,8 +164,8 @@ pub fn spark(reply: &Reply) -> Result<Spark, FeedError> {
 /// Reads a chart answer; `None` for an unknown symbol.
 ///
 /// # Errors
-/// [`FeedError`] by status and body.
-pub fn chart(reply: &Reply) -> Result<Option<Said>, FeedError> {
+/// [`BrokerError`] by status and body.
+pub fn chart(reply: &Reply) -> Result<Option<Said>, BrokerError> {
     match top(reply)? {
         Top { chart: Some(answer), .. } => match results(reply, answer)?.as_deref() {
             None => Ok(None),
@@ -182,8 +182,8 @@ pub fn chart(reply: &Reply) -> Result<Option<Said>, FeedError> {
 /// Reads a chart answer for its bars.
 ///
 /// # Errors
-/// [`FeedError`] by status and body.
-pub(super) fn history(reply: &Reply) -> Result<Chart<'_>, FeedError> {
+/// [`BrokerError`] by status and body.
+pub(super) fn history(reply: &Reply) -> Result<Chart<'_>, BrokerError> {
     let answer = match top(reply)? {
         Top { chart: Some(answer), .. } => answer,
         Top { finance: Some(answer), .. } | Top { spark: Some(answer), .. } => {
@@ -210,8 +210,8 @@ pub(super) fn history(reply: &Reply) -> Result<Chart<'_>, FeedError> {
 /// which is not the share that was meant.
 ///
 /// # Errors
-/// [`FeedError::Malformed`] without `meta`.
-pub(super) fn is_priced_in_rupees(chart: &LazyValue<'_>) -> Result<bool, FeedError> {
+/// [`BrokerErrorKind::Malformed`] without `meta`.
+pub(super) fn is_priced_in_rupees(chart: &LazyValue<'_>) -> Result<bool, BrokerError> {
     let Ok(WithMeta { meta }) = sonic_rs::from_str(chart.as_raw_str()) else {
         return Err(malformed("chart without meta"));
     };
@@ -220,19 +220,18 @@ pub(super) fn is_priced_in_rupees(chart: &LazyValue<'_>) -> Result<bool, FeedErr
 }
 
 /// Status first, then whether it is JSON at all.
-fn top(reply: &Reply) -> Result<Top<'_>, FeedError> {
-    let source_name = NAME;
+fn top(reply: &Reply) -> Result<Top<'_>, BrokerError> {
     let (status, body) = (reply.status, reply.body.trim_ascii());
     let head = String::from_utf8_lossy(&body[..body.len().min(PHRASE_BYTES_MAX)]);
     let is_json = body.starts_with(b"{");
     // 999 is what old hosts say instead of 429.
     if matches!(status, 429 | 999) || (!is_json && head.contains("Too Many Requests")) {
         let retry_after = reply.retry_after.unwrap_or_default();
-        return Err(FeedError::RateLimited { source_name, retry_after });
+        return Err(BrokerError::new(NAME, BrokerErrorKind::RateLimited, "").after(retry_after));
     }
     if status >= 500 || (!is_json && (status >= 400 || head.contains("Will be right back"))) {
         let detail = format!("{} bytes", body.len());
-        return Err(FeedError::Upstream { source_name, status, detail });
+        return Err(BrokerError::new(NAME, BrokerErrorKind::Failed { status }, detail));
     }
     if !is_json {
         return Err(malformed("not JSON"));
@@ -241,7 +240,10 @@ fn top(reply: &Reply) -> Result<Top<'_>, FeedError> {
 }
 
 /// The results; `None` when it says that it knows nothing of that name.
-fn results<'a>(reply: &Reply, answer: Answer<'a>) -> Result<Option<Vec<LazyValue<'a>>>, FeedError> {
+fn results<'a>(
+    reply: &Reply,
+    answer: Answer<'a>,
+) -> Result<Option<Vec<LazyValue<'a>>>, BrokerError> {
     if let Some(fault) = &answer.error {
         return match fault.code.as_deref() {
             Some("Not Found") => Ok(None),
@@ -288,7 +290,7 @@ fn said(chart: &LazyValue<'_>) -> Said {
     }
 }
 
-fn flat(reply: &Reply) -> Result<Spark, FeedError> {
+fn flat(reply: &Reply) -> Result<Spark, BrokerError> {
     let rows: HashMap<String, Flat> =
         json::parse(&reply.body).ok_or_else(|| malformed("JSON of another shape"))?;
     if rows.is_empty() {
@@ -326,20 +328,18 @@ fn positive(number: Option<&RawNumber>) -> Option<Decimal> {
     (value > Decimal::ZERO).then_some(value)
 }
 
-fn malformed(detail: &str) -> FeedError {
-    FeedError::Malformed { source_name: NAME, detail: detail.into() }
+fn malformed(detail: &str) -> BrokerError {
+    BrokerError::new(NAME, BrokerErrorKind::Malformed, detail)
 }
 
-fn refused(reply: &Reply, fault: Option<&Fault>) -> FeedError {
+fn refused(reply: &Reply, fault: Option<&Fault>) -> BrokerError {
     let word = |text: Option<&String>| -> String {
         text.map(|text| text.chars().take(DETAIL_CHARS_MAX).collect()).unwrap_or_default()
     };
     let code = word(fault.and_then(|fault| fault.code.as_ref()));
     let description = word(fault.and_then(|fault| fault.description.as_ref()));
-    FeedError::Refused {
-        source_name: NAME,
-        detail: format!("HTTP {} {code}: {description}", reply.status),
-    }
+    let detail = format!("HTTP {} {code}: {description}", reply.status);
+    BrokerError::new(NAME, BrokerErrorKind::Refused, detail)
 }
 
 #[cfg(test)]

@@ -106,12 +106,12 @@ fn the_traps_of_meta() {
     }
 }
 
-fn kind(error: &FeedError) -> &'static str {
-    match error {
-        FeedError::RateLimited { .. } => "limited",
-        FeedError::Refused { .. } => "refused",
-        FeedError::Upstream { .. } => "upstream",
-        FeedError::Malformed { .. } => "malformed",
+fn kind(error: &BrokerError) -> &'static str {
+    match error.kind {
+        BrokerErrorKind::RateLimited => "limited",
+        BrokerErrorKind::Refused => "refused",
+        BrokerErrorKind::Failed { .. } => "upstream",
+        BrokerErrorKind::Malformed => "malformed",
         _ => "other",
     }
 }

@@ -1,7 +1,8 @@
-//! How long users' syncs leave a broker alone that said "too many requests": the API key whose call
-//! it was, whoever uses it, and longer the user, who waits twice as long after each refusal in a
-//! row. Everybody only once several keys were refused within a minute: the broker then means this
-//! server's address.
+//! Cooldown after a broker's "too many requests": how long no sync calls it.
+//!
+//! The API key whose call was refused cools down for everybody who uses it, the user longer, twice
+//! as long after each refusal in a row. All syncs cool down only once several keys were refused
+//! within a minute: the broker then limits this server's address.
 //!
 //! Asked on upstream lanes; the lock is held for a look-up and never over I/O.
 
@@ -13,27 +14,27 @@ use parking_lot::Mutex;
 use super::key_limiter::Fingerprint;
 use crate::base::{BoundedMap, Clock};
 
-/// Longest rest of a key for others than the user whose call was refused, and of everybody. Longer
-/// ones are somebody's spent key more likely than a block of the address, and a block shows again
-/// at the next call.
+/// Longest cooldown of a key for others than the user whose call was refused, and of all syncs. A
+/// broker that asks for more has more likely a spent key in mind than this server's address, and
+/// one that limits the address says so again at the next call.
 pub(crate) const SHARED_MAX: Duration = Duration::from_secs(60);
 
-/// Longest rest of the user whose call was refused; it doubles with each refusal in a row.
+/// Longest cooldown of the user whose call was refused; it doubles with each refusal in a row.
 const USER_MAX: Duration = Duration::from_secs(3_600);
 
-/// A user who caused no refusal for this long after his rest starts from the first step again.
+/// A user without a refusal for this long after a cooldown starts from the first step again.
 const FORGIVEN_MS: u64 = 3_600_000;
 
-/// Keys refused within [`TOGETHER_MS`] of each other that make everybody rest. One person may well
-/// have a second app; three have something in common, which is this server.
+/// Keys refused within [`TOGETHER_MS`] of each other after which all syncs cool down. One person
+/// may well have a second app. What three keys have in common is this server.
 const KEYS_TOGETHER: usize = 3;
 const TOGETHER_MS: u64 = 60_000;
 
-/// Users and keys remembered, some 100 bytes each. Past it the one whose rest ends first is
+/// Users and keys remembered, some 100 bytes each. Of more, the one whose cooldown ends first is
 /// forgotten.
 const REMEMBERED_MAX: usize = 4_096;
 
-/// One broker's rest.
+/// The cooldowns of one broker's syncs.
 pub(crate) struct Cooldown {
     clock: Clock,
     state: Mutex<State>,
@@ -41,17 +42,17 @@ pub(crate) struct Cooldown {
 
 struct State {
     everybody_until_ms: u64,
-    users: BoundedMap<i64, Strikes>,
-    keys: BoundedMap<Fingerprint, Strikes>,
+    users: BoundedMap<i64, Refusals>,
+    keys: BoundedMap<Fingerprint, Refusals>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Strikes {
+struct Refusals {
     until_ms: u64,
-    /// Of a user.
+    /// How many in a row; of a user only.
     in_row: u32,
-    /// The last one, by a broker that did not blame the key.
-    struck_ms: Option<u64>,
+    /// When the last one was; of a key only, and not where the broker named the key's own limit.
+    refused_ms: Option<u64>,
 }
 
 impl Cooldown {
@@ -75,25 +76,28 @@ impl Cooldown {
         (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
-    /// The broker refused a call of `user`, or of the server itself, with `key`, and wants to be
-    /// left alone for `length`.
+    /// The broker refused a call of `user`, or of the server itself, with `key`, for too many
+    /// requests, and wants no call for `length`.
     pub(crate) fn refused(&self, user: Option<i64>, key: Fingerprint, length: Duration) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
         let shared_until_ms = after(now_ms, length.min(SHARED_MAX));
-        let of_key = strikes(&mut state.keys, key);
+        let of_key = refusals(&mut state.keys, key);
         of_key.until_ms = of_key.until_ms.max(shared_until_ms);
-        of_key.struck_ms = Some(now_ms);
-        let lately = |struck_ms| now_ms.saturating_sub(struck_ms) < TOGETHER_MS;
-        let struck = state.keys.values().filter(|key| key.struck_ms.is_some_and(lately)).count();
-        if struck >= KEYS_TOGETHER {
+        of_key.refused_ms = Some(now_ms);
+        let lately = |refused_ms| now_ms.saturating_sub(refused_ms) < TOGETHER_MS;
+        let refused = state.keys.values().filter(|key| key.refused_ms.is_some_and(lately)).count();
+        if refused >= KEYS_TOGETHER {
             if state.everybody_until_ms <= now_ms {
-                tracing::warn!(keys = struck, "the broker refuses several keys; all syncs rest");
+                tracing::warn!(
+                    keys = refused,
+                    "the broker refuses several API keys; no sync calls it for a while"
+                );
             }
             state.everybody_until_ms = state.everybody_until_ms.max(shared_until_ms);
         }
         let Some(user) = user else { return };
-        let own = strikes(&mut state.users, user);
+        let own = refusals(&mut state.users, user);
         if now_ms.saturating_sub(own.until_ms) > FORGIVEN_MS {
             own.in_row = 0;
         }
@@ -106,7 +110,7 @@ impl Cooldown {
     pub(crate) fn spent(&self, key: Fingerprint, length: Duration) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
-        let of_key = strikes(&mut state.keys, key);
+        let of_key = refusals(&mut state.keys, key);
         of_key.until_ms = of_key.until_ms.max(after(now_ms, length.min(SHARED_MAX)));
     }
 
@@ -122,9 +126,9 @@ fn after(now_ms: u64, length: Duration) -> u64 {
     now_ms.saturating_add(length.as_millis() as u64)
 }
 
-/// The strikes of `whose`; of too many, the ones whose rest ends first are forgotten.
-fn strikes<K: Eq + Hash>(of: &mut BoundedMap<K, Strikes>, whose: K) -> &mut Strikes {
-    of.or_insert_with(whose, |strikes| Some(strikes.until_ms), Strikes::default)
+/// The refusals of `whose`. Of too many, those whose cooldown ends first are forgotten.
+fn refusals<K: Eq + Hash>(of: &mut BoundedMap<K, Refusals>, whose: K) -> &mut Refusals {
+    of.or_insert_with(whose, |refusals| Some(refusals.until_ms), Refusals::default)
 }
 
 #[cfg(test)]
@@ -137,91 +141,98 @@ mod tests {
         Some(Duration::from_secs(seconds))
     }
 
-    fn rest(remembered_max: usize) -> (ManualClock, Cooldown, impl Fn(u32) -> Fingerprint) {
+    fn cooldown(remembered_max: usize) -> (ManualClock, Cooldown, impl Fn(u32) -> Fingerprint) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
         let rates = Rates { calls_max: 1, window_ms: 1, day_calls_max: 1 };
         let keys = KeyedLimiter::new(clock.clone(), rates, 1);
-        let rest = Cooldown::remembering(clock.clone(), remembered_max);
-        (clock, rest, move |number| keys.fingerprint(number))
+        let cooldown = Cooldown::remembering(clock.clone(), remembered_max);
+        (clock, cooldown, move |number| keys.fingerprint(number))
     }
 
     #[test]
     fn a_key_rests_for_a_minute_at_most_and_its_user_longer_each_time() {
-        let (clock, rest, key) = rest(REMEMBERED_MAX);
-        rest.refused(Some(1), key(1), Duration::from_secs(600));
+        let (clock, cooldown, key) = cooldown(REMEMBERED_MAX);
+        cooldown.refused(Some(1), key(1), Duration::from_secs(600));
         assert_eq!(
-            (rest.wait(Some(2), key(1)), rest.wait(None, key(1))),
+            (cooldown.wait(Some(2), key(1)), cooldown.wait(None, key(1))),
             (seconds(60), seconds(60))
         );
-        assert_eq!(rest.wait(Some(1), key(1)), seconds(600));
-        assert_eq!(rest.wait(Some(1), key(2)), seconds(600), "with whatever key");
-        assert_eq!((rest.wait(Some(2), key(2)), rest.wait(None, key(2))), (None, None));
+        assert_eq!(cooldown.wait(Some(1), key(1)), seconds(600));
+        assert_eq!(cooldown.wait(Some(1), key(2)), seconds(600), "with whatever key");
+        assert_eq!((cooldown.wait(Some(2), key(2)), cooldown.wait(None, key(2))), (None, None));
         clock.advance_ms(600_000);
-        assert_eq!((rest.wait(Some(1), key(1)), rest.wait(Some(2), key(1))), (None, None));
+        assert_eq!((cooldown.wait(Some(1), key(1)), cooldown.wait(Some(2), key(1))), (None, None));
         for own_s in [60, 120, 240, 480] {
-            assert_eq!(rest.wait(Some(3), key(3)), None);
-            rest.refused(Some(3), key(3), Duration::from_secs(60));
-            let waits = (rest.wait(Some(3), key(3)), rest.wait(Some(2), key(3)));
+            assert_eq!(cooldown.wait(Some(3), key(3)), None);
+            cooldown.refused(Some(3), key(3), Duration::from_secs(60));
+            let waits = (cooldown.wait(Some(3), key(3)), cooldown.wait(Some(2), key(3)));
             assert_eq!(waits, (seconds(own_s), seconds(60)));
             clock.advance_ms(own_s as i64 * 1_000);
         }
         for _ in 0..40 {
-            rest.refused(Some(3), key(3), Duration::from_secs(60));
+            cooldown.refused(Some(3), key(3), Duration::from_secs(60));
         }
-        assert_eq!(rest.wait(Some(3), key(3)), Some(USER_MAX));
+        assert_eq!(cooldown.wait(Some(3), key(3)), Some(USER_MAX));
         clock.advance_ms(2 * 3_600_000 + 1);
-        rest.refused(Some(3), key(3), Duration::from_secs(60));
-        assert_eq!(rest.wait(Some(3), key(3)), seconds(60), "forgiven");
+        cooldown.refused(Some(3), key(3), Duration::from_secs(60));
+        assert_eq!(cooldown.wait(Some(3), key(3)), seconds(60), "forgiven");
     }
 
     #[test]
     fn a_success_makes_the_next_refusal_the_first_again() {
-        let (clock, rest, key) = rest(REMEMBERED_MAX);
+        let (clock, cooldown, key) = cooldown(REMEMBERED_MAX);
         for own_s in [1, 2, 4] {
-            rest.refused(Some(1), key(1), Duration::from_secs(1));
-            assert_eq!(rest.wait(Some(1), key(1)), seconds(own_s));
+            cooldown.refused(Some(1), key(1), Duration::from_secs(1));
+            assert_eq!(cooldown.wait(Some(1), key(1)), seconds(own_s));
             clock.advance_ms(own_s as i64 * 1_000);
         }
-        rest.served(1, key(1));
-        rest.refused(Some(1), key(1), Duration::from_secs(1));
-        assert_eq!(rest.wait(Some(1), key(1)), seconds(1));
+        cooldown.served(1, key(1));
+        cooldown.refused(Some(1), key(1), Duration::from_secs(1));
+        assert_eq!(cooldown.wait(Some(1), key(1)), seconds(1));
     }
 
     #[test]
     fn everybody_rests_once_several_keys_were_refused_within_a_minute() {
-        let (clock, rest, key) = rest(REMEMBERED_MAX);
+        let (clock, cooldown, key) = cooldown(REMEMBERED_MAX);
         let (length, other) = (Duration::from_secs(30), key(99));
         for _ in 0..10 {
-            rest.refused(Some(1), key(1), length);
-            rest.refused(Some(1), key(2), length);
+            cooldown.refused(Some(1), key(1), length);
+            cooldown.refused(Some(1), key(2), length);
         }
-        assert_eq!(rest.wait(Some(9), other), None, "two keys, however often");
+        assert_eq!(cooldown.wait(Some(9), other), None, "two keys, however often");
         clock.advance_ms(TOGETHER_MS as i64);
-        rest.refused(Some(3), key(3), length);
-        rest.spent(key(4), length);
-        assert_eq!(rest.wait(Some(9), key(4)), seconds(30));
-        assert_eq!(rest.wait(Some(9), other), None, "the first two were long ago; one is spent");
-        rest.refused(Some(5), key(5), length);
-        assert_eq!(rest.wait(Some(9), other), None);
-        rest.refused(Some(6), key(6), Duration::from_secs(600));
-        assert_eq!((rest.wait(Some(9), other), rest.wait(None, other)), (seconds(60), seconds(60)));
+        cooldown.refused(Some(3), key(3), length);
+        cooldown.spent(key(4), length);
+        assert_eq!(cooldown.wait(Some(9), key(4)), seconds(30));
+        assert_eq!(
+            cooldown.wait(Some(9), other),
+            None,
+            "the first two were long ago; one is spent"
+        );
+        cooldown.refused(Some(5), key(5), length);
+        assert_eq!(cooldown.wait(Some(9), other), None);
+        cooldown.refused(Some(6), key(6), Duration::from_secs(600));
+        assert_eq!(
+            (cooldown.wait(Some(9), other), cooldown.wait(None, other)),
+            (seconds(60), seconds(60))
+        );
     }
 
     #[test]
     fn memory_is_bounded_and_the_longest_rests_stay() {
-        let (_, rest, key) = rest(2);
+        let (_, cooldown, key) = cooldown(2);
         for number in 1..=3 {
             let length = Duration::from_secs(10 * u64::from(number));
-            rest.refused(Some(number.into()), key(number), length);
+            cooldown.refused(Some(number.into()), key(number), length);
         }
         let sizes = || {
-            let state = rest.state.lock();
+            let state = cooldown.state.lock();
             (state.users.len(), state.keys.len())
         };
         assert_eq!(sizes(), (2, 2));
-        assert_eq!((rest.wait(Some(1), key(9)), rest.wait(Some(9), key(1))), (None, None));
+        assert_eq!((cooldown.wait(Some(1), key(9)), cooldown.wait(Some(9), key(1))), (None, None));
         assert_eq!(
-            (rest.wait(Some(3), key(9)), rest.wait(Some(9), key(3))),
+            (cooldown.wait(Some(3), key(9)), cooldown.wait(Some(9), key(3))),
             (seconds(30), seconds(30))
         );
     }

@@ -1,10 +1,11 @@
-//! One user's sync as its broker sees it: a few calls with one API key, within one budget of time.
+//! The guard around users' syncs with one broker: a few calls with one API key, within one budget
+//! of time.
 //!
-//! Apart from the quote gates, so that users and feed cannot stop each other. What holds a sync
-//! back: the circuit, a rest that the broker asked for, syncs that it refused, the key's limit, and
-//! a share of what all syncs of this server may take together. Whoever is refused is told the whole
-//! time for which that holds. Runs on upstream lanes; blocks only as long as the calls it lets
-//! through.
+//! Apart from the gates of quotes, so that users and the feed cannot stop each other. These hold a
+//! sync back: the open circuit, a cooldown that the broker asked for, earlier syncs that it
+//! refused, the key's own limit, and the share of what all syncs of this server may take together.
+//! Whoever is refused is told the whole time for which that holds. Runs on upstream lanes; blocks
+//! only as long as the calls it lets through.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,20 +15,21 @@ use secrecy::SecretString;
 
 use super::cooldown::Cooldown;
 use super::key_limiter::Rates;
-use super::shares::{Shares, Taken, Who};
+use super::shares::{Caller, Shares, Taken};
 use crate::base::{Clock, wipe};
-use crate::brokers::SyncError;
-use crate::brokers::call::breaker::Breaker;
+use crate::brokers::call::breaker::{Breaker, Pass};
 use crate::brokers::call::stats::ClassReading;
-use crate::brokers::call::transport::{CallLimits, TransportError};
+use crate::brokers::call::transport::CallLimits;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
+use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 
 /// All users' calls to one broker: circuit, limits, counters.
-pub(crate) struct Errands {
+pub(crate) struct SyncGate {
+    upstream: &'static str,
     clock: Clock,
     breaker: Breaker,
-    rest: Cooldown,
+    cooldown: Cooldown,
     shares: Shares,
     limits: CallLimits,
     budget_ms: u64,
@@ -41,9 +43,9 @@ pub(crate) struct Errands {
 pub struct SyncCounts {
     /// Requests that went out.
     pub calls: u64,
-    /// Of these, not answered as hoped.
+    /// Of these, failed.
     pub failed: u64,
-    /// Stopped before they went out: a limit, a rest, or the open circuit.
+    /// Stopped before they went out: a limit, a cooldown, or the open circuit.
     pub held_back: u64,
     /// API keys whose usage was forgotten for lack of room.
     pub keys_forgotten: u64,
@@ -51,29 +53,32 @@ pub struct SyncCounts {
 
 /// One sync under way.
 pub(crate) struct SyncGuard<'a> {
-    errands: &'a Errands,
-    who: Who,
+    gate: &'a SyncGate,
+    caller: Caller,
     until_ms: u64,
     /// Calls that were taken from the limits and not made yet.
     taken: Cell<Taken>,
 }
 
-impl Errands {
-    /// `name` is for the log; `rates` are one key's, `together` those of all syncs.
+impl SyncGate {
+    /// `upstream` and `name`, the circuit's, are for the log; `rates` are one key's, `together`
+    /// those of all syncs.
     pub(crate) fn new(
+        upstream: &'static str,
         name: &'static str,
         clock: &Clock,
-        upstream: &UpstreamSettings,
+        settings: &UpstreamSettings,
         rates: Rates,
         together: Rates,
     ) -> Self {
         Self {
+            upstream,
             clock: clock.clone(),
-            breaker: Breaker::new(name, clock.clone(), upstream),
-            rest: Cooldown::new(clock.clone()),
+            breaker: Breaker::new(name, clock.clone(), settings),
+            cooldown: Cooldown::new(clock.clone()),
             shares: Shares::new(clock, rates, together),
-            limits: CallLimits::usual(upstream),
-            budget_ms: upstream.sync_timeout_ms,
+            limits: CallLimits::usual(settings),
+            budget_ms: settings.sync_timeout_ms,
             calls: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             held_back: AtomicU64::new(0),
@@ -84,28 +89,28 @@ impl Errands {
     /// before it begins, because a one-time code spent on a sync that then has to stop is lost.
     ///
     /// # Errors
-    /// What `work` gave; [`SyncError::RateLimited`], or [`SyncError::Unavailable`] while the
-    /// circuit is open. Each with the time for which the same would be held back now.
+    /// What `work` gave, or [`BrokerErrorKind::NotReady`] for a limit, a cooldown or the open
+    /// circuit. Each with the time for which the same would be held back now.
     pub(crate) fn sync<T>(
         &self,
         credentials: &Credentials,
         calls: usize,
-        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
-        let who = self.who(credentials);
-        let result = self.run(who, calls, work);
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        let caller = self.caller(credentials);
+        let result = self.run(caller, calls, work);
         match &result {
             Ok(_) => {
-                self.shares.synced(who);
-                self.rest.served(credentials.user, who.key);
+                self.shares.synced(caller);
+                self.cooldown.served(credentials.user, caller.key);
             }
-            Err(error) if error.is_of_what_was_sent() => self.shares.refused(who),
+            Err(error) if error.blames_request() => self.shares.refused(caller),
             Err(_) => {}
         }
-        result.map_err(|error| self.told(error, who, calls))
+        result.map_err(|error| self.told(error, caller, calls))
     }
 
-    /// An errand of the server itself, which no number of syncs holds back.
+    /// Makes calls of the server itself, which no number of syncs holds back.
     ///
     /// # Errors
     /// As for [`sync`](Self::sync).
@@ -113,66 +118,74 @@ impl Errands {
         &self,
         api_key: &SecretString,
         calls: usize,
-        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
-        let who = self.shares.who(None, None, api_key);
-        self.run(who, calls, work).map_err(|error| self.told(error, who, calls))
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        let caller = self.shares.caller(None, None, api_key);
+        self.run(caller, calls, work).map_err(|error| self.told(error, caller, calls))
     }
 
-    /// Whose calls a sync with these credentials makes.
-    pub(crate) fn who(&self, credentials: &Credentials) -> Who {
+    /// The caller of a sync with these credentials.
+    pub(crate) fn caller(&self, credentials: &Credentials) -> Caller {
         let Credentials { user, client, api_key, .. } = credentials;
-        self.shares.who(Some(*user), *client, api_key)
+        self.shares.caller(Some(*user), *client, api_key)
     }
 
-    /// Makes `work`'s calls for `who` if nothing holds them back.
+    /// Makes `work`'s calls for `caller` if nothing holds them back.
     ///
     /// # Errors
     /// As for [`sync`](Self::sync), but with the broker's own times.
     pub(crate) fn run<T>(
         &self,
-        who: Who,
+        caller: Caller,
         calls: usize,
-        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
+        work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
         if let Some(wait) = self.breaker.wait() {
             return Err(self.open(wait));
         }
-        if let Some(wait) = self.wait(who, calls) {
+        if let Some(wait) = self.wait(caller, calls) {
             return Err(self.held(wait));
         }
-        let taken = self.shares.take(who, calls).map_err(|wait| self.held(wait))?;
+        let taken = self.shares.take(caller, calls).map_err(|wait| self.held(wait))?;
         work(&SyncGuard {
-            errands: self,
-            who,
+            gate: self,
+            caller,
             until_ms: self.clock.monotonic_ms().saturating_add(self.budget_ms),
             taken: Cell::new(taken),
         })
     }
 
     /// Takes one call for something beside a sync, if nothing holds it back.
-    pub(crate) fn take_one(&self, who: Who) -> bool {
-        let free = self.breaker.wait().is_none() && self.rest.wait(who.user, who.key).is_none();
-        // Given to `who` and not given back: it is made at once.
-        free && self.shares.take(who, 1).is_ok()
+    pub(crate) fn take_one(&self, caller: Caller) -> bool {
+        let free =
+            self.breaker.wait().is_none() && self.cooldown.wait(caller.user, caller.key).is_none();
+        // Given to `caller` and not given back: it is made at once.
+        free && self.shares.take(caller, 1).is_ok()
     }
 
-    /// How long `who` would be held back now: by a rest, or by a limit.
-    fn wait(&self, who: Who, calls: usize) -> Option<Duration> {
-        self.rest.wait(who.user, who.key).max(self.shares.wait(who, calls))
+    /// How long `caller` would be held back now: by a cooldown, or by a limit.
+    fn wait(&self, caller: Caller, calls: usize) -> Option<Duration> {
+        self.cooldown.wait(caller.user, caller.key).max(self.shares.wait(caller, calls))
     }
 
-    /// A refusal with the time that holds: what the broker asked for is not all.
-    fn told(&self, error: SyncError, who: Who, calls: usize) -> SyncError {
+    /// `error` with the whole time to wait: a limit of ours may last longer than what the broker
+    /// asked for.
+    fn told(&self, error: BrokerError, caller: Caller, calls: usize) -> BrokerError {
         let open = self.breaker.wait();
-        let held = self.wait(who, calls).max(open);
-        match error {
-            SyncError::RateLimited(wait) => SyncError::RateLimited(held.unwrap_or(wait)),
-            SyncError::KeySpent(wait) => SyncError::KeySpent(held.unwrap_or(wait)),
-            SyncError::Unavailable { detail, retry_after } => {
-                SyncError::Unavailable { detail, retry_after: retry_after.max(held) }
-            }
-            other => other,
+        let held = self.wait(caller, calls).max(open);
+        let own = error.retry_after();
+        let wait = match error.kind {
+            BrokerErrorKind::NotReady(Readiness::Paced(_))
+            | BrokerErrorKind::RateLimited
+            | BrokerErrorKind::KeySpent => held.or(own),
+            BrokerErrorKind::NotReady(Readiness::Open(_))
+            | BrokerErrorKind::Unreachable
+            | BrokerErrorKind::Failed { .. } => own.max(held),
+            _ => None,
+        };
+        match wait {
+            Some(wait) => error.after(wait),
+            None => error,
         }
     }
 
@@ -196,24 +209,21 @@ impl Errands {
         }
     }
 
-    fn held(&self, wait: Duration) -> SyncError {
+    fn held(&self, wait: Duration) -> BrokerError {
         self.held_back.fetch_add(1, Relaxed);
-        SyncError::RateLimited(wait)
+        BrokerError::not_ready(self.upstream, Readiness::Paced(wait))
     }
 
-    fn open(&self, wait: Duration) -> SyncError {
+    fn open(&self, wait: Duration) -> BrokerError {
         self.held_back.fetch_add(1, Relaxed);
-        SyncError::Unavailable {
-            detail: "left alone after failures".into(),
-            retry_after: Some(wait),
-        }
+        BrokerError::not_ready(self.upstream, Readiness::Open(wait))
     }
 }
 
 impl SyncGuard<'_> {
-    /// Whose calls it makes.
-    pub(crate) fn who(&self) -> Who {
-        self.who
+    /// The caller that it makes calls for.
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller
     }
 
     /// Makes one call, within what is left of the time.
@@ -222,71 +232,67 @@ impl SyncGuard<'_> {
     /// What `ask` gave, or what kept it from being asked.
     pub(crate) fn call<T>(
         &self,
-        ask: impl FnOnce(CallLimits) -> Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
-        let errands = self.errands;
-        let left_ms = self.until_ms.saturating_sub(errands.clock.monotonic_ms());
+        ask: impl FnOnce(CallLimits) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        let gate = self.gate;
+        let left_ms = self.until_ms.saturating_sub(gate.clock.monotonic_ms());
         if left_ms == 0 {
-            return Err(SyncError::TimedOut);
+            let limit = format!("{} ms, the time of a whole sync", gate.budget_ms);
+            return Err(BrokerError::new(gate.upstream, BrokerErrorKind::TimedOut, limit));
         }
         // Another user's call may have been refused meanwhile.
-        if let Some(wait) = errands.rest.wait(self.who.user, self.who.key) {
-            return Err(errands.held(wait));
+        if let Some(wait) = gate.cooldown.wait(self.caller.user, self.caller.key) {
+            return Err(gate.held(wait));
         }
-        let pass = errands.breaker.pass().map_err(|wait| errands.open(wait))?;
+        let pass = gate.breaker.pass().map_err(|wait| gate.open(wait))?;
         let mut taken = self.taken.get();
         if taken.left() == 0 {
-            taken = errands.shares.take(self.who, 1).map_err(|wait| errands.held(wait))?;
+            taken = gate.shares.take(self.caller, 1).map_err(|wait| gate.held(wait))?;
         }
         taken.use_one();
         self.taken.set(taken);
-        errands.calls.fetch_add(1, Relaxed);
-        let total_timeout_ms = errands.limits.total_timeout_ms.min(left_ms);
-        let result = ask(CallLimits { total_timeout_ms, ..errands.limits });
+        gate.calls.fetch_add(1, Relaxed);
+        let total_timeout_ms = gate.limits.total_timeout_ms.min(left_ms);
+        let result = ask(CallLimits { total_timeout_ms, ..gate.limits });
         // Reading a session's answer leaves pieces of its token.
         wipe::scrub();
         match &result {
-            Err(SyncError::TimedOut | SyncError::Unavailable { .. }) => pass.failure(),
-            // Neither proves anything: a strange key can have strange answers, and must not be able
-            // to shut the broker for everybody.
-            Err(SyncError::Malformed(_) | SyncError::Redirected) => drop(pass),
-            Err(SyncError::RateLimited(wait)) => {
-                errands.rest.refused(self.who.user, self.who.key, *wait);
-                pass.success();
-            }
-            Err(SyncError::KeySpent(wait)) => {
-                errands.rest.spent(self.who.key, *wait);
-                errands.shares.block(self.who, *wait);
-                pass.success();
-            }
-            Ok(_) | Err(_) => pass.success(),
+            Ok(_) => pass.success(),
+            Err(error) => self.judge(error, pass),
         }
         if result.is_err() {
-            errands.failed.fetch_add(1, Relaxed);
+            gate.failed.fetch_add(1, Relaxed);
         }
         result
+    }
+
+    /// Learns from a failed call: whether the broker works, and whether somebody has to wait.
+    fn judge(&self, error: &BrokerError, pass: Pass<'_>) {
+        let Self { gate, caller, .. } = self;
+        let wait = error.retry_after().unwrap_or_default();
+        match error.kind {
+            BrokerErrorKind::TimedOut
+            | BrokerErrorKind::Unreachable
+            | BrokerErrorKind::Failed { .. } => pass.failure(),
+            // Neither proves anything: a strange key can have strange answers, and must not be able
+            // to shut the broker for everybody.
+            BrokerErrorKind::Malformed | BrokerErrorKind::Redirected => drop(pass),
+            BrokerErrorKind::RateLimited => {
+                gate.cooldown.refused(caller.user, caller.key, wait);
+                pass.success();
+            }
+            BrokerErrorKind::KeySpent => {
+                gate.cooldown.spent(caller.key, wait);
+                gate.shares.block(*caller, wait);
+                pass.success();
+            }
+            _ => pass.success(),
+        }
     }
 }
 
 impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
-        self.errands.shares.give_back(self.taken.get());
-    }
-}
-
-impl From<TransportError> for SyncError {
-    fn from(error: TransportError) -> Self {
-        match error {
-            TransportError::TimedOut { .. } => Self::TimedOut,
-            TransportError::Unreachable(_) | TransportError::Broken(_) => {
-                Self::Unavailable { detail: error.to_string(), retry_after: None }
-            }
-            TransportError::TooLarge { .. } => Self::Malformed(error.to_string()),
-            TransportError::Redirected => Self::Redirected,
-            // Only a key, or a token made with it, can hold one.
-            TransportError::BadRequest(_) => {
-                Self::KeyRefused("a character in it cannot be sent".into())
-            }
-        }
+        self.gate.shares.give_back(self.taken.get());
     }
 }

@@ -40,13 +40,13 @@ pub(crate) struct Fingerprint(u64);
 
 /// Calls that were taken, to be given back if they are not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slots {
+pub(crate) struct Permits {
     key: Fingerprint,
     at_ms: u64,
     calls: usize,
 }
 
-impl Slots {
+impl Permits {
     /// One of them has been used.
     pub(crate) fn use_one(&mut self) {
         self.calls = self.calls.saturating_sub(1);
@@ -86,7 +86,7 @@ impl KeyedLimiter {
         Fingerprint(self.seed.hash_one(key))
     }
 
-    /// Takes the slots for `calls` calls of `user`, all or none.
+    /// Takes permits for `calls` calls of `user`, all or none.
     ///
     /// # Errors
     /// How long until they may be had.
@@ -95,7 +95,7 @@ impl KeyedLimiter {
         key: Fingerprint,
         user: i64,
         calls: usize,
-    ) -> Result<Slots, Duration> {
+    ) -> Result<Permits, Duration> {
         let now_ms = self.clock.monotonic_ms();
         let mut keys = self.keys.lock();
         let usage = self.usage(&mut keys, key, now_ms);
@@ -104,7 +104,7 @@ impl KeyedLimiter {
         }
         usage.day_calls += calls;
         usage.window.count(calls, now_ms);
-        Ok(Slots { key, at_ms: now_ms, calls })
+        Ok(Permits { key, at_ms: now_ms, calls })
     }
 
     /// How long until [`take`](Self::take) would succeed, if it would not now. Takes nothing.
@@ -138,12 +138,12 @@ impl KeyedLimiter {
         (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
-    /// What is left of `slots` was not used.
-    pub(crate) fn give_back(&self, slots: Slots) {
+    /// What is left of `permits` was not used.
+    pub(crate) fn give_back(&self, permits: Permits) {
         let mut keys = self.keys.lock();
-        let Some(usage) = keys.value_mut(&slots.key) else { return };
-        usage.window.give_back(slots.calls, slots.at_ms);
-        usage.day_calls = usage.day_calls.saturating_sub(slots.calls);
+        let Some(usage) = keys.value_mut(&permits.key) else { return };
+        usage.window.give_back(permits.calls, permits.at_ms);
+        usage.day_calls = usage.day_calls.saturating_sub(permits.calls);
     }
 
     /// `user` has synced with `key`, which only its owner can.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::key_limiter::{Fingerprint, KEYS_MAX, KeyedLimiter, Rates, Slots};
+use super::key_limiter::{Fingerprint, KEYS_MAX, KeyedLimiter, Permits, Rates};
 use crate::base::Clock;
 use crate::base::network::network;
 
@@ -25,17 +25,18 @@ const REFUSALS_OF_USER: usize = 10;
 /// Of all users behind one address, which may be an office.
 const REFUSALS_OF_NETWORK: usize = 20;
 
-/// These parts of the common limit: one user's, one network's, all strangers' together.
-const USER_PART: usize = 3;
-const NETWORK_PART: usize = 2;
-const STRANGERS_PART: usize = 2;
+/// The common limit divided by these is the share of one user, of one network, and of all strangers
+/// together.
+const USER_DIVISOR: usize = 3;
+const NETWORK_DIVISOR: usize = 2;
+const STRANGERS_DIVISOR: usize = 2;
 
 /// Owner of the server's own calls; accounts count from 1.
 const SERVER: i64 = 0;
 
 /// Whose calls, and with which key.
 #[derive(Clone, Copy)]
-pub(crate) struct Who {
+pub(crate) struct Caller {
     /// `None` for the server itself, which only the key's limit holds back.
     pub(crate) user: Option<i64>,
     network: Fingerprint,
@@ -43,7 +44,7 @@ pub(crate) struct Who {
     pair: Fingerprint,
 }
 
-impl Who {
+impl Caller {
     fn number(self) -> i64 {
         self.user.unwrap_or(SERVER)
     }
@@ -51,18 +52,18 @@ impl Who {
 
 /// Calls that were taken, of each limit that counts them.
 #[derive(Clone, Copy)]
-pub(crate) struct Taken([Option<Slots>; LIMITS]);
+pub(crate) struct Taken([Option<Permits>; LIMITS]);
 
 /// Key, together, user, network, strangers.
 const LIMITS: usize = 5;
 
 impl Taken {
     pub(crate) fn left(&self) -> usize {
-        self.0[0].map_or(0, Slots::left)
+        self.0[0].map_or(0, Permits::left)
     }
 
     pub(crate) fn use_one(&mut self) {
-        self.0.iter_mut().flatten().for_each(Slots::use_one);
+        self.0.iter_mut().flatten().for_each(Permits::use_one);
     }
 }
 
@@ -78,7 +79,7 @@ impl Shares {
     /// `key` is one key's rate, `together` that of all syncs.
     pub(crate) fn new(clock: &Clock, key: Rates, together: Rates) -> Self {
         let limiter = |rates, keys_max| KeyedLimiter::new(clock.clone(), rates, keys_max);
-        let part = |part| Rates { calls_max: together.calls_max / part, ..together };
+        let share = |divisor| Rates { calls_max: together.calls_max / divisor, ..together };
         let refusals = |calls_max| {
             let rates = Rates { calls_max, window_ms: 60_000, day_calls_max: usize::MAX };
             limiter(rates, KEYS_MAX)
@@ -87,23 +88,23 @@ impl Shares {
             limits: [
                 limiter(key, KEYS_MAX),
                 limiter(together, 1),
-                limiter(part(USER_PART), KEYS_MAX),
-                limiter(part(NETWORK_PART), KEYS_MAX),
-                limiter(part(STRANGERS_PART), 1),
+                limiter(share(USER_DIVISOR), KEYS_MAX),
+                limiter(share(NETWORK_DIVISOR), KEYS_MAX),
+                limiter(share(STRANGERS_DIVISOR), 1),
             ],
             refusals: [REFUSALS_OF_PAIR, REFUSALS_OF_USER, REFUSALS_OF_NETWORK].map(refusals),
         }
     }
 
     /// `client` is where the request comes from, as far as that is known.
-    pub(crate) fn who(
+    pub(crate) fn caller(
         &self,
         user: Option<i64>,
         client: Option<IpAddr>,
         api_key: &SecretString,
-    ) -> Who {
+    ) -> Caller {
         let (keys, key) = (&self.limits[0], api_key.expose_secret());
-        Who {
+        Caller {
             user,
             network: keys.fingerprint(client.map(network)),
             key: keys.fingerprint(key),
@@ -111,28 +112,28 @@ impl Shares {
         }
     }
 
-    /// What counts the calls of `who`, in the order of [`Taken`].
-    fn counted_by(&self, who: Who) -> [Option<Fingerprint>; LIMITS] {
+    /// What counts the calls of `caller`, in the order of [`Taken`].
+    fn counted_by(&self, caller: Caller) -> [Option<Fingerprint>; LIMITS] {
         let [keys, _, users, ..] = &self.limits;
-        let Some(user) = who.user else { return [Some(who.key), None, None, None, None] };
+        let Some(user) = caller.user else { return [Some(caller.key), None, None, None, None] };
         let (user, all) = (users.fingerprint(user), keys.fingerprint(()));
         let stranger = !users.is_owned(user);
-        [Some(who.key), Some(all), Some(user), Some(who.network), stranger.then_some(all)]
+        [Some(caller.key), Some(all), Some(user), Some(caller.network), stranger.then_some(all)]
     }
 
     /// Takes `calls` calls from every limit that counts them, or from none.
     ///
     /// # Errors
     /// How long until they may be had.
-    pub(crate) fn take(&self, who: Who, calls: usize) -> Result<Taken, Duration> {
+    pub(crate) fn take(&self, caller: Caller, calls: usize) -> Result<Taken, Duration> {
         let mut taken = Taken([None; LIMITS]);
-        for (at, counted) in self.counted_by(who).into_iter().enumerate() {
+        for (at, counted) in self.counted_by(caller).into_iter().enumerate() {
             let Some(counted) = counted else { continue };
-            match self.limits[at].take(counted, who.number(), calls) {
-                Ok(slots) => taken.0[at] = Some(slots),
+            match self.limits[at].take(counted, caller.number(), calls) {
+                Ok(permits) => taken.0[at] = Some(permits),
                 Err(wait) => {
                     self.give_back(taken);
-                    return Err(self.wait(who, calls).unwrap_or(wait));
+                    return Err(self.wait(caller, calls).unwrap_or(wait));
                 }
             }
         }
@@ -141,43 +142,44 @@ impl Shares {
 
     /// What is left of `taken` was not used.
     pub(crate) fn give_back(&self, taken: Taken) {
-        for (limit, slots) in self.limits.iter().zip(taken.0) {
-            slots.into_iter().for_each(|slots| limit.give_back(slots));
+        for (limit, permits) in self.limits.iter().zip(taken.0) {
+            permits.into_iter().for_each(|permits| limit.give_back(permits));
         }
     }
 
     /// How long until `calls` calls may be had, if they may not now; and how long for what the
     /// broker refused.
-    pub(crate) fn wait(&self, who: Who, calls: usize) -> Option<Duration> {
-        let counted = self.limits.iter().zip(self.counted_by(who));
+    pub(crate) fn wait(&self, caller: Caller, calls: usize) -> Option<Duration> {
+        let counted = self.limits.iter().zip(self.counted_by(caller));
         let waits =
-            counted.filter_map(|(limit, counted)| limit.wait(counted?, who.number(), calls));
-        let refusals = self.refusals.iter().zip(self.refused_by(who));
-        let refused = refusals.filter_map(|(limit, counted)| limit.wait(counted, who.number(), 1));
-        waits.chain(refused.filter(|_| who.user.is_some())).max()
+            counted.filter_map(|(limit, counted)| limit.wait(counted?, caller.number(), calls));
+        let refusals = self.refusals.iter().zip(self.refused_by(caller));
+        let refused =
+            refusals.filter_map(|(limit, counted)| limit.wait(counted, caller.number(), 1));
+        waits.chain(refused.filter(|_| caller.user.is_some())).max()
     }
 
-    fn refused_by(&self, who: Who) -> [Fingerprint; 3] {
-        [who.pair, self.limits[0].fingerprint(who.user), who.network]
+    fn refused_by(&self, caller: Caller) -> [Fingerprint; 3] {
+        [caller.pair, self.limits[0].fingerprint(caller.user), caller.network]
     }
 
     /// The broker refused a sync for what was sent with it.
-    pub(crate) fn refused(&self, who: Who) {
-        for (limit, counted) in self.refusals.iter().zip(self.refused_by(who)) {
+    pub(crate) fn refused(&self, caller: Caller) {
+        for (limit, counted) in self.refusals.iter().zip(self.refused_by(caller)) {
             limit.count(counted);
         }
     }
 
     /// The broker says that the key has no calls left for `length`: this user has none with it.
-    pub(crate) fn block(&self, who: Who, length: Duration) {
-        self.refusals[0].block(who.pair, length);
+    pub(crate) fn block(&self, caller: Caller, length: Duration) {
+        self.refusals[0].block(caller.pair, length);
     }
 
     /// `user` has synced with the key, which only its owner can.
-    pub(crate) fn synced(&self, who: Who) {
-        let Some(user) = who.user else { return };
+    pub(crate) fn synced(&self, caller: Caller) {
+        let Some(user) = caller.user else { return };
         let [keys, _, users, ..] = &self.limits;
-        keys.owned_by(who.key, user);
+        keys.owned_by(caller.key, user);
         users.owned_by(users.fingerprint(user), user);
     }
 
@@ -211,7 +213,7 @@ mod tests {
 
     /// Takes four calls, as a sync does, with a key of the number, and says whether it could.
     fn sync(shares: &Shares, user: i64, client: Option<IpAddr>, number: i64) -> bool {
-        shares.take(shares.who(Some(user), client, &key(number)), 4).is_ok()
+        shares.take(shares.caller(Some(user), client, &key(number)), 4).is_ok()
     }
 
     #[test]
@@ -220,7 +222,7 @@ mod tests {
         let of_user = (0..100).filter(|n| sync(&shares, 1, address(*n), (*n).into())).count();
         assert_eq!(of_user, 5, "20 of 60 calls, from wherever and with whatever key");
         let of_network = (2..100).filter(|n| sync(&shares, *n, address(200), *n)).count();
-        assert_eq!(of_network, 2, "strangers have half, of which the first user has his part");
+        assert_eq!(of_network, 2, "strangers have half, of which the first user has a share");
         clock.advance_ms(60_000);
         let of_network = (2..100).filter(|n| sync(&shares, *n, address(200), *n)).count();
         assert_eq!(of_network, 7);
@@ -230,10 +232,10 @@ mod tests {
     fn whoever_has_synced_has_half_for_himself_and_his_like() {
         let (_, shares) = shares();
         for user in [1, 2, 3] {
-            let who = shares.who(Some(user), address(1), &key(user));
-            let mut taken = shares.take(who, 1).unwrap();
+            let caller = shares.caller(Some(user), address(1), &key(user));
+            let mut taken = shares.take(caller, 1).unwrap();
             taken.use_one();
-            shares.synced(who);
+            shares.synced(caller);
         }
         let strangers = (10..100).filter(|n| sync(&shares, *n, address(*n as u8), *n)).count();
         assert_eq!(strangers, 6, "from everywhere; three calls are the first syncs' own");
@@ -244,44 +246,45 @@ mod tests {
     #[test]
     fn refusals_weigh_on_key_user_and_network() {
         let (clock, shares) = shares();
-        let who = |user, client, number| shares.who(Some(user), address(client), &key(number));
+        let caller =
+            |user, client, number| shares.caller(Some(user), address(client), &key(number));
         for _ in 0..REFUSALS_OF_PAIR {
-            assert_eq!(shares.wait(who(1, 1, 1), 4), None);
-            shares.refused(who(1, 1, 1));
+            assert_eq!(shares.wait(caller(1, 1, 1), 4), None);
+            shares.refused(caller(1, 1, 1));
         }
         let minute = Some(Duration::from_secs(60));
-        assert_eq!(shares.wait(who(1, 2, 1), 4), minute, "from elsewhere too");
-        assert_eq!(shares.wait(who(1, 1, 2), 4), None, "another key");
-        assert_eq!(shares.wait(who(2, 1, 1), 4), None, "another user");
+        assert_eq!(shares.wait(caller(1, 2, 1), 4), minute, "from elsewhere too");
+        assert_eq!(shares.wait(caller(1, 1, 2), 4), None, "another key");
+        assert_eq!(shares.wait(caller(2, 1, 1), 4), None, "another user");
         for number in 2..7 {
-            shares.refused(who(1, 1, number));
+            shares.refused(caller(1, 1, number));
         }
-        assert_eq!(shares.wait(who(1, 2, 99), 4), minute, "one user, whatever key");
-        assert_eq!(shares.wait(who(2, 1, 99), 4), None);
+        assert_eq!(shares.wait(caller(1, 2, 99), 4), minute, "one user, whatever key");
+        assert_eq!(shares.wait(caller(2, 1, 99), 4), None);
         for user in 2..12 {
-            shares.refused(who(user, 1, user));
+            shares.refused(caller(user, 1, user));
         }
-        assert_eq!(shares.wait(who(99, 1, 99), 4), minute, "one network, whatever user");
-        assert_eq!(shares.wait(who(99, 2, 99), 4), None);
+        assert_eq!(shares.wait(caller(99, 1, 99), 4), minute, "one network, whatever user");
+        assert_eq!(shares.wait(caller(99, 2, 99), 4), None);
         clock.advance_ms(60_000);
-        assert_eq!(shares.wait(who(1, 1, 1), 4), None);
+        assert_eq!(shares.wait(caller(1, 1, 1), 4), None);
         // Nothing of it holds the server itself back, nor weighs on it.
-        let own = shares.who(None, None, &key(1));
+        let own = shares.caller(None, None, &key(1));
         assert!(shares.take(own, 10).is_ok() && shares.take(own, 1).is_err());
     }
 
     #[test]
     fn all_or_none_is_taken_and_what_is_not_used_goes_back() {
         let (_, shares) = shares();
-        let who = shares.who(Some(1), address(1), &key(1));
-        let mut taken = shares.take(who, 8).unwrap();
-        assert!(shares.take(who, 4).is_err(), "the key has two left");
+        let caller = shares.caller(Some(1), address(1), &key(1));
+        let mut taken = shares.take(caller, 8).unwrap();
+        assert!(shares.take(caller, 4).is_err(), "the key has two left");
         taken.use_one();
         assert_eq!(taken.left(), 7);
         shares.give_back(taken);
-        assert!(shares.take(who, 9).is_ok());
-        let other = shares.who(Some(1), address(1), &key(2));
+        assert!(shares.take(caller, 9).is_ok());
+        let other = shares.caller(Some(1), address(1), &key(2));
         assert!(shares.take(other, 10).is_ok(), "19 of the user's 20, since none was lost");
-        assert!(shares.take(shares.who(Some(1), address(1), &key(3)), 1).is_err());
+        assert!(shares.take(shares.caller(Some(1), address(1), &key(3)), 1).is_err());
     }
 }

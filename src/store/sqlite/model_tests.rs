@@ -179,15 +179,14 @@ impl Model {
         let expected = self.portfolio();
         let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
         let written = derived(made.clone(), &synced);
-        let (answer, stood) = (written.clone(), expected.clone());
-        let derive: Derive = Box::new(move |before, _| {
-            assert_eq!(before.portfolio, stood);
+        let (answer, sent) = (written.clone(), synced.clone());
+        let derive: Derive = Box::new(move |before, synced| {
+            assert_eq!((&before.portfolio, synced), (&expected, &sent));
             answer.clone()
         });
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
-        let sent = synced.clone();
         let done = store.replace_portfolio(id, broker, now_ms, synced, None, derive);
-        assert_eq!(done, Ok(Replaced { before: expected, synced: sent, derived: written }));
+        assert_eq!(done, Ok(written.outcome));
         self.portfolio.insert(broker, rows);
         self.points.insert(made.date, made);
     }

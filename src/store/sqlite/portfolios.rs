@@ -17,9 +17,9 @@ use super::eod;
 use crate::base::{
     ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
 };
-use crate::portfolio::{DayPoint, PointSource, Repriced};
+use crate::portfolio::{DayPoint, PointSource, Repriced, SyncOutcome};
 use crate::store::traits::Derive;
-use crate::store::{AccountId, Before, Deleted, Portfolio, Replaced, StoreError, SyncState};
+use crate::store::{AccountId, Before, Deleted, Portfolio, StoreError, SyncState};
 
 /// Most holdings, and most positions, that one sync of one broker may bring. The largest retail
 /// accounts have some hundreds.
@@ -46,10 +46,10 @@ pub(crate) fn replace(
     id: AccountId,
     broker: Broker,
     synced_ms: i64,
-    synced: Synced,
+    synced: &Synced,
     closes_of: Option<Date>,
     derive: &Derive,
-) -> Result<Replaced, Failure> {
+) -> Result<SyncOutcome, Failure> {
     for (what, count) in
         [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
     {
@@ -65,7 +65,7 @@ pub(crate) fn replace(
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes };
-    let derived = derive(&before, &synced);
+    let derived = derive(&before, synced);
     let whose = params![id.0, broker.as_str()];
     run(connection, DROP_HOLDINGS, whose)?;
     run(connection, DROP_POSITIONS, whose)?;
@@ -78,7 +78,7 @@ pub(crate) fn replace(
     reprice(connection, id, &derived.repriced)?;
     run(connection, KEEP_SYNC, params![id.0, broker.as_str(), synced_ms, synced.simulated])?;
     keep_point(connection, id, &derived.point)?;
-    Ok(Replaced { before: before.portfolio, synced, derived })
+    Ok(derived.outcome)
 }
 
 /// Everything stored from a user's syncs.

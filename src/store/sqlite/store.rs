@@ -18,7 +18,7 @@ use super::writer::SqliteLedger;
 use super::{accounts, eod, journal, portfolios};
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::ops::state_lock::InstanceLock;
-use crate::portfolio::DayPoint;
+use crate::portfolio::{DayPoint, SyncOutcome};
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 use crate::store::settings::StoreSettings;
 use crate::store::traits::Derive;
@@ -26,7 +26,7 @@ use crate::store::traits::Store;
 use crate::store::{
     AccountId, AuthState, ClosePage, Deleted, Erased, Expected, ExpectedPage, JournalCursor,
     JournalEntry, JournalFields, JournalPage, JournalSize, NewUser, OutsideChanges, Portfolio,
-    PriceOfClose, Replaced, StoreError, StoreHealth, User, UserSecrets, Valued,
+    PriceOfClose, StoreError, StoreHealth, User, UserSecrets, Valued,
 };
 
 /// The file's name in the state directory.
@@ -247,9 +247,9 @@ impl Store for SqliteStore {
         synced: Synced,
         closes_of: Option<Date>,
         derive: Derive,
-    ) -> Result<Replaced, StoreError> {
+    ) -> Result<SyncOutcome, StoreError> {
         self.write(WRITE_DEADLINE_MS, move |file| {
-            portfolios::replace(file, id, broker, synced_ms, synced, closes_of, &derive)
+            portfolios::replace(file, id, broker, synced_ms, &synced, closes_of, &derive)
         })
     }
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::base::{ActionSign, Cost, Holding, Mark, Position, PositionKind};
-use crate::portfolio::{Counts, Derived, PointSource, Repriced};
+use crate::portfolio::{Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::sqlite::care::PROBE_WRITE;
 use crate::store::sqlite::columns;
 use crate::store::{Side, SyncState};
@@ -95,8 +95,9 @@ fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
 
 /// Writes the rows unchanged.
 fn derived(point: DayPoint, synced: &Synced) -> Derived {
-    let (counts, repriced) = (Counts::default(), Repriced::default());
-    Derived { point, holdings: synced.holdings.clone(), repriced, counts }
+    let holdings = synced.holdings.clone();
+    let outcome = SyncOutcome { holdings: holdings.len(), ..SyncOutcome::default() };
+    Derived { point, holdings, repriced: Repriced::default(), outcome }
 }
 
 const DAY: Date = date(2026, 11, 20);
@@ -316,22 +317,20 @@ fn deriving_sees_the_stored_rows_and_may_mark_new_ones() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::B, 1, &["INFY"]);
-    let derive: Derive = Box::new(|before, synced| {
-        assert_eq!(before.portfolio.holdings.len(), 1);
+    let stood = store.portfolio(id).unwrap();
+    let synced = Synced { holdings: vec![holding(Broker::A, "TCS", "3")], ..Synced::default() };
+    let sent = synced.clone();
+    let derive: Derive = Box::new(move |before, synced| {
+        assert_eq!((&before.portfolio, synced), (&stood, &sent));
         let mut derived = derived(point(DAY, "99", PointSource::Sync), synced);
         derived.holdings[0].mark = MARK;
         derived
     });
-    let synced = Synced { holdings: vec![holding(Broker::A, "TCS", "3")], ..Synced::default() };
-    let stood = store.portfolio(id).unwrap();
-    let sent = synced.clone();
-    let replaced = store.replace_portfolio(id, Broker::A, 2, synced, None, derive).unwrap();
-    assert_eq!((replaced.before, replaced.synced), (stood, sent));
-    assert_eq!(replaced.derived.point, point(DAY, "99", PointSource::Sync));
-    assert_eq!(replaced.derived.holdings[0].mark, MARK);
+    let outcome = store.replace_portfolio(id, Broker::A, 2, synced, None, derive).unwrap();
+    assert_eq!(outcome, SyncOutcome { holdings: 1, ..SyncOutcome::default() });
     let found = store.portfolio(id).unwrap();
     assert_eq!((found.holdings[0].mark, found.holdings.len()), (MARK, 2));
-    assert_eq!(store.points(id, DAY).unwrap()[0].total_current_value, dec("99"));
+    assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "99", PointSource::Sync)]);
 }
 
 #[test]

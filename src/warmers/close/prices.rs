@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::work::{PATIENCE_MS, Work};
 use crate::base::{Source, Symbol};
-use crate::brokers::{FeedError, Readiness};
+use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::job::Outcomes;
 use crate::warmers::quotes::feed_state::FeedState;
@@ -151,12 +151,14 @@ impl PriceCalls {
                 work.take_prices(source, &batch, witness, now_mono_ms);
             }
             // Rate limit, circuit or token: asked again when it is ready.
-            Some(Err(FeedError::NotReady(_))) => {}
-            Some(Err(FeedError::Refused { .. })) if call.asked.len() > 1 => {
+            Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => {}
+            Some(Err(BrokerError { kind: BrokerErrorKind::Refused, .. }))
+                if call.asked.len() > 1 =>
+            {
                 call.failed = true;
                 call.halvings = (call.halvings + 1).min(HALVINGS_MAX);
             }
-            Some(Err(error @ FeedError::Refused { .. })) => {
+            Some(Err(error)) if error.kind == BrokerErrorKind::Refused => {
                 let symbols = std::mem::take(&mut call.asked);
                 tracing::warn!(source = source.as_str(), %error, ?symbols, "no closing prices");
                 let Some(work) = work else { return };

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::base::Clock;
-use crate::brokers::FeedError;
+use crate::brokers::BrokerError;
 use crate::rt::LaneSpec;
 use crate::warmers::quotes::pace::limits;
 use jiff::Timestamp;
@@ -31,8 +31,8 @@ impl MarketFeed for Scripted {
         *self.readiness.lock()
     }
 
-    fn quotes(&self, _: &[Symbol]) -> Result<Batch, FeedError> {
-        Err(FeedError::NotReady(self.readiness()))
+    fn quotes(&self, _: &[Symbol]) -> Result<Batch, BrokerError> {
+        Err(BrokerError::not_ready("test", self.readiness()))
     }
 }
 

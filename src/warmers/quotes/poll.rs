@@ -10,7 +10,7 @@ use super::feed_state::{Ended, FeedState};
 use super::feeds::Feeds;
 use super::poll_batch::compose;
 use crate::base::Source;
-use crate::brokers::{Batch, FeedError};
+use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::pending::Taken;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::job::Outcomes;
@@ -24,7 +24,7 @@ const FIRST_ANSWER_MS: u64 = 1_500;
 const STANDBY_RETRY_MS: u64 = 10_000;
 
 /// What a poll's call brought.
-pub type Answer = Result<Batch, FeedError>;
+pub type Answer = Result<Batch, BrokerError>;
 
 /// Owner of the feeds.
 pub struct QuotesTask {
@@ -148,11 +148,11 @@ impl QuotesTask {
                 // The other feed may know, or this one next time.
                 taken.into_iter().for_each(Taken::put_back);
                 match failed {
-                    Some(Err(FeedError::NotReady(_))) => Ended::NotAsked,
-                    Some(Err(error @ FeedError::Refused { .. })) => {
-                        Ended::Refused(error.to_string())
-                    }
-                    Some(Err(error)) => Ended::Failed(error.to_string()),
+                    Some(Err(error)) => match error.kind {
+                        BrokerErrorKind::NotReady(_) => Ended::NotAsked,
+                        BrokerErrorKind::Refused => Ended::Refused(error.to_string()),
+                        _ => Ended::Failed(error.to_string()),
+                    },
                     _ => Ended::Failed(
                         "the call was lost: its lane is full or it panicked".to_owned(),
                     ),

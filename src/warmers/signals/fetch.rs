@@ -12,7 +12,7 @@ use super::provisional::Provisional;
 use super::sessions::{overlap_from, settled_date, window_from};
 use super::symbol::{Availability, Sources};
 use crate::base::Source;
-use crate::brokers::{DailyCandles, FeedError, MarketFeed, Readiness};
+use crate::brokers::{BrokerError, BrokerErrorKind, DailyCandles, MarketFeed, Readiness};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::job::Outcomes;
 
@@ -28,7 +28,7 @@ const STARVED_WHILE_WAITED_MS: u64 = 10 * 60_000;
 const ARRIVED_MAX: usize = 2;
 
 /// What a call brought: `None` where the source does not have the symbol.
-pub type Answer = Result<Option<DailyCandles>, FeedError>;
+pub type Answer = Result<Option<DailyCandles>, BrokerError>;
 
 /// What the scheduler knows when it gives the task its turn.
 #[derive(Debug, Clone, Copy)]
@@ -292,24 +292,25 @@ impl Call {
         source: Source,
         histories: &mut Histories,
         asked: &Asked,
-        error: Option<&FeedError>,
+        error: Option<&BrokerError>,
         now_mono_ms: u64,
     ) {
         let text = text_of(error);
         let tracked = histories.at_mut(asked.at);
-        match error {
+        match error.map(|error| error.kind) {
             // Rate limit, circuit or token: asked again when it is ready.
-            Some(FeedError::NotReady(_)) => return,
-            Some(FeedError::Refused { .. }) => {
+            Some(BrokerErrorKind::NotReady(_)) => return,
+            Some(BrokerErrorKind::Refused) => {
                 tracing::warn!(symbol = %tracked.symbol(), error = %text, "no candles");
                 tracked.failed(source, true, now_mono_ms);
                 return;
             }
             Some(
-                FeedError::RateLimited { .. }
-                | FeedError::TokenDead { .. }
-                | FeedError::NoPermission { .. }
-                | FeedError::AccountTrouble { .. },
+                BrokerErrorKind::RateLimited
+                | BrokerErrorKind::TokenDead
+                | BrokerErrorKind::NotPermitted
+                | BrokerErrorKind::AccountProblem
+                | BrokerErrorKind::SecondFactorProblem,
             ) => {}
             _ => tracked.failed(source, false, now_mono_ms),
         }
@@ -351,11 +352,14 @@ fn take_running(
             }
             Ok(true)
         }
-        Some(Err(FeedError::NotReady(_))) if current => {
+        Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) if current => {
             provisional.not_asked(asked.at);
             Ok(false)
         }
-        Some(Err(FeedError::NotReady(_) | FeedError::Refused { .. })) => Ok(false),
+        Some(Err(BrokerError {
+            kind: BrokerErrorKind::NotReady(_) | BrokerErrorKind::Refused,
+            ..
+        })) => Ok(false),
         failed => Err(text_of(failed.and_then(Result::err).as_ref())),
     }
 }
@@ -424,6 +428,6 @@ pub(crate) fn availability(context: &WarmerContext, source: Source) -> Availabil
     }
 }
 
-fn text_of(error: Option<&FeedError>) -> String {
+fn text_of(error: Option<&BrokerError>) -> String {
     error.map_or("the call was lost".to_owned(), ToString::to_string)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bhav::base::Clock;
-use bhav::brokers::{BrokerA, BrokerB, Credentials, SharedToken, SyncErrorKind};
+use bhav::brokers::{BrokerA, BrokerB, BrokerErrorKind, Credentials, SharedToken};
 use bhav::config::Config;
 use bhav::sim::{self, Sim, SimSettings};
 use sonic_rs::{JsonValueTrait, Value};
@@ -17,20 +17,20 @@ const OPEN: &str = "2026-11-20T11:00:00+05:30";
 pub const EXPIRED: &str = r#"{"kind":"expired_token"}"#;
 
 /// What the simulator can do to a call, and what comes of it.
-pub const FAULTS: &[(&str, SyncErrorKind)] = &[
-    (r#"{"kind":"refuse"}"#, SyncErrorKind::Unavailable),
-    (r#"{"kind":"delay","delay_ms":30000}"#, SyncErrorKind::TimedOut),
-    (r#"{"kind":"drip","bytes_per_s":20}"#, SyncErrorKind::TimedOut),
-    (r#"{"kind":"truncate"}"#, SyncErrorKind::Unavailable),
-    (r#"{"kind":"rate_limit"}"#, SyncErrorKind::RateLimited),
-    (r#"{"kind":"error_in_200"}"#, SyncErrorKind::Unavailable),
-    (r#"{"kind":"html_5xx"}"#, SyncErrorKind::Unavailable),
-    (r#"{"kind":"html_5xx","status":503}"#, SyncErrorKind::Unavailable),
-    (r#"{"kind":"redirect","location":"/elsewhere"}"#, SyncErrorKind::Redirected),
-    (EXPIRED, SyncErrorKind::CodeRefused),
-    (r#"{"kind":"no_permission"}"#, SyncErrorKind::NotPermitted),
-    (r#"{"kind":"wrong_types"}"#, SyncErrorKind::Malformed),
-    (r#"{"kind":"missing_fields"}"#, SyncErrorKind::Malformed),
+pub const FAULTS: &[(&str, BrokerErrorKind)] = &[
+    (r#"{"kind":"refuse"}"#, BrokerErrorKind::Unreachable),
+    (r#"{"kind":"delay","delay_ms":30000}"#, BrokerErrorKind::TimedOut),
+    (r#"{"kind":"drip","bytes_per_s":20}"#, BrokerErrorKind::TimedOut),
+    (r#"{"kind":"truncate"}"#, BrokerErrorKind::Unreachable),
+    (r#"{"kind":"rate_limit"}"#, BrokerErrorKind::RateLimited),
+    (r#"{"kind":"error_in_200"}"#, BrokerErrorKind::Failed { status: 200 }),
+    (r#"{"kind":"html_5xx"}"#, BrokerErrorKind::Failed { status: 502 }),
+    (r#"{"kind":"html_5xx","status":503}"#, BrokerErrorKind::Failed { status: 503 }),
+    (r#"{"kind":"redirect","location":"/elsewhere"}"#, BrokerErrorKind::Redirected),
+    (EXPIRED, BrokerErrorKind::CodeRefused),
+    (r#"{"kind":"no_permission"}"#, BrokerErrorKind::NotPermitted),
+    (r#"{"kind":"wrong_types"}"#, BrokerErrorKind::Malformed),
+    (r#"{"kind":"missing_fields"}"#, BrokerErrorKind::Malformed),
 ];
 
 /// The simulated outside world and the two clients.
@@ -49,9 +49,9 @@ impl Bench {
     }
 
     /// Short of time only where that is what is expected: the machine may be busy.
-    pub fn with_budget_for(answer: SyncErrorKind) -> Self {
+    pub fn with_budget_for(answer: BrokerErrorKind) -> Self {
         Self::running(|config| {
-            if answer == SyncErrorKind::TimedOut {
+            if answer == BrokerErrorKind::TimedOut {
                 config.upstream.sync_timeout_ms = 400;
             }
         })

@@ -1,7 +1,7 @@
 //! Broker A's users.
 
 use bhav::base::{Broker, Holding, PositionKind};
-use bhav::brokers::{Credentials, SyncErrorKind};
+use bhav::brokers::{BrokerErrorKind, Credentials};
 
 use super::bench::{Bench, EXPIRED, FAULTS};
 
@@ -29,7 +29,7 @@ fn each_fault_has_its_answer_on_each_call() {
             bench.break_with(route, fault);
             let user = bench.user_of_a("USER01");
             let error = bench.broker_a.sync(&user).result.unwrap_err();
-            assert_eq!(error.kind(), *answer, "{route} {fault}: {error}");
+            assert_eq!(error.kind, *answer, "{route} {fault}: {error}");
             assert_eq!(bench.asked(route), 1, "{fault}");
         }
     }
@@ -39,14 +39,14 @@ fn each_fault_has_its_answer_on_each_call() {
 fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
     let bench = Bench::running(|_| {});
     let kind =
-        |credentials: &Credentials| bench.broker_a.sync(credentials).result.unwrap_err().kind();
+        |credentials: &Credentials| bench.broker_a.sync(credentials).result.unwrap_err().kind;
     let used = bench.user_of_a("USER01");
     bench.broker_a.sync(&used).result.unwrap();
-    assert_eq!(kind(&used), SyncErrorKind::CodeRefused);
+    assert_eq!(kind(&used), BrokerErrorKind::CodeRefused);
     let key = Credentials { api_key: "other".into(), ..bench.user_of_a("USER01") };
-    assert_eq!(kind(&key), SyncErrorKind::KeyRefused);
+    assert_eq!(kind(&key), BrokerErrorKind::KeyRefused);
     let secret = Credentials { api_secret: "other".into(), ..bench.user_of_a("USER01") };
-    assert_eq!(kind(&secret), SyncErrorKind::KeyRefused);
+    assert_eq!(kind(&secret), BrokerErrorKind::KeyRefused);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Broker B's users, and the server's own session there.
 
+use std::time::Duration;
+
 use bhav::base::{Broker, Clock, Holding, PositionKind};
 use bhav::brokers::broker_b::master;
-use bhav::brokers::{Credentials, SyncErrorKind};
+use bhav::brokers::{BrokerErrorKind, Credentials, Readiness};
 use bhav::sim::SimSettings;
 
 use super::bench::{Bench, EXPIRED, FAULTS};
@@ -26,7 +28,7 @@ fn activation_makes_the_servers_own_session() {
     let status = bench.broker_b.status();
     assert!(!status.initialized && !status.valid);
     let refused = bench.broker_b.activate("00000000").unwrap_err();
-    assert_eq!(refused.kind(), SyncErrorKind::CodeRefused);
+    assert_eq!(refused.kind, BrokerErrorKind::CodeRefused);
     assert!(!bench.broker_b.status().initialized);
     let status = bench.broker_b.activate(&bench.api_session("SERVER")).unwrap();
     assert!(status.initialized && status.valid);
@@ -48,7 +50,12 @@ fn each_fault_has_its_answer_on_each_call() {
             bench.break_with(&route, fault);
             let user = bench.user_of_b("USER02");
             let error = bench.broker_b.sync(&user).unwrap_err();
-            assert_eq!(error.kind(), *answer, "{route} {fault}: {error}");
+            // Broker B's limit is the key's own.
+            let expected = match *answer {
+                BrokerErrorKind::RateLimited => BrokerErrorKind::KeySpent,
+                other => other,
+            };
+            assert_eq!(error.kind, expected, "{route} {fault}: {error}");
         }
     }
 }
@@ -56,13 +63,13 @@ fn each_fault_has_its_answer_on_each_call() {
 #[test]
 fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
     let bench = Bench::running(|_| {});
-    let kind = |credentials: &Credentials| bench.broker_b.sync(credentials).unwrap_err().kind();
+    let kind = |credentials: &Credentials| bench.broker_b.sync(credentials).unwrap_err().kind;
     let code = Credentials { one_time_code: "0".into(), ..bench.user_of_b("USER02") };
-    assert_eq!(kind(&code), SyncErrorKind::CodeRefused);
+    assert_eq!(kind(&code), BrokerErrorKind::CodeRefused);
     let key = Credentials { api_key: "other".into(), ..bench.user_of_b("USER02") };
-    assert_eq!(kind(&key), SyncErrorKind::KeyRefused);
+    assert_eq!(kind(&key), BrokerErrorKind::KeyRefused);
     let secret = Credentials { api_secret: "other".into(), ..bench.user_of_b("USER02") };
-    assert_eq!(kind(&secret), SyncErrorKind::KeyRefused);
+    assert_eq!(kind(&secret), BrokerErrorKind::KeyRefused);
 }
 
 #[test]
@@ -85,7 +92,8 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
         bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
     }
     let error = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap_err();
-    assert_eq!(error.kind(), SyncErrorKind::RateLimited);
+    let held_back = Readiness::Paced(Duration::from_secs(60));
+    assert_eq!(error.kind, BrokerErrorKind::NotReady(held_back));
     assert_eq!(bench.asked("broker_b.customerdetails"), 25);
     clock.advance_ms(60_000);
     bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
