@@ -6,8 +6,11 @@
 //! one.
 
 pub mod backups;
+#[cfg(test)]
+pub(crate) mod conformance;
 mod error;
 mod expected;
+pub(crate) mod limits;
 mod open;
 pub(crate) mod records;
 pub mod settings;

@@ -8,19 +8,11 @@ use super::columns::{
 };
 use super::condition::Failure;
 use crate::base::json;
+use crate::store::limits::{ENTRIES_MAX, PAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::store::{
     AccountId, Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage,
     JournalSize, Side, StoreError,
 };
-
-/// What one user may keep: forty a trading day for a year.
-pub const ENTRIES_MAX: usize = 10_000;
-/// Bytes of text in them (symbol, strategy, notes and tags, as stored): 800 each, if all are there.
-/// Bounds what one account takes of the disk, of memory for an export, and of the writer when it is
-/// erased; the longest texts in every entry would be 200 MB.
-pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
-pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 
 const COUNT_ENTRY: &str = include_str!("../../../sql/store/count_entry.sql");
 const UNCOUNT_ENTRY: &str = include_str!("../../../sql/store/uncount_entry.sql");

@@ -18,12 +18,9 @@ use crate::base::{
     ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
 };
 use crate::portfolio::{DayPoint, PointSource, Repriced};
+use crate::store::limits::ROWS_MAX;
 use crate::store::traits::Derive;
 use crate::store::{AccountId, Before, Deleted, Portfolio, Replaced, StoreError, SyncState};
-
-/// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
-/// the rest is room.
-pub const ROWS_MAX: usize = 5_000;
 
 const SYNCS: &str = include_str!("../../../sql/store/syncs.sql");
 const HOLDINGS: &str = include_str!("../../../sql/store/holdings.sql");

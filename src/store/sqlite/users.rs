@@ -123,7 +123,3 @@ fn person(row: &Row<'_>) -> Result<UserSummary, Failure> {
         journal_bytes: row.get(6)?,
     })
 }
-
-#[cfg(test)]
-#[path = "users_tests.rs"]
-mod tests;

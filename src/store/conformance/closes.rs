@@ -1,8 +1,10 @@
 //! The close of a day: pages of holders, kept prices, rows and points that are still true.
 
-use super::*;
-use crate::base::ClosingPrice;
-use crate::store::sqlite::store::{ClosePage, PriceOfClose};
+use super::engine::Engine;
+use super::samples::{DAY, MARK, dec, derived, holding, point, sync, user};
+use crate::base::{Broker, ClosingPrice, Symbol, Synced};
+use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
+use crate::store::{AccountId, ClosePage, Derive, PriceOfClose, Store, Valued};
 
 fn symbol(name: &str) -> Symbol {
     Symbol::parse(name).unwrap()
@@ -13,7 +15,7 @@ fn close(price: &str, as_of_ms: i64) -> ClosingPrice {
 }
 
 /// As a page makes it, from what stands there.
-fn valued(store: &SqliteStore, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
+fn valued(store: &impl Store, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
     let mut holdings = store.portfolio(id).unwrap().holdings;
     for row in &mut holdings {
         (row.last_price, row.as_of_ms, row.mark) = (Some(dec("7.50")), 99, MARK);
@@ -34,9 +36,9 @@ fn ids(page: &ClosePage) -> Vec<AccountId> {
     page.portfolios.iter().map(|(id, _)| *id).collect()
 }
 
-#[test]
-fn prices_are_kept_until_the_next_run_has_finished() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let infy: PriceOfClose = (symbol("NSE:INFY"), close("1.20", 5));
     store.keep_closes(DAY, &[(symbol("NSE:INFY"), close("1.10", 4))]).unwrap();
     store.keep_closes(DAY, std::slice::from_ref(&infy)).unwrap();
@@ -56,9 +58,9 @@ fn prices_are_kept_until_the_next_run_has_finished() {
     assert_eq!(silent(None, 9), [symbol("NSE:QUIET")], "the other one was heard again");
 }
 
-#[test]
-fn held_symbols_come_each_once_and_in_order() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn held_symbols_come_each_once_and_in_order<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     for (number, tickers) in
         [&["TCS", "INFY"][..], &["INFY"], &["ABB"], &["ZEEL"]].iter().enumerate()
     {
@@ -74,9 +76,9 @@ fn held_symbols_come_each_once_and_in_order() {
     assert_eq!(symbols(Some(&symbol("NSE:INFY")), 10), ["NSE:TCS", "NSE:ZEEL"]);
 }
 
-#[test]
-fn pages_go_through_those_who_are_not_complete() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn pages_go_through_those_who_are_not_complete<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let users: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
     for id in [0, 2, 3, 4] {
         sync(&store, users[id], Broker::A, 10, &["INFY"]);
@@ -94,9 +96,9 @@ fn pages_go_through_those_who_are_not_complete() {
     assert_eq!(ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(), 3, "not an older one");
 }
 
-#[test]
-fn rows_points_and_later_points_are_written_where_nothing_came_between() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let users: Vec<_> = (0..4).map(|n| user(&store, &format!("{n}@example.com"))).collect();
     for id in &users {
         sync(&store, *id, Broker::A, 10, &["TCS", "INFY"]);
@@ -132,9 +134,9 @@ fn rows_points_and_later_points_are_written_where_nothing_came_between() {
     assert_eq!((source(2), source(3)), (None, None));
 }
 
-#[test]
-fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::B, 1, &["TCS", "INFY"]);
     let kept = [("NSE:INFY", "1.20"), ("NSE:WIPRO", "2.20"), ("NSE:OTHER", "3.20")]
