@@ -64,10 +64,11 @@ fn an_expired_token_stays_dead_until_a_new_one_is_set() {
     fail_over(&stage, r#"{"kind":"expired_token"}"#, &["token_dead"]);
     assert_eq!(stage.get("/brokera/status").1["valid"], false);
     stage.mend();
-    for _ in 0..100 {
+    let asked = stage.asked("public");
+    stage.until("more rounds of the public provider", || {
         assert_eq!(stage.market().source, "public");
-        stage.look_again();
-    }
+        stage.asked("public") > asked + 5
+    });
     assert_eq!(stage.feed_state("broker_a"), "token_dead");
     stage.strike();
 }
