@@ -35,6 +35,26 @@ fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
     assert_eq!(harness.shared().slots.open(), 3);
 }
 
+/// Its slot and its share of the address are free together.
+#[test]
+fn who_waits_at_the_cap_is_not_refused_for_one_that_has_just_left() {
+    let harness = Harness::with(&HttpSettings { connections_max: 2, ..settings() });
+    let mut inside = harness.connect();
+    assert_eq!(inside.ask(GET).status, 200);
+    let mut leaving = harness.connect();
+    assert_eq!(leaving.ask(GET).status, 200);
+    for _ in 0..200 {
+        let pauses = harness.shared().stats.accept_pauses.value();
+        let mut waiting = harness.connect();
+        waiting.write(GET);
+        until("accepting pauses", || harness.shared().stats.accept_pauses.value() > pauses);
+        drop(leaving);
+        assert_eq!(waiting.answer().status, 200);
+        leaving = waiting;
+    }
+    assert_eq!(harness.shared().stats.address_refusals.value(), 0);
+}
+
 #[test]
 fn silent_connections_at_the_cap_make_room_when_their_time_is_up() {
     let harness = Harness::with(&HttpSettings { connections_max: 2, ..small() });
