@@ -247,7 +247,7 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     let mut subject = Subject::start(&[("calendar", "")], "BHAV_CALENDAR_FILE=@calendar\n");
     subject.until_market("trading", |market| market["phase"] == "open");
     subject.write("calendar", HOLIDAY);
-    subject.write("universe", "NSE:INFY\nNSE:TCS\n");
+    subject.write("universe", "NSE:INFY\nNSE:ITC\n");
     subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
     subject.until_market("the holiday", |market| market["phase"] == "holiday");
     subject.logged("another universe");

@@ -21,7 +21,7 @@ use crate::market::figures::number;
 pub const TRADING: &str = "2026-11-20T11:00:00+05:30";
 pub const SNAPSHOT: &str = "/api/index/snapshot";
 pub const PRICES: &str = "/api/portfolio/live-prices?symbols=";
-/// A few shares in place of the fifty whose candles each start would fetch.
+/// Two shares in place of the fifty whose candles each start would fetch.
 pub const UNIVERSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/universe.txt");
 /// A service that has not stopped by then waits for a deadline.
 const STOP_AFTER: Duration = Duration::from_secs(5);
@@ -70,6 +70,8 @@ impl Scene {
         config.public.batch_interval_ms = 250;
         config.upstream.breaker_open_ms = 200;
         config.upstream.breaker_open_max_ms = 400;
+        // As many passes as by default; the memory is what takes the time.
+        config.auth.argon2_memory_kib = 1_024;
         // Tests register many users from one address; those of the limit set it.
         config.auth.login_attempts_per_minute = 0;
         config.auth.registration_attempts_per_minute = 0;
