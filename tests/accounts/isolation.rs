@@ -2,7 +2,6 @@
 //! what the other has stays as it was, and no answer to one holds a word of the other.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 
 use bhav::api::{Access, ROUTES, Route};
 use bhav::http::Method;
@@ -11,7 +10,7 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::portfolio::close::scene_by_hand;
 use crate::support::upstream::{Asked, Said, Upstream};
-use crate::support::{Answer, Scene, Service, TRADING, bearer};
+use crate::support::{Answer, Scene, Service, TRADING, bearer, say};
 
 /// Each route once by each user in a round.
 const ROUNDS: usize = 12;
@@ -372,7 +371,6 @@ fn no_request_of_one_user_reaches_what_is_the_others() {
         routes.len(),
         named.into_iter().collect::<Vec<_>>().join(", ")
     );
-    // Past the harness, which would swallow it.
-    std::io::stderr().write_all(said.as_bytes()).unwrap();
+    say(&said);
     stage.service.stop();
 }

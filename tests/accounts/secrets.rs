@@ -3,7 +3,6 @@
 //! the program wrote and of its memory.
 
 use std::fs::File;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,7 +14,9 @@ use sonic_rs::JsonValueTrait;
 use super::secrets_passwords::passwords;
 use super::secrets_paths::{self as paths, A, B};
 use crate::support::canaries::{Canaries, Found};
-use crate::support::{Client, Program, Scene, TRADING, bearer, few_candles, until, without_admin};
+use crate::support::{
+    Client, Program, Scene, TRADING, bearer, few_candles, say, until, without_admin,
+};
 
 /// One sync, one call and one body may take so long, so that the slow paths end soon.
 const BUDGET_MS: &str = "--sync-timeout-ms=1500";
@@ -196,12 +197,11 @@ impl World {
                 copies(&memory)
             );
         }
-        // Past the harness, which would swallow it.
-        std::io::stderr().write_all(table.as_bytes()).unwrap();
+        say(&table);
         for kind in KINDS {
             if std::env::var_os("BHAV_TEST_CANARIES").is_some() {
                 let told = self.canaries.told(kind, &memory).join("\n");
-                std::io::stderr().write_all(format!("{kind}\n{told}\n").as_bytes()).unwrap();
+                say(&format!("{kind}\n{told}\n"));
             }
             for found in [&files, &left] {
                 let told = self.canaries.told(kind, found);

@@ -1,13 +1,11 @@
 //! The broker's own sample replies through a whole sync: our totals beside theirs.
 
-use std::io::Write;
-
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
 
 use crate::market::figures::{number, raw, shortest};
 use crate::support::upstream::{Said, Upstream};
-use crate::support::{Scene, TRADING, bearer};
+use crate::support::{Scene, TRADING, bearer, say};
 
 const SESSION: &str = include_str!("../fixtures/broker_a/generate_session.json");
 const HOLDINGS: &str = include_str!("../fixtures/broker_a/holdings.json");
@@ -107,8 +105,7 @@ fn show(what: &str, ours: &Totals, theirs: &Totals, reason: &str) {
     ] {
         said += &format!("  {name:<20} ours {ours:>10}  theirs {theirs:>10}\n");
     }
-    // Past the harness, which would swallow it.
-    std::io::stderr().write_all(said.as_bytes()).unwrap();
+    say(&said);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The tests' HTTP client: requests as every client sends them, or whatever bytes a test wants sent,
-//! over TCP or a Unix socket, with a deadline on every read and write. When something is not as
-//! expected it prints both sides of the conversation.
+//! The tests' HTTP client: requests as every client sends them, or whatever bytes a test wants
+//! sent, over TCP or a Unix socket, with a deadline on every read and write. When something is not
+//! as expected it prints both sides of the conversation.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};

@@ -1,5 +1,5 @@
-//! What the tests share: the service in this process, the program in another, one client, and one way
-//! to wait.
+//! What the tests share: the service in this process, the program in another, one client, and one
+//! way to wait.
 
 pub mod canaries;
 pub mod client;

@@ -16,7 +16,7 @@ const LOOK_AFTER_MS_MAX: u64 = 20;
 pub trait Look {
     type Seen;
 
-    /// What was looked for, or what is there instead.
+    /// What was looked for, or what is there instead, if the look says it.
     fn seen(self) -> Result<Self::Seen, String>;
 }
 
@@ -54,6 +54,7 @@ pub fn until<L: Look>(what: &str, mut look: impl FnMut() -> L) -> L::Seen {
     loop {
         match look().seen() {
             Ok(seen) => return seen,
+            Err(other) if other.is_empty() => {}
             Err(other) => last.seen = other,
         }
         assert!(clock.monotonic_ms() < PATIENCE_MS, "never came: {what}");

@@ -14,6 +14,9 @@ const FRESH_MS_MAX: i64 = 4_500;
 /// What the public provider is behind broker A: it passes broker A's last prices that much later.
 const PUBLIC_DELAY_S: i64 = 1;
 
+/// One look in so many asks what there is instead.
+const LOOKS_PER_WORD: u32 = 50;
+
 /// Two shares that are cached before anything goes wrong.
 pub const CACHED: &str = "NSE:INFY,NSE:SBIN";
 
@@ -87,12 +90,16 @@ impl Stage {
     /// Looks until `condition` holds; a manual clock moves in between.
     #[track_caller]
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let mut looks = 0_u32;
         until(what, || {
             if condition() {
                 return Ok(());
             }
             self.advance_ms(self.step_ms);
-            Err(format!("{:?} {:?}", self.get("/api/health").1, self.market()))
+            looks += 1;
+            let told = looks.is_multiple_of(LOOKS_PER_WORD);
+            let word = || format!("{:?} {:?}", self.get("/api/health").1, self.get(SNAPSHOT).1);
+            Err(if told { word() } else { String::new() })
         });
     }
 
