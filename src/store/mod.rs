@@ -5,8 +5,11 @@
 //! it is on disk. A broker credential is never stored: no type here has a field for one.
 
 pub mod backups;
+#[cfg(test)]
+pub(crate) mod conformance;
 mod error;
 mod expected;
+pub(crate) mod limits;
 mod open;
 pub(crate) mod records;
 pub mod settings;

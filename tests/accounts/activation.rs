@@ -2,8 +2,8 @@
 
 use sonic_rs::JsonValueTrait;
 
-use crate::support::service::{Answer, Client, Scene, Service, TRADING, members, until};
 use crate::support::upstream::{Said, Upstream};
+use crate::support::{Answer, Client, Scene, Service, TRADING, members, until};
 
 const A: &str = "/brokera/activate";
 const B: &str = "/brokerb/activate";
@@ -42,7 +42,7 @@ fn broker_a_is_activated_and_the_feed_takes_the_token_at_once() {
         assert_eq!(again.header("www-authenticate"), Some("Bearer"));
     }
     assert_eq!(service.get("/brokera/status").json()["valid"], true);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn broker_b_is_activated_until_midnight() {
     post(&service, B, &code("api_session", "no-such-session"))
         .expect_problem(401, "broker_session_invalid");
     assert_eq!(service.get("/brokerb/status").json(), json);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -88,18 +88,18 @@ fn without_a_secret_only_a_direct_local_client_may() {
     for host in ["dash.example.com", "10.0.0.1:8080", "bhav"] {
         let lines = "Content-Type: application/json\r\nContent-Length: 2";
         let text = format!("POST {B} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n\r\n{{}}");
-        service.client().exchange(&text, true).expect_problem(403, "admin_local_only");
+        service.client().ask(&text).expect_problem(403, "admin_local_only");
     }
     // A local one is let in, and told what is missing.
     let json = post(&service, B, "{}").expect_problem(400, "validation_failed");
     assert_eq!(json["errors"][0]["field"], "api_session");
-    service.0.stop();
+    service.stop();
     // A proxy on this machine is not direct.
     let mut config = scene.config_without_tokens();
     config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     let service = scene.start_with(&config);
     post(&service, A, "{}").expect_problem(403, "admin_local_only");
-    service.0.stop();
+    service.stop();
     assert_eq!(scene.stats()["requests"]["broker_b.customerdetails"].as_u64().unwrap_or(0), 0);
 }
 
@@ -122,7 +122,7 @@ fn with_a_secret_it_is_demanded_of_everybody() {
     let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
     let answer = service.client().send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
     assert_eq!(answer.status, 200);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn guesses_are_limited_by_address() {
     // The right one is not even looked at now, and others are not kept out.
     from("203.0.113.7", "open sesame").expect_problem(429, "too_many_attempts");
     from("203.0.113.8", "open sesame").expect_problem(401, "broker_session_invalid");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn what_the_broker_does_has_its_answer() {
             let answer = post(&service, path, &code(name, &mint(&scene)));
             answer.expect_problem(status, problem);
             assert_eq!(scene.control("DELETE", "faults", "").status, 200);
-            service.0.stop();
+            service.stop();
         }
     }
 }
@@ -194,7 +194,7 @@ fn what_broker_a_says_of_the_account_is_not_taken_for_a_bad_code() {
         let detail = answer.expect_problem(403, problem);
         assert!(detail["detail"].as_str().unwrap().contains(word), "{detail}");
         assert_eq!(answer.header("www-authenticate"), None);
-        service.0.stop();
+        service.stop();
     }
 }
 
@@ -207,7 +207,7 @@ fn without_an_app_there_is_nothing_to_activate() {
     let service = scene.start_with(&config);
     post(&service, A, &code("request_token", "x")).expect_problem(409, "broker_not_configured");
     post(&service, B, &code("api_session", "x")).expect_problem(409, "broker_not_configured");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -216,12 +216,12 @@ fn bodies_are_json_of_the_right_shape() {
     let service = scene.start_with(&scene.config_without_tokens());
     let mut client: Client = service.client();
     let plain = "POST /brokerb/activate HTTP/1.1\r\nHost: bhav\r\nContent-Length: 2\r\n\r\n{}";
-    client.exchange(plain, true).expect_problem(415, "unsupported_media_type");
+    client.ask(plain).expect_problem(415, "unsupported_media_type");
     client.send_json("POST", B, "", "{").expect_problem(400, "malformed_json");
     let long = code("api_session", &"x".repeat(257));
     client.send_json("POST", B, "", &long).expect_problem(400, "validation_failed");
     let huge = code("api_session", &"x".repeat(70_000));
     client.send_json("POST", B, "", &huge).expect_problem(413, "body_too_large");
     assert_eq!(service.client().get(B).header("allow"), Some("OPTIONS, POST"));
-    service.0.stop();
+    service.stop();
 }

@@ -1,9 +1,8 @@
 //! `GET /brokera/status`: the shared token from unset to dead and back.
 
+use crate::support::{Scene, Service, TRADING, members, until};
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonValueTrait, Value};
-
-use crate::support::service::{Scene, Service, TRADING, members, until};
 
 fn status(service: &Service) -> Value {
     let answer = service.get("/brokera/status");
@@ -21,7 +20,7 @@ fn never_set() {
     // The public provider alone serves, and health says why.
     service.snapshot_where("public", |json| json["market"]["source"] == "public");
     assert_eq!(service.health()["feeds"]["broker_a"]["state"], "no_token");
-    service.0.stop();
+    service.stop();
 }
 
 /// Who has no app at broker A asked for the public provider alone: that is nothing to mend.
@@ -37,7 +36,7 @@ fn without_an_app() {
         assert_eq!(health["feeds"]["broker_a"]["state"], "off");
         (health["status"] == "ok").then_some(())
     });
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -50,7 +49,7 @@ fn set() {
     assert!(json["initialized"] == true && json["valid"] == true);
     assert!(json["set_at"].as_str().unwrap().starts_with("2026-11-20T11:00:"));
     assert_eq!(json["expires_at"], "2026-11-21T06:00:00+05:30");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn refused_by_the_broker_it_is_dead_until_there_is_another() {
     state.broker_a_token.set("fresh1".into(), "simkeya".into(), scene.clock.now());
     assert_eq!(status(&service)["valid"], true);
     service.snapshot_where("broker A again", |json| json["market"]["source"] == "broker_a");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -106,7 +105,7 @@ fn every_token_ends_at_six_in_the_morning() {
     until("health to name it", || {
         (service.health()["feeds"]["broker_a"]["state"] == "token_dead").then_some(())
     });
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -120,5 +119,5 @@ fn a_plan_without_market_data_is_a_state_of_its_own() {
     until("health to name it", || {
         (service.health()["feeds"]["broker_a"]["state"] == "no_permission").then_some(())
     });
-    service.0.stop();
+    service.stop();
 }

@@ -4,12 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::support::{Program, Scene, TRADING, bearer, bhav, run, serve, state_flag, until};
 use bhav::store::FILE_NAME;
 use sonic_rs::JsonValueTrait;
-
-use crate::commands::{bhav, run, state_flag};
-use crate::operation::process::{Program, serve};
-use crate::support::service::{Client, Scene, TRADING, bearer, until};
 
 const PASSWORD: &str = "nine green parrots";
 
@@ -30,7 +27,7 @@ fn start(scene: &Scene) -> Program {
 
 /// An account with an entry in the journal and a portfolio.
 fn account(scene: &Scene, program: &Program, mark: &str) -> Account {
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let email = format!("{mark}@example.com");
     let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}","name":"Name of {mark}"}}"#);
     let answer = client.send_json("POST", "/api/auth/register", "", &body);
@@ -97,7 +94,7 @@ fn an_erased_account_is_in_no_file_once_that_was_answered() {
     let (gone, stays) = (account(&scene, &program, "asha7"), account(&scene, &program, "ravi7"));
     expect_there(state, &gone.words);
     let body = format!(r#"{{"password":"{PASSWORD}"}}"#);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let answer = client.send_json("DELETE", "/api/auth/account", &bearer(&gone.token), &body);
     assert_eq!(answer.status, 200, "{}", answer.text());
     expect_gone(state, &gone.words);
@@ -121,13 +118,13 @@ fn a_deleted_portfolio_and_deleted_entries_are_in_no_file() {
     drop(file);
     let words = vec![share];
     expect_there(state, &words);
-    let mut client = Client::connect(&program.address);
-    let answer = client.send("DELETE", "/api/portfolio/data", &bearer(&owner.token));
+    let mut client = program.client();
+    let answer = client.request("DELETE", "/api/portfolio/data", &bearer(&owner.token));
     assert_eq!(answer.status, 200, "{}", answer.text());
     expect_gone(state, &words);
-    let entries = client.send("GET", "/api/journal", &bearer(&owner.token)).json();
+    let entries = client.request("GET", "/api/journal", &bearer(&owner.token)).json();
     let id = entries["entries"][0]["id"].as_i64().unwrap();
-    let answer = client.send("DELETE", &format!("/api/journal/{id}"), &bearer(&owner.token));
+    let answer = client.request("DELETE", &format!("/api/journal/{id}"), &bearer(&owner.token));
     assert_eq!(answer.status, 200, "{}", answer.text());
     let notes = ["Plan of asha7".to_owned(), "Notes of asha7".to_owned()];
     until("the entry to leave the files", || found(state, &notes).is_empty().then_some(()));

@@ -2,7 +2,6 @@
 //! what the other has stays as it was, and no answer to one holds a word of the other.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 
 use bhav::api::{Access, ROUTES, Route};
 use bhav::http::Method;
@@ -10,8 +9,8 @@ use fastrand::Rng;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::portfolio::close::scene_by_hand;
-use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
 use crate::support::upstream::{Asked, Said, Upstream};
+use crate::support::{Answer, Scene, Service, TRADING, bearer, say};
 
 /// Each route once by each user in a round.
 const ROUNDS: usize = 12;
@@ -135,7 +134,7 @@ impl Stage {
             assert_eq!(answer.status, 201, "{}", answer.text());
         }
         let headers = self.auth(who);
-        let page = self.service.client().send("GET", "/api/journal?limit=1", &headers).json();
+        let page = self.service.client().request("GET", "/api/journal?limit=1", &headers).json();
         self.people[who].cursors.push(page["next_cursor"].as_str().unwrap().to_owned());
         self.look(who);
     }
@@ -158,7 +157,7 @@ impl Stage {
     }
 
     fn export(&self, who: usize) -> Answer {
-        self.service.client().send("GET", "/api/portfolio/export", &self.auth(who))
+        self.service.client().request("GET", "/api/portfolio/export", &self.auth(who))
     }
 
     /// Notes what the user has now.
@@ -273,21 +272,21 @@ impl Stage {
         let Attempt { target, headers, body } = self.attempt(who, route);
         let method = route.method.as_str();
         let answer = if body.is_empty() {
-            self.service.client().send(method, &target, &headers)
+            self.service.client().request(method, &target, &headers)
         } else {
             self.service.client().send_json(method, &target, &headers, &body)
         };
         self.requests += 1;
-        let about = format!("{SEED}={}: {method} {target} {body}: {}", self.seed, answer.head);
+        let about = format!("{SEED}={}: {method} {target} {body}: {}", self.seed, answer.head());
         let other = 1 - who;
         let foreign = self.people[other].mark;
-        let said = format!("{}{}", answer.head, String::from_utf8_lossy(&answer.body));
+        let said = format!("{}{}", answer.head(), String::from_utf8_lossy(&answer.body));
         assert!(!said.contains(foreign), "{about}{said}");
         assert!(answer.status < 500, "{about}{said}");
         assert_eq!(headers.starts_with(BAD), said.contains("\"token_invalid\""), "{about}");
         // Equal bytes have equal tags; these two have none in common but of empty answers.
         if answer.status == 304 {
-            let own = self.service.client().send("GET", &target, &self.auth(who));
+            let own = self.service.client().request("GET", &target, &self.auth(who));
             assert_eq!(own.header("etag"), answer.header("etag"), "{about}");
             assert!(!own.text().contains("MARK"), "{about}");
         }
@@ -372,7 +371,6 @@ fn no_request_of_one_user_reaches_what_is_the_others() {
         routes.len(),
         named.into_iter().collect::<Vec<_>>().join(", ")
     );
-    // Past the harness, which would swallow it.
-    std::io::stderr().write_all(said.as_bytes()).unwrap();
-    stage.service.0.stop();
+    say(&said);
+    stage.service.stop();
 }

@@ -6,7 +6,7 @@ use bhav::base::Clock;
 use bhav::sim::SimSettings;
 
 use crate::support::scrape::Scrape;
-use crate::support::service::{Answer, SNAPSHOT, Scene, Service, TRADING, bearer, until};
+use crate::support::{Answer, SNAPSHOT, Scene, Service, TRADING, bearer, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 const LOGIN: &str = "/api/auth/login";
@@ -61,7 +61,7 @@ fn attempts_are_limited_per_account_and_per_address() {
         wrong.expect_problem(401, "invalid_credentials");
         assert_eq!(login_from(&service, &client, "u1@b.example", PASSWORD).status, 200);
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn registering_and_logging_in_have_limits_of_their_own() {
     let scrape = Scrape::of(&service);
     assert_eq!(scrape.value("bhav_registration_throttled_total"), 2.0);
     assert_eq!(scrape.value("bhav_login_throttled_total"), 2.0);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
         service.client().send_json("DELETE", target, &headers, body).status
     };
     assert_eq!([81, 82, 83, 84].map(erase), [401, 401, 401, 429]);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_full_queue_is_503_and_the_snapshot_answers() {
     assert_eq!((held.wait(), queued.wait()), (Ok(true), Ok(())));
     login_from(&service, "192.0.2.1", "a@b.example", PASSWORD)
         .expect_problem(401, "invalid_credentials");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
         assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 6, "{statuses:?}");
     });
     assert_eq!(held.wait(), Ok(true));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
     let good = service.register("a@b.example", PASSWORD);
     let revoked = service.register("c@b.example", PASSWORD);
     assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
-    service.0.stop();
+    service.stop();
     // The file is away, and a directory stands in its place.
     let file = scene.state.path().join(bhav::store::FILE_NAME);
     let aside = scene.state.path().join("aside");
@@ -274,5 +274,5 @@ fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
     service
         .post("/api/auth/password", &bearer(&revoked), "{}")
         .expect_problem(401, "token_invalid");
-    service.0.stop();
+    service.stop();
 }

@@ -1,6 +1,6 @@
 //! Accounts from registration to erasure, as the contract has them.
 
-use crate::support::service::{Answer, Client, Scene, Service, TRADING, bearer, members};
+use crate::support::{Answer, Scene, Service, TRADING, bearer, members};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 const REGISTER: &str = "/api/auth/register";
@@ -69,7 +69,7 @@ fn a_user_registers_and_logs_in() {
     let nameless = service.register("b@mail.example", PASSWORD);
     assert!(accepted(&service, &nameless));
     assert!(login(&service, "b@mail.example", PASSWORD).json()["user"]["name"].is_null());
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn every_fault_of_a_registration_is_told_at_once() {
     let widest: String = ('\u{900}'..).take(256).collect();
     service.register("wide@b", &widest);
     assert_eq!(login(&service, "wide@b", &widest).status, 200);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn bodies_that_are_not_one_json_object_are_refused() {
         let text = format!(
             "POST {LOGIN} HTTP/1.1\r\nHost: bhav\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         );
-        Client::connect(service.0.address()).exchange(&text, true)
+        service.client().ask(&text)
     };
     let good = r#"{"email":"a@b","password":"correct horse"}"#;
     for headers in [
@@ -170,7 +170,7 @@ fn bodies_that_are_not_one_json_object_are_refused() {
     }
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
     raw(json, &large).expect_problem(413, "body_too_large");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn escapes_mean_what_they_stand_for() {
     let body = "{\"email\":\"\\u0061@b.example\",\
                 \"password\":\"tea 🍵 & \\\"samosa\\\"\"}";
     assert_eq!(service.post(LOGIN, "", body).status, 200);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -193,7 +193,8 @@ fn an_unknown_account_and_a_wrong_password_are_the_same_answer_and_work() {
     };
     let same = |answer: &Answer| {
         let own = ["date:", "x-request-id:"];
-        let lines = answer.head.lines().filter(|line| {
+        let head = answer.head();
+        let lines = head.lines().filter(|line| {
             let lower = line.to_ascii_lowercase();
             !own.iter().any(|name| lower.starts_with(name))
         });
@@ -210,7 +211,7 @@ fn an_unknown_account_and_a_wrong_password_are_the_same_answer_and_work() {
         assert_eq!(same(&answer), same(&wrong));
     }
     assert_eq!(wrong.header("www-authenticate"), Some("Bearer"));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -224,12 +225,12 @@ fn logging_out_ends_one_token_over_a_restart() {
     assert!(out.json()["message"].is_str());
     assert!(!accepted(&service, &one) && accepted(&service, &other));
     service.post("/api/auth/logout", &bearer(&one), "").expect_problem(401, "token_invalid");
-    service.0.stop();
+    service.stop();
 
     let service = scene.start();
     assert!(!accepted(&service, &one), "a restart does not bring it back");
     assert!(accepted(&service, &other), "nor does it end the others: the key was kept");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -257,12 +258,12 @@ fn a_new_password_ends_older_tokens_and_not_the_new_one() {
     login(&service, "a@b.example", PASSWORD).expect_problem(401, "invalid_credentials");
     let again = token(&login(&service, "a@b.example", "battery staple"));
     assert!(accepted(&service, &again));
-    service.0.stop();
+    service.stop();
 
     let service = scene.start();
     assert!(!accepted(&service, &old));
     assert!(accepted(&service, &new) && accepted(&service, &again));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -287,11 +288,11 @@ fn an_erased_account_is_gone_with_its_tokens() {
     login(&service, "a@b.example", PASSWORD).expect_problem(401, "invalid_credentials");
     let new = service.register("a@b.example", "battery staple");
     assert!(accepted(&service, &new), "the address is free, and its new user another");
-    service.0.stop();
+    service.stop();
 
     let service = scene.start();
     assert!(!accepted(&service, &gone) && accepted(&service, &new));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -299,7 +300,7 @@ fn a_hash_grows_with_the_settings_at_the_next_login() {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     let first = service.register("a@b.example", PASSWORD);
-    service.0.stop();
+    service.stop();
     let mut config = scene.config();
     config.auth.argon2_passes = 3;
     let service = scene.start_with(&config);
@@ -314,5 +315,5 @@ fn a_hash_grows_with_the_settings_at_the_next_login() {
     assert!(hash().contains("t=3"), "{}", hash());
     assert_eq!(login(&service, "a@b.example", PASSWORD).status, 200);
     assert!(accepted(&service, &first), "no reason to end a session");
-    service.0.stop();
+    service.stop();
 }

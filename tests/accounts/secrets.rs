@@ -3,7 +3,6 @@
 //! the program wrote and of its memory.
 
 use std::fs::File;
-use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,9 +13,10 @@ use sonic_rs::JsonValueTrait;
 
 use super::secrets_passwords::passwords;
 use super::secrets_paths::{self as paths, A, B};
-use crate::operation::process::{Program, bhav, few_candles};
 use crate::support::canaries::{Canaries, Found};
-use crate::support::service::{Client, Scene, TRADING, bearer};
+use crate::support::{
+    Client, Program, Scene, TRADING, bearer, few_candles, say, until, without_admin,
+};
 
 /// One sync, one call and one body may take so long, so that the slow paths end soon.
 const BUDGET_MS: &str = "--sync-timeout-ms=1500";
@@ -90,7 +90,7 @@ impl World {
         let log = outside.path().join("log");
         let broker =
             |path: &str| url.map_or(format!("http://{}{path}", scene.sim.addr()), Into::into);
-        let mut command = bhav(&[
+        let mut command = without_admin(&[
             "serve",
             "--listen=127.0.0.1:0",
             &format!("--state-dir={}", scene.state.path().display()),
@@ -197,12 +197,11 @@ impl World {
                 copies(&memory)
             );
         }
-        // Past the harness, which would swallow it.
-        std::io::stderr().write_all(table.as_bytes()).unwrap();
+        say(&table);
         for kind in KINDS {
             if std::env::var_os("BHAV_TEST_CANARIES").is_some() {
                 let told = self.canaries.told(kind, &memory).join("\n");
-                std::io::stderr().write_all(format!("{kind}\n{told}\n").as_bytes()).unwrap();
+                say(&format!("{kind}\n{told}\n"));
             }
             for found in [&files, &left] {
                 let told = self.canaries.told(kind, found);
@@ -225,15 +224,15 @@ fn the_search_sees_what_a_program_holds() {
     assert!(world.canaries.copies_of("admin secret", &found) >= 1);
     // A body that has not ended is held until it does.
     let secret = world.canaries.make("api_secret", "held");
-    let mut stream = std::net::TcpStream::connect(&world.program.address).unwrap();
+    let mut client = world.client();
     let part = format!(
         "POST /api/portfolio/sync HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{secret}"
     );
-    stream.write_all(part.as_bytes()).unwrap();
-    crate::support::service::until("the held secret", || {
+    client.write(part);
+    until("the held secret", || {
         (world.canaries.copies_of("api_secret", &world.memory()) > 0).then_some(())
     });
-    drop(stream);
+    drop(client);
     world.search("a body given up");
 }
 
@@ -264,12 +263,4 @@ fn sessions_and_activations_that_succeed_leave_no_secret() {
     let world = World::start(canaries, Some(&upstream.url()));
     paths::activated(&world);
     world.search("with canaries as sessions");
-}
-
-/// Reads what comes until the end or the deadline.
-pub fn drain(stream: &mut std::net::TcpStream) -> String {
-    let mut said = Vec::new();
-    // A reset after the answer is an end too.
-    let _ = stream.read_to_end(&mut said);
-    String::from_utf8_lossy(&said).into_owned()
 }

@@ -4,8 +4,8 @@ use sonic_rs::JsonValueTrait;
 
 use super::secrets::World;
 use super::secrets_paths::post;
+use crate::support::bearer;
 use crate::support::canaries::escaped;
-use crate::support::service::bearer;
 
 /// Each password is gone once it is hashed, or refused.
 pub fn passwords(world: &World) {

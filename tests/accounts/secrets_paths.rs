@@ -1,16 +1,14 @@
 //! The paths that credentials take through the program, each with values of its own.
 
-use std::io::Write;
-use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sonic_rs::JsonValueTrait;
 
-use super::secrets::{World, drain};
+use super::secrets::World;
 use crate::support::canaries::{Canaries, escaped};
-use crate::support::service::{Answer, until};
 use crate::support::upstream::{Said, Upstream};
+use crate::support::{Answer, Client, until};
 
 /// One broker's routes, ours and the simulator's.
 pub struct Side {
@@ -116,7 +114,7 @@ fn chunked(world: &World, side: &Side, user: &str) {
         first.len(),
         second.len()
     );
-    assert_eq!(world.client().exchange(&text, true).status, 200);
+    assert_eq!(world.client().ask(&text).status, 200);
 }
 
 /// Each piece is on its way, and read, before the next is sent.
@@ -125,15 +123,14 @@ fn in_pieces(world: &World, side: &Side, user: &str) {
     let order = Order { key: known(world, 3), secret: world.secret.clone(), code };
     let body = order.json(side);
     let head = head(side.sync, user, body.len(), "Connection: close\r\n");
-    let mut stream = TcpStream::connect(&world.program.address).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream.write_all(head.as_bytes()).unwrap();
+    let mut client = world.client();
+    client.write(head);
     for piece in body.as_bytes().chunks(17) {
-        stream.write_all(piece).unwrap();
+        client.write(piece);
         // An answer to another connection says that the edge has turned since.
         assert_eq!(world.client().get("/brokera/status").status, 200);
     }
-    assert!(drain(&mut stream).starts_with("HTTP/1.1 200"));
+    assert!(client.rest().starts_with("HTTP/1.1 200"));
 }
 
 fn head(target: &str, user: &str, length: usize, more: &str) -> String {
@@ -229,9 +226,8 @@ fn clear(world: &World, route: &str) {
     until("the end of a fault", || {
         let set = world.scene.control("GET", "faults", "").text().contains(route);
         if set {
-            let mut stream = TcpStream::connect(world.scene.sim.addr()).unwrap();
             let text = format!("{path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-            stream.write_all(text.as_bytes()).unwrap();
+            world.scene.upstream().write(text);
         }
         (!set).then_some(())
     });
@@ -268,7 +264,7 @@ pub fn misshapen(world: &World, side: &Side) {
     let plain = body("wrong content type");
     for kind in ["text/plain", "application/json; charset=latin1"] {
         let text = head(side.sync, &user, plain.len(), "").replace("application/json", kind);
-        assert_eq!(world.client().exchange(&format!("{text}{plain}"), true).status, 415);
+        assert_eq!(world.client().ask(format!("{text}{plain}")).status, 415);
     }
     let text = head(side.sync, &user, 0, "Transfer-Encoding: chunked\r\n");
     let bad = body("bad chunks");
@@ -276,7 +272,7 @@ pub fn misshapen(world: &World, side: &Side) {
         [format!("{:x}\r\n{bad}", bad.len() / 2), format!("{:x}\r\n{bad}\r\nzz\r\n", bad.len())]
     {
         let text = text.replace("Content-Length: 0\r\n", "");
-        assert_eq!(world.client().exchange(&format!("{text}{rest}\r\n\r\n"), true).status, 400);
+        assert_eq!(world.client().ask(format!("{text}{rest}\r\n\r\n")).status, 400);
     }
     let elsewhere = body("no such path");
     for target in ["/api/portfolio/syncs", "/api/portfolio/holdings"] {
@@ -290,13 +286,13 @@ pub fn broken_off(world: &World, side: &Side) {
     let part = |path: &str, share: usize| {
         let body = Order::new(world, &format!("{} {path}", side.name)).json(side);
         let text = format!("{}{body}", head(side.sync, &user, body.len(), ""));
-        let mut stream = TcpStream::connect(&world.program.address).unwrap();
-        stream.write_all(&text.as_bytes()[..text.len() - body.len() * share / 4]).unwrap();
-        stream
+        let mut client = world.client();
+        client.write(&text.as_bytes()[..text.len() - body.len() * share / 4]);
+        client
     };
     drop(part("gone in the body", 2));
-    part("half closed", 2).shutdown(Shutdown::Write).unwrap();
-    assert!(drain(&mut part("stalled", 2)).starts_with("HTTP/1.1 408"));
+    part("half closed", 2).finish();
+    assert!(part("stalled", 2).rest().starts_with("HTTP/1.1 408"));
     world.scene.fault(side.session, r#"{"kind":"delay","delay_ms":30000,"count":1}"#);
     let waiting = part("gone before the answer", 0);
     let asked = |route: &str| {
@@ -313,13 +309,13 @@ pub fn crowded(world: &World, side: &Side) {
     let json = |path: &str| Order::new(world, path).json(side);
     world.scene.fault(side.session, r#"{"kind":"delay","delay_ms":30000}"#);
     let open = |headers: &str, target: &str, body: &str| {
-        let mut stream = TcpStream::connect(&world.program.address).unwrap();
+        let mut client = world.client();
         let more = "Connection: close\r\n";
         let text = format!("{}{body}", head(target, headers, body.len(), more));
-        stream.write_all(text.as_bytes()).unwrap();
-        stream
+        client.write(text);
+        client
     };
-    let mut waiting: Vec<TcpStream> =
+    let mut waiting: Vec<Client> =
         (0..6).map(|_| open(&one, side.sync, &json("one user at once"))).collect();
     // On a slow machine the first have given up before the lane is full.
     until("a sync that finds the lane full", || {
@@ -327,10 +323,10 @@ pub fn crowded(world: &World, side: &Side) {
             let code = world.canaries.make("one-time code", "a full lane");
             open("", side.activate, &format!("{{\"{}\":\"{code}\"}}", side.code))
         }));
-        let said = drain(&mut open(&other, side.sync, &json("a full lane")));
+        let said = open(&other, side.sync, &json("a full lane")).rest();
         said.contains("sync_busy").then_some(())
     });
-    let said: Vec<String> = waiting.iter_mut().map(drain).collect();
+    let said: Vec<String> = waiting.iter_mut().map(Client::rest).collect();
     let told = |code: &str| said.iter().filter(|text| text.contains(code)).count();
     assert!(told("sync_in_progress") >= 1 && told("upstream_busy") >= 1, "{said:?}");
     world.scene.control("DELETE", "faults", "");

@@ -4,13 +4,10 @@
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Answer, Program, Scene, TRADING, bearer, bhav, run, serve, state_flag};
 use bhav::api::{Access, ROUTES};
 use bhav::store::FILE_NAME;
 use sonic_rs::JsonValueTrait;
-
-use crate::commands::{bhav, run, state_flag};
-use crate::operation::process::{Program, serve};
-use crate::support::service::{Answer, Client, Scene, TRADING, bearer};
 
 const PASSWORD: &str = "nine green parrots";
 const OTHER_PASSWORD: &str = "ten yellow parrots";
@@ -27,7 +24,7 @@ fn stop(mut program: Program) {
 fn account(program: &Program, action: &str, email: &str, password: &str) -> Answer {
     let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
     let target = format!("/api/auth/{action}");
-    Client::connect(&program.address).send_json("POST", &target, "", &body)
+    program.client().send_json("POST", &target, "", &body)
 }
 
 /// A new account's id and token.
@@ -40,7 +37,7 @@ fn register(program: &Program, email: &str) -> (i64, String) {
 
 fn change_password(program: &Program, token: &str, old: &str, new: &str) -> String {
     let body = format!(r#"{{"current_password":"{old}","new_password":"{new}"}}"#);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let answer = client.send_json("POST", "/api/auth/password", &bearer(token), &body);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()["access_token"].as_str().unwrap().to_owned()
@@ -48,19 +45,19 @@ fn change_password(program: &Program, token: &str, old: &str, new: &str) -> Stri
 
 #[track_caller]
 fn expect_good(program: &Program, token: &str) {
-    let answer = Client::connect(&program.address).send("GET", "/api/journal", &bearer(token));
+    let answer = program.client().request("GET", "/api/journal", &bearer(token));
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
 /// At each route that needs a user.
 #[track_caller]
 fn expect_refused_everywhere(program: &Program, token: &str) {
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let mut asked = 0;
     for route in ROUTES.iter().filter(|route| route.access == Access::User) {
         let (method, target) = (route.method.as_str(), route.path.replace("{id}", "1"));
         let answer = match method {
-            "GET" => client.send(method, &target, &bearer(token)),
+            "GET" => client.request(method, &target, &bearer(token)),
             _ => client.send_json(method, &target, &bearer(token), "{}"),
         };
         answer.expect_problem(401, "token_invalid");

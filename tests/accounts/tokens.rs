@@ -1,9 +1,8 @@
 //! Which tokens are accepted, from where, and when not any more.
 
+use crate::support::{Answer, Scene, Service, TRADING, bearer};
 use bhav::base::Clock;
 use bhav::sim::SimSettings;
-
-use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
 
 const PASSWORD: &str = "correct horse";
 const ROUTE: &str = "/api/auth/password";
@@ -31,7 +30,7 @@ fn without_a_token_it_is_401_and_says_how() {
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -72,7 +71,7 @@ fn the_header_wins_and_what_is_malformed_is_refused() {
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
-    service.0.stop();
+    service.stop();
 }
 
 /// As a proxy in front asks for its own, or a browser remembers them.
@@ -86,7 +85,7 @@ fn credentials_of_another_scheme_leave_the_cookie_its_word() {
     {
         let other = format!("Authorization: {other}\r\n");
         let read = format!("{other}{}", cookie(&good));
-        assert_eq!(service.client().send("GET", "/api/journal", &read).status, 200, "{other}");
+        assert_eq!(service.client().request("GET", "/api/journal", &read).status, 200, "{other}");
         expect_accepted(&ask(&service, &format!("{read}Sec-Fetch-Site: same-origin\r\n")));
         // It is the cookie that counts, so the page has to be one of this site.
         ask(&service, &read).expect_problem(403, "cross_site_request");
@@ -94,7 +93,7 @@ fn credentials_of_another_scheme_leave_the_cookie_its_word() {
         ask(&service, &bad).expect_problem(401, "token_invalid");
         ask(&service, &other).expect_problem(401, "token_missing");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -141,7 +140,7 @@ fn a_cookie_acts_only_from_this_site_or_an_allowed_origin() {
     }
     // A bad token is a bad token first.
     ask(&service, &cookie("bad")).expect_problem(401, "token_invalid");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn a_token_ends_after_seven_days() {
     expect_accepted(&ask(&service, &bearer(&token)));
     clock.advance_ms(1_000);
     ask(&service, &bearer(&token)).expect_problem(401, "token_invalid");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -170,11 +169,11 @@ fn keys_rotate_and_a_forgotten_one_ends_its_tokens() {
     let service = start(one, None);
     let token = service.register("a@b.example", PASSWORD);
     expect_accepted(&ask(&service, &bearer(&token)));
-    service.0.stop();
+    service.stop();
     let service = start(two, Some(one));
     expect_accepted(&ask(&service, &bearer(&token)));
-    service.0.stop();
+    service.stop();
     let service = start(two, None);
     ask(&service, &bearer(&token)).expect_problem(401, "token_invalid");
-    service.0.stop();
+    service.stop();
 }

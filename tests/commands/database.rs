@@ -3,13 +3,15 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
 use bhav::store::{FILE_NAME, backups};
 
-use super::{Ran, bhav, expect_screen, run, state_flag};
+use crate::commands::expect_screen;
 use crate::support::scrape::{BACKED_UP, Scrape};
-use crate::support::service::{Scene, Service, TRADING, bearer, until};
+use crate::support::{
+    Process, Ran, Scene, Service, Signal, TRADING, bearer, bhav, run, state_flag, until,
+};
 
 const PASSWORD: &str = "nine green parrots";
 
@@ -43,7 +45,7 @@ fn stopped_with(email: &str) -> Scene {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     service.register(email, PASSWORD);
-    service.0.stop();
+    service.stop();
     scene
 }
 
@@ -67,7 +69,7 @@ fn a_backup_of_a_running_service_serves_elsewhere() {
     assert_eq!((mode(&to), names(out.path())), (0o600, vec!["copy.sqlite".to_owned()]));
     // What comes after it is not in it.
     service.register("ravi@example.com", PASSWORD);
-    service.0.stop();
+    service.stop();
 
     let other = Scene::at(TRADING);
     let ran = command("restore", other.state.path(), &[text(&to), "--yes"]);
@@ -76,7 +78,7 @@ fn a_backup_of_a_running_service_serves_elsewhere() {
     assert_eq!(mode(&other.state.path().join(FILE_NAME)), 0o600);
     let service = other.start();
     assert!(logs_in(&service, "asha@example.com") && !logs_in(&service, "ravi@example.com"));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -109,22 +111,21 @@ fn large() -> Scene {
 }
 
 /// A backup under way, and the file that it writes.
-fn under_way(scene: &Scene, out: &Path) -> (Child, PathBuf) {
+fn under_way(scene: &Scene, out: &Path) -> (Process, PathBuf) {
     let mut command = bhav(&["backup", &state_flag(scene.state.path()), text(out)]);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let backup = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
     let unfinished = until("half a copy", || {
         let found = names(out).into_iter().find(|name| name.ends_with(".unfinished"));
         found.map(|name| out.join(name)).filter(|path| fs::metadata(path).unwrap().len() > 0)
     });
-    (child, unfinished)
+    (backup, unfinished)
 }
 
 #[test]
 fn what_a_killed_backup_left_is_removed_by_the_next() {
     let (scene, out) = (large(), tempfile::tempdir().unwrap());
-    let (mut child, unfinished) = under_way(&scene, out.path());
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let (mut backup, unfinished) = under_way(&scene, out.path());
+    backup.kill();
     assert!(unfinished.exists());
     let other = out.path().join("mine.unfinished");
     fs::write(&other, "mine").unwrap();
@@ -147,19 +148,15 @@ fn what_a_killed_backup_left_is_removed_by_the_next() {
 #[test]
 fn a_backup_that_is_under_way_is_left_alone_by_another() {
     let (scene, out) = (large(), tempfile::tempdir().unwrap());
-    let (mut child, unfinished) = under_way(&scene, out.path());
-    let signal = |name: &str| {
-        let kill = format!("kill -{name} {}", child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    };
-    signal("STOP");
+    let (mut backup, unfinished) = under_way(&scene, out.path());
+    backup.signal(Signal::STOP);
     until("another second", || {
         let ran = command("backup", scene.state.path(), &[text(out.path())]);
         (ran.code == Some(0)).then_some(())
     });
     assert!(unfinished.exists(), "the first one still writes it");
-    signal("CONT");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    backup.signal(Signal::CONT);
+    assert_eq!(backup.exit().code(), Some(0));
     assert_eq!(names(out.path()).len(), 2);
     assert!(names(out.path()).iter().all(|name| name.ends_with(".sqlite")));
 }
@@ -205,7 +202,7 @@ fn a_restore_is_refused_while_an_instance_runs_and_without_a_yes() {
     let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]);
     assert_eq!(ran.code, Some(69), "{}", ran.err);
     assert!(ran.err.contains("systemctl stop bhav"), "{}", ran.err);
-    service.0.stop();
+    service.stop();
     let before = names(scene.state.path());
     let ran = command("restore", scene.state.path(), &[text(&copy)]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{}", ran.err);
@@ -221,11 +218,11 @@ fn the_former_database_is_kept_and_no_token_comes_back() {
     let copy = backup_of(&scene, out.path());
     assert_eq!(service.post("/api/auth/logout", &bearer(&token), "").status, 200);
     service.register("ravi@example.com", PASSWORD);
-    service.0.stop();
+    service.stop();
     let holds = |scene: &Scene, token: &str| {
         let service = scene.start();
-        let answer = service.client().send("GET", "/api/portfolio/holdings", &bearer(token));
-        service.0.stop();
+        let answer = service.client().request("GET", "/api/portfolio/holdings", &bearer(token));
+        service.stop();
         answer.status == 200
     };
     assert!(!holds(&scene, &token), "logged out");
@@ -247,7 +244,7 @@ fn the_former_database_is_kept_and_no_token_comes_back() {
     assert!(!holds(&scene, &token));
     let service = scene.start();
     assert!(logs_in(&service, "ravi@example.com"), "written before the first restore");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -309,7 +306,7 @@ fn what_is_no_good_backup_is_refused_and_the_database_stays() {
     assert_eq!(names(scene.state.path()), before);
     let service = scene.start();
     assert!(logs_in(&service, "asha@example.com"));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -321,7 +318,7 @@ fn what_a_start_would_migrate_is_told_on_open_and_closed_files() {
     let ran = command("migrate", scene.state.path(), &["--status"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.out.ends_with("\nnothing to do\n"), "{}", ran.out);
-    service.0.stop();
+    service.stop();
     let old = tempfile::tempdir().unwrap();
     let connection = rusqlite::Connection::open(old.path().join(FILE_NAME)).unwrap();
     connection.execute_batch(include_str!("../../sql/store/0001_accounts.sql")).unwrap();
@@ -413,5 +410,5 @@ fn status_and_metrics_know_of_the_last_backup() {
     let screen = status("its failure", &|screen| screen.contains("; the last attempt failed"));
     assert!(screen.contains("- The last backup failed; the last good one: "), "{screen}");
     assert_eq!(Scrape::of(&service).value("bhav_backup_failed"), 1.0);
-    service.0.stop();
+    service.stop();
 }

@@ -2,11 +2,10 @@
 
 use std::fs;
 
+use crate::support::{bhav, run};
 use bhav::cli::command;
 use bhav::config::settings::SETTINGS;
 use clap::Command;
-
-use super::{bhav, run};
 
 /// Every command below `command`, as in `bhav-config-check`.
 fn pages(command: &Command, name: &str, found: &mut Vec<(String, Vec<String>)>) {

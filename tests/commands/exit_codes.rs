@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 use bhav::ops::exit;
 use bhav::store::FILE_NAME;
 
-use super::{Ran, bhav, run, run_with, state_flag};
-use crate::operation::process::{Program, few_candles, serve};
-use crate::support::service::{Scene, TRADING, until};
 use crate::support::source::root;
+use crate::support::{
+    Program, Ran, Scene, Signal, TRADING, bhav, by_shell, few_candles, run, run_with, serve,
+    state_flag, until,
+};
 
 /// Each code with its meaning in one line, as a help text lists them.
 fn listed(help: &str) -> Vec<(i32, String)> {
@@ -70,10 +71,10 @@ fn done_is_0_and_so_is_a_stop_by_either_signal() {
     expect("version", &run(&mut bhav(&["version"])), 0, "bhav");
     expect("help", &run(&mut bhav(&["--help"])), 0, "Usage");
     let scene = Scene::at(TRADING);
-    for signal in ["TERM", "INT"] {
+    for signal in [Signal::TERM, Signal::INT] {
         let mut program = Program::of(&mut serve(&scene, scene.state.path()));
         program.signal(signal);
-        assert_eq!(program.exit().code(), Some(0), "{signal}");
+        assert_eq!(program.exit().code(), Some(0), "{signal:?}");
     }
 }
 
@@ -87,7 +88,7 @@ fn status_alone_ends_with_1_and_2() {
     let degraded =
         until("a status that is not down", || Some(status()).filter(|ran| ran.code != Some(2)));
     expect("degraded", &degraded, 1, "bhav is degraded");
-    service.0.stop();
+    service.stop();
     expect("down", &status(), 2, "bhav is down");
 }
 
@@ -102,7 +103,7 @@ fn a_wrong_command_line_settings_and_a_database_that_is_not_ours_are_64() {
     let mut command = serve(&scene, scene.state.path());
     command.env("BHAV_CALENDAR_FILE", &calendar).stderr(Stdio::piped());
     expect("a file that settings name", &run(&mut command), 64, "calendar:1: ");
-    scene.start().0.stop();
+    scene.start().stop();
     let file = scene.state.path().join(FILE_NAME);
     for (pragma, value, word) in
         [("user_version", 99, "newer"), ("application_id", 7, "not a database of this program")]
@@ -120,7 +121,7 @@ fn a_wrong_command_line_settings_and_a_database_that_is_not_ours_are_64() {
 #[test]
 fn what_was_given_to_work_on_and_cannot_be_used_is_65() {
     let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
-    scene.start().0.stop();
+    scene.start().stop();
     let state = state_flag(scene.state.path());
     let folder = out.path().to_str().unwrap();
     expect("candles", &run(&mut bhav(&["signals", "evaluate", folder])), 65, "no CSV file");
@@ -150,13 +151,13 @@ fn an_address_a_state_a_service_or_a_broker_that_cannot_be_had_is_69() {
     let url = format!("--url=http://{}", service.0.address());
     let ran = run_with(&mut bhav(&["token", "a", &url]), "abc\n");
     expect("broker", &ran, 69, "broker A");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
 fn what_cannot_be_made_or_written_is_74() {
     let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
-    scene.start().0.stop();
+    scene.start().stop();
     let file = out.path().join("file");
     fs::write(&file, "").unwrap();
     let below = file.join("state");
@@ -193,12 +194,11 @@ fn a_shortage_of_descriptors_is_70() {
     let url = format!("http://{}", nowhere.local_addr().unwrap());
     for descriptors in [5, 8, 11, 14, 17] {
         let state = scene.state.path().join(descriptors.to_string());
-        let mut command = Command::new("sh");
         let limited = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
-        command.env_clear().args(["-c", &limited, env!("CARGO_BIN_EXE_bhav")]);
+        let mut command = by_shell(&limited);
         command.args(["serve", "--listen=127.0.0.1:0", "--admin-listen=off", &few_candles()]);
         command.arg(state_flag(&state)).arg(format!("--public-url={url}"));
-        let ran = run(command.stdin(Stdio::null()));
+        let ran = run(&mut command);
         assert_eq!(ran.code, Some(70), "{descriptors}: {}", ran.err);
         assert!(ran.err.contains("level=error"), "{descriptors}: {}", ran.err);
     }

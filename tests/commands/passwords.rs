@@ -11,9 +11,10 @@ use bhav::auth::settings::Registration;
 use bhav::ops::state_lock::{self, StateLock};
 use sonic_rs::JsonValueTrait;
 
-use super::{OnTerminal, Ran, bhav, run, run_with, state_flag};
 use crate::support::canaries::Canaries;
-use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
+use crate::support::{
+    Answer, OnTerminal, Ran, Scene, Service, TRADING, bearer, bhav, run, run_with, state_flag,
+};
 
 const EMAIL: &str = "asha@example.com";
 const OLD: &str = "nine green parrots";
@@ -32,7 +33,7 @@ fn login(service: &Service, password: &str) -> Answer {
 }
 
 fn holdings(service: &Service, token: &str) -> u16 {
-    service.client().send("GET", "/api/portfolio/holdings", &bearer(token)).status
+    service.client().request("GET", "/api/portfolio/holdings", &bearer(token)).status
 }
 
 /// The state of a service that ran once and has the user `EMAIL` with the password `OLD`.
@@ -40,7 +41,7 @@ fn stopped() -> Scene {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     service.register(EMAIL, OLD);
-    service.0.stop();
+    service.stop();
     scene
 }
 
@@ -68,7 +69,7 @@ fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
         let ran = user_with(state, &["add", email, &format!("--name={name}")], OLD);
         assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{email}: {}", ran.err);
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -88,12 +89,12 @@ fn a_new_password_ends_the_old_one_and_every_older_token_beside_a_running_servic
     let answer = login(&service, NEW);
     let fresh = answer.json()["access_token"].as_str().unwrap().to_owned();
     assert_eq!(holdings(&service, &fresh), 200);
-    service.0.stop();
+    service.stop();
     // Nor does a restart bring anything back.
     let service = scene.start();
     assert_eq!((holdings(&service, &token), holdings(&service, &fresh)), (401, 200));
     login(&service, OLD).expect_problem(401, "invalid_credentials");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn a_disabled_account_gets_a_new_password_and_stays_disabled() {
     user("enable");
     assert_eq!(login(&service, NEW).status, 200);
     login(&service, OLD).expect_problem(401, "invalid_credentials");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn a_terminal_asks_twice_and_shows_nothing() {
     assert_eq!((login(&service, NEW).status, login(&service, OLD).status), (200, 401));
     let body = r#"{"email":"ravi@example.com","password":"größer als zwölf 🦜"}"#;
     assert_eq!(service.post("/api/auth/login", "", body).status, 200);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn a_password_comes_from_a_file_and_never_from_the_command_line() {
     assert!(ran.err.contains("--password-file"), "{}", ran.err);
     let service = scene.start();
     assert_eq!(login(&service, NEW).status, 200);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn what_is_no_usable_password_changes_nothing() {
     let service = scene.start();
     assert_eq!((login(&service, &longest).status, login(&service, OLD).status), (200, 401));
     assert_eq!(service.post("/api/auth/login", "", "{}").status, 400);
-    service.0.stop();
+    service.stop();
 }
 
 /// Held by the test in the place of a service that does not notice, so that the command still runs

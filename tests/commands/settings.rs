@@ -1,29 +1,8 @@
 //! The real program with good and bad settings: exit codes, messages, and what it never prints.
 
+use crate::support::{Ran, bhav, run};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, Output, Stdio};
-
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn bhav(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
-    command.env_clear().args(args).stdin(Stdio::null());
-    command
-}
-
-fn run(command: &mut Command) -> Ran {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    Ran {
-        code: status.code(),
-        out: String::from_utf8(stdout).unwrap(),
-        err: String::from_utf8(stderr).unwrap(),
-    }
-}
 
 fn check_with(env: &[(&str, &str)], flags: &[&str]) -> Ran {
     run(bhav(&["config", "check"]).args(flags).envs(env.iter().copied()))

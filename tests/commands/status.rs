@@ -4,11 +4,10 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 
+use crate::commands::expect_screen;
+use crate::support::{Ran, Scene, Service, TRADING, bhav, run, state_flag, until};
 use socket2::{Domain, SockAddr, Socket, Type};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use super::{Ran, bhav, expect_screen, run, state_flag};
-use crate::support::service::{Scene, Service, TRADING, until};
 
 fn status(service: &Service, scene: &Scene, more: &[&str]) -> Ran {
     let url = match service.0.address() {
@@ -72,7 +71,7 @@ fn a_good_service_is_ok_and_exits_0() {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     assert!(!ran.out.contains("simtokena") && !ran.out.contains("simkeya"), "{}", ran.out);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -88,7 +87,7 @@ fn over_a_unix_socket_it_is_the_same() {
     // As the settings have it, without --url.
     let ran = run(&mut bhav(&["status", "--listen", &config.http.listen]));
     assert!(ran.out.contains("bhav is ") && ran.out.contains("broker A"), "{}", ran.out);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -111,7 +110,7 @@ fn a_dead_token_is_named_with_the_link_and_the_command() {
     for part in ["bhav is degraded", "! Broker A's token is dead", "run: bhav token a", link] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -133,7 +132,7 @@ fn two_dead_feeds_and_a_damaged_database_are_all_named() {
     assert_eq!(ran.code, Some(2));
     expect_screen(&ran.out);
     assert!(ran.out.contains("bhav restore BACKUP"), "{}", ran.out);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn a_service_that_is_not_there_is_down_and_how_to_start_it_is_said() {
     let state = state_flag(scene.state.path());
     let ran = run(&mut bhav(&["status", "--json", &url, &state]));
     assert_eq!((ran.code, names(&json(&ran))), (Some(2), vec!["silent".to_owned()]));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -218,7 +217,7 @@ fn silence_is_never_taken_for_a_service_that_is_not_there() {
     let service = scene.start_with(&scene.watched());
     let admin = service.0.admin().unwrap().address().to_owned();
     assert_eq!(asked(&admin), ["connections_all_taken"]);
-    service.0.stop();
+    service.stop();
     let hanging = TcpListener::bind("127.0.0.1:0").unwrap();
     let admin = hanging.local_addr().unwrap().to_string();
     std::thread::scope(|scope| {

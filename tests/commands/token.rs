@@ -1,8 +1,6 @@
 //! `bhav token a|b`: the link, the code, and what becomes of it.
 
-use super::{OnTerminal, Ran, bhav, run, run_with};
-use crate::support::service::{Scene, Service, TRADING};
-
+use crate::support::{OnTerminal, Ran, Scene, Service, TRADING, bhav, run, run_with};
 fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> Ran {
     let url = format!("--url=http://{}", service.0.address());
     run_with(bhav(&["token", broker, &url]).envs(env.iter().copied()), input)
@@ -21,7 +19,7 @@ fn a_pasted_address_gives_the_service_broker_a_s_token() {
     assert!(ran.err.contains(link), "{}", ran.err);
     assert!(!ran.err.contains(&code), "{}", ran.err);
     assert_eq!(service.get("/brokera/status").json()["valid"], true);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -37,7 +35,7 @@ fn a_bare_code_gives_it_broker_b_s_and_a_wrong_one_is_told() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(ran.out, "broker B: the token is valid until 2026-11-21 00:00 IST\n");
     assert!(ran.err.contains("login?api_key=sim%2Bkey%3Db%261\n"), "{}", ran.err);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -55,7 +53,7 @@ fn the_administrators_secret_goes_along_and_its_lack_is_told() {
     let ran = token(&service, "b", &secret, &scene.api_session());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(!ran.err.contains("s3cr3t") && !ran.out.contains("s3cr3t"));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -66,7 +64,7 @@ fn a_code_in_the_command_line_is_taken_with_a_warning() {
     let ran = run(&mut bhav(&["token", "a", &url, "--code", &scene.request_token()]));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.err.contains("warning: a code in the command line is visible"), "{}", ran.err);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
+use crate::support::{Answer, Ran, Scene, Service, TRADING, bearer, bhav, run, state_flag};
 use bhav::store::FILE_NAME;
-
-use super::{Ran, bhav, run, state_flag};
-use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
 
 const PASSWORD: &str = "nine green parrots";
 const EMAIL: &str = "asha@example.com";
@@ -21,7 +19,7 @@ fn login(service: &Service, password: &str) -> Answer {
 }
 
 fn holdings(service: &Service, token: &str) -> Answer {
-    service.client().send("GET", "/api/portfolio/holdings", &bearer(token))
+    service.client().request("GET", "/api/portfolio/holdings", &bearer(token))
 }
 
 #[test]
@@ -54,11 +52,11 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
     assert_eq!((ran.code, ran.out), (Some(0), format!("user 1 ({EMAIL}) is enabled\n")));
     assert_eq!(login(&service, PASSWORD).status, 200);
     holdings(&service, &token).expect_problem(401, "token_invalid");
-    service.0.stop();
+    service.stop();
     // Nor does a restart bring it back.
     let service = scene.start();
     holdings(&service, &token).expect_problem(401, "token_invalid");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -79,7 +77,7 @@ fn a_deleted_user_is_gone_with_everything() {
     assert!(ran.out.ends_with("the running service refuses their tokens\n"), "{}", ran.out);
     holdings(&service, &token).expect_problem(401, "token_invalid");
     login(&service, PASSWORD).expect_problem(401, "invalid_credentials");
-    service.0.stop();
+    service.stop();
     let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
     for table in ["users", "journal"] {
         let sql = format!("SELECT count(*) FROM {table}");
@@ -93,13 +91,13 @@ fn without_a_service_it_works_and_holds_at_the_next_start() {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     let token = service.register(EMAIL, PASSWORD);
-    service.0.stop();
+    service.stop();
     let ran = user(scene.state.path(), &["disable", EMAIL]);
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) is disabled\n"), "{}", ran.err);
     let service = scene.start();
     holdings(&service, &token).expect_problem(401, "token_invalid");
     login(&service, PASSWORD).expect_problem(403, "account_disabled");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -115,7 +113,7 @@ fn who_is_not_there_and_a_database_that_is_not_are_told() {
     let ran = user(scene.state.path(), &["list"]);
     let hint = format!("(--state-dir={} is the demo's)", demo.display());
     assert!(ran.err.contains(&hint), "{}", ran.err);
-    scene.start().0.stop();
+    scene.start().stop();
     for name in ["nobody@example.com", "7", "-1", "0", "garbage"] {
         let ran = user(scene.state.path(), &["disable", "--", name]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{name}: {}", ran.err);

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::support::service::{Scene, Service, TRADING};
 use crate::support::source::root;
+use crate::support::{Scene, Service, TRADING};
 
 const PASSWORD: &str = "nine green parrots";
 

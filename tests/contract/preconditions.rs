@@ -8,7 +8,7 @@ use bhav::http::Method;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::portfolio::user::User;
-use crate::support::service::{Answer, Client, Scene, TRADING, bearer, until};
+use crate::support::{Answer, Client, Scene, TRADING, bearer, until};
 
 const JOURNAL: &str = "/api/journal";
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":10,
@@ -26,7 +26,7 @@ fn user() -> (User, String) {
 }
 
 fn ask(user: &User, method: &str, target: &str, lines: &str) -> Answer {
-    user.service.client().send(method, target, &format!("{}{lines}", user.auth))
+    user.service.client().request(method, target, &format!("{}{lines}", user.auth))
 }
 
 fn write(user: &User, method: &str, target: &str, lines: &str, body: &str) -> Answer {
@@ -35,8 +35,8 @@ fn write(user: &User, method: &str, target: &str, lines: &str, body: &str) -> An
 }
 
 fn tag(answer: &Answer) -> String {
-    assert!(answer.status < 300, "{}{}", answer.head, answer.text());
-    let tag = answer.header("etag").unwrap_or_else(|| panic!("no ETag: {}", answer.head));
+    assert!(answer.status < 300, "{}{}", answer.head(), answer.text());
+    let tag = answer.header("etag").unwrap_or_else(|| panic!("no ETag: {}", answer.head()));
     assert!(tag.len() > 2 && tag.starts_with('"') && tag.ends_with('"'), "not strong: {tag}");
     tag.to_owned()
 }
@@ -102,13 +102,13 @@ fn every_read_evaluates_them() {
         }
     }
     assert!(read > 10, "{read}");
-    user.service.0.stop();
+    user.service.stop();
 }
 
 /// Some content changes from one second to the next; then the pair of requests is tried again.
 fn tags_are_compared(user: &User, target: &str) {
     let mut client = user.service.client();
-    let mut ask = |lines: &str| client.send("GET", target, &format!("{}{lines}", user.auth));
+    let mut ask = |lines: &str| client.request("GET", target, &format!("{}{lines}", user.auth));
     for coding in ["identity", "gzip", "br"] {
         let coding = format!("Accept-Encoding: {coding}\r\n");
         for (lines, status) in [
@@ -143,10 +143,10 @@ fn what_is_refused_anyway_ignores_them() {
     ask(&user, "PATCH", &entry, lines).expect_problem(405, "method_not_allowed");
     assert_eq!(ask(&user, "OPTIONS", &entry, lines).status, 204);
     ask(&user, "GET", "/api/journal?limit=0", lines).expect_problem(400, "validation_failed");
-    let nobody = user.service.client().send("DELETE", &entry, lines);
+    let nobody = user.service.client().request("DELETE", &entry, lines);
     nobody.expect_problem(401, "token_missing");
     assert_eq!(user.get(&entry).status, 200);
-    user.service.0.stop();
+    user.service.stop();
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn an_entry_is_changed_only_as_it_was_seen() {
     let gone = ask(&user, "DELETE", &entry, &format!("If-Match: {}\r\n", seen()));
     assert_eq!(gone.status, 200);
     put("If-Match: *\r\n", ENTRY).expect_problem(404, "entry_not_found");
-    user.service.0.stop();
+    user.service.stop();
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn the_list_has_a_tag_for_each_page_and_writing_can_wait_for_it() {
     assert_eq!(write(&user, "PUT", &entry, "", ENTRY).status, 200);
     assert_ne!(before, list(""));
     assert_eq!(user.get(JOURNAL).json()["entries"].as_array().unwrap().len(), 3);
-    user.service.0.stop();
+    user.service.stop();
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn of_many_who_saw_the_same_entry_one_changes_it() {
         let refused = statuses.iter().filter(|status| **status == 412).count();
         assert_eq!((changed, refused), (1, CLIENTS - 1), "round {round}: {statuses:?}");
     }
-    user.service.0.stop();
+    user.service.stop();
 }
 
 /// What has no representation cannot be in the state that `If-Match` names, and is never in one
@@ -281,7 +281,7 @@ fn what_cannot_be_read_matches_nothing() {
     assert_eq!(ask(&user, "DELETE", "/api/portfolio/data", lines).status, 200);
     let proof = r#"{"password":"a long enough secret"}"#;
     assert_eq!(write(&user, "DELETE", "/api/auth/account", lines, proof).status, 200);
-    user.service.0.stop();
+    user.service.stop();
 }
 
 #[test]
@@ -292,10 +292,11 @@ fn a_page_of_an_allowed_origin_may_send_them() {
     let service = scene.start_with(&config);
     let token = bearer(&service.register("a@b.example", "correct horse"));
     let origin = "Origin: https://app.example\r\nAccess-Control-Request-Method: PUT\r\n";
-    let preflight = service.client().send("OPTIONS", "/api/journal/1", &format!("{token}{origin}"));
+    let preflight =
+        service.client().request("OPTIONS", "/api/journal/1", &format!("{token}{origin}"));
     let allowed = preflight.header("access-control-allow-headers").unwrap().to_lowercase();
     for name in ["if-match", "if-none-match"] {
         assert!(allowed.split(", ").any(|word| word == name), "{allowed}");
     }
-    service.0.stop();
+    service.stop();
 }

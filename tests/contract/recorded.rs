@@ -10,8 +10,8 @@ use bhav::sim::SimSettings;
 use jiff::civil::date;
 
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
-use crate::support::service::{Answer, SNAPSHOT, Scene, Service, bearer, until};
 use crate::support::source::root;
+use crate::support::{Answer, SNAPSHOT, Scene, Service, bearer, until};
 
 const RECORDED: &str = "tests/fixtures/replies.txt";
 /// Set, it writes the file anew.
@@ -78,7 +78,7 @@ impl Recorder<'_> {
     fn send(&mut self, method: &str, target: &str, body: &str) -> Answer {
         let mut client = self.service.client();
         let answer = if body.is_empty() {
-            client.send(method, target, &self.auth)
+            client.request(method, target, &self.auth)
         } else {
             client.send_json(method, target, &self.auth, body)
         };
@@ -136,7 +136,7 @@ fn user(text: &mut String) {
     to.send("DELETE", "/api/portfolio/data", "");
     to.get("/api/portfolio/export");
     to.send("DELETE", "/api/auth/account", r#"{"password":"ten red ones, then"}"#);
-    service.0.stop();
+    service.stop();
 }
 
 fn market(to: &mut Recorder<'_>, scene: &Scene) {
@@ -254,7 +254,7 @@ fn refusals(to: &mut Recorder<'_>) {
     to.send("POST", "/api/auth/password", wrong);
     to.send("DELETE", "/api/auth/account", r#"{"password":"not this one"}"#);
     let headers = format!("{}If-Match: \"x\"\r\n", to.auth);
-    let answer = to.service.client().send("DELETE", "/api/portfolio/data", &headers);
+    let answer = to.service.client().request("DELETE", "/api/portfolio/data", &headers);
     to.note("DELETE /api/portfolio/data, If-Match", &answer);
 }
 
@@ -272,14 +272,14 @@ fn signals(text: &mut String) {
     let top = listed.text().split("\"signals\":").nth(1).unwrap();
     let top = top.split("\"sectors\":").next().unwrap();
     let _ = writeln!(to.text, "signals of {SNAPSHOT}\n{top}\n");
-    service.0.stop();
+    service.stop();
     stage.go_into(date(2026, 11, 20), (20, 0));
     let service = stage.start();
     stage.await_signals(&service, "2026-11-20");
     let to = &mut Recorder { service: &service, text, auth: String::new() };
     to.get(SIGNALS);
     to.get(RECORD);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]

@@ -12,9 +12,9 @@ use bhav::sim::SimSettings;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
-use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
 use crate::support::source::root;
 use crate::support::upstream::{Said, Upstream};
+use crate::support::{Answer, Scene, Service, TRADING, bearer};
 
 const TABLE: &str = "docs/broker-replies.md";
 /// After a broker that wants to be left alone.
@@ -145,7 +145,7 @@ fn each_documented_reply_has_the_answer_that_the_table_says() {
         table(&stage, "/api/portfolio/brokerb-sync", "api_session", REPLIES_OF_B),
     ]
     .concat();
-    stage.service.0.stop();
+    stage.service.stop();
     let path = root().join(TABLE);
     if std::env::var_os(BLESS).is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

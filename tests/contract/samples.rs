@@ -1,12 +1,11 @@
 //! The broker's own sample replies through a whole sync: our totals beside theirs.
 
-use std::io::Write;
-
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
 
-use crate::support::service::{Scene, TRADING, bearer, number, raw, shortest};
+use crate::market::figures::{number, raw, shortest};
 use crate::support::upstream::{Said, Upstream};
+use crate::support::{Scene, TRADING, bearer, say};
 
 const SESSION: &str = include_str!("../fixtures/broker_a/generate_session.json");
 const HOLDINGS: &str = include_str!("../fixtures/broker_a/holdings.json");
@@ -75,7 +74,7 @@ fn ours(holdings: &str) -> (Totals, String) {
     assert_eq!(synced.status, 200, "{}", synced.text());
     assert_eq!(number(synced.text(), "holdings_count"), 2.into());
     assert_eq!(number(synced.text(), "net_positions_count"), 1.into(), "two of three are closed");
-    let get = |target: &str| service.client().send("GET", target, &user);
+    let get = |target: &str| service.client().request("GET", target, &user);
     let answer = get("/api/portfolio/holdings");
     let summary = answer.text().split("\"summary\":").nth(1).unwrap();
     let net = get("/api/portfolio/positions?type=net&include_closed=true");
@@ -85,7 +84,7 @@ fn ours(holdings: &str) -> (Totals, String) {
     assert_eq!(raw(summed, "pnl"), shortest(positions_pnl));
     let pnl = get("/api/portfolio/pnl");
     assert_eq!(raw(pnl.text(), "total_pnl"), raw(summary, "total_pnl"));
-    service.0.stop();
+    service.stop();
     let totals = Totals {
         invested: raw(summary, "total_invested").to_owned(),
         value: raw(summary, "total_current_value").to_owned(),
@@ -106,8 +105,7 @@ fn show(what: &str, ours: &Totals, theirs: &Totals, reason: &str) {
     ] {
         said += &format!("  {name:<20} ours {ours:>10}  theirs {theirs:>10}\n");
     }
-    // Past the harness, which would swallow it.
-    std::io::stderr().write_all(said.as_bytes()).unwrap();
+    say(&said);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Everything around the answers: methods, unknown paths, request ids, cross-origin access.
 
+use crate::support::{PRICES, SNAPSHOT, Scene, Service, TRADING, bearer};
 use bhav::api::ROUTES;
-
-use crate::support::service::{PRICES, SNAPSHOT, Scene, Service, TRADING, bearer};
 
 const PATHS: [&str; 4] =
     ["/api/index/snapshot", "/api/portfolio/live-prices", "/api/health", "/brokera/status"];
@@ -22,12 +21,12 @@ fn another_method_is_told_which_ones_there_are() {
     let mut client = service.client();
     for path in PATHS {
         for method in ["POST", "PUT", "PATCH", "DELETE"] {
-            let answer = client.send(method, path, "Content-Length: 0\r\n");
+            let answer = client.request(method, path, "Content-Length: 0\r\n");
             answer.expect_problem(405, "method_not_allowed");
             assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS"), "{method} {path}");
         }
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -35,7 +34,7 @@ fn options_lists_the_methods() {
     let (_scene, service) = service(&[]);
     let mut client = service.client();
     for path in PATHS.into_iter().chain(["*"]) {
-        let answer = client.send("OPTIONS", path, "");
+        let answer = client.request("OPTIONS", path, "");
         assert_eq!(answer.status, 204, "{path}");
         let allowed = answer.header("allow").unwrap();
         match path {
@@ -45,8 +44,8 @@ fn options_lists_the_methods() {
         }
         assert_eq!(answer.header("content-length"), None, "{path}");
     }
-    client.send("OPTIONS", "/nowhere", "").expect_problem(404, "not_found");
-    service.0.stop();
+    client.request("OPTIONS", "/nowhere", "").expect_problem(404, "not_found");
+    service.stop();
 }
 
 #[test]
@@ -56,7 +55,7 @@ fn an_unknown_path_is_404() {
     for path in ["/", "/api", "/api/index/snapshot/", "/API/health", "/api/health%20", "//"] {
         client.get(path).expect_problem(404, "not_found");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -65,13 +64,13 @@ fn an_error_carries_the_clients_id_or_a_new_one() {
     let mut client = service.client();
     let longest = "a".repeat(64);
     for own in ["x", "A-z_0.9", &longest] {
-        let answer = client.send("GET", "/nowhere", &format!("X-Request-Id: {own}\r\n"));
+        let answer = client.request("GET", "/nowhere", &format!("X-Request-Id: {own}\r\n"));
         assert_eq!(answer.header("x-request-id"), Some(own));
     }
     let too_long = "a".repeat(65);
     let mut made = Vec::new();
     for bad in ["", "a b", "a/b", "\"quoted\"", &too_long] {
-        let answer = client.send("GET", "/nowhere", &format!("X-Request-Id: {bad}\r\n"));
+        let answer = client.request("GET", "/nowhere", &format!("X-Request-Id: {bad}\r\n"));
         let id = answer.header("x-request-id").unwrap().to_owned();
         assert!(id != bad && (1..=64).contains(&id.len()), "{bad:?} gave {id:?}");
         made.push(id);
@@ -79,7 +78,7 @@ fn an_error_carries_the_clients_id_or_a_new_one() {
     made.sort();
     made.dedup();
     assert_eq!(made.len(), 5, "ids repeat");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -87,12 +86,12 @@ fn an_allowed_origin_may_read() {
     let (_scene, service) = service(&["https://app.example"]);
     let mut client = service.client();
     for target in [SNAPSHOT, "/api/health", "/nowhere", &format!("{PRICES}bad")] {
-        let answer = client.send("GET", target, "Origin: https://app.example\r\n");
+        let answer = client.request("GET", target, "Origin: https://app.example\r\n");
         let allowed = answer.header("access-control-allow-origin");
         assert_eq!(allowed, Some("https://app.example"), "{target}");
         assert!(answer.headers("vary").contains(&"Origin"), "{target}");
     }
-    let answer = client.send(
+    let answer = client.request(
         "OPTIONS",
         SNAPSHOT,
         "Origin: https://app.example\r\nAccess-Control-Request-Method: GET\r\n",
@@ -101,7 +100,7 @@ fn an_allowed_origin_may_read() {
     assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
     assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD, OPTIONS"));
     assert!(answer.header("access-control-max-age").is_some());
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -112,14 +111,14 @@ fn another_origin_may_not() {
     {
         for method in ["GET", "OPTIONS"] {
             let headers = format!("Origin: {origin}\r\nAccess-Control-Request-Method: GET\r\n");
-            let answer = client.send(method, SNAPSHOT, &headers);
-            assert!(!answer.head.contains("Access-Control-"), "{origin}: {}", answer.head);
+            let answer = client.request(method, SNAPSHOT, &headers);
+            assert!(!answer.head().contains("Access-Control-"), "{origin}: {}", answer.head());
             // A shared cache must not hand this answer to the allowed origin.
             assert!(answer.headers("vary").contains(&"Origin"), "{origin}");
         }
     }
     assert!(client.get(SNAPSHOT).headers("vary").contains(&"Origin"), "no origin at all");
-    service.0.stop();
+    service.stop();
 }
 
 /// A request that the HTTP layer itself refuses, and with which status.
@@ -165,17 +164,17 @@ fn what_the_http_layer_refuses_may_be_read_by_an_allowed_origin_too() {
             ("", None),
         ] {
             let text = text.replace("ORIGIN", origin);
-            let answer = service.client().exchange(&text, true);
+            let answer = service.client().ask(&text);
             let shown = text.get(..200).unwrap_or(&text);
             assert_eq!(answer.status, status, "{shown}");
             let said = answer.header("access-control-allow-origin");
-            assert_eq!(said, allowed, "{status} {shown}: {}", answer.head);
-            assert_eq!(answer.headers("vary"), ["Origin"], "{status} {shown}: {}", answer.head);
+            assert_eq!(said, allowed, "{status} {shown}: {}", answer.head());
+            assert_eq!(answer.headers("vary"), ["Origin"], "{status} {shown}: {}", answer.head());
             let exposed = answer.header("access-control-expose-headers");
             assert_eq!(exposed.is_some(), allowed.is_some());
         }
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -206,16 +205,16 @@ fn an_encoded_letter_is_the_letter() {
         ("/api/%ghealth", 404),
         ("/api/%2568ealth", 404),
     ] {
-        let answer = client.send("GET", target, &auth);
+        let answer = client.request("GET", target, &auth);
         assert_eq!(answer.status, status, "{target}: {}", answer.text());
     }
-    let days = client.send("GET", "/api/portfolio/pnl?%64%61%79%73=7", &auth).json();
+    let days = client.request("GET", "/api/portfolio/pnl?%64%61%79%73=7", &auth).json();
     assert_eq!(sonic_rs::JsonValueTrait::as_u64(&days["days"]), Some(7));
-    let wrong = client.send("PATCH", "/api/%68ealth", "Content-Length: 0\r\n");
+    let wrong = client.request("PATCH", "/api/%68ealth", "Content-Length: 0\r\n");
     wrong.expect_problem(405, "method_not_allowed");
     assert_eq!(wrong.header("allow"), Some("GET, HEAD, OPTIONS"));
-    assert_eq!(client.send("OPTIONS", "/api/%68ealth", "").status, 204);
-    service.0.stop();
+    assert_eq!(client.request("OPTIONS", "/api/%68ealth", "").status, 204);
+    service.stop();
 }
 
 #[test]
@@ -231,20 +230,20 @@ fn a_part_of_an_entry_cannot_be_put() {
     let nobody = service.client().send_json("PUT", "/api/journal/1", "Content-Range: x\r\n", entry);
     nobody.expect_problem(401, "token_missing");
     assert_eq!(service.client().send_json("PUT", "/api/journal/1", &auth, entry).status, 200);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
 fn methods_are_refused_as_the_document_says() {
     let (_scene, service) = service(&[]);
     for method in ["PATCH", "TRACE", "CONNECT", "DELETE"] {
-        let answer = service.client().send(method, "/api/health", "Content-Length: 0\r\n");
+        let answer = service.client().request(method, "/api/health", "Content-Length: 0\r\n");
         answer.expect_problem(405, "method_not_allowed");
         assert!(answer.header("allow").is_some(), "{method}");
     }
     for method in ["BREW", "get", "PROPFIND", "QUERY"] {
         for path in ["/api/health", "/nowhere"] {
-            let answer = service.client().send(method, path, "");
+            let answer = service.client().request(method, path, "");
             answer.expect_problem(501, "method_not_implemented");
             assert_eq!(answer.header("allow"), None, "{method}");
         }
@@ -254,7 +253,7 @@ fn methods_are_refused_as_the_document_says() {
     for part in ["405 `method_not_allowed`", "501 `method_not_implemented`"] {
         assert!(description.contains(part), "{part}");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -262,9 +261,9 @@ fn by_default_no_origin_may() {
     let (_scene, service) = service(&[]);
     let headers = "Origin: https://app.example\r\nAccess-Control-Request-Method: GET\r\n";
     for method in ["GET", "OPTIONS"] {
-        let answer = service.client().send(method, SNAPSHOT, headers);
-        assert!(!answer.head.contains("Access-Control-"), "{}", answer.head);
+        let answer = service.client().request(method, SNAPSHOT, headers);
+        assert!(!answer.head().contains("Access-Control-"), "{}", answer.head());
         assert!(!answer.headers("vary").contains(&"Origin"));
     }
-    service.0.stop();
+    service.stop();
 }

@@ -11,7 +11,7 @@ use bhav::http::settings::HttpSettings;
 use bhav::http::{ListenError, Listener};
 
 use crate::support::harness::settings;
-use crate::support::{Harness, Wire, eventually, small};
+use crate::support::{Client, Harness, small, until};
 
 const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -23,8 +23,8 @@ fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
         assert_eq!(wire.ask(GET).status, 200);
     }
     let mut outside = harness.connect();
-    outside.send(GET);
-    eventually("accepting pauses", || harness.shared().stats.accept_pauses.value() > 0);
+    outside.write(GET);
+    until("accepting pauses", || harness.shared().stats.accept_pauses.value() > 0);
     assert_eq!(harness.shared().slots.open(), 3);
     assert_eq!(harness.probe.served(), 3, "the fourth waits");
     for wire in &mut inside {
@@ -35,11 +35,31 @@ fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
     assert_eq!(harness.shared().slots.open(), 3);
 }
 
+/// Its slot and its share of the address are free together.
+#[test]
+fn who_waits_at_the_cap_is_not_refused_for_one_that_has_just_left() {
+    let harness = Harness::with(&HttpSettings { connections_max: 2, ..settings() });
+    let mut inside = harness.connect();
+    assert_eq!(inside.ask(GET).status, 200);
+    let mut leaving = harness.connect();
+    assert_eq!(leaving.ask(GET).status, 200);
+    for _ in 0..200 {
+        let pauses = harness.shared().stats.accept_pauses.value();
+        let mut waiting = harness.connect();
+        waiting.write(GET);
+        until("accepting pauses", || harness.shared().stats.accept_pauses.value() > pauses);
+        drop(leaving);
+        assert_eq!(waiting.answer().status, 200);
+        leaving = waiting;
+    }
+    assert_eq!(harness.shared().stats.address_refusals.value(), 0);
+}
+
 #[test]
 fn silent_connections_at_the_cap_make_room_when_their_time_is_up() {
     let harness = Harness::with(&HttpSettings { connections_max: 2, ..small() });
     let mut silent: Vec<_> = (0..2).map(|_| harness.connect()).collect();
-    eventually("both are inside", || harness.shared().slots.open() == 2);
+    until("both are inside", || harness.shared().slots.open() == 2);
     assert_eq!(harness.connect().ask(GET).status, 200);
     silent[0].closes();
 }
@@ -55,7 +75,7 @@ fn one_address_may_have_so_many_and_a_trusted_proxy_any_number() {
     assert_eq!(harness.shared().stats.address_refusals.value(), 1);
     assert_eq!(second.ask(GET).status, 200);
     drop(first);
-    eventually("the place is given back", || harness.shared().slots.open() == 1);
+    until("the place is given back", || harness.shared().slots.open() == 1);
     assert_eq!(harness.connect().ask(GET).status, 200);
 
     let trusted = vec!["127.0.0.1".parse().unwrap()];
@@ -74,7 +94,7 @@ fn an_address_leaves_a_tenth_to_others_and_unix_sockets_are_not_counted() {
     harness.connect().closes();
     assert_eq!(harness.shared().stats.address_refusals.value(), 1);
     // Another address of this machine.
-    let mut other = Wire::unconnected(&harness.address).unwrap();
+    let mut other = Client::unconnected(&harness.address).unwrap();
     let own: SocketAddr = "127.0.0.2:0".parse().unwrap();
     other.socket.bind(&own.into()).unwrap();
     other.knock(&harness.address).unwrap();
@@ -91,13 +111,13 @@ fn an_address_leaves_a_tenth_to_others_and_unix_sockets_are_not_counted() {
 fn only_a_trusted_proxy_names_the_client() {
     let forwarded = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4, 198.51.100.7\r\n\r\n";
     let harness = Harness::start();
-    assert_eq!(harness.connect().ask(forwarded).text("client"), "127.0.0.1");
+    assert_eq!(harness.connect().ask(forwarded).field("client"), "127.0.0.1");
     let trusted = vec!["127.0.0.1".parse().unwrap()];
     let harness = Harness::with(&HttpSettings { trusted_proxies: trusted, ..settings() });
-    assert_eq!(harness.connect().ask(forwarded).text("client"), "198.51.100.7");
-    assert_eq!(harness.connect().ask(GET).text("client"), "127.0.0.1");
+    assert_eq!(harness.connect().ask(forwarded).field("client"), "198.51.100.7");
+    assert_eq!(harness.connect().ask(GET).field("client"), "127.0.0.1");
     let spoofed = forwarded.replace("198.51.100.7", "<b>");
-    assert_eq!(harness.connect().ask(spoofed).text("client"), "127.0.0.1");
+    assert_eq!(harness.connect().ask(spoofed).field("client"), "127.0.0.1");
 }
 
 #[test]
@@ -111,7 +131,7 @@ fn a_unix_socket_serves_and_is_removed_at_the_end() {
         assert_eq!(harness.address, listen);
         let mut wire = harness.connect();
         let forwarded = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n";
-        assert_eq!(wire.ask(forwarded).text("client"), "198.51.100.7");
+        assert_eq!(wire.ask(forwarded).field("client"), "198.51.100.7");
         assert_eq!(
             wire.ask("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").body.len(),
             3_000_000
@@ -182,15 +202,15 @@ fn a_client_that_resets_costs_nothing() {
         match number % 3 {
             0 => {}
             1 => {
-                wire.send("GET / HT");
+                wire.write("GET / HT");
             }
             _ => {
-                wire.send("GET /large?500000 HTTP/1.1\r\nHost: a\r\n\r\n");
+                wire.write("GET /large?500000 HTTP/1.1\r\nHost: a\r\n\r\n");
             }
         }
         // A close with this option set sends a reset.
         wire.socket.set_linger(Some(Duration::ZERO)).unwrap();
     }
     assert_eq!(harness.connect().ask(GET).status, 200);
-    eventually("all are gone", || harness.shared().slots.open() == 0);
+    until("all are gone", || harness.shared().slots.open() == 0);
 }

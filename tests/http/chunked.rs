@@ -1,11 +1,10 @@
 //! The chunked coding of request bodies.
 
-use crate::support::{Answer, Harness, Wire};
-
+use crate::support::{Answer, Client, Harness};
 const HEAD: &str = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-fn post(wire: &mut Wire, chunks: &str) -> Answer {
-    wire.send(HEAD).ask(chunks)
+fn post(wire: &mut Client, chunks: &str) -> Answer {
+    wire.write(HEAD).ask(chunks)
 }
 
 #[test]
@@ -24,10 +23,10 @@ fn chunks_are_joined_and_the_next_request_follows() {
         ("4\r\nWiki\r\n0\r\nX-Sum: 1\r\nContent-Length: 99\r\nHost: b\r\n\r\n", "Wiki"),
     ] {
         let answer = post(&mut wire, chunks);
-        assert_eq!((answer.status, answer.text("body").as_str()), (200, body), "{chunks:?}");
-        assert_eq!(answer.text("host"), "a", "a trailer is not a header");
+        assert_eq!((answer.status, answer.field("body").as_str()), (200, body), "{chunks:?}");
+        assert_eq!(answer.field("host"), "a", "a trailer is not a header");
     }
-    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
+    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/n");
 }
 
 #[test]
@@ -37,12 +36,12 @@ fn every_split_of_a_chunked_request_gives_the_same_body() {
     let mut wire = harness.connect();
     for at in 1..text.len() {
         let (first, second) = text.split_at(at);
-        assert_eq!(wire.send(first).ask(second).text("body"), "Wikipedia", "split at {at}");
+        assert_eq!(wire.write(first).ask(second).field("body"), "Wikipedia", "split at {at}");
     }
     for byte in text.as_bytes() {
-        wire.send([*byte]);
+        wire.write([*byte]);
     }
-    assert_eq!(wire.answer().text("body"), "Wikipedia");
+    assert_eq!(wire.answer().field("body"), "Wikipedia");
 }
 
 #[test]
@@ -82,7 +81,7 @@ fn malformed_chunks_are_refused_and_nothing_after_them_is_read() {
     ] {
         let mut wire = harness.connect();
         // The client may find the connection closed while it still sends.
-        wire.send(HEAD).try_send(format!("{chunks}{next}").as_bytes()).ok();
+        wire.write(HEAD).try_write(format!("{chunks}{next}").as_bytes()).ok();
         let answer = wire.answer();
         assert_eq!(answer.status, 400, "{chunks:?}");
         assert!(answer.says_close(), "{chunks:?}");
@@ -96,15 +95,15 @@ fn a_size_that_would_pass_the_limit_is_refused_before_its_data() {
     let harness = Harness::start();
     for chunks in ["10001\r\n", "ffffffffffffffff\r\n", "fffffffffffffffff\r\n", "8000\r\n"] {
         let mut wire = harness.connect();
-        wire.send(HEAD);
+        wire.write(HEAD);
         if chunks == "8000\r\n" {
-            wire.send(format!("8001\r\n{}\r\n", "a".repeat(0x8001)));
+            wire.write(format!("8001\r\n{}\r\n", "a".repeat(0x8001)));
         }
         let answer = wire.ask(chunks);
-        assert_eq!((answer.status, answer.text("code").as_str()), (413, "body_too_large"));
+        assert_eq!((answer.status, answer.field("code").as_str()), (413, "body_too_large"));
         wire.closes();
     }
     let mut wire = harness.connect();
     let answer = post(&mut wire, &format!("10000\r\n{}\r\n0\r\n\r\n", "a".repeat(0x10000)));
-    assert_eq!((answer.status, answer.text("body").len()), (200, 0x10000));
+    assert_eq!((answer.status, answer.field("body").len()), (200, 0x10000));
 }

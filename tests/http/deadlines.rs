@@ -4,19 +4,19 @@ use bhav::base::Clock;
 use bhav::http::settings::HttpSettings;
 
 use crate::support::wait::PATIENCE_MS;
-use crate::support::{Harness, Wire, eventually, small};
+use crate::support::{Client, Harness, small, until};
 
 /// Sends `text` a byte at a time, waiting a little after each, until the server has had enough.
-fn drip(wire: &mut Wire, text: &str) {
+fn drip(wire: &mut Client, text: &str) {
     let clock = Clock::system();
     let mut bytes = text.bytes().cycle();
-    while wire.try_send(&[bytes.next().unwrap()]).is_ok() && !readable(wire) {
+    while wire.try_write(&[bytes.next().unwrap()]).is_ok() && !readable(wire) {
         assert!(clock.monotonic_ms() < PATIENCE_MS, "a slow client was never refused");
     }
 }
 
 /// Whether the server has sent something or closed, waited for a few milliseconds.
-fn readable(wire: &Wire) -> bool {
+fn readable(wire: &Client) -> bool {
     let mut byte = [std::mem::MaybeUninit::new(0u8)];
     wire.socket.set_read_timeout(Some(std::time::Duration::from_millis(5))).unwrap();
     let peeked = wire.socket.peek(&mut byte);
@@ -25,9 +25,9 @@ fn readable(wire: &Wire) -> bool {
 }
 
 #[track_caller]
-fn timed_out(wire: &mut Wire) {
+fn timed_out(wire: &mut Client) {
     let answer = wire.answer();
-    assert_eq!((answer.status, answer.text("code").as_str()), (408, "request_timeout"));
+    assert_eq!((answer.status, answer.field("code").as_str()), (408, "request_timeout"));
     assert!(answer.says_close());
     wire.closes();
 }
@@ -36,7 +36,7 @@ fn timed_out(wire: &mut Wire) {
 fn a_head_that_drips_in_is_408() {
     let harness = Harness::with(&small());
     let mut wire = harness.connect();
-    wire.send("GET / HTTP/1.1\r\nHost: a\r\n");
+    wire.write("GET / HTTP/1.1\r\nHost: a\r\n");
     drip(&mut wire, "X-Slow: y\r\n");
     timed_out(&mut wire);
     // Also when an earlier request on the connection was quick.
@@ -51,15 +51,15 @@ fn a_head_that_drips_in_is_408() {
 fn a_body_that_drips_in_is_408() {
     let harness = Harness::with(&small());
     let mut wire = harness.connect();
-    wire.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
+    wire.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
     drip(&mut wire, "a");
     timed_out(&mut wire);
     let mut wire = harness.connect();
-    wire.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    wire.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
     drip(&mut wire, "1\r\na\r\n");
     timed_out(&mut wire);
     let mut wire = harness.connect();
-    wire.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc");
+    wire.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabc");
     timed_out(&mut wire);
     assert_eq!(harness.probe.served(), 0);
 }
@@ -68,7 +68,7 @@ fn a_body_that_drips_in_is_408() {
 fn a_head_does_not_lend_its_time_to_a_body() {
     let harness = Harness::with(&HttpSettings { head_timeout_ms: PATIENCE_MS * 10, ..small() });
     let mut wire = harness.connect();
-    wire.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
+    wire.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
     timed_out(&mut wire);
 }
 
@@ -80,7 +80,7 @@ fn silent_and_idle_connections_are_closed_without_a_word() {
     assert_eq!(idle.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
     idle.closes();
     assert_eq!(harness.shared().stats.idle_closed.value(), 2);
-    eventually("the table is empty", || harness.shared().slots.open() == 0);
+    until("the table is empty", || harness.shared().slots.open() == 0);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_stray_line_end_after_a_request_is_not_a_slow_request() {
     let mut wire = harness.connect();
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx\r\n";
     assert_eq!(wire.ask(post).status, 200);
-    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n").text("path"), "/n");
+    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n").field("path"), "/n");
     // Closed as idle: no 408 that a client could take for its next answer.
     wire.closes();
 }
@@ -108,11 +108,11 @@ fn a_client_that_keeps_asking_is_not_idle() {
 fn a_handler_may_take_longer_than_any_deadline_of_the_wire() {
     let harness = Harness::with(&small());
     let mut wire = harness.connect();
-    wire.send("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");
+    wire.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");
     harness.probe.waiting.recv().unwrap();
     // A silent connection that came later has been closed: deadlines have passed meanwhile.
     harness.connect().closes();
     harness.probe.release.send(()).unwrap();
     assert_eq!(wire.answer().body, b"Ok(Ok(true))");
-    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
+    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/n");
 }

@@ -2,10 +2,9 @@
 
 use std::net::Shutdown;
 
+use crate::support::{Answer, Harness};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-
-use crate::support::{Answer, Harness};
 
 /// Cases over real connections; each takes a few milliseconds.
 const CASES: u32 = 60;
@@ -42,7 +41,7 @@ fn answers(harness: &Harness, pieces: &[&[u8]], count: usize) -> Vec<Answer> {
     let mut wire = harness.connect();
     for piece in pieces {
         // A server that refuses a valid request shows in its answer, not in a send that fails.
-        wire.try_send(piece).ok();
+        wire.try_write(piece).ok();
     }
     let mut answers: Vec<Answer> = (0..count).map(|_| wire.answer()).collect();
     for answer in &mut answers {
@@ -63,7 +62,7 @@ fn pieces<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
 fn statuses(harness: &Harness, pieces: &[&[u8]]) -> Vec<u16> {
     let mut wire = harness.connect();
     for piece in pieces {
-        wire.try_send(piece).ok();
+        wire.try_write(piece).ok();
     }
     // Where the server has closed already, there is nothing left to shut.
     wire.socket.shutdown(Shutdown::Write).ok();

@@ -2,9 +2,8 @@
 //! another one past its rules, so whatever can be read in two ways is refused, and nothing after it
 //! is read.
 
+use crate::support::{Harness, until};
 use sonic_rs::JsonValueTrait;
-
-use crate::support::{Harness, eventually};
 
 /// A request that must never be answered after a refused one.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -174,17 +173,17 @@ fn a_body_is_never_the_next_request() {
     let harness = Harness::start();
     let mut wire = harness.connect();
     let length = SMUGGLED.len();
-    wire.send(format!("POST /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
-    wire.send(SMUGGLED);
-    wire.send(format!(
+    wire.write(format!("POST /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
+    wire.write(SMUGGLED);
+    wire.write(format!(
         "GET /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{SMUGGLED}"
     ));
-    wire.send("POST /ignore HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
-    wire.send(format!("{length:x}\r\n{SMUGGLED}\r\n0\r\n\r\n"));
+    wire.write("POST /ignore HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    wire.write(format!("{length:x}\r\n{SMUGGLED}\r\n0\r\n\r\n"));
     for _ in 0..3 {
         assert_eq!(wire.answer().body, b"ignored");
     }
-    assert_eq!(wire.ask("GET /next HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/next");
+    assert_eq!(wire.ask("GET /next HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/next");
     assert_eq!(harness.probe.served(), 4);
 }
 
@@ -193,10 +192,10 @@ fn a_body_arrives_whole_however_long() {
     let harness = Harness::start();
     let mut wire = harness.connect();
     for length in [0, 1, 1_000, 16_384, 32_768, 65_535, 65_536] {
-        wire.send(format!("POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
+        wire.write(format!("POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
         let answer = wire.ask("b".repeat(length));
         assert_eq!(answer.status, 200);
-        assert_eq!(answer.text("body").len(), length);
+        assert_eq!(answer.field("body").len(), length);
     }
 }
 
@@ -204,13 +203,13 @@ fn a_body_arrives_whole_however_long() {
 fn empty_lines_and_bare_line_feeds_before_and_in_a_head_are_tolerated_alike() {
     let harness = Harness::start();
     let mut wire = harness.connect();
-    assert_eq!(wire.ask("\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/a");
-    assert_eq!(wire.ask("GET /b HTTP/1.1\nHost: a\nX-Seen: 1\n\n").text("path"), "/b");
+    assert_eq!(wire.ask("\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/a");
+    assert_eq!(wire.ask("GET /b HTTP/1.1\nHost: a\nX-Seen: 1\n\n").field("path"), "/b");
     // One line end counts as one, whichever it is: the length is seen, its body is not a request.
     let length = SMUGGLED.len();
-    wire.send(format!("POST /ignore HTTP/1.1\nHost: a\nX: y\nContent-Length: {length}\r\n\n"));
+    wire.write(format!("POST /ignore HTTP/1.1\nHost: a\nX: y\nContent-Length: {length}\r\n\n"));
     assert_eq!(wire.ask(SMUGGLED).body, b"ignored");
-    assert_eq!(wire.ask("GET /c HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/c");
+    assert_eq!(wire.ask("GET /c HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/c");
 }
 
 #[test]
@@ -218,9 +217,9 @@ fn what_came_before_a_refused_request_is_answered() {
     let harness = Harness::start();
     let mut wire = harness.connect();
     let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
-    wire.send(format!("{good}{good}GET /bad HTTP/1.1\r\nHost : a\r\n\r\n{SMUGGLED}"));
-    assert_eq!(wire.answer().text("path"), "/good");
-    assert_eq!(wire.answer().text("path"), "/good");
+    wire.write(format!("{good}{good}GET /bad HTTP/1.1\r\nHost : a\r\n\r\n{SMUGGLED}"));
+    assert_eq!(wire.answer().field("path"), "/good");
+    assert_eq!(wire.answer().field("path"), "/good");
     assert_eq!(wire.answer().status, 400);
     wire.closes();
     assert_eq!(harness.probe.served(), 2);
@@ -236,7 +235,7 @@ fn header_values_are_trimmed_and_may_hold_any_visible_byte() {
     let answer = wire.ask(text);
     let seen = answer.json().get("seen").unwrap().to_string();
     assert_eq!(seen, "[\"a\\tb\",\"\",\"\u{fffd}\u{fffd}~\"]");
-    assert_eq!(answer.text("host"), "a");
+    assert_eq!(answer.field("host"), "a");
 }
 
 #[test]
@@ -248,8 +247,8 @@ fn a_request_that_is_cut_off_gets_no_answer_and_holds_nothing() {
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcd",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWiki\r\n0\r\n",
     ] {
-        harness.connect().send(text).finish().closes();
+        harness.connect().write(text).finish().closes();
     }
     assert_eq!(harness.probe.served(), 0, "half a request reached the service");
-    eventually("all are gone", || harness.shared().slots.open() == 0);
+    until("all are gone", || harness.shared().slots.open() == 0);
 }

@@ -1,7 +1,6 @@
 //! Handlers that fail, and the ones beside them that must not notice.
 
-use crate::support::{Harness, eventually};
-
+use crate::support::{Harness, until};
 #[test]
 fn a_panic_costs_one_request_and_one_connection() {
     let harness = Harness::start();
@@ -16,10 +15,10 @@ fn a_panic_costs_one_request_and_one_connection() {
              GET /after HTTP/1.1\r\nHost: a\r\n\r\n"
         );
         let served = harness.probe.served();
-        assert_eq!(wire.ask(text).text("path"), "/before");
+        assert_eq!(wire.ask(text).field("path"), "/before");
         let answer = wire.answer();
         assert_eq!(
-            (answer.status, answer.text("code").as_str()),
+            (answer.status, answer.field("code").as_str()),
             (500, "internal_error"),
             "{path}"
         );
@@ -47,21 +46,21 @@ fn a_request_that_waits_on_a_lane_delays_nobody_else() {
     let harness = Harness::start();
     let mut waits: Vec<_> = (0..4).map(|_| harness.connect()).collect();
     for wire in &mut waits {
-        wire.send("GET /lane HTTP/1.1\r\nHost: a\r\n\r\nGET /then HTTP/1.1\r\nHost: a\r\n\r\n");
+        wire.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\nGET /then HTTP/1.1\r\nHost: a\r\n\r\n");
     }
     for _ in 0..4 {
         harness.probe.waiting.recv().unwrap();
     }
     let mut others: Vec<_> = (0..20).map(|_| harness.connect()).collect();
     for wire in &mut others {
-        assert_eq!(wire.ask("GET /o HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/o");
+        assert_eq!(wire.ask("GET /o HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/o");
     }
     for _ in 0..4 {
         harness.probe.release.send(()).unwrap();
     }
     for wire in &mut waits {
         assert_eq!(wire.answer().body, b"Ok(Ok(true))");
-        assert_eq!(wire.answer().text("path"), "/then");
+        assert_eq!(wire.answer().field("path"), "/then");
     }
 }
 
@@ -71,7 +70,7 @@ fn a_client_that_leaves_while_its_handler_waits_leaves_nothing_behind() {
     let mut left = Vec::new();
     for number in 0..4 {
         let mut wire = harness.connect();
-        wire.send("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");
+        wire.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");
         harness.probe.waiting.recv().unwrap();
         if number % 2 == 0 {
             // A close with this option set sends a reset.
@@ -84,5 +83,5 @@ fn a_client_that_leaves_while_its_handler_waits_leaves_nothing_behind() {
     for _ in 0..4 {
         harness.probe.release.send(()).unwrap();
     }
-    eventually("all are gone", || harness.shared().slots.open() == 0);
+    until("all are gone", || harness.shared().slots.open() == 0);
 }

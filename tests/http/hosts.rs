@@ -2,7 +2,6 @@
 //! could take for another host is refused.
 
 use crate::support::Harness;
-
 const GOOD: [&str; 26] = [
     "a",
     "localhost",
@@ -85,9 +84,9 @@ fn a_host_is_taken_as_it_may_be_written_and_not_otherwise() {
     let mut wire = harness.connect();
     for host in GOOD {
         let answer = wire.ask(format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-        assert_eq!((answer.status, answer.text("host")), (200, host.to_owned()));
+        assert_eq!((answer.status, answer.field("host")), (200, host.to_owned()));
         let answer = wire.ask(format!("GET http://{host}/b?c HTTP/1.1\r\nHost: x\r\n\r\n"));
-        assert_eq!((answer.status, answer.text("path"), answer.text("query")), {
+        assert_eq!((answer.status, answer.field("path"), answer.field("query")), {
             (200, "/b".to_owned(), "c".to_owned())
         });
     }
@@ -102,7 +101,7 @@ fn a_host_is_taken_as_it_may_be_written_and_not_otherwise() {
         ] {
             let mut wire = harness.connect();
             let answer = wire.ask(&text);
-            let told = (answer.status, answer.text("code"));
+            let told = (answer.status, answer.field("code"));
             assert_eq!(told, (400, "malformed_request".to_owned()), "{text:?}");
             wire.closes();
         }

@@ -1,16 +1,15 @@
 //! Every part of a request has a limit, and a status that names it.
 
-use crate::support::{Harness, Wire};
-
+use crate::support::{Client, Harness};
 fn with_headers(count: usize) -> String {
     let lines: String = (1..count).map(|number| format!("X-{number}: y\r\n")).collect();
     format!("GET /h HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
 }
 
 #[track_caller]
-fn refused(wire: &mut Wire, status: u16, code: &str) {
+fn refused(wire: &mut Client, status: u16, code: &str) {
     let answer = wire.answer();
-    assert_eq!((answer.status, answer.text("code").as_str()), (status, code));
+    assert_eq!((answer.status, answer.field("code").as_str()), (status, code));
     assert!(answer.says_close());
     wire.closes();
 }
@@ -21,7 +20,7 @@ fn a_hundred_headers_pass_and_one_more_is_431() {
     let mut wire = harness.connect();
     assert_eq!(wire.ask(with_headers(99)).status, 200);
     assert_eq!(wire.ask(with_headers(100)).status, 200);
-    wire.send(with_headers(101));
+    wire.write(with_headers(101));
     refused(&mut wire, 431, "head_too_large");
 }
 
@@ -35,15 +34,15 @@ fn a_head_of_16_kib_passes_and_more_is_431() {
         format!("GET / HTTP/1.1\r\nHost: a\r\nX-Seen: {value}\r\n\r\n")
     };
     assert_eq!(wire.ask(filled(16 * 1024)).status, 200);
-    wire.send(filled(16 * 1024 + 1));
+    wire.write(filled(16 * 1024 + 1));
     refused(&mut wire, 431, "head_too_large");
     // One that never ends is refused once the limit is reached, not collected.
     let mut endless = harness.connect();
-    endless.send("GET / HTTP/1.1\r\nHost: a\r\nX: ");
-    endless.try_send("y".repeat(17 * 1024).as_bytes()).ok();
+    endless.write("GET / HTTP/1.1\r\nHost: a\r\nX: ");
+    endless.try_write("y".repeat(17 * 1024).as_bytes()).ok();
     refused(&mut endless, 431, "head_too_large");
     let mut empty_lines = harness.connect();
-    empty_lines.try_send("\r\n".repeat(9 * 1024).as_bytes()).ok();
+    empty_lines.try_write("\r\n".repeat(9 * 1024).as_bytes()).ok();
     refused(&mut empty_lines, 431, "head_too_large");
 }
 
@@ -53,12 +52,12 @@ fn a_target_of_8_kib_passes_and_more_is_414() {
     let mut wire = harness.connect();
     let target = |bytes: usize| format!("/{}", "t".repeat(bytes - 1));
     let answer = wire.ask(format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", target(8 * 1024)));
-    assert_eq!(answer.text("path").len(), 8 * 1024);
-    wire.send(format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", target(8 * 1024 + 1)));
+    assert_eq!(answer.field("path").len(), 8 * 1024);
+    wire.write(format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", target(8 * 1024 + 1)));
     refused(&mut wire, 414, "target_too_long");
     for bytes in [9 * 1024, 40 * 1024] {
         let mut endless = harness.connect();
-        endless.try_send(format!("GET {}", target(bytes)).as_bytes()).ok();
+        endless.try_write(format!("GET {}", target(bytes)).as_bytes()).ok();
         refused(&mut endless, 414, "target_too_long");
     }
 }
@@ -73,20 +72,20 @@ fn a_body_past_the_limit_is_413_and_readable_by_a_client_that_still_sends() {
         "Content-Length: 9999999999999999999\r\n\r\n".to_owned(),
     ] {
         let mut wire = harness.connect();
-        wire.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}"));
+        wire.write(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}"));
         // Well below what the server drops after its answer, so that it reads all of this.
-        wire.send(&megabyte[..100_000]);
+        wire.write(&megabyte[..100_000]);
         refused(&mut wire, 413, "body_too_large");
         // One that sends more than that is cut off, and still finds the answer it was given.
         let mut wire = harness.connect();
-        wire.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}"));
-        wire.try_send(megabyte.as_bytes()).ok();
+        wire.write(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}"));
+        wire.try_write(megabyte.as_bytes()).ok();
         refused(&mut wire, 413, "body_too_large");
     }
     // A client that sends without end meets a closed connection, not an endless listener.
     let mut wire = harness.connect();
-    wire.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576000\r\n\r\n");
-    let stopped = (0..200).any(|_| wire.try_send(megabyte.as_bytes()).is_err());
+    wire.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576000\r\n\r\n");
+    let stopped = (0..200).any(|_| wire.try_write(megabyte.as_bytes()).is_err());
     assert!(stopped, "200 MB were taken from a client that had been refused");
     assert_eq!(harness.probe.served(), 0);
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::{Harness, small};
 use bhav::http::settings::HttpSettings;
 use bhav::rt::threads;
-
-use crate::support::{Harness, small};
 
 /// A turn gathers this much before it is written.
 const FLUSH_BYTES: usize = 64 * 1024;
@@ -20,9 +19,9 @@ fn a_thousand_requests_in_one_write_are_answered_in_order() {
     let harness = Harness::start();
     let mut wire = harness.connect();
     let all: String = (0..1_000).map(get).collect();
-    wire.send(all);
+    wire.write(all);
     for number in 0..1_000 {
-        assert_eq!(wire.answer().text("path"), format!("/{number}"));
+        assert_eq!(wire.answer().field("path"), format!("/{number}"));
     }
     assert_eq!(wire.pending(), 0);
     assert_eq!(harness.shared().slots.requests(), 1_000);
@@ -35,11 +34,11 @@ fn answers_larger_than_a_flush_keep_their_order() {
     let sizes = [1, 70_000, 3, 500_000, 0, 65_536, 2];
     let all: String =
         sizes.iter().map(|size| format!("GET /large?{size} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
-    wire.send(all + &get(7));
+    wire.write(all + &get(7));
     for size in sizes {
         assert_eq!(wire.answer().body.len(), size);
     }
-    assert_eq!(wire.answer().text("path"), "/7");
+    assert_eq!(wire.answer().field("path"), "/7");
 }
 
 #[test]
@@ -53,11 +52,11 @@ fn a_mixture_of_framings_stays_in_step() {
         all += "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
         all += "3\r\nabc\r\n0\r\n\r\n";
     }
-    wire.send(all);
+    wire.write(all);
     for number in 0..100 {
-        assert_eq!(wire.answer().text("path"), format!("/{number}"));
-        assert_eq!(wire.answer().text("body"), "GET ");
-        assert_eq!(wire.answer().text("body"), "abc");
+        assert_eq!(wire.answer().field("path"), format!("/{number}"));
+        assert_eq!(wire.answer().field("body"), "GET ");
+        assert_eq!(wire.answer().field("body"), "abc");
     }
 }
 
@@ -71,14 +70,14 @@ fn a_client_that_always_has_a_request_begun_is_not_slow() {
     let mut bodies = harness.connect();
     let (begin, end) = ("GET /h HTTP/1.1\r\n", "Host: a\r\n\r\n");
     let (first, second) = ("POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx", "y");
-    heads.send(begin);
-    bodies.send(first);
+    heads.write(begin);
+    bodies.write(first);
     while clock.monotonic_ms() < 2_500 {
-        assert_eq!(heads.ask(format!("{end}{begin}")).text("path"), "/h");
-        assert_eq!(bodies.ask(format!("{second}{first}")).text("body"), "xy");
+        assert_eq!(heads.ask(format!("{end}{begin}")).field("path"), "/h");
+        assert_eq!(bodies.ask(format!("{second}{first}")).field("body"), "xy");
     }
-    assert_eq!(heads.ask(end).text("path"), "/h");
-    assert_eq!(bodies.ask(second).text("body"), "xy");
+    assert_eq!(heads.ask(end).field("path"), "/h");
+    assert_eq!(bodies.ask(second).field("body"), "xy");
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_flood_on_every_worker_does_not_starve_the_others() {
         let flood = move || {
             let mut rounds = 0;
             while !stop.load(Ordering::Relaxed) {
-                wire.send(&batch);
+                wire.write(&batch);
                 (0..200).for_each(|_| assert_eq!(wire.answer().status, 200));
                 rounds += 1;
             }
@@ -103,7 +102,7 @@ fn a_flood_on_every_worker_does_not_starve_the_others() {
     let mut others: Vec<_> = (0..4).map(|_| harness.connect()).collect();
     for number in 0..25 {
         for wire in &mut others {
-            assert_eq!(wire.ask(get(number)).text("path"), format!("/{number}"));
+            assert_eq!(wire.ask(get(number)).field("path"), format!("/{number}"));
         }
     }
     stop.store(true, Ordering::Relaxed);
@@ -119,14 +118,14 @@ fn one_client_pipelining_deeply_waits_for_its_neighbours_after_each_flush() {
     let mut wire = harness.connect();
     // What is answered in one turn is no reason to wait.
     let answers = 16;
-    wire.send("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
+    wire.write("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
     (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));
     wire.ask("GET /large?200000 HTTP/1.1\r\nHost: a\r\n\r\n");
     wire.ask(get(1));
     assert_eq!(slots.yields(), 0);
     // 450 KiB are several turns; once is enough for none of them.
     let answers = 300;
-    wire.send("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
+    wire.write("GET /large?1500 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(answers));
     (0..answers).for_each(|_| assert_eq!(wire.answer().body.len(), 1_500));
     let turns = answers * 1_500 / FLUSH_BYTES;
     assert!(slots.yields() >= turns as u64, "{} yields", slots.yields());

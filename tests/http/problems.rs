@@ -1,9 +1,8 @@
 //! Error documents, request ids and dates.
 
+use crate::support::Harness;
 use bhav::base::Clock;
 use sonic_rs::JsonValueTrait;
-
-use crate::support::Harness;
 
 fn is_fresh_id(id: &str) -> bool {
     id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -32,14 +31,14 @@ fn every_refusal_is_a_problem_document() {
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(answer.json().get("status").as_u64(), Some(u64::from(status)));
         assert_eq!(
-            (answer.text("title").as_str(), answer.text("type").as_str()),
+            (answer.field("title").as_str(), answer.field("type").as_str()),
             (title, "about:blank")
         );
-        assert!(!answer.text("code").is_empty() && !answer.text("detail").is_empty());
+        assert!(!answer.field("code").is_empty() && !answer.field("detail").is_empty());
         assert!(is_fresh_id(answer.header("x-request-id").unwrap()));
     }
     let answer = harness.connect().ask("GET /problem HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_eq!(answer.text("detail"), "No \"such\" thing.\n");
+    assert_eq!(answer.field("detail"), "No \"such\" thing.\n");
 }
 
 #[test]
@@ -115,10 +114,10 @@ fn answers_carry_the_current_date() {
         assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
     }
     // It moves on.
-    let date = |wire: &mut crate::support::Wire| {
+    let date = |wire: &mut crate::support::Client| {
         let answer = wire.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         answer.header("date").unwrap().to_owned()
     };
     let first = date(&mut wire);
-    crate::support::eventually("the date moves", || date(&mut wire) != first);
+    crate::support::until("the date moves", || date(&mut wire) != first);
 }

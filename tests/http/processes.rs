@@ -14,7 +14,7 @@ use crate::support::process::{
     CpuMeter, alone, alone_with_few_descriptors, alone_with_socket, alone_with_socket_of_nobody,
     descriptors, resident_kib,
 };
-use crate::support::{Harness, Wire, eventually};
+use crate::support::{Client, Harness, until};
 
 /// Enough that what each costs stands out.
 const BODIES: usize = 500;
@@ -26,22 +26,22 @@ fn thousands_of_connections_come_and_go_and_nothing_stays() {
     alone("http::processes::thousands_of_connections_come_and_go_and_nothing_stays", || {
         let harness = Harness::start();
         assert_eq!(harness.connect().ask(GET).status, 200);
-        eventually("the first is gone", || harness.shared().slots.open() == 0);
+        until("the first is gone", || harness.shared().slots.open() == 0);
         let before = descriptors();
         for round in 0..30 {
             let mut wires: Vec<_> = (0..100).map(|_| harness.connect()).collect();
             for (number, wire) in wires.iter_mut().enumerate() {
                 match (number + round) % 4 {
                     0 => assert_eq!(wire.ask(GET).status, 200),
-                    1 => drop(wire.send("GET /par").try_send(b"tial")),
-                    2 => drop(wire.send(GET).try_send(GET.as_bytes())),
+                    1 => drop(wire.write("GET /par").try_write(b"tial")),
+                    2 => drop(wire.write(GET).try_write(GET.as_bytes())),
                     _ => {}
                 }
             }
         }
-        eventually("the table is empty", || harness.shared().slots.open() == 0);
+        until("the table is empty", || harness.shared().slots.open() == 0);
         assert_eq!(harness.shared().stats.accepted.value(), 3_001);
-        eventually("no descriptor is left", || descriptors() <= before);
+        until("no descriptor is left", || descriptors() <= before);
     });
 }
 
@@ -58,7 +58,7 @@ fn clients_that_never_read_cost_little_memory() {
         }
         // Until none of them takes any more, seen twice in a row.
         let mut quiet = 0;
-        eventually("the server stops reading", || {
+        until("the server stops reading", || {
             let took = wires.iter().any(|wire| (&wire.socket).write(many.as_bytes()).is_ok());
             quiet = if took { 0 } else { quiet + 1 };
             quiet > 100
@@ -76,7 +76,7 @@ fn bodies_that_do_not_arrive_cost_no_more_than_what_arrived() {
         let harness = Harness::start();
         let head =
             |length| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
-        let all_gone = || eventually("all are gone", || harness.shared().slots.open() == 0);
+        let all_gone = || until("all are gone", || harness.shared().slots.open() == 0);
         // Stacks are kept for the next ones, and this is not about them.
         let mut wires: Vec<_> = (0..BODIES).map(|_| harness.connect()).collect();
         wires.iter_mut().for_each(|wire| assert_eq!(wire.ask(head(1) + "x").status, 200));
@@ -109,7 +109,7 @@ fn running_out_of_descriptors_is_survived_without_burning_a_core() {
         let mut meter = CpuMeter::open();
         let errors = || harness.shared().stats.accept_errors.value();
         let mut knocking: Vec<_> =
-            (0..3).map(|_| Wire::unconnected(&harness.address).unwrap()).collect();
+            (0..3).map(|_| Client::unconnected(&harness.address).unwrap()).collect();
         let mut hoard = Vec::new();
         while let Ok(file) = File::open("/dev/null") {
             hoard.push(file);
@@ -118,7 +118,7 @@ fn running_out_of_descriptors_is_survived_without_burning_a_core() {
         for wire in &knocking {
             wire.knock(&harness.address).unwrap();
         }
-        eventually("accepting fails", || errors() > 0);
+        until("accepting fails", || errors() > 0);
 
         let (ticks, first) = (meter.ticks(), errors());
         let clock = Clock::system();

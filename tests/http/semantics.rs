@@ -17,11 +17,11 @@ fn head_has_the_headers_of_get_and_no_body() {
         let id = "X-Request-Id: same";
         let get = wire.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"));
         assert!(!get.body.is_empty());
-        wire.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"));
+        wire.write(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"));
         let head = wire.head();
         assert_eq!((head.status, without_date(&head)), (get.status, without_date(&get)), "{path}");
         // Had a body followed, it would stand where the next answer begins.
-        assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
+        assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/n");
         assert_eq!(wire.pending(), 0);
     }
 }
@@ -31,16 +31,16 @@ fn a_refused_head_request_gets_no_body_either() {
     let harness = Harness::start();
     for lines in ["Content-Length: 99999999", "Expect: magic", "Content-Length: x"] {
         let mut wire = harness.connect();
-        wire.send(format!("HEAD / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n"));
+        wire.write(format!("HEAD / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n"));
         assert!(wire.head().status >= 400);
         wire.closes();
     }
     // What a GET is refused with has one, also after a HEAD on the same worker.
     let mut wire = harness.connect();
     let answer = wire.ask("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
-    assert_eq!(answer.text("code"), "malformed_request");
+    assert_eq!(answer.field("code"), "malformed_request");
     let answer = harness.connect().ask("nonsense\r\n\r\n");
-    assert_eq!(answer.text("code"), "malformed_request");
+    assert_eq!(answer.field("code"), "malformed_request");
 }
 
 #[test]
@@ -66,15 +66,15 @@ fn methods_reach_the_service_and_unknown_ones_do_not() {
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] {
         let answer = wire.ask(format!("{method} /m?q=1 HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert_eq!(
-            (answer.text("method").as_str(), answer.text("query").as_str()),
+            (answer.field("method").as_str(), answer.field("query").as_str()),
             (method, "q=1")
         );
     }
-    assert_eq!(wire.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "*");
+    assert_eq!(wire.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "*");
     for method in ["get", "BREW", "PROPFIND", "PRI"] {
         let mut wire = harness.connect();
         let answer = wire.ask(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
-        assert_eq!((answer.status, answer.text("code").as_str()), (501, "method_not_implemented"));
+        assert_eq!((answer.status, answer.field("code").as_str()), (501, "method_not_implemented"));
         wire.closes();
     }
 }
@@ -85,7 +85,7 @@ fn an_https_target_is_misdirected_unless_a_trusted_proxy_sends_it() {
         let harness = Harness::with(settings);
         for target in ["https://a/x?q=1", "HTTPS://a:443/x", "https://127.0.0.1"] {
             let mut wire = harness.connect();
-            wire.send(format!(
+            wire.write(format!(
                 "{lines} {target} HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\n\r\n"
             ));
             let answer = if lines == "HEAD" { wire.head() } else { wire.answer() };
@@ -98,7 +98,7 @@ fn an_https_target_is_misdirected_unless_a_trusted_proxy_sends_it() {
         let served = harness.probe.served();
         assert_eq!(served > 0, status == 200, "a handler never sees one");
         let plain = harness.connect().ask("GET http://a/x?q=1 HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_eq!((plain.status, plain.text("path").as_str()), (200, "/x"));
+        assert_eq!((plain.status, plain.field("path").as_str()), (200, "/x"));
     };
     for method in ["GET", "HEAD", "POST", "OPTIONS"] {
         ask(&settings(), method, 421);
@@ -109,7 +109,7 @@ fn an_https_target_is_misdirected_unless_a_trusted_proxy_sends_it() {
     let listen = format!("unix:{}", folder.path().join("edge.sock").display());
     ask(&HttpSettings { listen, ..settings() }, "GET", 200);
     let answer = Harness::start().connect().ask("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_eq!(answer.text("code"), "misdirected_request");
+    assert_eq!(answer.field("code"), "misdirected_request");
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn other_versions_are_505_however_they_arrive() {
         wire.closes();
         let mut slow = harness.connect();
         let (first, second) = text.split_at(text.find("\r\n").unwrap() - 2);
-        slow.send(first);
+        slow.write(first);
         // A whole exchange on another connection: the server has seen the first part alone by then.
         harness.connect().ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        slow.try_send(second.as_bytes()).ok();
+        slow.try_write(second.as_bytes()).ok();
         assert_eq!(slow.answer().status, 505, "{version} in two parts");
     }
     // The preface of HTTP/2 without negotiation.
@@ -141,15 +141,15 @@ fn a_later_http_1_is_answered_as_the_one_that_is_known() {
         let post = format!("POST /p {version}\r\nHost: b\r\nContent-Length: 5\r\n\r\nhello");
         for at in 1..get.len() {
             let (first, second) = get.split_at(at);
-            let answer = wire.send(first).ask(second);
+            let answer = wire.write(first).ask(second);
             assert_eq!((answer.status, answer.version.as_str()), (200, "HTTP/1.1"), "{at}");
-            assert_eq!((answer.text("path"), answer.text("query")), ("/g".into(), "q=1".into()));
+            assert_eq!((answer.field("path"), answer.field("query")), ("/g".into(), "q=1".into()));
         }
-        assert_eq!(wire.ask(&post).text("body"), "hello");
+        assert_eq!(wire.ask(&post).field("body"), "hello");
         let (first, second) = post.split_at(post.len() - 3);
-        assert_eq!(wire.send(first).ask(second).text("body"), "hello");
+        assert_eq!(wire.write(first).ask(second).field("body"), "hello");
         let answer = harness.connect().ask(format!("GET / {version}\r\n\r\n"));
-        assert_eq!(answer.text("code"), "malformed_request", "it needs a host as HTTP/1.1 does");
+        assert_eq!(answer.field("code"), "malformed_request", "it needs a host as HTTP/1.1 does");
     }
 }
 
@@ -164,10 +164,10 @@ fn the_go_ahead_comes_before_the_body_is_sent() {
     ] {
         let ahead = wire.ask(format!("{expect}{framing}"));
         assert_eq!((ahead.status, ahead.headers.len()), (100, 0));
-        assert_eq!(wire.ask(body).text("body"), "hello");
+        assert_eq!(wire.ask(body).field("body"), "hello");
     }
     // Not needed when the body is there or there is none.
-    assert_eq!(wire.ask(format!("{expect}Content-Length: 5\r\n\r\nhello")).text("body"), "hello");
+    assert_eq!(wire.ask(format!("{expect}Content-Length: 5\r\n\r\nhello")).field("body"), "hello");
     assert_eq!(wire.ask(format!("{expect}Content-Length: 0\r\n\r\n")).status, 200);
     assert_eq!(wire.ask(format!("{expect}\r\n")).status, 200);
     // Not for a body that will be refused.
@@ -181,11 +181,11 @@ fn other_expectations_are_417_and_none_is_met_in_http_1_0() {
     let harness = Harness::start();
     let mut wire = harness.connect();
     let answer = wire.ask("POST / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\nContent-Length: 1\r\n\r\n");
-    assert_eq!((answer.status, answer.text("code").as_str()), (417, "expectation_failed"));
+    assert_eq!((answer.status, answer.field("code").as_str()), (417, "expectation_failed"));
     wire.closes();
     let mut wire = harness.connect();
-    wire.send("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-    assert_eq!(wire.ask("hi").text("body"), "hi");
+    wire.write("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    assert_eq!(wire.ask("hi").field("body"), "hi");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn an_absolute_target_is_reduced_to_its_path() {
         ("http://example.in", ""),
     ] {
         let answer = wire.ask(format!("GET {target} HTTP/1.1\r\nHost: example.in\r\n\r\n"));
-        assert_eq!(answer.text("path"), path, "{target}");
+        assert_eq!(answer.field("path"), path, "{target}");
     }
 }
 
@@ -244,16 +244,16 @@ fn an_absolute_target_is_reduced_to_its_path() {
 fn a_request_followed_by_half_close_is_answered() {
     let harness = Harness::start();
     let mut wire = harness.connect();
-    wire.send("GET /one HTTP/1.1\r\nHost: a\r\n\r\nGET /two HTTP/1.1\r\nHost: a\r\n\r\n").finish();
-    assert_eq!(wire.answer().text("path"), "/one");
-    assert_eq!(wire.answer().text("path"), "/two");
+    wire.write("GET /one HTTP/1.1\r\nHost: a\r\n\r\nGET /two HTTP/1.1\r\nHost: a\r\n\r\n").finish();
+    assert_eq!(wire.answer().field("path"), "/one");
+    assert_eq!(wire.answer().field("path"), "/two");
     wire.closes();
     let mut large = harness.connect();
-    large.send("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").finish();
+    large.write("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").finish();
     assert_eq!(large.answer().body.len(), 3_000_000);
     large.closes();
     let mut waits = harness.connect();
-    waits.send("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n").finish();
+    waits.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n").finish();
     harness.probe.waiting.recv().unwrap();
     harness.probe.release.send(()).unwrap();
     assert_eq!(waits.answer().status, 200);

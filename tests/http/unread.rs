@@ -3,24 +3,23 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use crate::support::{Client, Harness, OWNED_BYTES, small, until};
 use bhav::base::Clock;
 use bhav::http::connection::backpressure::UNREAD_OUTPUT_TOTAL_BYTES_MAX;
 use bhav::http::settings::HttpSettings;
 
-use crate::support::{Harness, OWNED_BYTES, Wire, eventually, small};
-
 const ASK: &str = "GET /owned HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// One whose kernel holds little for it.
-fn short_of_memory(harness: &Harness) -> Wire {
-    let wire = Wire::unconnected(&harness.address).unwrap();
+fn short_of_memory(harness: &Harness) -> Client {
+    let wire = Client::unconnected(&harness.address).unwrap();
     wire.socket.set_recv_buffer_size(4096).unwrap();
     wire.knock(&harness.address).unwrap();
     wire
 }
 
 /// Reads up to `count` bytes of whatever comes, then waits until `time_ms` of this test.
-fn read_until(wire: &Wire, count: usize, clock: &Clock, time_ms: u64) -> usize {
+fn read_until(wire: &Client, count: usize, clock: &Clock, time_ms: u64) -> usize {
     use std::io::Read;
     let mut room = vec![0; count];
     let mut at = 0;
@@ -30,12 +29,12 @@ fn read_until(wire: &Wire, count: usize, clock: &Clock, time_ms: u64) -> usize {
             Ok(got) => at += got,
         }
     }
-    eventually("time passes", || clock.monotonic_ms() >= time_ms);
+    until("time passes", || clock.monotonic_ms() >= time_ms);
     at
 }
 
 /// Sends requests until the server takes no more; gives how many bytes it took.
-fn stuff(wire: &Wire, request: &[u8]) -> usize {
+fn stuff(wire: &Client, request: &[u8]) -> usize {
     use std::io::Write;
     wire.socket.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let many = request.repeat(16 * 1024 / request.len());
@@ -60,12 +59,10 @@ fn unread_output_is_bounded_and_its_owner_closed() {
     let held = || harness.shared().unread.bytes();
     assert!(held() <= settings.unread_output_bytes_max, "{} bytes held", held());
     let mut other = harness.connect();
-    assert_eq!(other.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
-    eventually("the reluctant reader is closed", || {
-        harness.shared().stats.write_timeouts.value() == 1
-    });
+    assert_eq!(other.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/n");
+    until("the reluctant reader is closed", || harness.shared().stats.write_timeouts.value() == 1);
     drop(other);
-    eventually("its place is free", || harness.shared().slots.open() == 0);
+    until("its place is free", || harness.shared().slots.open() == 0);
     assert_eq!(held(), 0);
 }
 
@@ -75,12 +72,12 @@ fn a_slow_reader_that_does_read_gets_everything() {
     let mut wire = harness.connect();
     let count = 200;
     let all = "GET /large?50000 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(count);
-    wire.send(all);
-    eventually("output waits for the client", || harness.shared().unread.bytes() > 0);
+    wire.write(all);
+    until("output waits for the client", || harness.shared().unread.bytes() > 0);
     for _ in 0..count {
         assert_eq!(wire.answer().body.len(), 50_000);
     }
-    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").text("path"), "/n");
+    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/n");
 }
 
 #[test]
@@ -88,10 +85,10 @@ fn a_client_that_leaves_with_output_unread_leaves_nothing_behind() {
     let harness = Harness::start();
     for _ in 0..20 {
         let mut wire = harness.connect();
-        wire.send("GET /large?8000000 HTTP/1.1\r\nHost: a\r\n\r\n");
+        wire.write("GET /large?8000000 HTTP/1.1\r\nHost: a\r\n\r\n");
         wire.head();
     }
-    eventually("all are gone", || harness.shared().slots.open() == 0);
+    until("all are gone", || harness.shared().slots.open() == 0);
     assert_eq!(harness.shared().unread.bytes(), 0);
 }
 
@@ -100,7 +97,7 @@ fn a_client_that_reads_on_has_all_the_time_it_needs() {
     let settings = HttpSettings { unread_output_timeout_ms: 1_500, ..small() };
     let harness = Harness::with(&settings);
     let mut wire = short_of_memory(&harness);
-    wire.send(ASK);
+    wire.write(ASK);
     let clock = Clock::system();
     let (mut all, mut now_ms) = (0, 0);
     while now_ms < 4_000 {
@@ -117,7 +114,7 @@ fn a_client_that_reads_on_has_all_the_time_it_needs() {
 fn a_client_that_drips_is_cut_off() {
     let harness = Harness::with(&small());
     let mut wire = short_of_memory(&harness);
-    wire.send(ASK);
+    wire.write(ASK);
     let (clock, mut now_ms) = (Clock::system(), 0);
     let slow = || harness.shared().stats.write_timeouts.value();
     while slow() == 0 {
@@ -125,7 +122,7 @@ fn a_client_that_drips_is_cut_off() {
         assert!(now_ms < 10_000, "it may drip for ever");
         assert_eq!(read_until(&wire, 1_000, &clock, now_ms), 1_000);
     }
-    eventually("its place is free", || harness.shared().slots.open() == 0);
+    until("its place is free", || harness.shared().slots.open() == 0);
     assert_eq!((slow(), harness.shared().unread.bytes()), (1, 0));
 }
 
@@ -136,10 +133,10 @@ fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
     let mut idle = Vec::new();
     for number in 1..=UNREAD_OUTPUT_TOTAL_BYTES_MAX / OWNED_BYTES {
         let mut wire = short_of_memory(&harness);
-        wire.send(ASK);
-        eventually("it holds", || shared.unread.bytes() >= number * OWNED_BYTES);
+        wire.write(ASK);
+        until("it holds", || shared.unread.bytes() >= number * OWNED_BYTES);
         let begun_ms = shared.slots.now_ms();
-        eventually("time passes", || shared.slots.now_ms() > begun_ms);
+        until("time passes", || shared.slots.now_ms() > begun_ms);
         idle.push(wire);
     }
     assert_eq!(shared.stats.unread_cuts.value(), 0);
@@ -147,11 +144,11 @@ fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
     assert_eq!(newest.ask(ASK).body.len(), OWNED_BYTES);
     assert_eq!(shared.stats.unread_cuts.value(), 1);
     let clock = Clock::system();
-    let whole = |wire: &Wire| read_until(wire, OWNED_BYTES, &clock, 0) == OWNED_BYTES;
+    let whole = |wire: &Client| read_until(wire, OWNED_BYTES, &clock, 0) == OWNED_BYTES;
     assert!(!whole(&idle[0]), "it has stood still for longest");
     // That no other was cut is counted; to read them all may take longer than they may wait.
     assert!(whole(&idle[1]) && whole(idle.last().unwrap()));
     assert_eq!(shared.stats.unread_cuts.value(), 1);
     drop(idle);
-    eventually("nothing is held", || shared.unread.bytes() == 0);
+    until("nothing is held", || shared.unread.bytes() == 0);
 }

@@ -3,13 +3,12 @@
 //! A process cannot be given a wall clock of its own, so the service runs inside the test, on the
 //! one seam through which it sees time; `bhav status` is the real program.
 
-use bhav::app::App;
 use bhav::base::Clock;
 use jiff::SignedDuration;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
-use super::morning::{Morning, until_seen};
-use crate::support::service::{Client, PRICES, SNAPSHOT, Service, bearer, until};
+use super::morning::Morning;
+use crate::support::{Client, PRICES, SNAPSHOT, Scene, Service, bearer, until};
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 const MINUTE_MS: i64 = 60_000;
@@ -25,7 +24,7 @@ impl Jump {
     fn by(minutes: i64) -> Self {
         let morning = Morning::at(OPEN);
         let machine = Clock::starting_at(morning.scene.clock.now());
-        let service = Service(App::start(&morning.scene.config(), &machine).unwrap());
+        let service = Scene::started(&morning.scene.config(), &machine);
         let mut client = service.client();
         until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
         morning.serves(&mut client, "broker_a", false);
@@ -45,17 +44,17 @@ impl Jump {
         self.machine.jump_ms(-minutes * MINUTE_MS);
         let mut client = self.service.client();
         self.morning.serves(&mut client, "broker_a", false);
-        until_seen("no word of the clock", || {
+        until("no word of the clock", || {
             let status = self.morning.status(self.address());
             if status.names("exchange_time_apart") { Err(status.screen) } else { Ok(()) }
         });
-        self.service.0.stop();
+        self.service.stop();
     }
 }
 
 /// Once the jump is known, nothing of before or after passes as fresh.
 fn until_marked(client: &mut Client) {
-    until_seen("the mark", || {
+    until("the mark", || {
         let json = client.get(SNAPSHOT).json();
         if json["market"]["stale"] == true { Ok(()) } else { Err(format!("{json:?}")) }
     });
@@ -89,14 +88,14 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
         service
     };
     let asked = |service: &Service, token: &str| {
-        service.client().send("GET", "/api/journal", &bearer(token)).status
+        service.client().request("GET", "/api/journal", &bearer(token)).status
     };
     let service = ahead(0);
     let revoked = service.register("asha@example.com", "nine green parrots");
     let good = service.register("ravi@example.com", "nine green parrots");
     assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
     assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
-    service.0.stop();
+    service.stop();
     let service = ahead(8);
     assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 401), "both expired");
     // The store has been looked after, by this clock.
@@ -105,10 +104,10 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
         let probes = lanes.as_array().unwrap().iter().find(|lane| lane["name"] == "store-probe");
         (probes.unwrap()["completed"].as_u64().unwrap() > 0).then_some(())
     });
-    service.0.stop();
+    service.stop();
     let service = ahead(0);
     assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
-    service.0.stop();
+    service.stop();
 }
 
 /// Nothing is restored that could be shown, and what comes is of the future.
@@ -116,7 +115,7 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
 fn started_behind_there_is_no_price_until_the_clock_is_right() {
     let morning = Morning::at(OPEN);
     let machine = Clock::starting_at(morning.scene.clock.now() - SignedDuration::from_hours(1));
-    let service = Service(App::start(&morning.scene.config(), &machine).unwrap());
+    let service = Scene::started(&morning.scene.config(), &machine);
     let status = morning.told(service.0.address(), "exchange_time_apart");
     assert_eq!(status.code, Some(2), "{}", status.screen);
     assert!(status.screen.contains("behind"), "{}", status.screen);
@@ -126,5 +125,5 @@ fn started_behind_there_is_no_price_until_the_clock_is_right() {
     machine.jump_ms(60 * MINUTE_MS);
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     morning.serves(&mut client, "broker_a", false);
-    service.0.stop();
+    service.stop();
 }

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use sonic_rs::JsonValueTrait;
 
-use super::morning::{Morning, Status, until_seen};
+use super::morning::{Morning, Status};
 use super::room::Room;
-use crate::commands::{bhav, run, state_flag};
-use crate::operation::process::Program;
-use crate::support::service::{Answer, Client, SNAPSHOT, bearer, until};
+use crate::support::{
+    Answer, BHAV, Client, Program, SNAPSHOT, bearer, bhav, run, state_flag, until,
+};
 
 const PASSWORD: &str = "correct horse battery";
 
 fn start_in(room: &Room, morning: &Morning) -> Program {
-    let mut command = room.command(env!("CARGO_BIN_EXE_bhav"));
+    let mut command = room.command(BHAV);
     command.args(morning.flags("127.0.0.1:0"));
     Program::of(&mut morning.arranged(command))
 }
@@ -26,7 +26,7 @@ fn account(client: &mut Client, action: &str, email: &str) -> Answer {
 }
 
 fn ready(morning: &Morning, program: &Program) -> Client {
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     morning.serves(&mut client, "broker_a", false);
     client
@@ -50,7 +50,7 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     // To the last block.
     let fill = "cat /dev/zero >\"$0/ballast\" 2>/dev/null; test -s \"$0/ballast\"";
     room.sh(fill, &morning.state);
-    until_seen("a write to be refused", || {
+    until("a write to be refused", || {
         room.sh("cat /dev/zero >>\"$0/ballast\" 2>/dev/null; true", &morning.state);
         let answer = account(&mut client, "register", &fresh_email());
         if answer.status == 503 { Ok(answer) } else { Err(format!("{}", answer.status)) }
@@ -60,7 +60,7 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     assert_eq!(account(&mut client, "login", "first@example.com").status, 200, "reads go on");
     // A backup to the same disk says what it lacks, and where.
     let to = morning.state.join("kept.sqlite");
-    let mut backup = room.command(env!("CARGO_BIN_EXE_bhav"));
+    let mut backup = room.command(BHAV);
     backup.args(["backup", to.to_str().unwrap(), &state_flag(&morning.state)]);
     let ran = run(&mut backup);
     assert_eq!(ran.code, Some(74), "{}", ran.err);
@@ -112,11 +112,11 @@ fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
     told_beside(&morning, &program, "store_read_only");
     morning.serves(&mut client, "broker_a", false);
     room.sh("mount -o remount,rw \"$0\"", &morning.state);
-    until_seen("writes again", || {
+    until("writes again", || {
         let answer = account(&mut client, "register", &fresh_email());
         if answer.status == 201 { Ok(()) } else { Err(answer.text().to_owned()) }
     });
-    let status = until_seen("no word of the database", || {
+    let status = until("no word of the database", || {
         let status = morning.status(&program.address);
         if status.names("store_read_only") { Err(status.screen) } else { Ok(status) }
     });
@@ -143,7 +143,7 @@ fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
         assert_eq!(account(&mut client, "login", "first@example.com").status, 200);
         room.sh("mount -o remount,rw \"$0\"", &morning.state);
         let writes = |client: &mut Client| {
-            until_seen("writes again", || {
+            until("writes again", || {
                 let answer = account(client, "register", &fresh_email());
                 if answer.status == 201 { Ok(()) } else { Err(answer.text().to_owned()) }
             });
@@ -151,7 +151,7 @@ fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
         if !earlier {
             writes(&mut client);
         }
-        let mut second = room.command(env!("CARGO_BIN_EXE_bhav"));
+        let mut second = room.command(BHAV);
         second.args(morning.flags("127.0.0.1:0"));
         let ran = run(&mut second);
         assert_eq!(ran.code, Some(69), "{}", ran.err);
@@ -180,7 +180,7 @@ fn a_damaged_database_costs_accounts_only_and_a_backup_brings_them_back() {
     let mut client = ready(&morning, &program);
     account(&mut client, "login", "first@example.com").expect_problem(503, "store_unavailable");
     for path in ["/api/portfolio/holdings", "/api/journal", "/api/portfolio/export"] {
-        let answer = client.send("GET", path, &bearer(&token));
+        let answer = client.request("GET", path, &bearer(&token));
         assert_eq!(answer.status, 503, "{path}: {}", answer.text());
     }
     let status = told_beside(&morning, &program, "store_corrupt");

@@ -1,14 +1,14 @@
 //! Feeds that die at the opening bell.
 
 use super::morning::Morning;
-use crate::support::service::{Client, SNAPSHOT, until};
+use crate::support::{SNAPSHOT, until};
 
 /// From a provider that is behind by seconds here, and by a quarter of an hour in the world.
 #[test]
 fn broker_a_dies_at_the_open_and_the_public_provider_serves_once_it_has_passed_it() {
     let morning = Morning::with_public_delay("2026-11-20T09:14:58+05:30", 4);
     let program = morning.start();
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("the opening", || {
         let answer = client.get(SNAPSHOT);
         (answer.status == 200 && answer.json()["market"]["phase"] == "open").then_some(())
@@ -29,7 +29,7 @@ fn broker_a_dies_at_the_open_and_the_public_provider_serves_once_it_has_passed_i
 fn both_feeds_die_and_every_price_says_that_it_is_old() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");
     let program = morning.start();
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     morning.serves(&mut client, "broker_a", false);
     morning.scene.refuse_all();

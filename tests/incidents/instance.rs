@@ -3,15 +3,14 @@
 use std::net::TcpListener;
 
 use super::morning::Morning;
-use crate::commands::{bhav, expect_screen, run, state_flag};
-use crate::operation::process::{Program, refused};
-use crate::support::service::{Client, SNAPSHOT, until};
+use crate::commands::expect_screen;
+use crate::support::{Program, SNAPSHOT, bhav, refused, run, state_flag, until};
 
 #[test]
 fn a_second_instance_on_the_state_is_refused_and_the_first_goes_on() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");
     let program = morning.start();
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     let flags = morning.flags("127.0.0.1:0");
     let flags: Vec<&str> = flags
@@ -56,7 +55,7 @@ fn every_connection_taken_is_told_from_a_service_that_hangs() {
     let morning = Morning::at("2026-11-20T11:00:00+05:30");
     let mut command = morning.serve("127.0.0.1:0");
     let program = Program::of(command.arg("--max-connections=1"));
-    let mut only = Client::connect(&program.address);
+    let mut only = program.client();
     until("data", || (only.get(SNAPSHOT).status == 200).then_some(()));
     let mut lines = program.printed.lines();
     let admin = lines.find_map(|line| line.strip_prefix("metrics on http://")).unwrap();

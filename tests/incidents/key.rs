@@ -7,8 +7,7 @@ use std::process::Stdio;
 use sonic_rs::JsonValueTrait;
 
 use super::morning::Morning;
-use crate::operation::process::Program;
-use crate::support::service::{Client, SNAPSHOT, bearer, until};
+use crate::support::{Client, Program, SNAPSHOT, bearer, until};
 
 #[test]
 fn a_signing_key_that_goes_is_told_before_the_start_that_ends_every_login() {
@@ -17,7 +16,7 @@ fn a_signing_key_that_goes_is_told_before_the_start_that_ends_every_login() {
     let mut command = morning.serve("127.0.0.1:0");
     command.stderr(Stdio::from(fs::File::create(&log).unwrap()));
     let program = Program::of(&mut command);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     let body = r#"{"email":"asha@example.com","password":"nine green parrots"}"#;
     let answer = client.send_json("POST", "/api/auth/register", "", body);
@@ -35,7 +34,7 @@ fn a_signing_key_that_goes_is_told_before_the_start_that_ends_every_login() {
     let cause = status.json["troubles"][0]["cause"].as_str().unwrap();
     assert!(cause.ends_with("is missing: the next start ends every login"), "{cause}");
     state(&mut client, "missing");
-    let answer = client.send("GET", "/api/journal", &bearer(&token));
+    let answer = client.request("GET", "/api/journal", &bearer(&token));
     assert_eq!(answer.status, 200, "this service goes on with its own");
     assert!(!key.exists(), "removing it is how an operator ends every login");
     let said = fs::read_to_string(&log).unwrap();

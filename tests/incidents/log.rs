@@ -5,15 +5,14 @@ use std::process::Stdio;
 use sonic_rs::JsonContainerTrait;
 
 use super::morning::Morning;
-use crate::operation::process::Program;
-use crate::support::service::{Client, SNAPSHOT, until};
+use crate::support::{Program, SNAPSHOT, until};
 
 #[test]
 fn a_closed_log_pipe_is_told_and_nothing_else_changes() {
     let morning = Morning::with_public_delay("2026-11-20T11:00:00+05:30", 1);
     let mut command = morning.serve("127.0.0.1:0");
     let mut program = Program::of(command.stderr(Stdio::piped()));
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     morning.well(&program.address);
     drop(program.child.stderr.take());

@@ -1,27 +1,21 @@
 //! The program beside a simulator on one clock, and what clients and the operator see of it.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::commands::expect_screen;
+use crate::support::{
+    Client, PRICES, Program, Ran, SNAPSHOT, Scene, bhav, few_candles, run, say, state_flag, until,
+};
 use bhav::sim::SimSettings;
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use crate::commands::{Ran, bhav, expect_screen, run, state_flag};
-use crate::operation::process::{Program, few_candles};
-use crate::support::service::{Client, PRICES, SNAPSHOT, Scene, until};
 
 /// What is shown as broker A's and fresh is at most this old: its limit, its whole seconds, and the
 /// time that a busy machine takes.
 const FRESH_MS_MAX: i64 = 5_000;
 /// The public provider's delay and its steps of a minute.
 const FRESH_PUBLIC_MS_MAX: i64 = 20 * 60_000;
-
-/// Past the harness, which would swallow it.
-pub fn say(text: &str) {
-    std::io::stderr().write_all(text.as_bytes()).unwrap();
-}
 
 /// A simulated outside world, in which the program is started, perhaps more than once.
 pub struct Morning {
@@ -93,7 +87,7 @@ impl Morning {
     #[track_caller]
     pub fn told(&self, address: &str, trouble: &str) -> Status {
         let what = format!("bhav status names {trouble}");
-        let status = until_seen(&what, || {
+        let status = until(&what, || {
             let status = self.status(address);
             if status.names(trouble) { Ok(status) } else { Err(status.screen) }
         });
@@ -107,7 +101,7 @@ impl Morning {
     /// are asked for again only after half a minute.
     #[track_caller]
     pub fn well(&self, address: &str) -> Status {
-        until_seen("bhav status is well again", || {
+        until("bhav status is well again", || {
             let status = self.status(address);
             let troubles = status.json["troubles"].as_array().unwrap();
             let mut left = troubles.iter().filter(|trouble| {
@@ -140,7 +134,7 @@ impl Morning {
     /// Looks at what clients see, which is honest each time, until it is `source`'s and `stale`.
     #[track_caller]
     pub fn serves(&self, client: &mut Client, source: &str, stale: bool) {
-        until_seen(&format!("a snapshot of {source}, stale: {stale}"), || {
+        until(&format!("a snapshot of {source}, stale: {stale}"), || {
             let seen = self.honest(client);
             let wanted = seen.source == source && seen.stale == stale;
             if wanted { Ok(()) } else { Err(format!("{seen:?}")) }
@@ -172,27 +166,6 @@ fn minute_of_day_ist(now: Timestamp) -> i64 {
 pub struct Seen {
     pub source: String,
     pub stale: bool,
-}
-
-/// As [`until`], and tells at the end what was there instead.
-#[track_caller]
-pub fn until_seen<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
-    let mut tell = Tell { what, seen: String::new() };
-    until(what, || look().map_err(|other| tell.seen = other).ok())
-}
-
-/// Prints what was seen last when the wait for something else fails.
-struct Tell<'a> {
-    what: &'a str,
-    seen: String,
-}
-
-impl Drop for Tell<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            say(&format!("waited for {}; last seen:\n{}\n", self.what, self.seen));
-        }
-    }
 }
 
 /// What `bhav status` said, both ways.

@@ -2,18 +2,13 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::process::Command;
-use std::time::Duration;
 
 use bhav::base::Clock;
 use socket2::{Domain, Socket, Type};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::morning::Morning;
-use super::morning::say;
-use crate::operation::process::Program;
-use crate::support::service::{Client, PRICES, SNAPSHOT, until};
+use crate::support::{Client, PRICES, Program, SNAPSHOT, on_socket, say, until};
 
 /// As many as the suite has time for; the number is the only thing that differs from a whole city.
 const CLIENTS: usize = 2_000;
@@ -21,16 +16,10 @@ const CLIENTS: usize = 2_000;
 const ROOM: usize = 300;
 /// What connect(2) says when it goes on by itself (Linux).
 const EINPROGRESS: i32 = 115;
-/// Longest wait for anything of it.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// The program with `listener` handed to it the way systemd does it.
 fn start_on(morning: &Morning, listener: &TcpListener, connections_max: usize) -> Program {
-    let socket: OwnedFd = listener.try_clone().unwrap().into();
-    let mut command = Command::new("sh");
-    let activated = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null";
-    command.env_clear().args(["-c", activated, env!("CARGO_BIN_EXE_bhav")]);
-    command.args(morning.flags("127.0.0.1:0")).stdin(socket);
+    let mut command = on_socket(listener.try_clone().unwrap());
+    command.args(morning.flags("127.0.0.1:0"));
     command.arg(format!("--max-connections={connections_max}"));
     command.arg("--http-connections-per-address-max=0");
     Program::of(&mut morning.arranged(command))
@@ -49,7 +38,6 @@ fn listening() -> TcpListener {
 /// A connection that is under way: nobody accepts it yet.
 fn knock(address: SocketAddr) -> Socket {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.set_nonblocking(true).unwrap();
     if let Err(error) = socket.connect(&address.into()) {
         assert_eq!(error.raw_os_error(), Some(EINPROGRESS), "{error}");
@@ -91,11 +79,11 @@ fn everybody_who_comes_back_at_once_is_answered() {
         let request = format!("GET {target} HTTP/1.1\r\nHost: bhav\r\n\r\n");
         until("its turn to connect", || (&socket).write_all(request.as_bytes()).ok());
         socket.set_nonblocking(false).unwrap();
-        clients_left.push(Client::over(socket.into()));
+        clients_left.push(Client::over(socket).unwrap());
     }
     let mut stale = 0;
     for client in &mut clients_left {
-        let answer = client.answer(true).expect("an answer");
+        let answer = client.answer();
         assert_eq!(answer.status, 200, "{}", answer.text());
         let json = answer.json();
         let quote = &json["quotes"][0];

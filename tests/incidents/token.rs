@@ -1,12 +1,10 @@
 //! Broker A's token ends at 06:00 and nobody is awake.
 
-use bhav::app::App;
 use jiff::Timestamp;
 use sonic_rs::JsonValueTrait;
 
 use super::morning::Morning;
-use crate::commands::{bhav, run};
-use crate::support::service::{Client, SNAPSHOT, Service, until};
+use crate::support::{SNAPSHOT, Scene, bhav, run, until};
 
 const LINK: &str = "https://kite.zerodha.com/connect/login?v=3&api_key=simkeya";
 
@@ -14,7 +12,7 @@ const LINK: &str = "https://kite.zerodha.com/connect/login?v=3&api_key=simkeya";
 fn a_token_dies_at_six_and_a_new_one_is_taken_without_a_restart() {
     let morning = Morning::at("2026-11-20T05:59:57+05:30");
     let program = morning.start();
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     let status = morning.told(&program.address, "broker_a_token_dead");
     assert_eq!(status.code, Some(1), "{}", status.screen);
@@ -35,7 +33,7 @@ fn a_token_given_at_ten_past_nine_serves_the_opening() {
     let clock = &morning.scene.clock;
     let mut config = morning.scene.config();
     config.broker_a.api_secret = Some("simsecreta".into());
-    let service = Service(App::start(&config, clock).unwrap());
+    let service = Scene::started(&config, clock);
     let mut client = service.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     // Nobody is awake until ten past nine.
@@ -56,7 +54,7 @@ fn a_token_given_at_ten_past_nine_serves_the_opening() {
         (opened && market["stale"] == false).then_some(())
     });
     morning.well(service.0.address());
-    service.0.stop();
+    service.stop();
 }
 
 /// The operator logs in and runs the command.

@@ -1,9 +1,8 @@
 //! Many clients at once: what they cost the broker, and what they cost the memory.
 
+use crate::support::{PRICES, Scene, TRADING, until};
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
-
-use crate::support::service::{PRICES, Scene, TRADING, until};
 
 const CLIENTS: usize = 300;
 const SYMBOLS: usize = 400;
@@ -48,7 +47,7 @@ fn three_hundred_clients_cost_the_broker_one_call_a_second() {
     assert_eq!(stats["max_quote_calls_in_1s"].as_u64(), Some(1), "{stats}");
     assert!(stats["rejected"].as_object().unwrap().is_empty(), "{stats}");
     assert_eq!(service.health()["feeds"]["broker_a"]["failures"].as_u64(), Some(0));
-    service.0.stop();
+    service.stop();
 }
 
 /// Nothing but the public provider, whose budget is a batch of twenty every 15 seconds.
@@ -85,7 +84,7 @@ fn no_number_of_clients_spends_the_public_budget() {
         .sum();
     let elapsed_ms = service.health()["uptime_s"].as_u64().unwrap() * 1_000 + 1_000;
     assert!(calls <= 1 + elapsed_ms / 15_000, "{calls} calls in {elapsed_ms} ms: {stats}");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -107,7 +106,7 @@ fn the_first_level_never_holds_more_than_it_may() {
         assert!(l1["size"].as_u64().unwrap() <= ENTRIES_MAX);
         l1["evictions"].as_u64().filter(|evictions| *evictions > SYMBOLS as u64 / 2)
     });
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -130,5 +129,5 @@ fn made_up_symbols_fill_nothing() {
         (report["cache_l1"]["misses"].as_u64().unwrap() >= misses.max(1_000)).then_some(())
     });
     assert!(size() <= held + 20, "{} after {held}", size());
-    service.0.stop();
+    service.stop();
 }

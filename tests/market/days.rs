@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use crate::portfolio::user::{decimal, rows};
-use crate::support::service::{Answer, Scene, Service, bearer, until};
+use crate::support::{Answer, Scene, Service, bearer, until};
 
 const ACCOUNT: &str = "PF0001";
 /// A look at a condition moves the clock by so much.
@@ -110,13 +110,13 @@ impl Days {
             }
         };
         let answer = self.service.post(route, &self.auth, &body);
-        assert_eq!(answer.status, 200, "{}{}", answer.head, answer.text());
+        assert_eq!(answer.status, 200, "{}{}", answer.head(), answer.text());
         self.scene.advance_ms(SYNC_REST_MS);
         answer.json()
     }
 
     pub fn get(&self, target: &str) -> Value {
-        let answer = self.service.client().send("GET", target, &self.auth);
+        let answer = self.service.client().request("GET", target, &self.auth);
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     }

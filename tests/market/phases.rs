@@ -1,7 +1,6 @@
 //! The market's phase in the snapshot, at fixed instants.
 
-use crate::support::service::{Scene, members};
-
+use crate::support::{Scene, members};
 struct Expected {
     phase: &'static str,
     is_open: bool,
@@ -18,7 +17,7 @@ fn expect(now: &str, expected: &Expected) {
     assert_eq!(market["is_open"], expected.is_open, "{now}");
     assert_eq!(market["next_transition_at"], expected.next, "{now}");
     assert!(members(market).contains(&"as_of_ist".to_owned()));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -81,5 +80,5 @@ fn the_phase_changes_under_a_running_service() {
         json["market"]["phase"] == "open" && before >= bell
     });
     assert_eq!(answer.json()["market"]["next_transition_at"], "2026-11-20T15:15:00+05:30");
-    service.0.stop();
+    service.stop();
 }

@@ -1,10 +1,8 @@
 //! `GET /api/portfolio/live-prices`: what a query means and what a quote says.
 
+use crate::market::figures::{percent, raw, shortest};
+use crate::support::{PRICES, Scene, Service, TRADING, members, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
-
-use crate::support::service::{
-    PRICES, Scene, Service, TRADING, members, percent, raw, shortest, until,
-};
 
 fn service() -> (Scene, Service) {
     let scene = Scene::at(TRADING);
@@ -64,7 +62,7 @@ fn a_quote_has_the_fields_of_the_contract_in_numbers_of_the_simulator() {
         assert!(quote["source"] == "broker_a" && quote["simulated"] == true);
         assert_eq!(quote["stale"], false);
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -77,7 +75,7 @@ fn order_is_kept_and_duplicates_are_dropped() {
     assert_eq!(unknown.status, 200);
     assert_eq!(unknown.unavailable(), ["NSE:NOSUCH", "BSE:NOTHERE"]);
     assert!(unknown.quoted().is_empty());
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -98,7 +96,7 @@ fn symbols_are_percent_decoded() {
         assert_eq!(answer.status, 200, "{query}: {}", answer.text());
         assert_eq!(answer.quoted(), expected, "{query}");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -111,7 +109,7 @@ fn fifty_are_served_and_one_more_is_refused() {
         let json = service.prices(&query).expect_problem(400, "too_many_symbols");
         assert_eq!(json["errors"][0]["field"], "symbols");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -120,13 +118,13 @@ fn head_is_get_without_a_body() {
     let mut client = service.client();
     let target = format!("{PRICES}NSE:NOSUCH");
     let full = client.get(&target);
-    let head = client.send("HEAD", &target, "");
+    let head = client.request("HEAD", &target, "");
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-length"), full.header("content-length"));
-    let refused = client.send("HEAD", &format!("{PRICES}INFY"), "");
+    let refused = client.request("HEAD", &format!("{PRICES}INFY"), "");
     assert_eq!((refused.status, refused.body.len()), (400, 0));
     assert_eq!(client.get(&target).text(), full.text());
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -166,7 +164,7 @@ fn what_is_no_symbol_is_refused() {
         assert_eq!(json["errors"][0]["field"], "symbols", "{query}");
         assert!(json["errors"][0]["message"].is_str(), "{query}");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -180,5 +178,5 @@ fn quotes_that_no_feed_confirms_any_more_are_stale() {
         assert_eq!((answer.status, answer.quoted().len()), (200, 2));
         (answer.text().matches("\"stale\":true").count() == 2).then_some(())
     });
-    service.0.stop();
+    service.stop();
 }

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::{Scene, TRADING, until};
 use bhav::cache::pending::{Class, PER_CLIENT_MAX};
 use sonic_rs::JsonValueTrait;
-
-use crate::support::service::{Scene, TRADING, until};
 
 /// Every upstream answers long after any client has gone.
 const HANGS: &str = r#"{"kind":"delay","delay_ms":600000}"#;
@@ -19,7 +18,7 @@ fn symbols_that_nobody_asked_for_before_arrive_within_the_wait() {
     assert_eq!(first.quoted(), ["NSE:INFY", "NSE:RELIANCE", "BSE:RELIANCE"]);
     let more = service.prices("NSE:TCS,NSE:INFY,NSE:WIPRO");
     assert_eq!(more.quoted(), ["NSE:TCS", "NSE:INFY", "NSE:WIPRO"]);
-    service.0.stop();
+    service.stop();
 }
 
 /// While the market rests, rounds are half a minute apart; somebody who waits is not kept so long.
@@ -33,7 +32,7 @@ fn on_a_sunday_quotes_arrive_within_the_wait_too() {
     let quote = &answer.json()["quotes"][0];
     assert!(quote["as_of"].as_str().unwrap().starts_with("2026-11-20T15:"), "{quote}");
     assert_eq!(quote["stale"], false, "Friday's close is the price until Monday");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -49,7 +48,7 @@ fn a_symbol_that_the_brokers_list_lacks_costs_nothing() {
         let answer = service.prices("NSE:NOSUCH");
         assert_eq!((answer.status, answer.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -67,7 +66,7 @@ fn an_unlisted_symbol_is_tried_once_and_then_remembered() {
     let again = service.prices("NSE:NOSUCH");
     assert_eq!((again.status, again.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
     assert!(calls(&scene) <= tried + 1, "only the warmer's own round may have gone out");
-    service.0.stop();
+    service.stop();
 }
 
 /// However the test ends, the flood does too.
@@ -117,7 +116,7 @@ fn invented_names_do_not_keep_a_real_one_from_its_quote() {
         // Two looks half a second apart are two rounds; the rest is a busy machine.
         assert!(rounds <= 30, "{rounds}");
     });
-    service.0.stop();
+    service.stop();
 }
 
 fn calls(scene: &Scene) -> u64 {
@@ -132,7 +131,7 @@ fn without_a_source_and_without_a_cache_it_is_503() {
     let answer = service.prices("NSE:INFY,NSE:TCS");
     answer.expect_problem(503, "quotes_unavailable");
     assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -145,7 +144,7 @@ fn an_upstream_that_hangs_holds_a_request_for_the_miss_wait_only() {
     config.upstream.read_timeout_ms = 1_000;
     let service = scene.start_with(&config);
     service.prices("NSE:INFY").expect_problem(503, "quotes_unavailable");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -161,7 +160,7 @@ fn what_is_cached_is_served_beside_what_cannot_be_had() {
         (answer.unavailable() == ["NSE:TCS"]).then_some(answer)
     });
     assert_eq!(answer.quoted(), ["NSE:INFY"]);
-    service.0.stop();
+    service.stop();
 }
 
 /// Zeros are no prices: they neither settle a request nor make the symbol unknown.
@@ -178,7 +177,7 @@ fn nonsense_from_broker_a_leaves_the_question_to_the_public_provider() {
         (answer.status == 200).then_some(answer)
     });
     assert_eq!(answer.json()["quotes"][0]["source"], "public");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -193,5 +192,5 @@ fn the_public_provider_answers_where_broker_a_does_not() {
     assert_eq!(answer.quoted(), ["NSE:INFY"]);
     let json = answer.json();
     assert!(json["quotes"][0]["source"] == "public" && json["quotes"][0]["simulated"] == true);
-    service.0.stop();
+    service.stop();
 }

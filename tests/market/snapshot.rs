@@ -2,11 +2,11 @@
 
 use std::io::Read;
 
+use crate::market::figures::{percent, raw, shortest};
+use crate::support::{SNAPSHOT, Scene, TRADING, members, until};
 use bhav::http::message::date::imf_fixdate;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
-
-use crate::support::service::{SNAPSHOT, Scene, TRADING, members, percent, raw, shortest, until};
 
 /// A Sunday: prices stand still, so that two who ask are told the same.
 const RESTING: &str = "2026-11-22T11:00:00+05:30";
@@ -47,7 +47,7 @@ fn the_body_has_the_fields_of_the_contract() {
     assert!(market["is_open"] == true && market["simulated"] == true);
     assert_eq!(market["source"], "broker_a");
     assert!(market["as_of_ist"].as_str().unwrap().ends_with("+05:30"));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn prices_and_changes_are_the_simulators() {
         let text = sector.to_string();
         assert_eq!(raw(&text, "change_pct"), percent(last, previous), "{text}");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn every_coding_has_its_tag_its_304_and_the_same_json() {
     let mut tags = Vec::new();
     for coding in ["identity", "gzip", "br"] {
         let accept = format!("Accept-Encoding: {coding}\r\n");
-        let full = client.send("GET", SNAPSHOT, &accept);
+        let full = client.request("GET", SNAPSHOT, &accept);
         assert_eq!(full.status, 200);
         let encoding = (coding != "identity").then_some(coding);
         assert_eq!(full.header("content-encoding"), encoding);
@@ -95,7 +95,7 @@ fn every_coding_has_its_tag_its_304_and_the_same_json() {
         assert_eq!(String::from_utf8(json).unwrap(), plain.text(), "{coding}");
         let tag = full.header("etag").unwrap().to_owned();
         assert!(tag.starts_with('"') && tag.ends_with('"'), "not a strong tag: {tag}");
-        let same = client.send("GET", SNAPSHOT, &format!("{accept}If-None-Match: {tag}\r\n"));
+        let same = client.request("GET", SNAPSHOT, &format!("{accept}If-None-Match: {tag}\r\n"));
         assert_eq!((same.status, same.body.len()), (304, 0));
         assert_eq!(same.header("etag"), Some(&*tag));
         for shown in [&full, &same] {
@@ -105,10 +105,14 @@ fn every_coding_has_its_tag_its_304_and_the_same_json() {
         tags.push(tag);
     }
     let other = format!("Accept-Encoding: br\r\nIf-None-Match: {}\r\n", tags[0]);
-    assert_eq!(client.send("GET", SNAPSHOT, &other).status, 200, "another variant's tag counted");
+    assert_eq!(
+        client.request("GET", SNAPSHOT, &other).status,
+        200,
+        "another variant's tag counted"
+    );
     tags.dedup();
     assert_eq!(tags.len(), 3);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -117,14 +121,14 @@ fn head_is_get_without_a_body() {
     let service = scene.start();
     let full = service.fresh_snapshot();
     let mut client = service.client();
-    let head = client.send("HEAD", SNAPSHOT, "");
+    let head = client.request("HEAD", SNAPSHOT, "");
     assert_eq!(head.status, 200);
     for name in ["content-length", "content-type", "etag", "vary", "cache-control"] {
         assert_eq!(head.header(name), full.header(name), "{name}");
     }
     // The next answer starts where the head ended.
     assert_eq!(client.get(SNAPSHOT).body.len(), full.body.len());
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn the_date_is_the_clocks_and_moves() {
         assert!(current || found, "{date}");
         (date != first).then_some(())
     });
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -154,7 +158,7 @@ fn before_the_first_data_there_is_nothing_to_show() {
     let answer = service.get(SNAPSHOT);
     answer.expect_problem(503, "snapshot_not_ready");
     assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn a_dead_broker_hands_over_to_the_public_provider_and_back() {
     service.snapshot_where("broker A again", |json| {
         json["market"]["source"] == "broker_a" && json["market"]["stale"] == false
     });
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -183,5 +187,5 @@ fn what_no_feed_confirms_any_more_is_stale() {
     let stale = service.snapshot_where("stale", |json| json["market"]["stale"] == true);
     assert_ne!(stale.header("etag"), fresh.header("etag"));
     assert_eq!(stale.json()["market"]["simulated"], true);
-    service.0.stop();
+    service.stop();
 }

@@ -13,7 +13,7 @@ use rustix::fs::{SealFlags, fcntl_get_seals};
 use secrecy::ExposeSecret;
 
 use super::supervisor::{Place, Supervisor};
-use crate::support::service::until;
+use crate::support::until;
 
 const A: &str = "broker-a-token";
 const B: &str = "broker-b-token";

@@ -1,8 +1,7 @@
 //! `GET /api/health`: its fields, and its status when parts are broken.
 
+use crate::support::{Scene, TRADING, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use crate::support::service::{Scene, TRADING, until};
 
 const WARMER_STATES: [&str; 5] = ["starting", "ok", "stale", "failing", "paused"];
 
@@ -28,7 +27,7 @@ fn the_fields_of_the_contract() {
     assert!(json["disclaimer"].as_str().unwrap().contains("not investment advice"));
     let answer = service.get("/api/health");
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -43,7 +42,7 @@ fn down_is_503() {
     assert_eq!((answer.status, answer.json()["status"].as_str()), (503, Some("down")));
     assert!(answer.header("retry-after").is_some());
     assert_eq!(answer.json()["database"], "ok", "the database is not what is down");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -57,7 +56,7 @@ fn without_broker_a_it_is_degraded() {
     assert_ne!(json["feeds"]["broker_a"]["state"], "ok");
     assert_eq!(json["feeds"]["public"]["state"], "ok");
     assert_eq!(service.get("/api/health").status, 200);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -77,5 +76,5 @@ fn a_state_directory_that_breaks_is_reported_and_prices_go_on() {
         (Some("degraded"), Some("unavailable"))
     );
     assert_eq!(json["cache_l2"]["backend"], "none");
-    service.0.stop();
+    service.stop();
 }

@@ -2,15 +2,11 @@
 //! answered is there whole or not at all.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support::{Client, Program, Scene, TRADING, bearer, say, serve};
 use fastrand::Rng;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use super::process::{Program, serve};
-use crate::support::service::{Client, Scene, TRADING, bearer};
 
 const ROUNDS: u64 = 32;
 /// Journals written to at once, each a user's.
@@ -61,7 +57,7 @@ struct Tally {
 
 /// The answer, if the server lived to give one: status and body.
 fn ask(
-    stream: &mut BufReader<TcpStream>,
+    client: &mut Client,
     method: &str,
     target: &str,
     token: &str,
@@ -73,23 +69,9 @@ fn ask(
         "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n{auth}\r\n{body}"
     );
-    stream.get_mut().write_all(text.as_bytes()).ok()?;
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if stream.read_line(&mut head).ok()? == 0 {
-            return None;
-        }
-    }
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    let lower = head.to_ascii_lowercase();
-    let length = lower.split("content-length: ").nth(1)?.lines().next()?.parse().ok()?;
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).ok()?;
-    Some((status, String::from_utf8(body).ok()?))
-}
-
-fn connect(address: &str) -> Option<BufReader<TcpStream>> {
-    TcpStream::connect(address).ok().map(BufReader::new)
+    client.try_write(text.as_bytes()).ok()?;
+    let answer = client.try_answer().ok()?;
+    Some((answer.status, String::from_utf8(answer.body).ok()?))
 }
 
 fn json(text: &str) -> Value {
@@ -112,7 +94,7 @@ fn start(scene: &Scene) -> Program {
 impl Writer {
     /// Until the server is gone.
     fn run(&mut self, address: &str, answers: &AtomicU64, rng: &mut Rng) -> Option<()> {
-        let mut stream = connect(address)?;
+        let mut client = Client::try_connect(address).ok()?;
         loop {
             self.number += 1;
             let note = format!("note {}", self.number);
@@ -129,7 +111,7 @@ impl Writer {
                 Act::Replace(id, note) => ("PUT", path(id), entry(note), 200),
                 Act::Remove(id) => ("DELETE", path(id), String::new(), 200),
             };
-            let (status, said) = ask(&mut stream, method, &target, &self.token, &body)?;
+            let (status, said) = ask(&mut client, method, &target, &self.token, &body)?;
             assert_eq!(status, expected, "{method} {target}: {said}");
             self.open = None;
             let id = json(&said)["id"].as_i64();
@@ -179,7 +161,7 @@ impl Owner {
         answers: &AtomicU64,
         tally: &mut Tally,
     ) -> Option<()> {
-        let mut stream = connect(address)?;
+        let mut client = Client::try_connect(address).ok()?;
         loop {
             let sync = self.synced_at.is_none() || !self.keys.is_multiple_of(3);
             self.keys += 1;
@@ -196,7 +178,7 @@ impl Owner {
                 ("DELETE", "/api/portfolio/data", String::new())
             };
             self.open = Some(sync);
-            let (status, said) = ask(&mut stream, method, target, &self.token, &body)?;
+            let (status, said) = ask(&mut client, method, target, &self.token, &body)?;
             self.open = None;
             if sync && status == 429 {
                 // One user has a share of the broker's calls; nothing was changed.
@@ -248,12 +230,12 @@ struct Account {
 /// New accounts until the server is gone, each third one erased again.
 fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
     let mut accounts = Vec::new();
-    let Some(mut stream) = connect(address) else { return accounts };
+    let Ok(mut client) = Client::try_connect(address) else { return accounts };
     let password = r#""password":"a long enough secret"}"#;
     for number in 0_u64.. {
         let email = format!("r{round}-{number}@example.com");
         let body = format!(r#"{{"email":"{email}",{password}"#);
-        let Some((status, said)) = ask(&mut stream, "POST", "/api/auth/register", "", &body) else {
+        let Some((status, said)) = ask(&mut client, "POST", "/api/auth/register", "", &body) else {
             break;
         };
         assert_eq!(status, 201, "{said}");
@@ -263,7 +245,7 @@ fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
         if number % 3 == 2 {
             let body = format!("{{{password}");
             let target = "/api/auth/account";
-            let Some((status, said)) = ask(&mut stream, "DELETE", target, &account.token, &body)
+            let Some((status, said)) = ask(&mut client, "DELETE", target, &account.token, &body)
             else {
                 // Either is right.
                 break;
@@ -279,7 +261,7 @@ fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
 
 impl Account {
     fn check(&self, client: &mut Client) {
-        let answer = client.send("GET", "/api/portfolio/export", &bearer(&self.token));
+        let answer = client.request("GET", "/api/portfolio/export", &bearer(&self.token));
         if self.erased {
             assert_eq!(answer.status, 401, "{} is back: {}", self.email, answer.text());
         } else {
@@ -291,7 +273,7 @@ impl Account {
 
 /// Everything stored of a user.
 fn export(client: &mut Client, token: &str) -> Value {
-    let answer = client.send("GET", "/api/portfolio/export", &bearer(token));
+    let answer = client.request("GET", "/api/portfolio/export", &bearer(token));
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
 }
@@ -306,7 +288,7 @@ fn new_user(client: &mut Client, name: &str) -> String {
 fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
     let scene = Scene::at(TRADING);
     let mut program = start(&scene);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let mut writers: Vec<Writer> = (0..WRITERS)
         .map(|n| Writer { token: new_user(&mut client, &format!("w{n}")), ..Writer::default() })
         .collect();
@@ -336,7 +318,7 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
         tally.erased += new.iter().filter(|account| account.erased).count() as u64;
         tally.written += answers.load(Ordering::SeqCst);
         program = start(&scene);
-        let mut client = Client::connect(&program.address);
+        let mut client = program.client();
         for writer in &mut writers {
             tally.unanswered += u64::from(writer.open.is_some());
             let found = export(&mut client, &writer.token);
@@ -360,6 +342,5 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
          {erased} of them erased, {synced} syncs, {deleted} deletions, the rest journal), 0 lost, \
          0 in part; {unanswered} not answered, of which {kept} were kept, whole\n"
     );
-    // Past the harness, which would swallow it.
-    std::io::stderr().write_all(said.as_bytes()).unwrap();
+    say(&said);
 }

@@ -6,17 +6,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
+use crate::support::without_admin;
 use bhav::base::Clock;
 use jiff::Timestamp;
 use sonic_rs::{JsonValueTrait, Value};
-
-use super::process::bhav;
 
 /// Every line of a start that is refused because its address is taken.
 fn lines(arrange: impl FnOnce(&mut Command)) -> Vec<String> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("--listen={}", taken.local_addr().unwrap());
-    let mut command = bhav(&["serve", &listen]);
+    let mut command = without_admin(&["serve", &listen]);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     arrange(&mut command);
     let mut log = String::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use crate::support::scrape::{SUCCEEDED, Scrape, labels};
-use crate::support::service::{Client, SNAPSHOT, Scene, TRADING, until};
+use crate::support::{Client, Program, SNAPSHOT, Scene, TRADING, bhav, until};
 use bhav::api::ROUTES;
 
 /// Every label there is. A new one needs a thought about how many values it can have.
@@ -50,7 +50,7 @@ fn every_family_is_well_formed() {
             }
         }
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn routes_are_those_of_the_table() {
         .collect();
     expected.insert(("other".into(), "other".into()));
     assert_eq!(seen, expected);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -84,15 +84,15 @@ fn answers_are_counted_exactly_by_route_and_class() {
     let before = Scrape::of(&service);
     let mut unchanged = 0.0;
     for _ in 0..20 {
-        let again = client.send("GET", SNAPSHOT, &format!("If-None-Match: {etag}\r\n"));
+        let again = client.request("GET", SNAPSHOT, &format!("If-None-Match: {etag}\r\n"));
         unchanged += f64::from(u8::from(again.status == 304));
     }
-    client.send("HEAD", SNAPSHOT, "");
+    client.request("HEAD", SNAPSHOT, "");
     assert_eq!(client.get("/api/journal/17").status, 401);
     client.get("/no/such/path").expect_problem(404, "not_found");
-    client.send("DELETE", SNAPSHOT, "").expect_problem(405, "method_not_allowed");
+    client.request("DELETE", SNAPSHOT, "").expect_problem(405, "method_not_allowed");
     // Refused before any route was looked for; the connection ends.
-    service.client().send("GET", "/a b", "");
+    service.client().request("GET", "/a b", "");
     let after = Scrape::of(&service);
     let grown = |route, status| {
         let was = before.samples().any(|(name, _)| {
@@ -110,7 +110,7 @@ fn answers_are_counted_exactly_by_route_and_class() {
     assert_eq!((grown("/api/journal/{id}", "4xx"), grown("other", "4xx")), (1.0, 3.0));
     let errors = "bhav_http_errors_total{status=\"4xx\"}";
     assert_eq!(after.value(errors) - before.value(errors), 4.0);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn counters_only_grow_and_buckets_are_cumulative() {
         }
     }
     assert!(histograms > ROUTES.len(), "only {histograms}");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn clients_cannot_raise_the_number_of_series() {
         for number in from..to {
             client.get(&format!("/nothing/{number}"));
             client.get(&format!("/api/journal/{}", number + 1));
-            client.send("GET", SNAPSHOT, &format!("X-Request-Id: r{number}\r\n"));
-            client.send(
+            client.request("GET", SNAPSHOT, &format!("X-Request-Id: r{number}\r\n"));
+            client.request(
                 ["POST", "PUT", "PATCH", "DELETE"][number % 4],
                 "/x",
                 "Content-Length: 0\r\n",
@@ -201,7 +201,7 @@ fn clients_cannot_raise_the_number_of_series() {
     let others = few.iter().filter(|name| !name.contains("route=")).count();
     let most = others + (ROUTES.len() + 1) * 4 * 19;
     assert!(most < 3_000, "{most} series");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_full_lane_refuses_a_scrape_at_once() {
     held.into_iter().for_each(|ticket| assert_eq!(ticket.wait(), Ok(true)));
     let refused = "bhav_lane_jobs_total{lane=\"admin\",result=\"refused\"}";
     assert!(Scrape::of(&service).value(refused) >= 1.0);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn the_listener_takes_few_connections_and_no_bodies() {
     open.clear();
     assert_eq!(last.get("/livez").status, 200);
     last.get("/nothing").expect_problem(404, "not_found");
-    let refused = last.send("POST", "/livez", "");
+    let refused = last.request("POST", "/livez", "");
     refused.expect_problem(405, "method_not_allowed");
     assert_eq!(refused.header("allow"), Some("GET, HEAD"));
     last.send_json("POST", "/livez", "", "{}").expect_problem(413, "body_too_large");
@@ -255,21 +255,20 @@ fn the_listener_takes_few_connections_and_no_bodies() {
     for path in ["/metrics", "/livez", "/readyz"] {
         service.get(path).expect_problem(404, "not_found");
     }
-    service.0.stop();
+    service.stop();
 }
 
 /// So that it can be tried beside a service.
 #[test]
 fn the_demo_serves_metrics_on_a_port_of_its_own() {
     let state = tempfile::tempdir().unwrap();
-    // As it is by itself, without what tests set.
-    let mut command = super::process::bhav(&["demo", "--listen=127.0.0.1:0"]);
-    command.arg(format!("--state-dir={}", state.path().display())).env_remove("BHAV_ADMIN_LISTEN");
+    let mut command = bhav(&["demo", "--listen=127.0.0.1:0"]);
+    command.arg(format!("--state-dir={}", state.path().display()));
     command.arg("--now=2026-11-20T11:00:00+05:30").stderr(Stdio::null());
-    let program = super::process::Program::of(&mut command);
+    let program = Program::of(&mut command);
     let url = program.printed.lines().find_map(|line| line.strip_prefix("metrics on http://"));
     let address = url.unwrap().strip_suffix("/metrics").unwrap().to_owned();
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     until("the scheduler's report of it", || {
         let scrape = Scrape::parse(Client::connect(&address).get("/metrics").text());

@@ -6,7 +6,7 @@ use bhav::store::backups;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use crate::support::scrape::{BACKED_UP, SUCCEEDED, Scrape};
-use crate::support::service::{Scene, TRADING};
+use crate::support::{Scene, TRADING};
 
 const RULES: &str = include_str!("../../monitoring/bhav.rules.yml");
 const RULE_TESTS: &str = include_str!("../../monitoring/bhav.rules.test.yml");
@@ -29,7 +29,7 @@ fn exposed() -> BTreeSet<String> {
         scrape.0.contains_key(SUCCEEDED) && scrape.0.contains_key(BACKED_UP)
     })
     .names();
-    service.0.stop();
+    service.stop();
     names
 }
 

@@ -2,119 +2,20 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::support::{
+    Client, Program, SNAPSHOT, Scene, TRADING, bhav, by_shell, refused, run, serve, state_flag,
+    until,
+};
 use bhav::base::Clock;
 use sonic_rs::JsonValueTrait;
-
-use crate::commands::{self, run, state_flag};
-
-use crate::support::service::{Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
-
-/// A running `bhav`, killed when dropped.
-pub struct Program {
-    pub child: Child,
-    /// Everything it printed up to where it listens.
-    pub printed: String,
-    pub address: String,
-    /// What it prints after that.
-    stdout: BufReader<ChildStdout>,
-}
-
-/// The program with these arguments and no environment.
-pub fn bhav(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
-    // Many programs at once on one machine: the operator's listener has one default port.
-    command.env_clear().env("BHAV_ADMIN_LISTEN", "off").args(args).stdin(Stdio::null());
-    command
-}
-
-/// `bhav serve` in the scene's world, on a free port.
-pub fn serve(scene: &Scene, state: &Path) -> Command {
-    let mut command = bhav(&["serve", "--listen=127.0.0.1:0", &few_candles()]);
-    command.args(scene.flags(state)).stderr(Stdio::null());
-    command
-}
-
-/// The flag that spares a program the candles of fifty shares.
-pub fn few_candles() -> String {
-    format!("--universe-file={UNIVERSE}")
-}
-
-impl Program {
-    pub fn start(args: &[&str]) -> Self {
-        Self::of(bhav(args).stderr(Stdio::null()))
-    }
-
-    /// Runs `command` until it listens.
-    pub fn of(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut printed = String::new();
-        let address = loop {
-            let start = printed.len();
-            assert_ne!(lines.read_line(&mut printed).unwrap(), 0, "it ended: {printed}");
-            if let Some(address) = printed[start..].strip_prefix("listening on http://") {
-                break address.trim().to_owned();
-            }
-        };
-        Self { child, printed, address, stdout: lines }
-    }
-
-    /// All that it printed, once it has ended.
-    pub fn said(&mut self) -> String {
-        let mut said = self.printed.clone();
-        self.stdout.read_to_string(&mut said).unwrap();
-        said
-    }
-
-    /// Ends it as a crash would.
-    pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    pub fn terminate(&self) {
-        self.signal("TERM");
-    }
-
-    /// Sends it a signal by its name.
-    pub fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    }
-
-    /// Waits for its end.
-    pub fn exit(&mut self) -> ExitStatus {
-        until("the program's end", || self.child.try_wait().unwrap())
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Ended already, most times.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// `bhav demo` in the middle of trading.
-pub fn demo(state: &Path) -> Program {
-    Program::start(&[
-        "demo",
-        "--listen=127.0.0.1:0",
-        &format!("--state-dir={}", state.display()),
-        &format!("--now={TRADING}"),
-        &few_candles(),
-    ])
-}
 
 #[test]
 fn demo_says_what_to_try_and_it_works() {
     let state = tempfile::tempdir().unwrap();
-    let program = demo(state.path());
+    let program = Program::demo(state.path());
     let url = format!("http://{}", program.address);
     for part in [
         "bhav demo: a simulated exchange day",
@@ -128,7 +29,7 @@ fn demo_says_what_to_try_and_it_works() {
     ] {
         assert!(program.printed.contains(part), "{part} is missing from:\n{}", program.printed);
     }
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     for target in program.printed.split('\'').filter_map(|text| text.strip_prefix(&*url)) {
         until(target, || (client.get(target).status == 200).then_some(()));
     }
@@ -144,9 +45,9 @@ fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
     scene.refuse_all();
     let mut command = serve(&scene, scene.state.path());
     let mut program = Program::of(command.stderr(Stdio::piped()));
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     client
-        .send("GET", SNAPSHOT, "X-Request-Id: probe-7\r\n")
+        .request("GET", SNAPSHOT, "X-Request-Id: probe-7\r\n")
         .expect_problem(503, "snapshot_not_ready");
     let made = client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned();
     program.terminate();
@@ -182,7 +83,7 @@ fn a_flood_of_refusals_does_not_fill_the_log() {
     let reader = reader.unwrap();
     let clock = Clock::system();
     let started_ms = clock.monotonic_ms();
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let path = format!("/{}", "x".repeat(6_000));
     for _ in 0..2_000 {
         client.get(&path).expect_problem(404, "not_found");
@@ -214,7 +115,7 @@ fn a_flood_of_refusals_does_not_fill_the_log() {
 #[test]
 fn sigterm_loses_no_answer_and_exits_0() {
     let state = tempfile::tempdir().unwrap();
-    let mut program = demo(state.path());
+    let mut program = Program::demo(state.path());
     let address = program.address.clone();
     let mut first = Client::connect(&address);
     until("data", || (first.get(SNAPSHOT).status == 200).then_some(()));
@@ -253,7 +154,7 @@ fn core_files_are_off_unless_asked_for() {
         line.split_whitespace().skip(4).take(2).map(str::to_owned).collect::<Vec<_>>()
     };
     let state = tempfile::tempdir().unwrap();
-    assert_eq!(limit(&demo(state.path())), ["0", "0"]);
+    assert_eq!(limit(&Program::demo(state.path())), ["0", "0"]);
     let listen = "--listen=127.0.0.1:0";
     let other = tempfile::tempdir().unwrap();
     let other = format!("--state-dir={}", other.path().display());
@@ -264,22 +165,10 @@ fn core_files_are_off_unless_asked_for() {
     assert_eq!(limit(&open), own);
 }
 
-/// A `serve` that is expected to end by itself: its exit code and what it said.
-pub fn refused(args: &[&str]) -> (Option<i32>, String) {
-    let mut second = bhav(&[&["serve", "--admin-listen=off"], args].concat())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut said = String::new();
-    second.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    (second.wait().unwrap().code(), said)
-}
-
 #[test]
 fn a_second_instance_on_the_port_says_so_and_exits_69() {
     let (state, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let program = demo(state.path());
+    let program = Program::demo(state.path());
     let (code, said) = refused(&[
         &format!("--listen={}", program.address),
         &format!("--state-dir={}", other.path().join("untouched").display()),
@@ -287,19 +176,19 @@ fn a_second_instance_on_the_port_says_so_and_exits_69() {
     assert_eq!(code, Some(69), "{said}");
     assert!(said.contains(&program.address) && said.contains("in use"), "{said}");
     assert!(!other.path().join("untouched").exists(), "it touched the state first");
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     assert!(client.get("/brokera/status").status == 200, "the first one goes on");
 }
 
 #[test]
 fn a_second_instance_on_the_state_says_so_and_exits_69() {
     let state = tempfile::tempdir().unwrap();
-    let program = demo(state.path());
+    let program = Program::demo(state.path());
     let held = format!("--state-dir={}", state.path().join("demo").display());
     let (code, said) = refused(&["--listen=127.0.0.1:0", &held]);
     assert_eq!(code, Some(69), "{said}");
     assert!(said.contains("in use by another instance"), "{said}");
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     assert_eq!(client.get("/brokera/status").status, 200, "the first one goes on");
 }
 
@@ -315,7 +204,7 @@ fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_on
     let program = Program::of(command.env_remove("BHAV_ADMIN_LISTEN").stderr(Stdio::piped()));
     let said = format!("no metrics: {ADMIN} is in use");
     assert!(program.printed.contains(&said), "{}", program.printed);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let failure = until("health to tell", || {
         let health = client.get("/api/health").json();
         health["admin_listener"]["failure"].as_str().map(str::to_owned)
@@ -325,7 +214,7 @@ fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_on
     let screen = until("a good status", || {
         let state = state_flag(scene.state.path());
         let url = format!("--url=http://{}", program.address);
-        let ran = run(&mut commands::bhav(&["status", &url, &state]));
+        let ran = run(&mut bhav(&["status", &url, &state]));
         (ran.code == Some(0)).then_some(ran.out)
     });
     let note = format!("Metrics and probes are not served: {ADMIN} is in use");
@@ -356,7 +245,7 @@ fn two_instances_with_an_address_and_a_state_of_their_own_run_side_by_side() {
     };
     let programs = [start("one"), start("two")];
     for program in &programs {
-        let mut client = Client::connect(&program.address);
+        let mut client = program.client();
         until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     }
     for mut program in programs {
@@ -372,12 +261,10 @@ fn a_limit_on_address_space_that_is_too_low_is_told_as_that() {
     let state = state.path().join("untouched");
     for mib in [64, 128, 256, 640] {
         let script = format!("ulimit -v {}; exec \"$0\" \"$@\"", mib * 1_024);
-        let mut command = Command::new("sh");
-        command.env_clear().args(["-c", &script, env!("CARGO_BIN_EXE_bhav"), "serve"]);
-        command.args(["--listen=127.0.0.1:0", &format!("--state-dir={}", state.display())]);
-        let ran = command.output().unwrap();
-        let said = String::from_utf8(ran.stderr).unwrap();
-        assert_eq!(ran.status.code(), Some(64), "{mib} MiB: {said}");
+        let mut command = by_shell(&script);
+        let ran = run(command.args(["serve", "--listen=127.0.0.1:0", &state_flag(&state)]));
+        let said = ran.err;
+        assert_eq!(ran.code, Some(64), "{mib} MiB: {said}");
         let words = format!("the limit on address space (RLIMIT_AS; ulimit -v, LimitAS=) is {mib}");
         assert!(said.contains(&words) && said.contains("raise or remove it"), "{said}");
         assert!(!state.exists());

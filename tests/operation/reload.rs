@@ -8,10 +8,11 @@ use std::process::Stdio;
 
 use sonic_rs::{JsonValueTrait, Value};
 
-use super::process::{Program, bhav};
 use super::supervised::Ear;
 use crate::support::scrape::Scrape;
-use crate::support::service::{Answer, Client, SNAPSHOT, Scene, TRADING, UNIVERSE, until};
+use crate::support::{
+    Answer, Client, Program, SNAPSHOT, Scene, Signal, TRADING, UNIVERSE, bhav, until,
+};
 
 const ONE: &str = "the first key of thirty-two bytes or more";
 const TWO: &str = "the second key of thirty-two bytes or more";
@@ -43,7 +44,7 @@ impl Subject {
             .stderr(Stdio::from(log));
         let program = Program::of(&mut command);
         ear.until("readiness", |heard| heard.contains("READY=1"));
-        let client = Client::connect(&program.address);
+        let client = program.client();
         Self { scene, program, ear, client }
     }
 
@@ -54,7 +55,7 @@ impl Subject {
     /// Other lines of settings, read by the time this returns.
     fn reload(&mut self, lines: &str) {
         self.write("bhav.env", &in_place(&self.scene, lines));
-        self.program.signal("HUP");
+        self.program.signal(Signal::HUP);
         let said = self.ear.until("a reload", |heard| heard.contains("RELOADING=1"));
         assert!(said.contains("MONOTONIC_USEC="), "{said}");
         self.ear.until("its end", |heard| heard.contains("READY=1"));
@@ -85,7 +86,7 @@ impl Subject {
 
     fn me(&mut self, token: &str) -> u16 {
         let header = format!("Authorization: Bearer {token}\r\n");
-        self.client.send("GET", "/api/portfolio/holdings", &header).status
+        self.client.request("GET", "/api/portfolio/holdings", &header).status
     }
 
     fn market(&mut self) -> Value {
@@ -108,7 +109,7 @@ impl Subject {
     }
 
     fn allows(&mut self, origin: &str) -> bool {
-        let answer = self.client.send("GET", SNAPSHOT, &format!("Origin: {origin}\r\n"));
+        let answer = self.client.request("GET", SNAPSHOT, &format!("Origin: {origin}\r\n"));
         answer.header("access-control-allow-origin") == Some(origin)
     }
 }
@@ -178,7 +179,7 @@ fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     assert_eq!(subject.login().status, 401);
     let body = "x".repeat(20_000);
     let long = |subject: &Subject| {
-        let mut client = Client::connect(&subject.program.address);
+        let mut client = subject.program.client();
         client.send_json("POST", "/api/auth/login", "", &body).status
     };
     assert_ne!(long(&subject), 413);
@@ -193,12 +194,12 @@ fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     assert_eq!((subject.login().status, subject.login().status), (401, 429));
     assert_eq!(long(&subject), 413);
     // The level went back to the default, which tells of refused requests.
-    subject.client.send("GET", "/nowhere", "X-Request-Id: after-reload\r\n");
+    subject.client.request("GET", "/nowhere", "X-Request-Id: after-reload\r\n");
     subject.logged("request_id=after-reload");
 
     // Two may be connected: a third waits until one of them has gone.
     let second = until("the second place", || {
-        let mut second = Client::connect(&subject.program.address);
+        let mut second = subject.program.client();
         (second.get(SNAPSHOT).status == 200).then_some(second)
     });
     let address = subject.program.address.clone();
@@ -246,7 +247,7 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     let mut subject = Subject::start(&[("calendar", "")], "BHAV_CALENDAR_FILE=@calendar\n");
     subject.until_market("trading", |market| market["phase"] == "open");
     subject.write("calendar", HOLIDAY);
-    subject.write("universe", "NSE:INFY\nNSE:TCS\n");
+    subject.write("universe", "NSE:INFY\nNSE:ITC\n");
     subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
     subject.until_market("the holiday", |market| market["phase"] == "holiday");
     subject.logged("symbol universe reloaded");

@@ -1,8 +1,7 @@
 //! Stopping and starting again while both feeds are dead: what was known is served, marked stale.
 
-use super::process::{Program, demo, serve};
-use crate::support::service::{Client, PRICES, SNAPSHOT, Scene, TRADING, number, until};
-
+use crate::market::figures::number;
+use crate::support::{Client, PRICES, Program, SNAPSHOT, Scene, TRADING, serve, until};
 #[test]
 fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     let scene = Scene::at(TRADING);
@@ -12,7 +11,7 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     assert_eq!(service.prices("NSE:INFY,NSE:M%26M").quoted().len(), 2);
     scene.refuse_all();
     let last = service.snapshot_where("stale", |json| json["market"]["stale"] == true);
-    service.0.stop();
+    service.stop();
 
     let service = scene.start();
     // No waiting: the very first answer.
@@ -27,7 +26,7 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     assert_eq!(quotes.text().matches("\"simulated\":true").count(), 2, "{}", quotes.text());
     // The day's instrument list survived as well: this needs no upstream.
     assert_eq!(service.prices("NSE:NOSUCH").unavailable(), ["NSE:NOSUCH"]);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -35,11 +34,11 @@ fn after_a_restart_a_feed_that_answers_makes_it_fresh() {
     let scene = Scene::at(TRADING);
     let service = scene.start();
     service.fresh_snapshot();
-    service.0.stop();
+    service.stop();
     let service = scene.start();
     assert_eq!(service.get(SNAPSHOT).status, 200);
     service.fresh_snapshot();
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -49,14 +48,14 @@ fn a_damaged_second_level_does_not_keep_the_service_down() {
         .unwrap();
     let service = scene.start();
     service.fresh_snapshot();
-    service.0.stop();
+    service.stop();
 }
 
 /// The real program, killed without warning, then `serve` on what it left behind.
 #[test]
 fn after_a_kill_the_state_directory_serves() {
     let scene = Scene::at(TRADING);
-    let mut first = demo(scene.state.path());
+    let mut first = Program::demo(scene.state.path());
     let mut client = Client::connect(&first.address);
     let target = format!("{PRICES}NSE:INFY");
     until("a quote", || (client.get(&target).status == 200).then_some(()));

@@ -4,10 +4,10 @@
 //! `RESTART_REQUESTS_PER_S` sets the rate, `RESTARTS` how often; the counts are printed.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::io::ErrorKind;
+use std::mem::MaybeUninit;
+use std::net::TcpListener;
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use bhav::base::Clock;
 use crossbeam_channel::{bounded, tick};
 use socket2::{Domain, Socket, Type};
 
-use super::process::few_candles;
-use crate::support::service::{Scene, TRADING, until};
+use crate::support::client::Lost;
+use crate::support::{Client, Process, Scene, TRADING, few_candles, on_socket, say, until};
 
 /// Modest, so that a busy machine keeps up; half of it on new connections.
 const REQUESTS_PER_S: u64 = 200;
@@ -50,23 +50,17 @@ impl Held {
         Self { listener, address, scene: Scene::at(TRADING) }
     }
 
-    fn start(&self) -> Running {
+    fn start(&self) -> Process {
         let scene = &self.scene;
-        let activated = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null";
-        let handed: OwnedFd = self.listener.try_clone().unwrap().into();
-        let child = Command::new("sh")
-            .args(["-c", activated, env!("CARGO_BIN_EXE_bhav"), "serve"])
-            .arg("--admin-listen=127.0.0.1:0")
-            .arg(few_candles())
+        let mut command = on_socket(self.listener.try_clone().unwrap());
+        command
+            .args(["serve", "--admin-listen=127.0.0.1:0", &few_candles()])
             .args(scene.flags(scene.state.path()))
-            .env_clear()
             .env("BROKERA_API_KEY", "simkeya")
             .env("BROKERA_ACCESS_TOKEN", "simtokena")
-            .stdin(Stdio::from(handed))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Running(child.unwrap())
+            .stderr(Stdio::null());
+        Process::start(&mut command)
     }
 }
 
@@ -84,12 +78,11 @@ impl Counts {
     }
 }
 
-fn connect(address: &str, counts: &Counts) -> Option<TcpStream> {
-    match TcpStream::connect(address) {
-        Ok(stream) => {
-            stream.set_read_timeout(Some(ANSWER_MAX)).unwrap();
-            stream.set_nodelay(true).unwrap();
-            Some(stream)
+fn connect(address: &str, counts: &Counts) -> Option<Client> {
+    match Client::try_connect(address) {
+        Ok(client) => {
+            client.socket.set_read_timeout(Some(ANSWER_MAX)).unwrap();
+            Some(client)
         }
         Err(error) => {
             counts.add(format!("connection failed: {}", error.kind()));
@@ -98,42 +91,22 @@ fn connect(address: &str, counts: &Counts) -> Option<TcpStream> {
     }
 }
 
-/// Reads one whole answer. `Ok` says whether the server will close; `Err` whether a byte had come.
-fn answer(stream: &mut TcpStream) -> Result<(u16, bool), (ErrorKind, bool)> {
-    let mut got = Vec::new();
-    let mut part = [0; 4096];
-    loop {
-        let head = got.windows(4).position(|end| end == b"\r\n\r\n");
-        if let Some(end) = head {
-            let text = String::from_utf8(got[..end].to_vec()).unwrap().to_ascii_lowercase();
-            let value =
-                |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-            let length: usize = value("content-length:").map_or(0, |text| text.parse().unwrap());
-            if got.len() >= end + 4 + length {
-                let status = text.split(' ').nth(1).unwrap().parse().unwrap();
-                return Ok((status, value("connection:") == Some("close")));
-            }
-        }
-        match stream.read(&mut part) {
-            Ok(0) => return Err((ErrorKind::UnexpectedEof, !got.is_empty())),
-            Ok(count) => got.extend_from_slice(&part[..count]),
-            Err(error) => return Err((error.kind(), !got.is_empty())),
-        }
-    }
+/// Whether the server has closed an idle connection.
+fn is_closed(client: &Client) -> bool {
+    client.socket.set_nonblocking(true).unwrap();
+    let seen = client.socket.peek(&mut [MaybeUninit::uninit()]);
+    client.socket.set_nonblocking(false).unwrap();
+    !seen.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// Whether the server has closed an idle connection.
-fn is_closed(stream: &TcpStream) -> bool {
-    stream.set_nonblocking(true).unwrap();
-    let seen = stream.peek(&mut [0]);
-    stream.set_nonblocking(false).unwrap();
-    !seen.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+fn lost(error: &std::io::Error) -> Lost {
+    Lost { kind: error.kind(), begun: false }
 }
 
 /// One client that keeps its connection until the server says that it closes.
 fn keep_alive(address: &str, every: Duration, counts: &Counts, end: &AtomicBool) {
     let ticks = tick(every);
-    let mut open: Option<TcpStream> = None;
+    let mut open: Option<Client> = None;
     while !end.load(Ordering::Relaxed) {
         ticks.recv().unwrap();
         if open.as_ref().is_some_and(is_closed) {
@@ -142,59 +115,48 @@ fn keep_alive(address: &str, every: Duration, counts: &Counts, end: &AtomicBool)
             open = None;
         }
         let reused = open.is_some();
-        let Some(mut stream) = open.take().or_else(|| connect(address, counts)) else { continue };
-        let answered = match stream.write_all(GET) {
-            Ok(()) => answer(&mut stream),
-            Err(error) => Err((error.kind(), false)),
-        };
-        match answered {
-            Ok((200, closes)) => {
+        let Some(mut client) = open.take().or_else(|| connect(address, counts)) else { continue };
+        let sent = client.try_write(GET).map_err(|error| lost(&error));
+        match sent.and_then(|()| client.try_answer()) {
+            Ok(answer) if answer.status == 200 => {
+                let closes = answer.says_close();
                 counts.add(if closes { "kept, the last" } else { "kept" });
-                open = (!closes).then_some(stream);
+                open = (!closes).then_some(client);
             }
-            Ok((status, _)) => counts.add(format!("status {status}")),
+            Ok(answer) => counts.add(format!("status {}", answer.status)),
             // Closed between two requests without a word, while one was on its way.
-            Err((kind, false)) if reused => counts.add(format!("raced the close: {kind}")),
-            Err((kind, _)) => counts.add(format!("lost: {kind}")),
+            Err(Lost { kind, begun: false }) if reused => {
+                counts.add(format!("raced the close: {kind}"));
+            }
+            Err(Lost { kind, .. }) => counts.add(format!("lost: {kind}")),
         }
     }
 }
 
 /// A new connection for each request, sent at their pace however long the answers take.
 fn strangers(address: &str, every: Duration, counts: &Counts, end: &AtomicBool) {
-    let (asked, waiting) = bounded::<TcpStream>(100_000);
+    let (asked, waiting) = bounded::<Client>(100_000);
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            for mut stream in waiting {
-                match answer(&mut stream) {
-                    Ok((200, _)) => counts.add("new"),
-                    Ok((status, _)) => counts.add(format!("status {status}")),
-                    Err((kind, _)) => counts.add(format!("lost: {kind}")),
+            for mut client in waiting {
+                match client.try_answer() {
+                    Ok(answer) if answer.status == 200 => counts.add("new"),
+                    Ok(answer) => counts.add(format!("status {}", answer.status)),
+                    Err(Lost { kind, .. }) => counts.add(format!("lost: {kind}")),
                 }
             }
         });
         let ticks = tick(every);
         while !end.load(Ordering::Relaxed) {
             ticks.recv().unwrap();
-            let Some(mut stream) = connect(address, counts) else { continue };
-            match stream.write_all(GET) {
-                Ok(()) => asked.send(stream).unwrap(),
+            let Some(mut client) = connect(address, counts) else { continue };
+            match client.try_write(GET) {
+                Ok(()) => asked.send(client).unwrap(),
                 Err(error) => counts.add(format!("lost: {}", error.kind())),
             }
         }
         drop(asked);
     });
-}
-
-/// A process that does not outlive the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Ended already, most times.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Ends the clients, also where the test fails: they would be waited for.
@@ -206,18 +168,10 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Past the harness, which would swallow it.
-fn say(text: &str) {
-    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
-}
-
-fn terminate(running: &mut Running) -> u64 {
-    let child = &mut running.0;
+fn terminate(running: &mut Process) -> u64 {
     let clock = Clock::system();
-    let kill = format!("kill -TERM {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    let status = until("the old one's end", || child.try_wait().unwrap());
-    assert_eq!(status.code(), Some(0));
+    running.terminate();
+    assert_eq!(running.exit().code(), Some(0));
     clock.monotonic_ms()
 }
 
@@ -230,9 +184,9 @@ fn a_restart_refuses_nobody_and_loses_no_answer() {
     let (counts, end) = (Counts::default(), AtomicBool::new(false));
     // Until there is a snapshot, which every later process restores.
     until("data", || {
-        let mut stream = connect(&held.address, &counts)?;
-        stream.write_all(GET).unwrap();
-        answer(&mut stream).ok().filter(|(status, _)| *status == 200)
+        let mut client = connect(&held.address, &counts)?;
+        client.try_write(GET).unwrap();
+        client.try_answer().ok().filter(|answer| answer.status == 200)
     });
     let served = |before: u64| {
         let done = || counts.of("new") + counts.of("kept");
@@ -251,14 +205,14 @@ fn a_restart_refuses_nobody_and_loses_no_answer() {
         let mut before = served(0);
         for _ in 0..restarts {
             let took_ms = terminate(&mut running);
-            say(&format!("the old one ended after {took_ms} ms"));
+            say(&format!("the old one ended after {took_ms} ms\n"));
             running = held.start();
             before = served(before);
         }
     });
     terminate(&mut running);
     let counts = counts.0.into_inner().unwrap();
-    say(&format!("{rate} requests/s, {restarts} restarts: {counts:?}"));
+    say(&format!("{rate} requests/s, {restarts} restarts: {counts:?}\n"));
     let good = ["new", "kept", "kept, the last", "closed while idle"];
     let bad: Vec<_> = counts.iter().filter(|(what, _)| !good.contains(&what.as_str())).collect();
     assert!(bad.is_empty(), "{bad:?} of {counts:?}");

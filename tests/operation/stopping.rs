@@ -1,8 +1,7 @@
 //! The end of the service while something is still under way.
 
+use crate::support::{Client, Scene, TRADING, until};
 use bhav::cache::pending::Class;
-
-use crate::support::service::{Scene, TRADING, until};
 
 /// Draining begins while a request waits for a quote that will not come in time.
 #[test]
@@ -17,12 +16,11 @@ fn a_request_that_waits_is_answered_before_the_end() {
     let address = service.0.address().to_owned();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(move || {
-            crate::support::service::Client::connect(&address)
-                .get("/api/portfolio/live-prices?symbols=NSE:INFY")
+            Client::connect(&address).get("/api/portfolio/live-prices?symbols=NSE:INFY")
         });
         let pending = &service.0.server().shared().service.state().pending.clone();
         until("the request to wait", || (pending.stats(Class::Listed).waiters == 1).then_some(()));
-        assert_eq!(service.0.stop(), 0, "connections were cut off");
+        assert_eq!(service.stop(), 0, "connections were cut off");
         waiting.join().unwrap().expect_problem(503, "quotes_unavailable");
     });
 }

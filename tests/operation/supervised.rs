@@ -5,13 +5,11 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Program, Scene, TRADING, serve, until};
 use bhav::app::Stuck;
 use bhav::base::Clock;
 use bhav::rt::coroutines;
 use bhav::sim::SimSettings;
-
-use super::process::{Program, serve};
-use crate::support::service::{Scene, TRADING, until};
 
 /// Hears what systemd would.
 pub struct Ear(UnixDatagram);

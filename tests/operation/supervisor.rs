@@ -8,14 +8,13 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use crate::support::{Client, Process, SNAPSHOT, Scene, TRADING, by_shell, until};
 use bhav::brokers::session::token_file::{DOCUMENT_BYTES_MAX, KeptToken};
 use bhav::ops::memfd;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use sonic_rs::Value;
-
-use crate::support::service::{Client, SNAPSHOT, Scene, TRADING, until};
 
 /// Where the listening socket stands among the descriptors that are passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +51,7 @@ impl Supervisor {
 
     /// Starts the next process with these settings. It has at most three descriptors to pass, which
     /// reach the shell as its standard ones.
-    pub fn start(&mut self, settings: &[(&str, &str)]) -> Running {
+    pub fn start(&mut self, settings: &[(&str, &str)]) -> Process {
         let socket = ("bhav.socket".to_owned(), OwnedFd::from(self.listener.try_clone().unwrap()));
         let kept = self.kept.iter().map(|(name, file)| (name.clone(), file.try_clone().unwrap()));
         let mut passed: Vec<_> = kept.collect();
@@ -78,7 +77,7 @@ impl Supervisor {
         command.stdout(passed.next().unwrap_or_else(Stdio::null));
         command.stderr(passed.next().unwrap_or_else(Stdio::null));
         assert!(passed.next().is_none());
-        let running = Running(command.spawn().unwrap());
+        let running = Process::start(&mut command);
         if self.socket == Place::Nowhere {
             self.address = until("its own address", || {
                 let output = self.output();
@@ -91,16 +90,14 @@ impl Supervisor {
 
     fn command(&self, script: &str, settings: &[(&str, &str)]) -> Command {
         let scene = &self.scene;
-        let mut command = Command::new("sh");
+        let mut command = by_shell(script);
         command
-            .args(["-c", script, env!("CARGO_BIN_EXE_bhav"), "serve"])
-            .args(["--admin-listen=off", "--listen=127.0.0.1:0"])
+            .args(["serve", "--admin-listen=off", "--listen=127.0.0.1:0"])
             .arg(format!("--state-dir={}", scene.state.path().join("state").display()))
             .arg(format!("--brokera-url={}", scene.sim.broker_a_url()))
             .arg(format!("--brokerb-url={}", scene.sim.broker_b_url()))
             .arg(format!("--public-url={}", scene.sim.public_url()))
             .arg(format!("--now={TRADING}"))
-            .env_clear()
             .envs(settings.iter().copied())
             .env("NOTIFY_SOCKET", scene.state.path().join("notify"));
         command
@@ -205,11 +202,9 @@ impl Supervisor {
     }
 
     /// Stops the process as `systemctl restart` does; what it says at the end counts.
-    pub fn stop(&mut self, running: &mut Running) {
-        let kill = format!("kill -TERM {}", running.0.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        let status = until("its end", || running.0.try_wait().unwrap());
-        assert_eq!(status.code(), Some(0), "{}", self.output());
+    pub fn stop(&mut self, running: &mut Process) {
+        running.terminate();
+        assert_eq!(running.exit().code(), Some(0), "{}", self.output());
         self.hear();
     }
 
@@ -236,22 +231,4 @@ impl Supervisor {
 fn has(path: &Path, secret: &str) -> bool {
     let bytes = std::fs::read(path).unwrap();
     memchr::memmem::find(&bytes, secret.as_bytes()).is_some()
-}
-
-/// A process that does not outlive the test.
-pub struct Running(pub Child);
-
-impl Running {
-    pub fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Ended already, most times.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

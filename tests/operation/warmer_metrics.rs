@@ -3,7 +3,7 @@
 use bhav::base::Clock;
 
 use crate::support::scrape::{SUCCEEDED, Scrape};
-use crate::support::service::{Scene, TRADING};
+use crate::support::{Scene, TRADING};
 
 const NAMES: [&str; 6] = ["index", "quotes", "instruments", "persist", "close", "signals"];
 
@@ -47,7 +47,7 @@ fn each_warmer_counts_its_runs_and_the_time_of_its_last_success_stands_when_it_f
         count(scrape, "failures", "quotes") > count(&ill, "failures", "quotes")
     });
     assert_eq!(succeeded(&later, "quotes"), Some(last_s));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn what_never_succeeded_has_no_time_of_it() {
         assert_eq!(count(&scrape, "runs", warmer), count(&scrape, "failures", warmer));
         assert_eq!(succeeded(&scrape, warmer), None, "{warmer}");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_close_counts_its_steps_in_the_evening() {
         Scrape::until(&service, "the close", |scrape| succeeded(scrape, "close").is_some());
     assert!(count(&scrape, "runs", "close") >= 1.0);
     assert_eq!(count(&scrape, "failures", "close"), 0.0);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -91,5 +91,5 @@ fn writes_to_a_second_level_that_is_not_there_are_no_runs() {
     });
     assert_eq!(count(&later, "runs", "persist"), 0.0);
     assert_eq!(succeeded(&later, "persist"), None);
-    service.0.stop();
+    service.stop();
 }

@@ -8,8 +8,8 @@ use crossbeam_channel::unbounded;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
-use crate::support::service::{Scene, Service, TRADING, bearer, until};
 use crate::support::upstream::{Said, Upstream};
+use crate::support::{Scene, Service, TRADING, bearer, until};
 
 const SYNC: &str = "/api/portfolio/sync";
 
@@ -42,7 +42,7 @@ fn a_session_ends_with_its_sync_and_the_servers_own_lives_on() {
     let asked = scene.stats()["requests"]["broker_a.session"].as_u64();
     assert_eq!(asked, Some(4 + 2), "four logins, two ends");
     service.fresh_snapshot();
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
     assert_eq!(heard.recv().unwrap(), "/session/token?api_key=key-0&access_token=token-7");
-    let shown = service.client().send("GET", "/api/portfolio/holdings", &user).json();
+    let shown = service.client().request("GET", "/api/portfolio/holdings", &user).json();
     assert!(shown["summary"]["synced_at"].is_str(), "stored before");
     // Each is given a second, and no sync fails by it.
     until("an end to be given up", || (counts(&service).failed >= 1).then_some(()));
@@ -89,5 +89,5 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
         let SessionCounts { ended, failed, left, kept } = counts(&service);
         (ended + failed + left == 4 && kept == 0).then_some(())
     });
-    service.0.stop();
+    service.stop();
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::support::{Scene, Service, TRADING, until};
 use bhav::base::{Broker, Clock, Cost, Holding, Synced, ist};
 use bhav::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
@@ -9,8 +10,6 @@ use bhav::store::{AccountId, FILE_NAME, NewUser, SqliteStore, Store};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
-
-use crate::support::service::{Scene, Service, TRADING, until};
 
 /// A Friday, fifteen minutes after its closing auction.
 pub const EVENING: &str = "2026-11-20T15:50:00+05:30";
@@ -222,7 +221,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     let health = health_when(&service, "paused");
     assert_eq!(health["close"]["points"].as_u64(), Some(3));
     assert_eq!(health["close"]["date"], FRIDAY);
-    service.0.stop();
+    service.stop();
 
     // Once: what a later sync made of the date is not written over by another start.
     let late_ms = scene.clock.now_ms();
@@ -232,7 +231,7 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     until("a look at the run", || (service.health()["close"]["date"] == FRIDAY).then_some(()));
     assert_eq!(health["close"]["pages"].as_u64(), Some(0));
     assert_eq!(close_point(&service, users[0]).unwrap().source, PointSource::Sync);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -248,7 +247,7 @@ fn a_run_that_was_cut_off_goes_on_where_it_was() {
         (!begun.points(users[5], friday()).unwrap().is_empty()).then_some(())
     });
     drop(begun);
-    service.0.stop();
+    service.stop();
 
     let held = open(&scene);
     assert!(!held.is_closed(friday()).unwrap(), "stopped after the end: more users are needed");
@@ -269,7 +268,7 @@ fn a_run_that_was_cut_off_goes_on_where_it_was() {
     }
     let health = health_when(&service, "paused");
     assert_eq!(health["close"]["points"].as_u64(), Some((USERS - done) as u64));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -290,7 +289,7 @@ fn prices_come_late_and_who_left_gets_no_point() {
     assert_eq!(close_point(&service, users[1]), None);
     let value = decimal("3") * scene.said("NSE:INFY").0;
     assert_eq!(close_point(&service, users[2]).unwrap().total_current_value, value);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -306,7 +305,7 @@ fn the_public_provider_says_the_close_when_broker_a_cannot() {
     let point = close_point(&service, users[0]).unwrap();
     assert_eq!(point.total_current_value, scene.said("NSE:INFY").0);
     assert_eq!(point.carried, 0);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -323,7 +322,7 @@ fn without_any_price_the_date_is_given_up_when_the_next_begins() {
     advance_to_health(&scene, &service, "failing");
     assert!(!store(&service).is_closed(friday()).unwrap());
     assert_eq!(close_point(&service, users[0]), None);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -342,7 +341,7 @@ fn a_weekend_makes_up_for_friday_and_nothing_else() {
     }
     let thursday = "2026-11-19".parse().unwrap();
     assert_eq!(store(&service).points(users[0], thursday).unwrap().len(), 2);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -356,7 +355,7 @@ fn while_the_market_trades_nothing_is_revalued() {
     let store = store(&service);
     assert!(!store.is_closed(thursday).unwrap());
     assert_eq!(store.points(users[0], thursday).unwrap().len(), 1);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -373,7 +372,7 @@ fn many_users_are_valued_page_by_page() {
     assert_eq!(health["close"]["pages"].as_u64(), Some((USERS / PAGE + 1) as u64));
     assert_eq!(health["close"]["points"].as_u64(), Some(USERS as u64));
     assert!(users.iter().all(|id| close_point(&service, *id).is_some()));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -390,5 +389,5 @@ fn symbols_beyond_the_cap_are_carried() {
     assert_eq!(point.total_current_value, scene.said("NSE:INFY").0 + decimal("3000"));
     let health = health_when(&service, "paused");
     assert_eq!(health["close"]["cut_off"].as_bool(), Some(true));
-    service.0.stop();
+    service.stop();
 }

@@ -8,7 +8,7 @@ use super::close::{
     EVENING, FRIDAY, advance_to_finish, advance_to_health, close_point, decimal, friday, holding,
     infy, scene_by_hand, seed, store, synced_ms,
 };
-use crate::support::service::{Scene, Service, until};
+use crate::support::{Scene, Service, until};
 
 #[test]
 fn a_symbol_without_a_close_is_waited_for_and_then_carried() {
@@ -25,7 +25,7 @@ fn a_symbol_without_a_close_is_waited_for_and_then_carried() {
     assert_eq!((point.carried, point.left_out), (1, 0));
     let health = advance_to_health(&scene, &service, "paused");
     assert_eq!(health["close"]["missing"].as_u64(), Some(1));
-    service.0.stop();
+    service.stop();
 }
 
 /// Thursday, when trading in ITC is halted.
@@ -84,7 +84,7 @@ fn one_share_without_a_price_holds_nobody_back_and_is_known_the_next_day() {
     assert_eq!(health["close"]["suspended"].as_u64(), Some(0));
     assert!(!store(&service).is_closed(friday()).unwrap(), "it may still come");
     advance_to_finish(&scene, &service, 60_000);
-    service.0.stop();
+    service.stop();
 
     let began = go_to(&scene, "2026-11-23T15:50:00+05:30");
     let service = scene.start();
@@ -100,7 +100,7 @@ fn one_share_without_a_price_holds_nobody_back_and_is_known_the_next_day() {
     let rows = held.portfolio(users[1]).unwrap().holdings;
     assert_eq!(rows[1].last_price, Some(decimal("7")), "its last price, of its own time");
     assert_eq!(rows[1].as_of_ms, synced_ms());
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn who_waits_for_a_price_is_valued_again_when_it_comes() {
     advance_to_finish(&scene, &service, 1_000);
     let waited = scene.clock.now().duration_since(EVENING.parse().unwrap());
     assert!(waited.as_hours() < 1, "{waited}: nothing is left to wait for");
-    service.0.stop();
+    service.stop();
 }
 
 /// The public provider alone serves the close and the candles.
@@ -138,5 +138,5 @@ fn signals_do_not_wait_for_a_share_without_a_price() {
     });
     let waited = scene.clock.now().duration_since("2026-11-20T16:06:00+05:30".parse().unwrap());
     assert!(waited.as_hours() < 1, "{waited}");
-    service.0.stop();
+    service.stop();
 }

@@ -1,11 +1,7 @@
 //! Exports of journals as they could be written before their text was bounded, and by many at once.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-
+use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
 use rusqlite::Connection;
-
-use crate::support::service::{Answer, Scene, Service, TRADING, bearer, until};
 
 const EXPORT: &str = "/api/portfolio/export";
 
@@ -32,7 +28,7 @@ fn write(scene: &Scene, name: &str, entries: usize, bytes: usize) {
 }
 
 fn export(service: &Service, auth: &str) -> Answer {
-    service.client().send("GET", EXPORT, auth)
+    service.client().request("GET", EXPORT, auth)
 }
 
 #[test]
@@ -46,9 +42,9 @@ fn a_journal_too_long_for_one_document_is_read_by_pages() {
     let answer = export(&service, &auth);
     let json = answer.expect_problem(409, "export_too_long");
     assert!(json["detail"].to_string().contains("/api/journal"));
-    let page = service.client().send("GET", "/api/journal?limit=200", &auth);
+    let page = service.client().request("GET", "/api/journal?limit=200", &auth);
     assert!(page.status == 200 && page.body.len() < 1100 * 1024, "one entry over a page's bound");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -63,10 +59,9 @@ fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
         write(&scene, name, 2, 8 * 1024 * 1024);
     }
     let begun = |auth: &String| {
-        let mut reader = TcpStream::connect(service.0.address()).unwrap();
+        let mut reader = service.client();
         let request = format!("GET {EXPORT} HTTP/1.1\r\nHost: bhav\r\n{auth}\r\n");
-        reader.write_all(request.as_bytes()).unwrap();
-        reader.read_exact(&mut [0; 1]).unwrap();
+        assert!(reader.write(request).more());
         reader
     };
     let readers: Vec<_> = users[..4].iter().map(begun).collect();
@@ -79,5 +74,5 @@ fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
     drop(readers);
     until("the places of those who went away", || (exports.underway() == 0).then_some(()));
     assert_eq!(export(&service, &users[4]).status, 200);
-    service.0.stop();
+    service.stop();
 }

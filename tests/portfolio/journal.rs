@@ -1,16 +1,11 @@
 //! The trade journal over the wire: exact numbers, pages, and users who cannot see each other.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-
+use crate::market::figures::raw;
+use crate::support::{Answer, Client, Scene, Service, TRADING, bearer, members, until};
 use bhav::base::Clock;
 use bhav::sim::SimSettings;
 use bhav::store::settings::StoreSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use crate::support::service::{
-    Answer, Client, Scene, Service, TRADING, bearer, members, raw, until,
-};
 
 const JOURNAL: &str = "/api/journal";
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":10,
@@ -28,11 +23,11 @@ impl User {
     }
 
     fn get(&mut self, target: &str) -> Answer {
-        self.client.send("GET", target, &self.headers)
+        self.client.request("GET", target, &self.headers)
     }
 
     fn delete(&mut self, target: &str) -> Answer {
-        self.client.send("DELETE", target, &self.headers)
+        self.client.request("DELETE", target, &self.headers)
     }
 
     fn send(&mut self, method: &str, target: &str, body: &str) -> Answer {
@@ -103,7 +98,7 @@ fn one_user_may_change_so_much_a_minute() {
     user.write("2026-11-20", "NSE:INFY");
     // On this clock no drain ends by its time.
     drop((user, other));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -162,7 +157,7 @@ fn an_entry_is_written_shown_replaced_and_deleted() {
     for answer in [asha.get(&path), asha.delete(&path), asha.send("PUT", &path, ENTRY)] {
         answer.expect_problem(404, "entry_not_found");
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -199,7 +194,7 @@ fn pages_lead_through_everything_newest_first() {
     assert_eq!(asha.delete(&format!("{JOURNAL}/{}", ids[1])).status, 200);
     let rest = asha.page(&format!("cursor={}", cursor.unwrap())).0;
     assert_eq!(rest, &expected[2..]);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -234,7 +229,7 @@ fn another_users_entries_are_as_if_they_were_not() {
     let stolen = binod.get(&format!("{JOURNAL}?cursor={cursor}"));
     stolen.expect_problem(400, "cursor_invalid");
     assert_eq!(asha.page(&format!("cursor={cursor}")).0.len(), 1, "hers still works");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -264,10 +259,10 @@ fn bad_requests_are_told_what_is_wrong() {
     for id in ["0", "-1", "01", "x", "99999999999999999999", ""] {
         asha.get(&format!("{JOURNAL}/{id}")).expect_problem(404, "not_found");
     }
-    let answer = asha.client.send("PATCH", JOURNAL, &asha.headers);
+    let answer = asha.client.request("PATCH", JOURNAL, &asha.headers);
     answer.expect_problem(405, "method_not_allowed");
     assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS, POST"));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -286,7 +281,7 @@ fn nobody_comes_in_without_a_token() {
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -298,14 +293,14 @@ fn entries_outlive_a_restart_and_end_with_the_account() {
     let headers = asha.headers.clone();
     let before = asha.get(&format!("{JOURNAL}/{id}"));
     drop(asha);
-    service.0.stop();
+    service.stop();
     let service = scene.start();
     let mut asha = User { client: service.client(), headers };
     assert_eq!(asha.get(&format!("{JOURNAL}/{id}")).text(), before.text());
     let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);
     assert_eq!(erased.status, 200, "{}", erased.text());
     assert_eq!(asha.get(JOURNAL).status, 401);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -319,7 +314,7 @@ fn a_cursor_outlives_a_restart() {
     assert_eq!(first, [ids[4], ids[3]]);
     let headers = asha.headers.clone();
     drop(asha);
-    service.0.stop();
+    service.stop();
     let service = scene.start();
     let mut asha = User { client: service.client(), headers };
     let cursor = cursor.unwrap();
@@ -332,7 +327,7 @@ fn a_cursor_outlives_a_restart() {
     let other = if cursor.starts_with('A') { "B" } else { "A" };
     let changed = format!("{JOURNAL}?cursor={other}{}", &cursor[1..]);
     asha.get(&changed).expect_problem(400, "cursor_invalid");
-    service.0.stop();
+    service.stop();
 }
 
 /// Entries with the longest note, each character of which is four bytes.
@@ -379,16 +374,15 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
     let whole = asha.get(EXPORT);
     assert_eq!(whole.status, 200);
     assert_eq!(whole.json()["journal"].as_array().unwrap().len(), entries);
-    let head = asha.client.send("HEAD", EXPORT, &asha.headers);
+    let head = asha.client.request("HEAD", EXPORT, &asha.headers);
     assert_eq!((head.status, head.header("content-length")), (200, whole.header("content-length")));
 
     // Begun and not read on: more than the sockets between take.
-    let mut reader = TcpStream::connect(service.0.address()).unwrap();
+    let mut reader = service.client();
     let request = format!("GET {EXPORT} HTTP/1.1\r\nHost: bhav\r\n{}\r\n", asha.headers);
-    reader.write_all(request.as_bytes()).unwrap();
-    reader.read_exact(&mut [0; 1]).unwrap();
+    assert!(reader.write(request).more());
     for method in ["GET", "HEAD"] {
-        let answer = asha.client.send(method, EXPORT, &asha.headers);
+        let answer = asha.client.request(method, EXPORT, &asha.headers);
         assert_eq!((answer.status, answer.header("retry-after")), (409, Some("5")), "{method}");
     }
     asha.get(EXPORT).expect_problem(409, "export_in_progress");
@@ -402,5 +396,5 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
 
     let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);
     assert_eq!(erased.json()["deleted"]["journal_entries"].as_u64(), Some(entries as u64));
-    service.0.stop();
+    service.stop();
 }

@@ -6,7 +6,8 @@ use bhav::cache::pending::Class;
 use sonic_rs::JsonValueTrait;
 
 use super::user::{HOLDINGS, User, decimal, rows, written};
-use crate::support::service::{Scene, TRADING, shortest, until};
+use crate::market::figures::shortest;
+use crate::support::{Scene, TRADING, until};
 
 /// As in the block of docs/api.md: the server's token belongs to the same person, by another app.
 #[test]
@@ -70,7 +71,7 @@ fn what_somebody_holds_takes_a_small_part_of_the_public_calls() {
     // Somebody who waits does not stand behind them.
     pending.note_held(&(40..80).map(symbol).collect::<Vec<_>>()).unwrap();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_sync_after_the_close_values_the_other_broker_at_that_close() {
     assert_eq!(written(&point["total_current_value"]), "288000", "the last close, marked");
     assert_eq!(point["carried"].as_u64(), Some(1));
     days.summary();
-    days.service.0.stop();
+    days.service.stop();
 }
 
 /// The service was down at the close and a user is quicker than the revaluation: what the sync
@@ -96,7 +96,7 @@ fn a_close_that_is_revalued_late_puts_right_what_was_written_since() {
         assert_eq!(point["carried"].as_u64(), Some(0), "{date}");
     }
     assert_eq!(written(&days.summary()["total_current_value"]), "287000");
-    days.service.0.stop();
+    days.service.stop();
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     days.go_to("2026-11-21T12:00:00+05:30");
     days.await_close("2026-11-20");
     assert_eq!(days.summary()["day"], "2026-11-20", "on a Saturday it is Friday's");
-    days.service.0.stop();
+    days.service.stop();
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_summary_is_as_old_as_its_oldest_part() {
     let of_a = days.get("/api/portfolio/holdings?broker=a")["summary"].clone();
     assert_eq!(of_a["synced_at"], "2026-11-18T11:00:00+05:30");
     assert_eq!(of_a["priced_from"], of_a["priced_to"]);
-    days.service.0.stop();
+    days.service.stop();
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn percentages_of_nothing_and_of_unknown_costs_are_null() {
         (written(&gift["total_invested"]), gift["without_cost"].as_u64()),
         ("0".into(), Some(1))
     );
-    days.service.0.stop();
+    days.service.stop();
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn everything_that_has_a_price_is_in_the_total() {
     expect(&days.point("2026-11-16"));
     let export = days.get("/api/portfolio/export");
     expect(&rows(&export, "pnl_snapshots")[0]);
-    days.service.0.stop();
+    days.service.stop();
 }
 
 fn suspects(days: &Days) -> Vec<(String, bool)> {
@@ -292,7 +292,7 @@ fn an_ex_date_is_marked_and_the_day_that_mends_it_is_not() {
     days.go_to("2026-11-19T10:00:00+05:30");
     days.sync("a");
     assert_eq!(days.holdings()[0]["corporate_action"].as_bool(), Some(false));
-    days.service.0.stop();
+    days.service.stop();
 }
 
 /// Nobody syncs on the ex-date: the revaluation notices, and the mark stays until the broker's next
@@ -318,5 +318,5 @@ fn an_ex_date_that_only_the_close_sees_is_marked_until_the_next_sync() {
     days.sync("a");
     marked.push(("19", false));
     assert_eq!(suspects(&days), expected(&marked));
-    days.service.0.stop();
+    days.service.stop();
 }

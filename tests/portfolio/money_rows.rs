@@ -28,7 +28,7 @@ fn one_code_under_two_isins_is_one_holding_in_any_order() {
         assert_eq!(written(&row["disputed_quantity"]), "0");
         assert_eq!(written(&days.summary()["total_current_value"]), "100000");
     }
-    days.service.0.stop();
+    days.service.stop();
 }
 
 /// A careful accountant does not know what the holding cost, and says what is known of it.
@@ -52,7 +52,7 @@ fn a_known_average_is_not_applied_to_shares_of_unknown_cost() {
     assert_eq!(summary["without_cost"].as_u64(), Some(1));
     assert_eq!(written(&summary["total_current_value"]), "12000");
     assert_eq!(written(&summary["value_without_cost"]), "12000");
-    days.service.0.stop();
+    days.service.stop();
 }
 
 /// Two lots whose mean has no end: the cost is kept, not the mean, which times the quantity is a
@@ -73,7 +73,7 @@ fn lots_of_one_share_are_exact_to_the_paisa() {
     let export = days.get("/api/portfolio/export");
     assert_eq!(written(&rows(&export, "holdings")[0]["cost"]), "58087389.095");
     assert_eq!(written(&rows(&export, "pnl_snapshots")[0]["total_pnl"]), "-28064485.145");
-    days.service.0.stop();
+    days.service.stop();
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn shares_that_are_pledged_or_funded_alone_are_counted() {
     assert_eq!(summary["pledged_only"].as_u64(), Some(1));
     assert_eq!(summary["mtf_only"].as_u64(), Some(1));
     assert_eq!(written(&summary["total_current_value"]), "8000");
-    days.service.0.stop();
+    days.service.stop();
 }
 
 #[test]
@@ -127,5 +127,5 @@ fn positions_have_a_summary_of_each_list() {
     assert_eq!(told["net_positions_count"].as_u64(), Some(of("a")));
     assert_eq!(b["positions_count"].as_u64(), Some(of("b")));
     assert_eq!((of("a"), of("b")), (2, 1));
-    days.service.0.stop();
+    days.service.stop();
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
-use crate::support::service::{Scene, Service, TRADING, bearer, until};
 use crate::support::upstream::{Said, Upstream};
+use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
 
 /// Another origin that would take whatever it is sent, and keeps it.
 struct Elsewhere {
@@ -32,12 +32,7 @@ impl Elsewhere {
     }
 }
 
-fn sync(
-    scene: &Scene,
-    service: &Service,
-    user: &str,
-    broker: &str,
-) -> crate::support::service::Answer {
+fn sync(scene: &Scene, service: &Service, user: &str, broker: &str) -> Answer {
     let (target, body) = if broker == "a" {
         let code = scene.request_token();
         let key = r#""api_key":"simkeya-1","api_secret":"simsecreta""#;
@@ -89,7 +84,7 @@ fn a_brokers_redirect_is_not_followed_with_anybodys_session() {
             assert!(!set, "{route} was not asked");
         }
     }
-    let holdings = service.client().send("GET", "/api/portfolio/holdings", &user).json();
+    let holdings = service.client().request("GET", "/api/portfolio/holdings", &user).json();
     assert!(holdings["summary"]["synced_at"].is_null(), "a failed sync changes nothing");
     elsewhere.expect_nothing();
     for broker in ["a", "b"] {
@@ -97,7 +92,7 @@ fn a_brokers_redirect_is_not_followed_with_anybodys_session() {
             (sync(&scene, &service, &user, broker).status == 200).then_some(())
         });
     }
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -115,7 +110,7 @@ fn an_activation_is_not_redirected_either() {
         answer.expect_problem(502, "broker_redirected");
     }
     elsewhere.expect_nothing();
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -139,7 +134,7 @@ fn a_feed_that_redirects_has_failed() {
     failed("public");
     service.snapshot_where("its age", |json| json["market"]["stale"] == true);
     elsewhere.expect_nothing();
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -155,5 +150,5 @@ fn the_public_provider_may_within_its_own_host() {
         (followed == Some(1)).then_some(())
     });
     service.fresh_snapshot();
-    service.0.stop();
+    service.stop();
 }

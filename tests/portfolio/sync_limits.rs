@@ -1,9 +1,8 @@
 //! How often a user may try to sync, and what becomes of a broker that wants to be left alone.
 
+use crate::support::{Answer, Scene, Service, TRADING, bearer};
 use bhav::base::Clock;
 use bhav::sim::SimSettings;
-
-use crate::support::service::{Answer, Scene, Service, TRADING, bearer};
 
 fn sync(service: &Service, auth: &str, broker: &str, key: &str) -> Answer {
     let (route, code) = match broker {
@@ -42,7 +41,7 @@ fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
     clock.advance_ms(6_000);
     assert_eq!(sync(&service, &one, "a", "another").status, 401);
     sync(&service, &one, "a", "another").expect_problem(429, "too_many_attempts");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -73,7 +72,7 @@ fn a_key_that_is_refused_rests_and_all_rest_only_once_several_are() {
     assert_eq!(counts().calls, 8, "the third of several is the last that is asked");
     sync(&service, &user(9), "a", "key9").expect_problem(429, "broker_rate_limited");
     assert_eq!(counts().calls, 8);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -107,7 +106,7 @@ fn retry_after_is_the_time_that_the_service_holds() {
     clock.advance_ms(2_000);
     scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
     assert_eq!(try_it(), (429, Some(1)));
-    service.0.stop();
+    service.stop();
 }
 
 /// A sync from `client`, behind a proxy that is believed.
@@ -163,5 +162,5 @@ fn one_stranger_with_ten_accounts_and_invented_keys_stops_nobodys_syncs() {
     }
     // Twenty a minute at each broker; the rest was held back before it left.
     assert!(asked <= 2 * 2 * 20 + 2 * 20, "{asked}");
-    service.0.stop();
+    service.stop();
 }

@@ -1,12 +1,10 @@
 //! Portfolios over HTTP: syncs of both brokers, what is read afterwards, and that it is never older
 //! than what was acknowledged.
 
+use crate::market::figures::{number, raw, shortest};
+use crate::support::{Answer, Client, Scene, Service, TRADING, bearer, members, until};
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use crate::support::service::{
-    Answer, Client, Scene, Service, TRADING, bearer, members, number, raw, shortest, until,
-};
 
 pub const HOLDINGS: &str = "/api/portfolio/holdings";
 pub const POSITIONS: &str = "/api/portfolio/positions";
@@ -39,7 +37,7 @@ impl User {
     }
 
     pub fn get(&self, target: &str) -> Answer {
-        self.service.client().send("GET", target, &self.auth)
+        self.service.client().request("GET", target, &self.auth)
     }
 
     fn minted(&self, route: &str, name: &str) -> String {
@@ -70,7 +68,7 @@ impl User {
 
     pub fn synced(&self, broker: &str) -> Value {
         let answer = self.sync(broker);
-        assert_eq!(answer.status, 200, "{}{}", answer.head, answer.text());
+        assert_eq!(answer.status, 200, "{}{}", answer.head(), answer.text());
         answer.json()
     }
 }
@@ -114,7 +112,7 @@ fn before_a_sync_there_is_nothing_and_nobody_else_sees_it() {
     }
     user.synced("a");
     let other = bearer(&user.service.register("other@example.com", "another long secret"));
-    let answer = user.service.client().send("GET", HOLDINGS, &other);
+    let answer = user.service.client().request("GET", HOLDINGS, &other);
     assert!(rows(&answer.json(), "holdings").is_empty());
 }
 
@@ -248,7 +246,7 @@ fn an_unchanged_answer_is_kept_and_a_304() {
     user.synced("a");
     let mut client = user.service.client();
     let ask = |client: &mut Client, headers: &str| {
-        client.send("GET", HOLDINGS, &format!("{}{headers}", user.auth))
+        client.request("GET", HOLDINGS, &format!("{}{headers}", user.auth))
     };
     let first = ask(&mut client, "");
     assert_eq!(first.header("cache-control"), Some("private, no-cache"));
@@ -264,7 +262,7 @@ fn an_unchanged_answer_is_kept_and_a_304() {
     let state = user.service.0.server().shared().service.state();
     let stats = state.portfolio.answers.stats();
     assert_eq!((stats.hits, stats.misses, stats.users), (3, 1, 1));
-    assert_eq!(user.service.client().send("DELETE", DATA, &user.auth).status, 200);
+    assert_eq!(user.service.client().request("DELETE", DATA, &user.auth).status, 200);
     let changed = ask(&mut client, &format!("If-None-Match: {etag}\r\n"));
     assert_eq!(changed.status, 200);
 }
@@ -331,7 +329,7 @@ fn deletion_is_counted_and_everything_can_be_exported_before() {
     assert_eq!(written(&json["journal"][0]["price"]), "1500.123456");
     let positions = rows(&json, "positions").len() as u64;
 
-    let answer = user.service.client().send("DELETE", DATA, &user.auth).json();
+    let answer = user.service.client().request("DELETE", DATA, &user.auth).json();
     assert!(answer["message"].is_str());
     assert_eq!(answer["deleted"]["holdings"].as_u64(), Some(24));
     assert_eq!(answer["deleted"]["positions"].as_u64(), Some(positions));

@@ -6,7 +6,7 @@ use crossbeam_channel::{Sender, unbounded};
 use sonic_rs::JsonValueTrait;
 
 use super::user::{DATA, HOLDINGS, POSITIONS, User, rows};
-use crate::support::service::until;
+use crate::support::until;
 
 #[test]
 fn nothing_read_is_older_than_what_was_acknowledged() {
@@ -19,7 +19,7 @@ fn nothing_read_is_older_than_what_was_acknowledged() {
             scope.spawn(move || {
                 let mut client = user.service.client();
                 while !over.load(Ordering::Relaxed) {
-                    assert_eq!(client.send("GET", target, &user.auth).status, 200);
+                    assert_eq!(client.request("GET", target, &user.auth).status, 200);
                 }
             });
         }
@@ -28,7 +28,7 @@ fn nothing_read_is_older_than_what_was_acknowledged() {
             for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
                 assert_eq!(rows(&user.get(target).json(), "holdings").len(), 12);
             }
-            let deleted = user.service.client().send("DELETE", DATA, &user.auth);
+            let deleted = user.service.client().request("DELETE", DATA, &user.auth);
             assert_eq!(deleted.status, 200);
             for target in [HOLDINGS, "/api/portfolio/holdings?broker=b"] {
                 assert_eq!(rows(&user.get(target).json(), "holdings").len(), 0);
@@ -134,7 +134,9 @@ fn a_user_with_too_many_changes_under_way_is_refused() {
     let lock = state.portfolio.locks.take(id, 0).ok();
     let refused = std::thread::scope(|scope| {
         let deletions: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| user.service.client().send("DELETE", DATA, &user.auth).status))
+            .map(|_| {
+                scope.spawn(|| user.service.client().request("DELETE", DATA, &user.auth).status)
+            })
             .collect();
         until("all but one to wait", || {
             let locks = &state.portfolio.locks;

@@ -10,7 +10,7 @@ use bhav::config::settings::SETTINGS;
 use clap::error::ErrorKind;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use crate::commands::bhav;
+use crate::support::bhav;
 use crate::support::source::{below, expect_none, root};
 
 /// Everything written for a person to read. `docs/broker-replies.md` and the results of the load

@@ -1,6 +1,7 @@
 //! Daily candles from end to end: both clients against the simulator, the check behind them, and
 //! everything that is known to go wrong with a history.
 
+use crate::support::Client;
 use bhav::base::{Candle, Clock, ManualClock, Symbol};
 use bhav::brokers::broker_a::Tokens;
 use bhav::brokers::settings::{BrokerASettings, PublicSettings, UpstreamSettings};
@@ -13,8 +14,6 @@ use bhav::sim::{self, Sessions, Sim, SimSettings};
 use jiff::civil::{Date, date};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-use crate::support::Wire;
 
 /// A Friday after everything is over.
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
@@ -81,13 +80,13 @@ impl Bench {
     }
 
     fn control(&self, path: &str, body: &str) {
-        let mut wire = Wire::connect(&self.sim.addr().to_string());
+        let mut wire = Client::connect(&self.sim.addr().to_string());
         let length = body.len();
         let request = format!(
             "POST /sim/control/{path} HTTP/1.1\r\nHost: sim\r\nContent-Length: {length}\r\n\r\n\
              {body}"
         );
-        let answer = wire.send(request).answer();
+        let answer = wire.ask(request);
         assert_eq!(answer.status, 200, "{:?}", String::from_utf8_lossy(&answer.body));
     }
 

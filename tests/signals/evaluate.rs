@@ -3,30 +3,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use sonic_rs::{JsonContainerTrait, JsonType, JsonValueTrait, Value};
 
 use crate::support::source::root;
+use crate::support::{Ran, bhav, run};
 
 /// Sums may be made in another order; nothing else may differ.
 const TOLERANCE: f64 = 1e-12;
 
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
 fn evaluate(folder: &Path, flags: &[&str]) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
-    command.env_clear().args(["signals", "evaluate"]).arg(folder).args(flags);
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    run(bhav(&["signals", "evaluate"]).arg(folder).args(flags))
 }
 
 fn fixture() -> std::path::PathBuf {
@@ -148,9 +135,7 @@ fn files_of_the_exchange_give_the_same_numbers() {
 
 #[test]
 fn the_help_names_a_sample_that_is_in_the_package_too() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
-    let output = command.env_clear().args(["signals", "evaluate", "--help"]).output().unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
+    let help = run(&mut bhav(&["signals", "evaluate", "--help"])).out;
     for place in ["examples/candles", "/usr/share/doc/bhav/examples/candles"] {
         assert!(help.contains(place), "{help}");
     }
@@ -291,9 +276,7 @@ fn the_prior_has_bounds() {
 
 #[test]
 fn a_folder_must_be_named() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bhav"));
-    let status = command.args(["signals", "evaluate"]).stderr(Stdio::null()).status().unwrap();
-    assert_eq!(status.code(), Some(64));
+    assert_eq!(run(&mut bhav(&["signals", "evaluate"])).code, Some(64));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use jiff::civil::{Date, date};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::stage::{FIVE, RECORD, SIGNALS, Stage, expected_rows, rows, shown, symbol};
-use crate::support::service::{SNAPSHOT, members};
+use crate::support::{SNAPSHOT, members};
 
 /// A Friday.
 const FRIDAY: Date = date(2026, 11, 20);
@@ -69,7 +69,7 @@ fn what_is_shown_is_what_the_candles_say() {
     let health = service.health();
     stage.health_where("health", &service, |json| json["warmers"]["signals"] == "ok");
     assert_eq!(health["signals"]["symbols"].as_u64(), Some(5));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
         }
         let tag = whole.header("etag").unwrap().to_owned();
         let mut client = service.client();
-        let unchanged = client.send("GET", route, &format!("If-None-Match: {tag}\r\n"));
+        let unchanged = client.request("GET", route, &format!("If-None-Match: {tag}\r\n"));
         assert_eq!((unchanged.status, unchanged.body.len()), (304, 0), "{route}");
         for coding in ["br", "gzip"] {
-            let coded = client.send("GET", route, &format!("Accept-Encoding: {coding}\r\n"));
+            let coded = client.request("GET", route, &format!("Accept-Encoding: {coding}\r\n"));
             assert_eq!(coded.header("content-encoding"), Some(coding));
             assert!(coded.body.len() < whole.body.len(), "{route} {coding}");
         }
@@ -121,7 +121,7 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
     assert_eq!(record["pending"].as_u64(), Some(all.len() as u64));
     assert_eq!(record["since"], ON_FRIDAY);
     assert_eq!(record["simulated"], true);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_bad_answer_is_asked_for_again_and_leaves_no_trace() {
         assert_eq!(stage.calls(), 7, "{fault}: five symbols, two of them twice");
         let (_, universe) = stage.evaluated(FRIDAY);
         assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY), "{fault}");
-        service.0.stop();
+        service.stop();
     }
 }
 
@@ -153,7 +153,7 @@ fn a_candle_that_is_late_is_waited_for() {
     let list = stage.await_signals(&service, ON_FRIDAY).json();
     let (_, universe) = stage.evaluated(FRIDAY);
     assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_split_silences_its_symbol_until_history_is_rewritten_or_says_so_again() {
         stage.health_where("one silenced", &service, |json| {
             json["signals"]["silenced"].as_u64() == Some(1)
         });
-        service.0.stop();
+        service.stop();
         let infy = |stage: &Stage| {
             let histories = stage.store().candle_histories().unwrap();
             histories.into_iter().find(|held| held.symbol == symbol("NSE:INFY")).unwrap()
@@ -200,7 +200,7 @@ fn a_split_that_the_vendor_knows_at_once_costs_nothing_but_a_fetch() {
     assert_eq!(stage.calls() - before, 6, "one symbol twice");
     let (_, universe) = stage.evaluated(FRIDAY);
     assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn symbols_that_are_gone_do_not_hide_the_others() {
     let histories = stage.store().candle_histories().unwrap();
     assert_eq!(histories.len(), 3);
     assert!(histories.iter().all(|held| held.last == Some(FRIDAY)));
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn with_both_feeds_dead_the_last_list_stands_until_they_are_back() {
     assert_eq!(service.get(SIGNALS).json()["as_of"], ON_THURSDAY);
     assert_eq!(stage.scene.control("DELETE", "faults", "").status, 200);
     stage.await_signals(&service, ON_FRIDAY);
-    service.0.stop();
+    service.stop();
     assert_eq!(stage.ledger()[..before.len()], before[..]);
 }
 
@@ -247,7 +247,7 @@ fn without_broker_a_the_public_provider_brings_the_candles() {
     let list = stage.await_signals(&service, ON_FRIDAY).json();
     assert_eq!(stage.calls(), 0);
     assert!(list["signals"].as_array().is_some_and(|signals| !signals.is_empty()));
-    service.0.stop();
+    service.stop();
     let histories = stage.store().candle_histories().unwrap();
     assert!(histories.len() == 5 && histories.iter().all(|held| held.simulated));
     // With a token the better source takes over, and one source is all that a symbol ever has.

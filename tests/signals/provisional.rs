@@ -10,7 +10,7 @@ use jiff::civil::{Date, date, time};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::stage::{NINE, RECORD, SIGNALS, Stage, calendar, shown, symbol};
-use crate::support::service::{SNAPSHOT, Service};
+use crate::support::{SNAPSHOT, Service};
 
 const THURSDAY: Date = date(2026, 11, 19);
 const FRIDAY: Date = date(2026, 11, 20);
@@ -94,7 +94,7 @@ fn without_the_switch_nothing_is_asked_or_shown_of_a_running_day() {
         service.get(&format!("{SIGNALS}?provisional=true")).json()["count"].as_u64(),
         Some(0)
     );
-    service.0.stop();
+    service.stop();
     assert_eq!(provisional(&stage), []);
 }
 
@@ -156,7 +156,7 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
             && json["signals"]["signals"].as_u64() == Some(complete as u64)
             && json["signals"]["provisional_at"].is_str()
     });
-    service.0.stop();
+    service.stop();
 }
 
 /// What the snapshot shows of a list: the best of each symbol, and whether it is provisional.
@@ -207,7 +207,7 @@ fn the_patterns_are_those_of_the_candles_so_far() {
     let expected = evaluated(&stage);
     let service = stage.start_provisional();
     until_shown(&stage, &service, &expected);
-    service.0.stop();
+    service.stop();
     let prices: BTreeSet<_> =
         provisional(&stage).iter().map(|e| (names(e).0, e.signal.price_e4)).collect();
     for (name, price_e4) in prices {
@@ -222,14 +222,14 @@ fn without_broker_a_the_public_provider_says_what_it_can_in_time() {
     config.broker_a.access_token = None;
     let service = stage.scene.start_with(&config);
     stage.await_signals(&service, ON_THURSDAY);
-    service.0.stop();
+    service.stop();
     stage.go_into(FRIDAY, MIDDAY);
     config.market.signals_provisional = true;
     let service = stage.scene.start_with(&config);
     let list = await_look(&stage, &service, "");
     assert!(!named(&list["signals"], true).is_empty());
     assert_eq!(stage.calls(), 0, "one source says all of a symbol's candles");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn the_record_has_each_once_and_the_finished_day_says_what_they_were() {
     let count = |record: &Value, name: &str| record["provisional"][name].as_u64().unwrap();
     assert_eq!(count(&record, "pending"), count(&record, "published"));
     assert_eq!(record["published"].as_u64(), Some(complete.len() as u64), "theirs is their own");
-    service.0.stop();
+    service.stop();
     let entries = provisional(&stage);
     let distinct: BTreeSet<_> = entries.iter().map(names).collect();
     assert_eq!(distinct.len(), entries.len(), "each once");
@@ -274,7 +274,7 @@ fn the_record_has_each_once_and_the_finished_day_says_what_they_were() {
     assert_eq!(named(&shown(&service), true), []);
     let finished: BTreeSet<_> = named(&list.json()["signals"], false).into_iter().collect();
     let record = service.get(RECORD).json();
-    service.0.stop();
+    service.stop();
     let judged = provisional(&stage);
     assert_eq!(judged.len(), entries.len());
     let mut confirmed = 0;
@@ -317,7 +317,7 @@ fn five_sessions_later(stage: &Stage, before: &[ProvisionalEntry]) {
     }
     let service = stage.start();
     let record = service.get(RECORD).json()["provisional"].clone();
-    service.0.stop();
+    service.stop();
     assert_eq!(record["judged"].as_u64(), Some(judged.len() as u64));
     assert_eq!(record["hits"].as_u64(), Some(hits));
     assert!(record["brier"]["confidence"].is_null(), "a few signals are no score");
@@ -336,7 +336,7 @@ fn a_price_that_looks_split_gives_none_and_hides_nobody() {
         symbols.extend(named(&list["signals"], true).into_iter().map(|(symbol, _)| symbol));
     }
     assert!(symbols.len() > 1 && !symbols.contains("NSE:INFY"), "{symbols:?}");
-    service.0.stop();
+    service.stop();
     assert!(provisional(&stage).iter().all(|entry| entry.signal.symbol != symbol("NSE:INFY")));
 }
 
@@ -347,7 +347,7 @@ fn calls_that_fail_cost_their_symbols_a_rotation_and_nobody_else() {
     stage.scene.fault(HISTORICAL, r#"{"kind":"wrong_types","count":2}"#);
     let service = stage.start_provisional();
     until_shown(&stage, &service, &expected);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn taken_back_after(time: (i8, i8)) {
     stage.health_where("none in health", &service, |json| {
         json["signals"]["provisional"].as_u64() == Some(0)
     });
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -391,5 +391,5 @@ fn what_cannot_be_put_on_record_is_not_shown() {
     blocker.execute_batch("ROLLBACK").unwrap();
     await_look(&stage, &service, "");
     stage.health_where("well again", &service, |json| json["warmers"]["signals"] == "ok");
-    service.0.stop();
+    service.stop();
 }

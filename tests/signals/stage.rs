@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bhav::app::App;
+use crate::support::{Answer, SNAPSHOT, Scene, Service, until};
 use bhav::base::candle::PRICE_E4;
 use bhav::base::{Candle, Clock, Symbol, ist};
 use bhav::config::Config;
@@ -14,8 +14,6 @@ use bhav::sim::SimSettings;
 use bhav::store::{FILE_NAME, LedgerEntry, SignalStore, SqliteStore};
 use jiff::civil::Date;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use crate::support::service::{Answer, Client, SNAPSHOT, Scene, Service, until};
 
 pub const FIVE: [&str; 5] = ["NSE:INFY", "NSE:TCS", "NSE:RELIANCE", "NSE:HDFCBANK", "NSE:M&M"];
 pub const NINE: [&str; 9] = [
@@ -85,7 +83,7 @@ impl Stage {
     }
 
     pub fn start(&self) -> Service {
-        Service(App::start(&self.config(), &self.scene.clock).unwrap())
+        self.scene.start_with(&self.config())
     }
 
     /// With signals of running candles.
@@ -134,7 +132,7 @@ impl Stage {
     pub fn publish(&self, date: &str) -> Vec<LedgerEntry> {
         let service = self.start();
         self.await_signals(&service, date);
-        service.0.stop();
+        service.stop();
         self.ledger()
     }
 
@@ -163,13 +161,10 @@ impl Stage {
         let row = rows.iter().find(|row| row.symbol.as_str() == symbol).unwrap();
         let token = row.broker_a_token.unwrap();
         let from = first_session(to);
-        let answer = Client::connect(&self.scene.sim.addr().to_string()).exchange(
-            &format!(
-                "GET /a/instruments/historical/{token}/day?from={from}&to={to} HTTP/1.1\r\n\
-                 Host: sim\r\nX-Kite-Version: 3\r\nAuthorization: token simkeya:simtokena\r\n\r\n"
-            ),
-            true,
-        );
+        let answer = self.scene.upstream().ask(format!(
+            "GET /a/instruments/historical/{token}/day?from={from}&to={to} HTTP/1.1\r\n\
+             Host: sim\r\nX-Kite-Version: 3\r\nAuthorization: token simkeya:simtokena\r\n\r\n"
+        ));
         let json = answer.json();
         let candles = json["data"]["candles"].as_array().unwrap();
         candles.iter().map(candle).collect()

@@ -72,7 +72,7 @@ fn two_weeks_of_evenings_with_a_holiday_and_an_evening_session() {
         let (_, universe) = stage.evaluated(due);
         assert_eq!(rows(&list["signals"]), expected_rows(&universe, due), "{day}");
         let record = service.get(RECORD).json();
-        service.0.stop();
+        service.stop();
         let after = stage.ledger();
         assert_not_repainted(&ledger, &after);
         if due != day {
@@ -115,7 +115,7 @@ fn the_books_of_two_weeks_add_up() {
         let service = stage.start();
         stage.await_signals(&service, &day.to_string());
         let record = service.get(RECORD).json();
-        service.0.stop();
+        service.stop();
         let count = |name: &str| record[name].as_u64().unwrap();
         let ledger = stage.ledger();
         assert_eq!(count("published"), ledger.len() as u64, "{day}");
@@ -150,12 +150,12 @@ fn a_restart_in_the_middle_goes_on_with_what_is_missing() {
     stage.step_until("two histories", || {
         (stage.store().candle_histories().unwrap().len() >= 2).then_some(())
     });
-    service.0.stop();
+    service.stop();
     let (stored, calls) = (stage.store().candle_histories().unwrap().len(), stage.calls());
     assert!(stored < FIVE.len() && stage.ledger().is_empty(), "stopped too late to show anything");
     let service = stage.start();
     stage.await_signals(&service, "2026-11-20");
-    service.0.stop();
+    service.stop();
     assert_eq!(stage.calls() - calls, (FIVE.len() - stored) as i64);
     let ledger = stage.ledger();
     assert!(!ledger.is_empty());

@@ -5,10 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use crate::support::{Answer, Client, Program, Scene, TRADING, serve, until};
 use bhav::store::FILE_NAME;
-
-use crate::operation::process::{Program, serve};
-use crate::support::service::{Answer, Client, Scene, TRADING, until};
 
 const PASSWORD: &str = "nine green parrots";
 const STATUS: &str = "/api/health";
@@ -48,7 +46,7 @@ fn await_database(client: &mut Client, word: &str) {
 fn after_a_clean_stop_the_one_file_is_all_of_it() {
     let scene = Scene::at(TRADING);
     let mut program = start(&scene);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     assert_eq!(account(&mut client, "register", "asha@example.com").status, 201);
     stop(&mut program);
     assert_eq!(length(&file(&scene, "-wal")), 0);
@@ -82,7 +80,7 @@ fn after_a_migration_the_one_file_is_all_of_it() {
 fn log_that_goes(spoil: impl Fn(&Path)) {
     let scene = Scene::at(TRADING);
     let mut program = start(&scene);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     let mut answered = Vec::new();
     for number in 0..30 {
         if number == 10 {
@@ -103,7 +101,7 @@ fn log_that_goes(spoil: impl Fn(&Path)) {
     await_database(&mut client, "ok");
     program.kill();
     let program = start(&scene);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     for email in &answered {
         assert_eq!(account(&mut client, "login", email).status, 200, "{email} is lost");
     }
@@ -136,13 +134,13 @@ fn a_log_and_its_index_that_are_removed_take_nothing_with_them() {
 fn a_log_that_is_removed_is_noticed_without_a_write() {
     let scene = Scene::at(TRADING);
     let mut program = start(&scene);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     assert_eq!(account(&mut client, "register", "asha@example.com").status, 201);
     fs::remove_file(file(&scene, "-wal")).unwrap();
     until("a log in its place", || file(&scene, "-wal").exists().then_some(()));
     program.kill();
     let program = start(&scene);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     assert_eq!(account(&mut client, "login", "asha@example.com").status, 200);
 }
 
@@ -152,7 +150,7 @@ fn a_file_without_a_table_is_new() {
         let scene = Scene::at(TRADING);
         fs::write(file(&scene, ""), &bytes).unwrap();
         let program = start(&scene);
-        let mut client = Client::connect(&program.address);
+        let mut client = program.client();
         let answer = account(&mut client, "register", "asha@example.com");
         assert_eq!(answer.status, 201, "{} bytes: {}", bytes.len(), answer.text());
         await_database(&mut client, "ok");
@@ -188,7 +186,7 @@ fn a_first_start_that_is_killed_at_any_moment_can_be_repeated() {
         first.wait().unwrap();
         let bytes = length(&path);
         let program = start_in(&scene, state.path());
-        let mut client = Client::connect(&program.address);
+        let mut client = program.client();
         let answer = account(&mut client, "register", "asha@example.com");
         assert_eq!(answer.status, 201, "round {round}, {bytes} bytes: {}", answer.text());
     }
@@ -204,7 +202,7 @@ fn an_emptied_database_is_damage_and_told() {
     ] {
         let scene = Scene::at(TRADING);
         let mut program = start(&scene);
-        let mut client = Client::connect(&program.address);
+        let mut client = program.client();
         assert_eq!(account(&mut client, "register", "asha@example.com").status, 201);
         stop(&mut program);
         let good = fs::read(file(&scene, "")).unwrap();
@@ -214,15 +212,13 @@ fn an_emptied_database_is_damage_and_told() {
         }
 
         let program = start(&scene);
-        let mut client = Client::connect(&program.address);
+        let mut client = program.client();
         await_database(&mut client, "corrupt");
         for action in ["register", "login"] {
             account(&mut client, action, "ravi@example.com")
                 .expect_problem(503, "store_unavailable");
         }
-        until("prices", || {
-            (client.get(crate::support::service::SNAPSHOT).status == 200).then_some(())
-        });
+        until("prices", || (client.get(crate::support::SNAPSHOT).status == 200).then_some(()));
         assert_eq!(fs::read(file(&scene, "")).unwrap(), left, "{what}: left as it was");
         if log.is_some() {
             assert_eq!(fs::read(file(&scene, "-wal")).ok(), log, "{what}: left as it was");
@@ -243,7 +239,7 @@ fn an_emptied_database_is_damage_and_told() {
 fn a_database_that_is_cut_to_nothing_under_a_service_is_told() {
     let scene = Scene::at(TRADING);
     let program = start(&scene);
-    let mut client = Client::connect(&program.address);
+    let mut client = program.client();
     assert_eq!(account(&mut client, "register", "asha@example.com").status, 201);
     OpenOptions::new().write(true).open(file(&scene, "")).unwrap().set_len(0).unwrap();
     account(&mut client, "register", "ravi@example.com").expect_problem(503, "store_unavailable");

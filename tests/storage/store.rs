@@ -4,12 +4,10 @@
 use std::fs;
 use std::path::Path;
 
+use crate::support::{SNAPSHOT, Scene, TRADING, refused, until};
 use bhav::base::Clock;
 use bhav::store::{FILE_NAME, SqliteStore};
 use sonic_rs::JsonValueTrait;
-
-use crate::operation::process::refused;
-use crate::support::service::{SNAPSHOT, Scene, TRADING, until};
 
 fn open(dir: &Path) -> SqliteStore {
     SqliteStore::open(&dir.join(FILE_NAME), 2, &Clock::system()).unwrap()
@@ -31,7 +29,7 @@ fn a_damaged_database_is_reported_left_alone_and_prices_go_on() {
         (json["status"].as_str(), json["database"].as_str()),
         (Some("degraded"), Some("corrupt"))
     );
-    service.0.stop();
+    service.stop();
     assert_eq!(fs::read(&path).unwrap(), bytes, "people's data is the operator's to restore");
 }
 
@@ -50,7 +48,7 @@ fn a_database_that_is_put_right_is_noticed_without_a_restart() {
     until("the probe's write", || {
         (service.health()["store"]["commits"].as_u64() >= Some(1)).then_some(())
     });
-    service.0.stop();
+    service.stop();
 }
 
 #[test]

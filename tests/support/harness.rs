@@ -8,8 +8,8 @@ use bhav::http::settings::HttpSettings;
 use bhav::http::{Listener, Server};
 use bhav::ops::Inherited;
 
+use super::client::Client;
 use super::probe::{Handle, Probe};
-use super::wire::Wire;
 
 static EDGE: Once = Once::new();
 
@@ -51,8 +51,8 @@ impl Harness {
         Self { address: server.address().to_owned(), server: Some(server), probe }
     }
 
-    pub fn connect(&self) -> Wire {
-        Wire::connect(&self.address)
+    pub fn connect(&self) -> Client {
+        Client::connect(&self.address)
     }
 
     /// Counters and the connection table.

@@ -1,17 +1,24 @@
-//! What the tests share: a server to attack, a raw client that believes nothing, bounded waiting.
+//! What the tests share: the service in this process, the program in another, one client, and one
+//! way to wait.
 
 pub mod canaries;
+pub mod client;
 pub mod harness;
 pub mod probe;
 pub mod process;
+pub mod program;
 pub mod scrape;
 pub mod service;
 pub mod source;
 pub mod upstream;
 pub mod wait;
-pub mod wire;
 
+pub use client::{Answer, Client, bearer, members};
 pub use harness::{Harness, small};
 pub use probe::OWNED_BYTES;
-pub use wait::eventually;
-pub use wire::{Answer, Wire};
+pub use program::{
+    BHAV, OnTerminal, Process, Program, Ran, Signal, bhav, by_shell, few_candles, on_socket,
+    refused, run, run_with, serve, state_flag, without_admin,
+};
+pub use service::{PRICES, SNAPSHOT, Scene, Service, TRADING, UNIVERSE};
+pub use wait::{say, until};

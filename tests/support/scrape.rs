@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::service::{Service, until};
+use super::service::Service;
+use super::wait::until;
 
 /// Suffixes of a histogram's samples.
 const PARTS: [&str; 3] = ["_bucket", "_sum", "_count"];

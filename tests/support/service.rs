@@ -1,8 +1,6 @@
-//! What the scenarios share: a simulator with a clock and a state directory, a small HTTP client,
-//! and waiting for a condition with an end.
+//! The service in this process, and the simulated world in which it runs: a simulator, a clock and a
+//! state directory.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,24 +8,26 @@ use bhav::app::{App, StartError};
 use bhav::base::{Clock, ManualClock};
 use bhav::config::Config;
 use bhav::market::{MarketCalendar, Origin};
-use bhav::rt::coroutines::Parker;
 use bhav::sim::{Sessions, Sim, SimSettings};
+use crossbeam_channel::RecvTimeoutError;
 use rust_decimal::Decimal;
-use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+use sonic_rs::{JsonValueTrait, Value};
 
-use crate::contract::openapi::expect_listed;
-pub use crate::market::figures::{number, percent, raw, shortest};
+use super::client::{Answer, Client};
+use super::wait::until;
+use crate::market::figures::number;
 
 /// A Friday in the middle of trading.
 pub const TRADING: &str = "2026-11-20T11:00:00+05:30";
 pub const SNAPSHOT: &str = "/api/index/snapshot";
 pub const PRICES: &str = "/api/portfolio/live-prices?symbols=";
-/// A few shares in place of the fifty whose candles each start would fetch.
+/// Two shares in place of the fifty whose candles each start would fetch.
 pub const UNIVERSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/universe.txt");
-/// Far more than anything takes; only a failure lasts this long.
-const PATIENCE_MS: u64 = 60_000;
-/// Between two looks at a condition.
-const LOOK_EVERY_MS: u64 = 20;
+/// A service that has not stopped by then waits for a deadline.
+const STOP_AFTER: Duration = Duration::from_secs(5);
+/// A manual clock moves by so much, so often, until it has.
+const STOP_STEP_MS: i64 = 100;
+const STOP_STEP: Duration = Duration::from_millis(20);
 
 /// A simulated outside world and what an application needs to live in it.
 pub struct Scene {
@@ -84,6 +84,8 @@ impl Scene {
         config.public.batch_interval_ms = 250;
         config.upstream.breaker_open_ms = 200;
         config.upstream.breaker_open_max_ms = 400;
+        // As many passes as by default; the memory is what takes the time.
+        config.auth.argon2_memory_kib = 1_024;
         // Tests register many users from one address; those of the limit set it.
         config.auth.login_attempts_per_minute = 0;
         config.auth.registration_attempts_per_minute = 0;
@@ -137,7 +139,8 @@ impl Scene {
     }
 
     pub fn start_with(&self, config: &Config) -> Service {
-        Self::started(config, &self.clock)
+        let Service(app, _) = Self::started(config, &self.clock);
+        Service(app, self.by_hand.as_ref().map(ManualClock::share))
     }
 
     /// On a machine whose clock is not the world's.
@@ -145,11 +148,12 @@ impl Scene {
         Self::started(&self.config(), machine)
     }
 
-    fn started(config: &Config, clock: &Clock) -> Service {
+    /// With these settings, on a machine with this clock.
+    pub fn started(config: &Config, clock: &Clock) -> Service {
         // A program that another test starts just now holds this process's locks for a moment.
         until("the state directory", || match App::start(config, clock) {
             Err(StartError::StateInUse { .. }) => None,
-            started => Some(Service(started.unwrap())),
+            started => Some(Service(started.unwrap(), None)),
         })
     }
 
@@ -164,13 +168,18 @@ impl Scene {
         self.fault("*", r#"{"kind":"refuse"}"#);
     }
 
+    /// A connection to the simulator itself.
+    pub fn upstream(&self) -> Client {
+        Client::connect(&self.sim.addr().to_string())
+    }
+
     pub fn control(&self, method: &str, path: &str, body: &str) -> Answer {
         let length = body.len();
         let text = format!(
             "{method} /sim/control/{path} HTTP/1.1\r\nHost: sim\r\nContent-Length: {length}\r\n\
              \r\n{body}"
         );
-        Client::connect(&self.sim.addr().to_string()).exchange(&text, true)
+        self.upstream().ask(text)
     }
 
     pub fn stats(&self) -> Value {
@@ -180,22 +189,38 @@ impl Scene {
     /// What broker A itself says about `symbol` now: last price and previous close.
     pub fn said(&self, symbol: &str) -> (Decimal, Decimal) {
         let query = symbol.replace(' ', "%20").replace('&', "%26");
-        let answer = Client::connect(&self.sim.addr().to_string()).exchange(
-            &format!(
-                "GET /a/quote?i={query} HTTP/1.1\r\nHost: sim\r\nX-Kite-Version: 3\r\n\
-                 Authorization: token simkeya:simtokena\r\n\r\n"
-            ),
-            true,
-        );
+        let answer = self.upstream().ask(format!(
+            "GET /a/quote?i={query} HTTP/1.1\r\nHost: sim\r\nX-Kite-Version: 3\r\n\
+             Authorization: token simkeya:simtokena\r\n\r\n"
+        ));
         let text = answer.text();
         (number(text, "last_price"), number(text, "close"))
     }
 }
 
-/// A running application.
-pub struct Service(pub App);
+/// A running application, and its clock if that moves only by hand.
+pub struct Service(pub App, Option<ManualClock>);
 
 impl Service {
+    /// How many connections were cut off. On a clock that stands still no deadline of this would
+    /// ever pass, so that it is moved in the end.
+    pub fn stop(self) -> usize {
+        let Self(app, Some(clock)) = self else { return self.0.stop() };
+        let (running, ended) = crossbeam_channel::bounded::<()>(0);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut step = STOP_AFTER;
+                while ended.recv_timeout(step) == Err(RecvTimeoutError::Timeout) {
+                    clock.advance_ms(STOP_STEP_MS);
+                    step = STOP_STEP;
+                }
+            });
+            // Dropped when it has stopped, or could not.
+            let _running = running;
+            app.stop()
+        })
+    }
+
     pub fn client(&self) -> Client {
         Client::connect(self.0.address())
     }
@@ -249,148 +274,4 @@ impl Service {
             (instruments.load().origin() == Origin::BrokerA).then_some(())
         });
     }
-}
-
-/// Looks again and again until there is something.
-#[track_caller]
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let (clock, parker) = (Clock::system(), Parker::current());
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(clock.monotonic_ms() < PATIENCE_MS, "never came: {what}");
-        parker.park(LOOK_EVERY_MS);
-    }
-}
-
-/// One keep-alive connection.
-pub struct Client(BufReader<TcpStream>);
-
-impl Client {
-    pub fn connect(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(PATIENCE_MS))).unwrap();
-        Self(BufReader::new(stream))
-    }
-
-    pub fn get(&mut self, target: &str) -> Answer {
-        self.send("GET", target, "")
-    }
-
-    /// `headers` are whole lines.
-    #[track_caller]
-    pub fn send(&mut self, method: &str, target: &str, headers: &str) -> Answer {
-        let text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
-        let answer = self.exchange(&text, method != "HEAD");
-        expect_listed(method, target, answer.status, &answer.body);
-        answer
-    }
-
-    /// With a JSON body; `headers` are whole lines.
-    #[track_caller]
-    pub fn send_json(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
-        let length = body.len();
-        let text = format!(
-            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\n{headers}\r\n{body}"
-        );
-        let answer = self.exchange(&text, true);
-        expect_listed(method, target, answer.status, &answer.body);
-        answer
-    }
-
-    pub fn exchange(&mut self, request: &str, body: bool) -> Answer {
-        self.0.get_mut().write_all(request.as_bytes()).unwrap();
-        self.answer(body).expect("the connection ended before an answer")
-    }
-
-    /// On a connection that was made otherwise.
-    pub fn over(stream: TcpStream) -> Self {
-        Self(BufReader::new(stream))
-    }
-
-    /// The next answer; `None` where the connection ends before its first byte.
-    pub fn answer(&mut self, body: bool) -> Option<Answer> {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if self.0.read_line(&mut head).unwrap() == 0 {
-                assert_eq!(head, "", "cut off");
-                return None;
-            }
-        }
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut answer = Answer { status, head, body: Vec::new() };
-        let length = answer.header("content-length").map_or(0, |text| text.parse().unwrap());
-        if body && !matches!(status, 204 | 304) {
-            answer.body = vec![0; length];
-            self.0.read_exact(&mut answer.body).unwrap();
-        }
-        Some(answer)
-    }
-}
-
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: Vec<u8>,
-}
-
-impl Answer {
-    /// The first header of this name, in any case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers(name).into_iter().next()
-    }
-
-    pub fn headers(&self, name: &str) -> Vec<&str> {
-        let pairs = self.head.lines().filter_map(|line| line.split_once(": "));
-        pairs.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
-    }
-
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
-    }
-
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        sonic_rs::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("{error}: {}{}", self.head, self.text()))
-    }
-
-    /// The symbols of its quotes, in order.
-    pub fn quoted(&self) -> Vec<String> {
-        let json = self.json();
-        let quotes = json["quotes"].as_array().unwrap();
-        quotes.iter().map(|quote| quote["symbol"].as_str().unwrap().to_owned()).collect()
-    }
-
-    pub fn unavailable(&self) -> Vec<String> {
-        let json = self.json();
-        let symbols = json["unavailable"].as_array().unwrap();
-        symbols.iter().map(|symbol| symbol.as_str().unwrap().to_owned()).collect()
-    }
-
-    /// Checks that it is a problem document with this status and code.
-    #[track_caller]
-    pub fn expect_problem(&self, status: u16, code: &str) -> Value {
-        assert_eq!(self.status, status, "{}{}", self.head, self.text());
-        assert_eq!(self.header("content-type"), Some("application/problem+json"));
-        assert!(self.header("x-request-id").is_some_and(|id| !id.is_empty()));
-        let json = self.json();
-        assert_eq!(json["type"], "about:blank");
-        assert_eq!(json["status"].as_u64(), Some(u64::from(status)));
-        assert_eq!(json["code"], code);
-        assert!(json["title"].is_str() && json["detail"].is_str());
-        json
-    }
-}
-
-/// The header line that carries a token.
-pub fn bearer(token: &str) -> String {
-    format!("Authorization: Bearer {token}\r\n")
-}
-
-/// The names of an object's members, in order.
-pub fn members(object: &Value) -> Vec<String> {
-    object.as_object().unwrap().iter().map(|(name, _)| name.to_owned()).collect()
 }

@@ -1,19 +1,83 @@
 //! Waiting on conditions, never for a time.
 
-use std::time::Duration;
+use std::io::Write;
 
 use bhav::base::Clock;
+use bhav::rt::coroutines::Parker;
 
-/// How long anything here may take on a machine that is busy with other things.
-pub const PATIENCE_MS: u64 = 20_000;
+/// Far more than anything takes on a machine that is busy with other things; only a failure lasts
+/// this long.
+pub const PATIENCE_MS: u64 = 60_000;
+/// Between the first two looks at a condition; then twice as long each time, up to the most.
+const LOOK_AFTER_MS: u64 = 2;
+const LOOK_AFTER_MS_MAX: u64 = 20;
 
-/// Polls `condition` until it holds; panics with `what` when it never does.
-#[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let clock = Clock::system();
-    while !condition() {
-        assert!(clock.monotonic_ms() < PATIENCE_MS, "never happened: {what}");
-        let tick = crossbeam_channel::after(Duration::from_millis(2));
-        tick.recv().unwrap();
+/// What a look at a condition may say.
+pub trait Look {
+    type Seen;
+
+    /// What was looked for, or what is there instead, if the look says it.
+    fn seen(self) -> Result<Self::Seen, String>;
+}
+
+impl Look for bool {
+    type Seen = ();
+
+    fn seen(self) -> Result<(), String> {
+        self.then_some(()).seen()
     }
+}
+
+impl<T> Look for Option<T> {
+    type Seen = T;
+
+    fn seen(self) -> Result<T, String> {
+        self.ok_or_else(String::new)
+    }
+}
+
+impl<T> Look for Result<T, String> {
+    type Seen = T;
+
+    fn seen(self) -> Self {
+        self
+    }
+}
+
+/// Looks again and again until there is what is looked for; panics with `what`, and with what was
+/// there instead, when it never comes.
+#[track_caller]
+pub fn until<L: Look>(what: &str, mut look: impl FnMut() -> L) -> L::Seen {
+    let (clock, parker) = (Clock::system(), Parker::current());
+    let mut last = Last { what, seen: String::new() };
+    let mut after_ms = LOOK_AFTER_MS;
+    loop {
+        match look().seen() {
+            Ok(seen) => return seen,
+            Err(other) if other.is_empty() => {}
+            Err(other) => last.seen = other,
+        }
+        assert!(clock.monotonic_ms() < PATIENCE_MS, "never came: {what}");
+        parker.park(after_ms);
+        after_ms = (2 * after_ms).min(LOOK_AFTER_MS_MAX);
+    }
+}
+
+/// Tells what was there last when the wait for something else fails, also by a look that panics.
+struct Last<'a> {
+    what: &'a str,
+    seen: String,
+}
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.seen.is_empty() {
+            say(&format!("waited for {}; last seen:\n{}\n", self.what, self.seen));
+        }
+    }
+}
+
+/// Past the harness, which would swallow it.
+pub fn say(text: &str) {
+    std::io::stderr().write_all(text.as_bytes()).unwrap();
 }

@@ -179,8 +179,15 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_decoded_without_a_panic(bytes: Vec<u8>) {
-            let _ = decode("NSE:INFY", &bytes);
+        fn one_damaged_byte_is_refused_or_is_another_quote(
+            at in any::<prop::sample::Index>(), byte: u8,
+        ) {
+            let mut bytes = encode(&quote());
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Some(read) = decode("NSE:M&M", &bytes) {
+                prop_assert_eq!(decode("NSE:M&M", &encode(&read)), Some(read));
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
 use crate::http::server::connection_table::SlotGuard;
 use crate::http::server::listener::Socket;
-use crate::http::server::shared::Shared;
+use crate::http::server::shared::{AddressPlace, Shared};
 use crate::http::settings::HttpSettings;
 use crate::rt::readiness::{ERROR_OR_GONE, READABLE, Readiness, WOKEN};
 
@@ -41,6 +41,8 @@ pub struct Connection<S> {
     shared: Arc<Shared<S>>,
     settings: Arc<HttpSettings>,
     generation: u64,
+    /// Before `slot`: who waits for that one must not be refused for this one.
+    _place: AddressPlace<S>,
     slot: SlotGuard,
     peer: Peer,
     stage: Stage,
@@ -84,6 +86,7 @@ impl<S: Serve> Connection<S> {
         socket: Socket,
         peer: Peer,
         shared: Arc<Shared<S>>,
+        place: AddressPlace<S>,
         slot: SlotGuard,
     ) -> io::Result<Self> {
         let readiness = Readiness::of(&socket)?;
@@ -98,6 +101,7 @@ impl<S: Serve> Connection<S> {
             shared,
             settings,
             generation,
+            _place: place,
             slot,
             peer,
             stage: Stage::Head,

@@ -211,8 +211,14 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(wire in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = decode_in(&[&wire], 64);
+        fn no_more_comes_out_than_went_in_or_is_allowed(
+            wire in proptest::collection::vec(
+                proptest::sample::select(&b"0123aF;= \r\n\xff"[..]), 0..300,
+            ),
+        ) {
+            if let Ok((body, used, _)) = decode_in(&[&wire], 64) {
+                prop_assert!(body.len() <= 64 && body.len() < used.max(1) && used <= wire.len());
+            }
         }
     }
 }

@@ -166,12 +166,9 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
     };
     shared.stats.accepted.increment();
     let descriptor = socket.as_raw_fd();
-    let started = Connection::new(socket, peer, Arc::clone(shared), slot).and_then(|connection| {
-        coroutines::spawn_for(descriptor, move || {
-            connection.run();
-            drop(place);
-        })
-    });
+    let connection = Connection::new(socket, peer, Arc::clone(shared), place, slot);
+    let started = connection
+        .and_then(|connection| coroutines::spawn_for(descriptor, move || connection.run()));
     if let Err(error) = started {
         shared.stats.accept_errors.increment();
         tracing::warn!(%error, "connection dropped");

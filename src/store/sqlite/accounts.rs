@@ -4,9 +4,10 @@ use rusqlite::{Connection, Row, params};
 
 use super::columns::{all, damaged, first, run};
 use super::condition::Failure;
-use super::{cleaning, identity, journal, portfolios};
+use super::{cleaning, identity, portfolios};
 use crate::store::{
     AccountId, AuthState, Deleted, Erased, NewUser, OutsideChanges, StoreError, User, UserSecrets,
+    limits,
 };
 
 const CREATE_USER: &str = include_str!("../../../sql/store/create_user.sql");
@@ -97,7 +98,7 @@ pub(crate) fn erase(connection: &Connection, id: AccountId) -> Result<Erased, Fa
     cleaning::count(connection)?;
     let journal_entries =
         u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
-    debug_assert!(journal_entries <= journal::ENTRIES_MAX as u64);
+    debug_assert!(journal_entries <= limits::ENTRIES_MAX as u64);
     Ok(Erased { user: true, portfolio, journal_entries })
 }
 

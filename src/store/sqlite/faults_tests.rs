@@ -204,34 +204,7 @@ fn a_moved_file_refuses_writes_until_it_is_back() {
     assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 1);
 }
 
-#[test]
-fn a_row_with_impossible_values_is_reported_as_damaged() {
-    let (_dir, path, store) = fresh();
-    let id = user(&store, "a@example.com");
-    let entry = store.add_entry(id, note(1), 1, None).unwrap();
-    let other = Connection::open(&path).unwrap();
-    for (column, value) in [("price", "ten"), ("traded_on", "today"), ("tags", "{")] {
-        let sql = format!("UPDATE journal SET {column} = '{value}'");
-        other.execute_batch(&format!("SAVEPOINT s; {sql}; RELEASE s")).unwrap();
-        let found = store.entry(id, entry.id);
-        assert!(matches!(found, Err(StoreError::Damaged(_))), "{column}: {found:?}");
-    }
-    assert_eq!(state(&store), "ok", "it is one row, not the file");
-}
-
-#[test]
-fn a_panic_while_deriving_fails_that_sync_alone() {
-    let (_dir, _, store) = fresh();
-    let id = user(&store, "a@example.com");
-    sync(&store, id, Broker::A, 1, &["INFY"]);
-    let before = store.portfolio(id).unwrap();
-    let derive: Derive = Box::new(|_, _| panic!("on purpose"));
-    refused(store.replace_portfolio(id, Broker::A, 2, Synced::default(), None, derive));
-    assert_eq!((store.portfolio(id).unwrap(), state(&store)), (before, "ok"));
-    sync(&store, id, Broker::A, 3, &["TCS"]);
-}
-
-/// The first instance could not take the lock at its start, and another instance has it now.
+/// The first instance could not take the lock at its start, and now another has it.
 #[test]
 fn a_store_without_the_lock_is_read_only_until_it_has_it() {
     let (dir, path, store) = fresh();
@@ -285,8 +258,8 @@ fn a_removed_log_stops_writes_while_a_reader_uses_it() {
 }
 
 #[test]
-fn a_closed_store_is_one_file_and_refuses_everything() {
-    let (dir, path, store) = fresh();
+fn a_store_that_is_closed_is_one_file() {
+    let (dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     store.close();
     let mut names: Vec<_> =
@@ -294,10 +267,6 @@ fn a_closed_store_is_one_file_and_refuses_everything() {
     names.sort();
     assert_eq!(names, ["bhav.sqlite", "bhav.sqlite.mark"]);
     refused(store.add_entry(id, note(1), 1, None));
-    refused(store.user_by_id(id));
     store.probe();
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
-    drop(store);
-    let store = SqliteStore::open(&path, 1, &clock()).unwrap();
-    assert!(store.user_by_id(id).unwrap().is_some());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "it opens nothing any more");
 }

@@ -8,21 +8,11 @@ use super::columns::{
 };
 use super::condition::Failure;
 use crate::base::json;
+use crate::store::limits::{ENTRIES_MAX, PAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::store::{
     AccountId, Expected, ExpectedPage, JournalCursor, JournalEntry, JournalFields, JournalPage,
     JournalSize, Side, StoreError,
 };
-
-/// Most entries of one user: forty a trading day for a year.
-pub const ENTRIES_MAX: usize = 10_000;
-/// Most bytes of text in one user's entries (symbol, strategy, notes and tags, as stored): 800 each
-/// if all entries are used. Bounds what one account takes of the disk, of memory for an export, and
-/// of the writer's time when it is erased. Without it the longest texts in every entry would be 200
-/// MB.
-pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Most bytes of text on a page, unless a single entry is longer. It is written as JSON in some
-/// hundred microseconds.
-pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 
 const COUNT_ENTRY: &str = include_str!("../../../sql/store/count_entry.sql");
 const UNCOUNT_ENTRY: &str = include_str!("../../../sql/store/uncount_entry.sql");

@@ -6,6 +6,8 @@ pub(crate) mod care;
 pub(crate) mod cleaning;
 pub(crate) mod columns;
 pub(crate) mod condition;
+#[cfg(test)]
+mod conformance_tests;
 pub(crate) mod eod;
 pub(crate) mod file;
 pub(crate) mod identity;

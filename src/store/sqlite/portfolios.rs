@@ -18,12 +18,9 @@ use crate::base::{
     ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
 };
 use crate::portfolio::{DayPoint, PointSource, Repriced, SyncOutcome};
+use crate::store::limits::ROWS_MAX;
 use crate::store::traits::Derive;
 use crate::store::{AccountId, Before, Deleted, Portfolio, StoreError, SyncState};
-
-/// Most holdings, and most positions, that one sync of one broker may bring. The largest retail
-/// accounts have some hundreds.
-pub const ROWS_MAX: usize = 5_000;
 
 const SYNCS: &str = include_str!("../../../sql/store/syncs.sql");
 const HOLDINGS: &str = include_str!("../../../sql/store/holdings.sql");

@@ -77,7 +77,3 @@ pub(crate) fn page(
         })
     })
 }
-
-#[cfg(test)]
-#[path = "provisional_signals_tests.rs"]
-mod tests;

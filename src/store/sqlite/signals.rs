@@ -310,7 +310,3 @@ pub(crate) fn symbol(row: &Row<'_>, at: usize) -> Result<Symbol, Failure> {
 fn source(word: &str) -> Option<Source> {
     [Source::BrokerA, Source::Public].into_iter().find(|source| source.as_str() == word)
 }
-
-#[cfg(test)]
-#[path = "signals_tests.rs"]
-mod tests;

@@ -122,7 +122,3 @@ fn user_summary(row: &Row<'_>) -> Result<UserSummary, Failure> {
         journal_bytes: row.get(6)?,
     })
 }
-
-#[cfg(test)]
-#[path = "users_tests.rs"]
-mod tests;

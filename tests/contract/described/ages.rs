@@ -10,8 +10,8 @@ use sonic_rs::{JsonValueTrait, Value};
 
 use super::checker::Checker;
 use super::walk::Walk;
-use crate::support::service::{SNAPSHOT, Scene, TRADING, until};
 use crate::support::upstream::{Asked, Said, Upstream};
+use crate::support::{SNAPSHOT, Scene, TRADING, until};
 
 const LOGIN: &str = r#"{"email":"age@example.com","password":"nine green parrots"}"#;
 
@@ -40,7 +40,7 @@ pub fn delayed_prices(checker: &mut Checker) {
         walk.get("/api/portfolio/holdings?live=true").text().contains("\"delay_s\":")
     });
     assert!(service.get(SNAPSHOT).text().contains("\"delay_s\":120"));
-    service.0.stop();
+    service.stop();
 }
 
 /// Broker A has gone, and the public provider has passed it with some indices and not with others.
@@ -86,7 +86,7 @@ pub fn indices_of_their_own_times(checker: &mut Checker) {
         let market = &json["market"];
         market["source"] == "public" && market["stale"] == true && of_public(&json, "index1")
     });
-    service.0.stop();
+    service.stop();
 }
 
 fn of_public(json: &Value, name: &str) -> bool {

@@ -11,8 +11,8 @@ use super::ages;
 use super::checker::Checker;
 use super::walk::Walk;
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
-use crate::support::service::{SNAPSHOT, Scene, Service, TRADING, until};
 use crate::support::upstream::{Asked, Said, Upstream};
+use crate::support::{SNAPSHOT, Scene, Service, TRADING, until};
 
 const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrots"}"#;
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NIFTY 26NOV 25000 CE","side":"buy",
@@ -90,7 +90,7 @@ fn one_user(checker: &mut Checker) {
     walk.get("/api/portfolio/export");
     let proof = r#"{"password":"ten red ones, then"}"#;
     walk.expect(200, "DELETE", "/api/auth/account", proof);
-    service.0.stop();
+    service.stop();
 }
 
 fn activate(walk: &mut Walk<'_>, scene: &Scene) {
@@ -235,7 +235,7 @@ fn a_split_and_a_sale(checker: &mut Checker) {
         assert_eq!(said.text().contains("\"changed_count\":0"), number == 1, "{}", said.text());
     }
     READS.iter().for_each(|target| drop(walk.get(target)));
-    service.0.stop();
+    service.stop();
 }
 
 /// Health while all is well, and while no feed answers; a snapshot that is stale, and one that
@@ -259,11 +259,11 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     until("a failure in health", || {
         walk.get("/api/health").text().contains("\"failure\":").then_some(())
     });
-    service.0.stop();
+    service.stop();
     let service = scene.start();
     service.snapshot_where("the one of before", |json| json["market"]["stale"] == true);
     Walk::new(&service, checker).get(SNAPSHOT);
-    service.0.stop();
+    service.stop();
 }
 
 /// Signals of a finished day, then those of a running one beside them.
@@ -279,7 +279,7 @@ fn signals(checker: &mut Checker) {
     walk.still_stands(SIGNALS);
     walk.still_stands("/api/signals?direction=bullish");
     walk.still_stands(RECORD);
-    service.0.stop();
+    service.stop();
 
     stage.go_into(date(2026, 11, 20), (11, 0));
     let service = stage.start_provisional();
@@ -293,7 +293,7 @@ fn signals(checker: &mut Checker) {
     for target in [SIGNALS, "/api/signals?provisional=true", RECORD, SNAPSHOT, "/api/health"] {
         assert!(walk.get(target).text().contains("provisional"), "{target}");
     }
-    service.0.stop();
+    service.stop();
 }
 
 fn missing(all: &BTreeSet<String>, seen: &BTreeSet<String>, known: &[&str]) -> Vec<String> {
@@ -330,11 +330,11 @@ fn a_service_gives_the_document_that_was_judged() {
     assert_eq!(answer.body, std::fs::read(path).unwrap());
     for coding in ["gzip", "br"] {
         let headers = format!("Accept-Encoding: {coding}\r\n");
-        let packed = service.client().send("GET", "/api/openapi.json", &headers);
+        let packed = service.client().request("GET", "/api/openapi.json", &headers);
         assert_eq!((packed.status, packed.header("content-encoding")), (200, Some(coding)));
         assert!(packed.body.len() * 5 < answer.body.len(), "{coding}: {}", packed.body.len());
-        let head = service.client().send("HEAD", "/api/openapi.json", &headers);
+        let head = service.client().request("HEAD", "/api/openapi.json", &headers);
         assert_eq!(head.header("etag"), packed.header("etag"));
     }
-    service.0.stop();
+    service.stop();
 }

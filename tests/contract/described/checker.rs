@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::contract::openapi::{document, object, operations, resolved};
-use crate::support::service::Answer;
+use crate::support::Answer;
 
 /// On every answer, or a matter of the connection and the coding.
 const HEADERS_OF_ALL: [&str; 5] =
@@ -50,7 +50,7 @@ impl Checker {
     pub fn check(&mut self, method: &str, path: &str, answer: &Answer) {
         let document = self.document.clone();
         let place = format!("{method} {path} {}", answer.status);
-        let said = format!("{place}: {}{}", answer.head, String::from_utf8_lossy(&answer.body));
+        let said = format!("{place}: {}{}", answer.head(), String::from_utf8_lossy(&answer.body));
         let responses = &document["paths"][path][method.to_lowercase()]["responses"];
         let response = responses
             .get(answer.status.to_string())
@@ -94,7 +94,7 @@ impl Checker {
                 None => assert_ne!(header["required"], true, "no {name}: {said}"),
             }
         }
-        for line in answer.head.lines().skip(1).filter(|line| !line.is_empty()) {
+        for line in answer.head().lines().skip(1).filter(|line| !line.is_empty()) {
             let name = line.split(':').next().unwrap().to_lowercase();
             let known = HEADERS_OF_ALL.contains(&&*name) || described.contains_key(&name);
             assert!(known, "{name} is not described: {said}");

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::checker::Checker;
 use super::walk::Walk;
 use crate::contract::openapi::{document, operations, resolved};
-use crate::support::service::{Answer, Scene, TRADING, bearer};
+use crate::support::{Answer, Scene, TRADING, bearer};
 
 pub const ENTRY: &str =
     r#"{"traded_on":"2026-11-20","symbol":"INFY","side":"buy","quantity":1,"price":2}"#;
@@ -159,7 +159,7 @@ fn bodies_are_kept_to_the_limits_that_are_described() {
         }
     }
     assert!(tried > 80, "{tried}");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn parameters_are_kept_to_the_limits_that_are_described() {
         }
     }
     assert!(tried > 8, "{tried}");
-    service.0.stop();
+    service.stop();
 }
 
 /// Values that the schema allows, at its limits, and such as it does not, just past them.
@@ -256,7 +256,7 @@ fn requests_are_kept_to_the_limits_that_are_described() {
         };
         let get = |target: &str, lines: &str| {
             let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
-            let answer = service.client().exchange(&text, true);
+            let answer = service.client().ask(&text);
             (answer.status, answer.text().to_owned())
         };
         let with_member = |value: &str| ENTRY.replacen('{', &format!("{{\"x\":{value},"), 1);
@@ -296,7 +296,7 @@ fn requests_are_kept_to_the_limits_that_are_described() {
         tried += 1;
     }
     assert!(tried >= 7, "{tried}");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -316,5 +316,5 @@ fn symbols_are_as_many_as_described() {
     assert_eq!(walk.get(&of(max)).unavailable().len() as u64, max);
     let refused = walk.expect(400, "GET", &of(max + 1), "");
     refused.expect_problem(400, "too_many_symbols");
-    service.0.stop();
+    service.stop();
 }

@@ -6,7 +6,7 @@ use bhav::http::Method;
 use super::checker::Checker;
 use super::walk::Walk;
 use crate::contract::openapi::resolved;
-use crate::support::service::{Answer, SNAPSHOT, Scene, TRADING};
+use crate::support::{Answer, SNAPSHOT, Scene, TRADING, bearer, until};
 
 const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrots"}"#;
 
@@ -38,14 +38,14 @@ fn nobody_and_the_wrong_ones_are_refused_as_described() {
             code(&walk.send(method, &target, &cookie, ""), 403, "cross_site_request");
         }
     }
-    walk.auth = crate::support::service::bearer(&token);
+    walk.auth = bearer(&token);
     for method in ["GET", "PUT", "DELETE"] {
         let body = if method == "PUT" { super::limits::ENTRY } else { "" };
         code(&walk.send(method, "/api/journal/999999", "", body), 404, "entry_not_found");
         code(&walk.send(method, "/api/journal/0", "", body), 404, "not_found");
     }
     code(&walk.send("GET", "/api/journal?cursor=AAAA", "", ""), 400, "cursor_invalid");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn bodies_that_are_none_are_refused_as_described() {
     let token = service.register("walk@example.com", "nine green parrots");
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
-    walk.auth = crate::support::service::bearer(&token);
+    walk.auth = bearer(&token);
     let mut tried = 0;
     for route in ROUTES {
         let (method, target) = (route.method.as_str(), target(route));
@@ -77,11 +77,10 @@ fn bodies_that_are_none_are_refused_as_described() {
     }
     assert!(tried > 8, "{tried}");
     // What is wrong before a route is looked for.
-    let answer =
-        service.client().exchange("GET /api/health HTTP/9.9\r\nHost: localhost\r\n\r\n", true);
+    let answer = service.client().ask("GET /api/health HTTP/9.9\r\nHost: localhost\r\n\r\n");
     walk.checker.check("GET", "/api/health", &answer);
     assert_eq!(answer.status, 505);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -100,12 +99,12 @@ fn what_is_not_there_yet_is_refused_as_described() {
     code(&walk.send("GET", prices, "", ""), 400, "symbols_missing");
     code(&walk.send("GET", &format!("{prices}INFY"), "", ""), 400, "symbol_malformed");
     // A report or, in the first moments, a problem.
-    let health = crate::support::service::until("health that is down", || {
+    let health = until("health that is down", || {
         let answer = walk.send("GET", "/api/health", "", "");
         (answer.header("content-type") == Some("application/json")).then_some(answer)
     });
     assert_eq!(health.status, 503);
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -139,7 +138,7 @@ fn brokers_and_administrators_refuse_as_described() {
     scene.fault("broker_a.session", r#"{"kind":"refuse"}"#);
     let answer = walk.send("POST", sync, "", &order("simkeya-2", "x"));
     code(&answer, 502, "broker_unavailable");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -158,7 +157,7 @@ fn accounts_are_refused_as_described() {
     code(&walk.send("POST", "/api/auth/register", "", LOGIN), 429, "too_many_attempts");
     let wrong = LOGIN.replace("nine", "ten");
     let login = "/api/auth/login";
-    let refused = crate::support::service::until("the limit", || {
+    let refused = until("the limit", || {
         let answer = walk.send("POST", login, "", &wrong);
         if answer.status == 401 {
             code(&answer, 401, "invalid_credentials");
@@ -167,7 +166,7 @@ fn accounts_are_refused_as_described() {
         Some(answer)
     });
     code(&refused, 429, "too_many_attempts");
-    service.0.stop();
+    service.stop();
 }
 
 #[test]
@@ -178,10 +177,10 @@ fn what_no_route_has_is_a_problem_all_the_same() {
     let schema = checker.document["components"]["schemas"]["Problem"].clone();
     assert_eq!(resolved(&checker.document, &schema), &schema);
     for (method, target, status) in [("GET", "/nowhere", 404), ("PATCH", SNAPSHOT, 405)] {
-        let answer = service.client().send(method, target, "Content-Length: 0\r\n");
+        let answer = service.client().request(method, target, "Content-Length: 0\r\n");
         assert_eq!(answer.status, status);
         let value = serde_json::from_slice(&answer.body).unwrap();
         checker.valid("problem", &schema, &value, answer.text());
     }
-    service.0.stop();
+    service.stop();
 }

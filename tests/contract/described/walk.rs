@@ -1,7 +1,7 @@
 //! A client that has each of its answers checked.
 
 use super::checker::Checker;
-use crate::support::service::{Answer, Service, bearer};
+use crate::support::{Answer, Service, bearer};
 
 pub struct Walk<'a> {
     pub service: &'a Service,
@@ -37,7 +37,7 @@ impl<'a> Walk<'a> {
         let headers = format!("{}{headers}", self.auth);
         let mut client = self.service.client();
         let answer = if body.is_empty() {
-            client.send(method, target, &headers)
+            client.request(method, target, &headers)
         } else {
             client.send_json(method, target, &headers, body)
         };
@@ -58,7 +58,7 @@ impl<'a> Walk<'a> {
     pub fn expect(&mut self, status: u16, method: &str, target: &str, body: &str) -> Answer {
         let answer = self.send(method, target, "", body);
         let text = String::from_utf8_lossy(&answer.body);
-        assert_eq!(answer.status, status, "{method} {target}: {}{text}", answer.head);
+        assert_eq!(answer.status, status, "{method} {target}: {}{text}", answer.head());
         answer
     }
 
@@ -75,11 +75,11 @@ impl<'a> Walk<'a> {
             let unchanged = (0..20).any(|_| {
                 let coding = format!("Accept-Encoding: {coding}\r\n");
                 let first =
-                    self.service.client().send("GET", target, &(self.auth.clone() + &coding));
+                    self.service.client().request("GET", target, &(self.auth.clone() + &coding));
                 let tag = first.header("etag").unwrap_or("*").to_owned();
                 let headers = format!("{coding}If-None-Match: {tag}\r\n");
                 let whole = self.auth.clone() + &headers;
-                let again = self.service.client().send("GET", target, &whole);
+                let again = self.service.client().request("GET", target, &whole);
                 if again.status == 304 {
                     self.checker.check("GET", &Self::path_of(target), &again);
                 }

@@ -1,26 +1,11 @@
 //! A simulator and the service on one clock, on ports of their own, and what a client sees of them.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
-
-use bhav::app::App;
-use bhav::base::{Clock, ManualClock};
+use crate::support::{PRICES, SNAPSHOT, Scene, Service, TRADING, until};
+use bhav::base::Clock;
 use bhav::config::Config;
-use bhav::sim::{self, Sim, SimSettings};
+use bhav::sim::SimSettings;
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use crate::support::service::UNIVERSE;
-
-/// A Friday in the middle of trading.
-const OPEN: &str = "2026-11-20T11:00:00+05:30";
-
-/// Longest wait for anything; several times what it takes on a busy machine.
-const DEADLINE_MS: u64 = 20_000;
-
-/// Between two looks.
-const LOOK_MS: u64 = 5;
 
 /// What broker A may be behind while it is shown as fresh: its limit under these settings is 1.6 s,
 /// its times have whole seconds, and a busy machine takes some time.
@@ -29,27 +14,21 @@ const FRESH_MS_MAX: i64 = 4_500;
 /// What the public provider is behind broker A: it passes broker A's last prices that much later.
 const PUBLIC_DELAY_S: i64 = 1;
 
+/// One look in so many asks what there is instead.
+const LOOKS_PER_WORD: u32 = 50;
+
 /// Two shares that are cached before anything goes wrong.
 pub const CACHED: &str = "NSE:INFY,NSE:SBIN";
 
 /// The service in its simulated world.
 pub struct Stage {
-    /// `None` where the clock runs by itself.
-    by_hand: Option<Hand>,
-    clock: Clock,
+    scene: Scene,
+    service: Service,
     watch: Clock,
+    /// How far the clock moves at each look; `None` where it runs by itself.
+    step_ms: Option<i64>,
     /// Broker A's time stands still on purpose.
     pub mute: bool,
-    sim: Sim,
-    app: App,
-    _state_dir: tempfile::TempDir,
-}
-
-/// A clock that stands still but for what the test moves it.
-struct Hand {
-    clock: ManualClock,
-    /// How far it moves at each look.
-    step_ms: i64,
 }
 
 /// The `market` object of the snapshot.
@@ -62,37 +41,36 @@ pub struct Market {
 impl Stage {
     /// On a clock that runs.
     pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
-        Self::set(&Clock::starting_at(OPEN.parse().unwrap()), None, adjust)
+        let clock = Clock::starting_at(TRADING.parse().unwrap());
+        Self::set(|settings| Scene::on(clock, settings), None, adjust)
     }
 
     /// On a clock that moves by `step_ms` at each look.
     pub fn stepping(step_ms: i64) -> Self {
-        let clock = Clock::manual(OPEN.parse().unwrap());
-        Self::set(&clock.clone(), Some(Hand { clock, step_ms }), |config| {
-            // The clock stands while a request waits.
-            config.cache.miss_wait_ms = 50;
-        })
+        let clock = Clock::manual(TRADING.parse().unwrap());
+        Self::set(
+            |settings| Scene::by_hand(clock, settings),
+            Some(step_ms),
+            |config| {
+                // The clock stands while a request waits.
+                config.cache.miss_wait_ms = 50;
+            },
+        )
     }
 
-    fn set(clock: &Clock, by_hand: Option<Hand>, adjust: impl FnOnce(&mut Config)) -> Self {
+    fn set(
+        scene: impl FnOnce(SimSettings) -> Scene,
+        step_ms: Option<i64>,
+        adjust: impl FnOnce(&mut Config),
+    ) -> Self {
         let settings = SimSettings {
             rate_limits: false,
             public_delay_s: PUBLIC_DELAY_S,
             ..SimSettings::default()
         };
-        let broker_a = settings.broker_a.clone();
-        let sim = sim::start(settings, clock.clone()).unwrap();
-        let state_dir = tempfile::tempdir().unwrap();
-        let mut config = Config { state_dir: state_dir.path().to_owned(), ..Config::default() };
-        config.market.universe_file = Some(UNIVERSE.into());
-        config.http.listen = "127.0.0.1:0".into();
-        config.admin.listen = "off".into();
-        config.broker_a.url = sim.broker_a_url();
-        config.broker_a.api_key = Some(broker_a.api_key.into());
-        config.broker_a.api_secret = Some(broker_a.api_secret.into());
-        config.broker_a.access_token = Some(broker_a.access_token.into());
+        let scene = scene(settings);
+        let mut config = scene.config();
         config.broker_a.quote_interval_ms = 50;
-        config.public.url = sim.public_url();
         config.public.batch_interval_ms = 100;
         config.upstream.connect_timeout_ms = 300;
         config.upstream.read_timeout_ms = 300;
@@ -100,17 +78,8 @@ impl Stage {
         config.upstream.breaker_open_ms = 100;
         config.upstream.breaker_open_max_ms = 300;
         adjust(&mut config);
-        let app = App::start(&config, clock).unwrap();
-        let watch = Clock::system();
-        let stage = Self {
-            by_hand,
-            clock: clock.clone(),
-            watch,
-            mute: false,
-            sim,
-            app,
-            _state_dir: state_dir,
-        };
+        let service = scene.start_with(&config);
+        let stage = Self { scene, service, watch: Clock::system(), step_ms, mute: false };
         stage.await_broker_a();
         stage
     }
@@ -119,7 +88,7 @@ impl Stage {
     pub fn await_broker_a(&self) {
         self.until("broker A serves", || {
             let fresh = |quote: &Market| quote.source == "broker_a" && !quote.stale;
-            let there = self.get("/api/index/snapshot").0 == 200;
+            let there = self.get(SNAPSHOT).0 == 200;
             if !there || self.live_prices(CACHED).0 != 200 || !fresh(&self.market()) {
                 return false;
             }
@@ -128,45 +97,38 @@ impl Stage {
         });
     }
 
-    /// Looks until `condition` holds.
+    /// Looks until `condition` holds; a manual clock moves in between.
+    #[track_caller]
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let deadline_ms = self.watch.monotonic_ms() + DEADLINE_MS;
-        while !condition() {
-            if self.watch.monotonic_ms() > deadline_ms {
-                let health = self.get("/api/health").1;
-                panic!("not within {DEADLINE_MS} ms: {what}; {health:?} {:?}", self.market());
+        let mut looks = 0_u32;
+        until(what, || {
+            if condition() {
+                return Ok(());
             }
-            self.look_again();
-        }
-    }
-
-    /// Lets a moment pass.
-    pub fn look_again(&self) {
-        std::thread::park_timeout(Duration::from_millis(LOOK_MS));
-        if let Some(hand) = &self.by_hand {
-            hand.clock.advance_ms(hand.step_ms);
-        }
+            if let Some(step_ms) = self.step_ms {
+                self.advance_ms(step_ms);
+            }
+            looks += 1;
+            let told = looks.is_multiple_of(LOOKS_PER_WORD);
+            let word = || format!("{:?} {:?}", self.get("/api/health").1, self.get(SNAPSHOT).1);
+            Err(if told { word() } else { String::new() })
+        });
     }
 
     /// Moves the clock of a [stepping](Self::stepping) stage.
     #[track_caller]
     pub fn advance_ms(&self, by_ms: i64) {
-        let hand = self.by_hand.as_ref().expect("the clock of this stage runs by itself");
-        hand.clock.advance_ms(by_ms);
+        self.scene.advance_ms(by_ms);
     }
 
     /// Switches a fault on for a route or a group of them.
     pub fn break_with(&self, route: &str, fault: &str) {
-        let body = format!(r#"{{"route":"{route}","fault":{fault}}}"#);
-        let control = self.sim.addr().to_string();
-        let (status, answer) = send(&control, "POST", "/sim/control/faults", &body).unwrap();
-        assert_eq!(status, 200, "{answer:?}");
+        self.scene.fault(route, fault);
     }
 
     /// Requests that reached the simulator at routes called `prefix…`.
     pub fn asked(&self, prefix: &str) -> i64 {
-        let control = self.sim.addr().to_string();
-        let (_, stats) = send(&control, "GET", "/sim/control/stats", "").unwrap();
+        let stats = self.scene.stats();
         let requests = stats["requests"].as_object().unwrap();
         let counted = requests.iter().filter(|(route, _)| route.starts_with(prefix));
         counted.map(|(_, count)| count.as_i64().unwrap()).sum()
@@ -174,13 +136,12 @@ impl Stage {
 
     /// Clears all faults.
     pub fn mend(&self) {
-        let control = self.sim.addr().to_string();
-        assert_eq!(send(&control, "DELETE", "/sim/control/faults", "").unwrap().0, 200);
+        assert_eq!(self.scene.control("DELETE", "faults", "").status, 200);
     }
 
     /// The snapshot's source and staleness. It has to be there, and honest.
     pub fn market(&self) -> Market {
-        let (status, answer) = self.get("/api/index/snapshot");
+        let (status, answer) = self.get(SNAPSHOT);
         assert_eq!(status, 200, "{answer:?}");
         let market = &answer["market"];
         assert!(answer["index1_price"].as_f64().unwrap() > 0.0);
@@ -196,7 +157,7 @@ impl Stage {
     }
 
     pub fn live_prices(&self, symbols: &str) -> (u16, Value) {
-        self.get(&format!("/api/portfolio/live-prices?symbols={symbols}"))
+        self.get(&format!("{PRICES}{symbols}"))
     }
 
     /// Milliseconds that pass while `work` runs.
@@ -213,13 +174,14 @@ impl Stage {
     }
 
     pub fn get(&self, target: &str) -> (u16, Value) {
-        send(self.app.address(), "GET", target, "").unwrap()
+        let answer = self.service.get(target);
+        (answer.status, answer.json())
     }
 
     /// Ends both; in a test's last line, since a failed one ends with the process.
     pub fn strike(self) {
-        self.app.stop();
-        self.sim.stop();
+        self.service.stop();
+        self.scene.sim.stop();
     }
 
     /// What is shown as broker A's and fresh has to be of this moment.
@@ -227,29 +189,10 @@ impl Stage {
         let source = shown["source"].as_str().unwrap().to_owned();
         let stale = shown["stale"].as_bool().unwrap();
         let as_of: Timestamp = shown[time].as_str().unwrap().parse().unwrap();
-        let age_ms = self.clock.now_ms() - as_of.as_millisecond();
+        let age_ms = self.scene.clock.now_ms() - as_of.as_millisecond();
         // A clock that jumps at each look makes everything older than it was when it was said.
-        let checked = source == "broker_a" && !stale && !self.mute && self.by_hand.is_none();
+        let checked = source == "broker_a" && !stale && !self.mute && self.step_ms.is_none();
         assert!(!checked || age_ms <= FRESH_MS_MAX, "{age_ms} ms old and not marked: {shown:?}");
         Market { source, stale }
     }
-}
-
-/// One request on a connection of its own: status and JSON body.
-fn send(address: &str, method: &str, target: &str, body: &str) -> std::io::Result<(u16, Value)> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_millis(DEADLINE_MS)))?;
-    let length = body.len();
-    let head = format!(
-        "{method} {target} HTTP/1.1\r\nHost: bhav\r\nConnection: close\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(head.as_bytes())?;
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    let cut = bytes.windows(4).position(|four| four == b"\r\n\r\n");
-    let cut = cut.ok_or(ErrorKind::UnexpectedEof)?;
-    let status = String::from_utf8_lossy(&bytes[..cut]).split(' ').nth(1).unwrap().parse();
-    let json = sonic_rs::from_slice(&bytes[cut + 4..]).unwrap_or_default();
-    Ok((status.unwrap(), json))
 }

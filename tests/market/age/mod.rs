@@ -4,12 +4,11 @@
 mod never_back;
 mod said;
 
+use crate::support::{Client, PRICES, SNAPSHOT, Scene, Service, TRADING, until};
 use bhav::base::{Clock, ManualClock};
 use bhav::sim::SimSettings;
 use jiff::Timestamp;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
-
-use crate::support::service::{Client, PRICES, SNAPSHOT, Scene, Service, TRADING, until};
 
 /// A quarter of an hour, as the public provider is behind by nature.
 const QUARTER_S: u64 = 900;

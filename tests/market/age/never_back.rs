@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use sonic_rs::JsonValueTrait;
 
 use super::{Lapse, MEASURED_S, QUARTER_S, UNMARKED_MS_MAX, Watch, expect_delay, settings, time};
-use crate::support::service::{PRICES, SNAPSHOT, Scene, TRADING, until};
+use crate::support::{PRICES, SNAPSHOT, Scene, TRADING, until};
 
 /// From the fault until the public provider, two minutes behind here, has passed broker A.
 #[test]
@@ -44,7 +44,7 @@ fn at_a_failover_the_later_price_stays_until_the_other_source_has_passed_it() {
         assert!(passed_s + MEASURED_S >= DELAY_S, "{fault}: after {passed_s} s");
         assert_eq!(lapse.scene.control("DELETE", "faults", "").status, 200);
         lapse.step_until(100, "broker A again", |seen| seen.is_fresh_of("broker_a"));
-        lapse.service.0.stop();
+        lapse.service.stop();
     }
 }
 
@@ -58,7 +58,7 @@ fn no_time_goes_back_over_a_restart_either() {
         watch.look(&mut service.client()).filter(|seen| seen.is_fresh_of("broker_a"))
     });
     scene.fault("broker_a", r#"{"kind":"refuse"}"#);
-    service.0.stop();
+    service.stop();
     let service = scene.start();
     let first = watch.look(&mut service.client()).unwrap();
     assert!(first.market()["stale"] == true && first.market()["source"] == "broker_a");
@@ -71,7 +71,7 @@ fn no_time_goes_back_over_a_restart_either() {
     until("broker A", || {
         watch.look(&mut service.client()).filter(|seen| seen.is_fresh_of("broker_a"))
     });
-    service.0.stop();
+    service.stop();
 }
 
 /// Broker A's spare route has rows without a time: they are of no later moment than the index.
@@ -120,7 +120,7 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
         }
         seen.market()["stale"] == true && seen.quotes.iter().all(|quote| quote["stale"] == true)
     });
-    lapse.service.0.stop();
+    lapse.service.stop();
 }
 
 /// As `bhav demo` on the state of an earlier one: its clock starts again at eleven.
@@ -132,7 +132,7 @@ fn kept_prices_of_the_future_are_dropped() {
     service.await_instruments();
     service.fresh_snapshot();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
-    service.0.stop();
+    service.stop();
     let mut again = Scene::at(TRADING);
     again.state = scene.state;
     again.fault("*", r#"{"kind":"refuse"}"#);
@@ -142,7 +142,7 @@ fn kept_prices_of_the_future_are_dropped() {
     assert_eq!(again.control("DELETE", "faults", "").status, 200);
     let market = service.fresh_snapshot().json()["market"].clone();
     assert!(time(&market["as_of_ist"]) < late.parse::<Timestamp>().unwrap(), "{market}");
-    service.0.stop();
+    service.stop();
 }
 
 /// Whoever sees an index's quote and then the snapshot, as fast as can be.
@@ -162,7 +162,7 @@ fn the_snapshot_is_never_behind_a_quote_of_its_index() {
         seconds.dedup();
         (seconds.len() > 5).then_some(())
     });
-    service.0.stop();
+    service.stop();
 }
 
 /// A time ahead of everything else is not believed, and keeps nothing out.
@@ -196,5 +196,5 @@ fn a_wrong_time_blocks_no_price() {
             (rounds() > before + 4 && seen.is_fresh_of("broker_a")).then_some(())
         });
     }
-    service.0.stop();
+    service.stop();
 }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::support::Client;
 use bhav::base::Clock;
 use bhav::brokers::{BrokerA, BrokerB, BrokerErrorKind, Credentials, SharedToken};
 use bhav::config::Config;
 use bhav::sim::{self, Sim, SimSettings};
 use sonic_rs::{JsonValueTrait, Value};
-
-use crate::support::Wire;
 
 /// A Friday in the middle of trading.
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
@@ -111,7 +110,7 @@ impl Bench {
 
     /// A file that the simulator serves.
     pub fn fetch(&self, target: &str) -> Vec<u8> {
-        let mut wire = Wire::connect(&self.sim.addr().to_string());
+        let mut wire = Client::connect(&self.sim.addr().to_string());
         let answer = wire.ask(format!("GET {target} HTTP/1.1\r\nHost: sim\r\n\r\n"));
         assert_eq!(answer.status, 200);
         answer.body
@@ -123,7 +122,7 @@ impl Bench {
     }
 
     fn control(&self, method: &str, path: &str, body: &str) -> Value {
-        let mut wire = Wire::connect(&self.sim.addr().to_string());
+        let mut wire = Client::connect(&self.sim.addr().to_string());
         let length = body.len();
         let answer = wire.ask(format!(
             "{method} /sim/control/{path} HTTP/1.1\r\nHost: sim\r\n\

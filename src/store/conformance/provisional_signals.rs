@@ -1,21 +1,12 @@
 //! The ledger of provisional signals: each is recorded once, for good, and compared with the
 //! finished candle.
 
-use jiff::civil::{Date, date};
-use rusqlite::Connection;
-
-use super::*;
-use crate::base::{Clock, Symbol};
-use crate::store::traits::SignalStore;
-use crate::store::{Basis, PublishedSignal, SignalOutcome, SqliteStore};
-
-const DAY: Date = date(2026, 11, 20);
-
-fn fresh() -> (tempfile::TempDir, SqliteStore) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&dir.path().join("s"), 1, &Clock::system()).unwrap();
-    (dir, store)
-}
+use super::engine::Engine;
+use super::samples::DAY;
+use crate::base::Symbol;
+use crate::store::{
+    Basis, Completion, ProvisionalSignal, PublishedSignal, SignalOutcome, SignalStore,
+};
 
 fn signal(pattern: &str) -> ProvisionalSignal {
     ProvisionalSignal {
@@ -49,9 +40,9 @@ fn complete(pattern: &str) -> PublishedSignal {
     }
 }
 
-#[test]
-fn a_provisional_signal_is_recorded_once_as_first_found() {
-    let (_dir, store) = fresh();
+pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let (one, other) = (signal("bullish_belt_hold"), signal("bearish_harami"));
     assert_eq!(store.keep_provisional(DAY, 7, vec![one.clone()]).unwrap(), 1);
     let again = ProvisionalSignal { price_e4: 1, confidence: 0.9, ..one.clone() };
@@ -67,9 +58,9 @@ fn a_provisional_signal_is_recorded_once_as_first_found() {
     assert_eq!(store.signal_dates().unwrap(), None);
 }
 
-#[test]
-fn the_complete_list_confirms_or_drops_provisional_signals() {
-    let (_dir, store) = fresh();
+pub(crate) fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let signals = vec![signal("bullish_belt_hold"), signal("bearish_harami")];
     store.keep_provisional(DAY, 7, signals.clone()).unwrap();
     store.keep_provisional(DAY.tomorrow().unwrap(), 7, signals).unwrap();
@@ -84,9 +75,9 @@ fn the_complete_list_confirms_or_drops_provisional_signals() {
     assert_eq!(completions(), [confirmed, vanished, Completion::Unknown, Completion::Unknown]);
 }
 
-#[test]
-fn the_first_outcome_is_kept_and_no_entry_can_be_changed() {
-    let (dir, store) = fresh();
+pub(crate) fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     store.keep_provisional(DAY, 7, vec![signal("bullish_belt_hold")]).unwrap();
     let hit = SignalOutcome {
         judged_on: DAY,
@@ -101,14 +92,13 @@ fn the_first_outcome_is_kept_and_no_entry_can_be_changed() {
     let before = store.provisional_ledger(0, 10).unwrap();
     assert_eq!(before[0].outcome, Some(hit));
     assert!(store.keep_provisional_outcomes(vec![(99, hit)]).is_err(), "of one never shown");
-    let file = Connection::open(dir.path().join("s")).unwrap();
     for statement in [
         "UPDATE provisional_signals SET confidence = 0.9",
         "DELETE FROM provisional_signals",
         "UPDATE provisional_outcomes SET hit = 0",
         "DELETE FROM provisional_outcomes",
     ] {
-        let error = file.execute(statement, []).unwrap_err().to_string();
+        let error = engine.execute(statement).unwrap_err();
         assert!(error.contains("never"), "{statement}: {error}");
     }
     assert_eq!(store.provisional_ledger(0, 10).unwrap(), before);

@@ -2,16 +2,12 @@
 
 use jiff::civil::date;
 
-use super::*;
-use crate::base::Clock;
-
-const DAY: Date = date(2026, 11, 20);
-
-fn fresh() -> (tempfile::TempDir, SqliteStore) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&dir.path().join("s"), 1, &Clock::system()).unwrap();
-    (dir, store)
-}
+use super::engine::Engine;
+use super::samples::DAY;
+use crate::base::{Candle, Source, Symbol};
+use crate::store::{
+    Basis, CandleHistory, NewHistory, PublishedSignal, SignalOutcome, SignalStore, SplitSuspicion,
+};
 
 fn infy() -> Symbol {
     Symbol::parse("NSE:INFY").unwrap()
@@ -45,9 +41,9 @@ fn signal(rank: u32, date_hit_rate: Option<f64>) -> PublishedSignal {
     }
 }
 
-#[test]
-fn histories_are_replaced_appended_and_marked() {
-    let (_dir, store) = fresh();
+pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     assert_eq!(store.candle_histories().unwrap(), []);
     let confirmed = SplitSuspicion { date: date(2026, 11, 18), confirmed: true };
     store.replace_candles(history(vec![candle(17, 1), candle(18, 2)], vec![confirmed])).unwrap();
@@ -78,9 +74,9 @@ fn histories_are_replaced_appended_and_marked() {
     assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
 }
 
-#[test]
-fn a_date_and_its_outcomes_are_published_once() {
-    let (_dir, store) = fresh();
+pub(crate) fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     assert_eq!(store.signal_dates().unwrap(), None);
     let signals = vec![signal(2, None), signal(1, Some(1.0 / 3.0))];
     assert!(store.publish_signals(DAY, 1, 5, signals.clone()).unwrap());
@@ -110,9 +106,9 @@ fn a_date_and_its_outcomes_are_published_once() {
     assert!(store.keep_outcomes(vec![(99, hit)]).is_err(), "of a signal never published");
 }
 
-#[test]
-fn no_statement_can_change_a_published_signal() {
-    let (dir, store) = fresh();
+pub(crate) fn what_was_published_cannot_be_altered_by_any_statement<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     store.publish_signals(DAY, 1, 5, vec![signal(1, None)]).unwrap();
     let outcome = SignalOutcome {
         judged_on: DAY,
@@ -123,7 +119,6 @@ fn no_statement_can_change_a_published_signal() {
     };
     store.keep_outcomes(vec![(1, outcome)]).unwrap();
     let before = store.ledger(0, 10).unwrap();
-    let file = Connection::open(dir.path().join("s")).unwrap();
     for statement in [
         "UPDATE signal_ledger SET confidence = 0.9",
         "DELETE FROM signal_ledger",
@@ -132,7 +127,7 @@ fn no_statement_can_change_a_published_signal() {
         "UPDATE signal_dates SET symbols = 50",
         "DELETE FROM signal_dates",
     ] {
-        let error = file.execute(statement, []).unwrap_err().to_string();
+        let error = engine.execute(statement).unwrap_err();
         assert!(error.contains("never"), "{statement}: {error}");
     }
     assert_eq!(store.ledger(0, 10).unwrap(), before);

@@ -1,9 +1,11 @@
 //! The revaluation at the close: pages of holders, stored prices, and rows and points written only
 //! if nothing changed since.
 
-use super::*;
-use crate::base::ClosingPrice;
-use crate::store::sqlite::store::{ClosePage, PriceOfClose};
+use super::engine::Engine;
+use super::samples::{DAY, MARK, dec, derived, holding, point, sync, user};
+use crate::base::{Broker, ClosingPrice, Symbol, Synced};
+use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
+use crate::store::{AccountId, ClosePage, Derive, PriceOfClose, Store, Valued};
 
 fn symbol(name: &str) -> Symbol {
     Symbol::parse(name).unwrap()
@@ -13,8 +15,8 @@ fn close(price: &str, as_of_ms: i64) -> ClosingPrice {
     ClosingPrice { price: dec(price), previous_close: Some(dec("1.05")), as_of_ms }
 }
 
-/// A valuation as the close run makes it from the stored portfolio.
-fn valued(store: &SqliteStore, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
+/// As a page makes it, from what stands there.
+fn valued(store: &impl Store, id: AccountId, synced_ms: i64, is_complete: bool) -> Valued {
     let mut holdings = store.portfolio(id).unwrap().holdings;
     for row in &mut holdings {
         (row.last_price, row.as_of_ms, row.mark) = (Some(dec("7.50")), 99, MARK);
@@ -35,9 +37,9 @@ fn ids(page: &ClosePage) -> Vec<AccountId> {
     page.portfolios.iter().map(|(id, _)| *id).collect()
 }
 
-#[test]
-fn closing_prices_are_kept_until_the_next_run_has_finished() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let infy: PriceOfClose = (symbol("NSE:INFY"), close("1.20", 5));
     store.keep_closes(DAY, &[(symbol("NSE:INFY"), close("1.10", 4))]).unwrap();
     store.keep_closes(DAY, std::slice::from_ref(&infy)).unwrap();
@@ -57,9 +59,9 @@ fn closing_prices_are_kept_until_the_next_run_has_finished() {
     assert_eq!(silent(None, 9), [symbol("NSE:QUIET")], "the other one was heard again");
 }
 
-#[test]
-fn held_symbols_are_distinct_and_in_order() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn held_symbols_come_each_once_and_in_order<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     for (number, tickers) in
         [&["TCS", "INFY"][..], &["INFY"], &["ABB"], &["ZEEL"]].iter().enumerate()
     {
@@ -75,9 +77,9 @@ fn held_symbols_are_distinct_and_in_order() {
     assert_eq!(symbols(Some(&symbol("NSE:INFY")), 10), ["NSE:TCS", "NSE:ZEEL"]);
 }
 
-#[test]
-fn pages_list_portfolios_without_a_complete_value() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn pages_go_through_those_who_are_not_complete<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let users: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
     for id in [0, 2, 3, 4] {
         sync(&store, users[id], Broker::A, 10, &["INFY"]);
@@ -95,9 +97,9 @@ fn pages_list_portfolios_without_a_complete_value() {
     assert_eq!(ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(), 3, "not an older one");
 }
 
-#[test]
-fn a_valuation_is_written_unless_the_portfolio_changed_since() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let users: Vec<_> = (0..4).map(|n| user(&store, &format!("{n}@example.com"))).collect();
     for id in &users {
         sync(&store, *id, Broker::A, 10, &["TCS", "INFY"]);
@@ -133,9 +135,9 @@ fn a_valuation_is_written_unless_the_portfolio_changed_since() {
     assert_eq!((source(2), source(3)), (None, None));
 }
 
-#[test]
-fn a_sync_sees_closing_prices_and_reprices_the_other_broker() {
-    let (_dir, _, store) = fresh();
+pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::B, 1, &["TCS", "INFY"]);
     let kept = [("NSE:INFY", "1.20"), ("NSE:WIPRO", "2.20"), ("NSE:OTHER", "3.20")]

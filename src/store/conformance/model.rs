@@ -2,11 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::{Date, date};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
+use proptest::test_runner::Config;
 
-use super::*;
-use crate::store::{Revision, States};
+use super::engine::Engine;
+use super::samples::{derived, fields, holding, point, position, user};
+use crate::base::{Broker, Holding, Position, PositionKind, Synced};
+use crate::portfolio::{DayPoint, PointSource};
+use crate::store::{
+    AccountId, Derive, Expected, JournalEntry, JournalFields, Portfolio, Revision, States, Store,
+    StoreError, SyncState,
+};
+
+/// Random sequences of steps.
+const CASES: u32 = 48;
 
 /// The model of one user's data.
 #[derive(Default)]
@@ -106,7 +117,7 @@ impl Model {
     /// Applies `step` to the model and to the store, and compares their results.
     fn take(
         &mut self,
-        store: &SqliteStore,
+        store: &impl Store,
         id: AccountId,
         step: Step,
         now_ms: i64,
@@ -158,7 +169,7 @@ impl Model {
 
     fn sync(
         &mut self,
-        store: &SqliteStore,
+        store: &impl Store,
         id: AccountId,
         (broker, holdings, positions): (Broker, &[u8], &[u8]),
         number: i8,
@@ -203,12 +214,10 @@ impl Model {
     }
 }
 
-proptest! {
-    #![proptest_config(proptest::test_runner::Config { cases: 48, ..Default::default() })]
-
-    #[test]
-    fn random_operations_of_two_users_equal_the_model(steps in vec(step(), 1..40)) {
-        let (_dir, path, store) = fresh();
+pub(crate) fn two_users_work_equals_the_model<E: Engine>() {
+    proptest!(Config { cases: CASES, ..Config::default() }, |(steps in vec(step(), 1..40))| {
+        let engine = E::fresh();
+    let store = engine.open();
         let ids = [user(&store, "a@example.com"), user(&store, "b@example.com")];
         let mut models = [Model::default(), Model::default()];
         let mut added = Vec::new();
@@ -217,7 +226,7 @@ proptest! {
             models[at].take(&store, ids[at], step, now_ms, &mut added);
         }
         drop(store);
-        let store = SqliteStore::open(&path, 1, &clock()).unwrap();
+        let store = engine.open();
         for (id, model) in ids.into_iter().zip(&models) {
             prop_assert_eq!(store.portfolio(id).unwrap(), model.portfolio());
             let points: Vec<_> = model.points.values().cloned().collect();
@@ -227,5 +236,5 @@ proptest! {
             let erased = store.erase_user(id).unwrap();
             prop_assert_eq!(erased.journal_entries as usize, model.journal.len());
         }
-    }
+    });
 }

@@ -1,28 +1,12 @@
 //! An operator's changes beside an open store.
 
-use tempfile::TempDir;
+use super::engine::Engine;
+use super::samples::user;
+use crate::store::{AccountId, NewUser, Store, UserChange, UserDirectory};
 
-use super::*;
-use crate::base::Clock;
-use crate::store::traits::Store;
-use crate::store::{FILE_NAME, NewUser, SqliteStore};
-
-fn fresh() -> (TempDir, SqliteStore, SqliteUsers) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(FILE_NAME);
-    let store = SqliteStore::open(&path, 1, &Clock::system()).unwrap();
-    let people = SqliteUsers::open(&path).unwrap();
-    (dir, store, people)
-}
-
-fn user(store: &SqliteStore, email: &str) -> AccountId {
-    let (email, password_hash) = (email.to_owned(), "hash".to_owned());
-    store.create_user(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap().id
-}
-
-#[test]
-fn users_are_paged_by_id_and_found_by_id_or_email() {
-    let (_dir, store, people) = fresh();
+pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engine>() {
+    let engine = E::fresh();
+    let (store, people) = (engine.open(), engine.users());
     let ids: Vec<_> = ["a@x", "b@x", "c@x"].map(|email| user(&store, email)).into();
     let page = people.page(AccountId(0), 2).unwrap();
     assert_eq!(page.iter().map(|person| person.id).collect::<Vec<_>>(), ids[..2]);
@@ -37,9 +21,9 @@ fn users_are_paged_by_id_and_found_by_id_or_email() {
     }
 }
 
-#[test]
-fn a_disabled_user_cannot_change_the_password() {
-    let (_dir, store, mut people) = fresh();
+pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_counted<E: Engine>() {
+    let engine = E::fresh();
+    let (store, mut people) = (engine.open(), engine.users());
     let id = user(&store, "a@x");
     assert_eq!(people.change(AccountId(7), UserChange::Disable { now_ms: 9 }).unwrap(), None);
     assert_eq!(people.change(id, UserChange::Enable).unwrap(), None);
@@ -47,8 +31,8 @@ fn a_disabled_user_cannot_change_the_password() {
     assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), None);
     let secrets = store.user_by_id(id).unwrap().unwrap();
     assert!(secrets.disabled && secrets.token_epoch > 0);
-    // Changing the password would return a token of a new epoch.
-    assert_eq!(store.change_password(id, "hash", "new").unwrap(), None);
+    // It would give a token of a new epoch.
+    assert_eq!(store.change_password(id, "hash one", "new").unwrap(), None);
     assert_eq!(store.auth_state().unwrap().epochs, [(id, secrets.token_epoch)]);
 
     let changes = store.outside_changes().unwrap();
@@ -58,7 +42,7 @@ fn a_disabled_user_cannot_change_the_password() {
     assert!(people.noticed(1).unwrap());
 
     assert_eq!(people.change(id, UserChange::Enable).unwrap(), Some(2));
-    let changed = store.change_password(id, "hash", "new").unwrap();
+    let changed = store.change_password(id, "hash one", "new").unwrap();
     assert!(changed > Some(secrets.token_epoch), "{changed:?}");
     assert_eq!(people.change(id, UserChange::Delete).unwrap(), Some(3));
     assert!(store.user_by_id(id).unwrap().is_none());
@@ -67,10 +51,10 @@ fn a_disabled_user_cannot_change_the_password() {
     assert_eq!(people.change(id, UserChange::Delete).unwrap(), None);
 }
 
-#[test]
-fn a_password_set_by_a_command_ends_older_tokens() {
-    let (_dir, store, mut people) = fresh();
-    let add = |people: &mut SqliteUsers, email: &str| {
+pub(crate) fn a_new_password_of_a_command_ends_older_tokens_and_adding_is_no_change<E: Engine>() {
+    let engine = E::fresh();
+    let (store, mut people) = (engine.open(), engine.users());
+    let add = |people: &mut dyn UserDirectory, email: &str| {
         let (email, password_hash) = (email.to_owned(), "hash".to_owned());
         people.add(NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
     };

@@ -1,0 +1,53 @@
+//! Users, their passwords and tokens.
+
+use super::engine::Engine;
+use super::samples::{DAY, fields, sync, user};
+use crate::base::Broker;
+use crate::store::{Erased, NewUser, Store, StoreError};
+
+pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let id = user(&store, "a@example.com");
+    let again = NewUser {
+        email: "a@example.com".to_owned(),
+        name: None,
+        password_hash: String::new(),
+        created_ms: 6,
+    };
+    assert_eq!(store.create_user(again), Err(StoreError::EmailTaken));
+    let found = store.user_by_email("a@example.com").unwrap().unwrap();
+    assert_eq!(
+        (found.user.id, found.password_hash.as_str(), found.token_epoch),
+        (id, "hash one", 0)
+    );
+    assert_eq!(store.user_by_id(id).unwrap().unwrap().user, found.user);
+    assert!(!store.replace_hash(id, "another", "x").unwrap());
+    assert!(store.replace_hash(id, "hash one", "hash two").unwrap());
+    assert_eq!(store.change_password(id, "hash one", "x").unwrap(), None);
+    let epoch = store.change_password(id, "hash two", "hash three").unwrap().unwrap();
+    let next = store.change_password(id, "hash three", "hash four").unwrap().unwrap();
+    assert_eq!((epoch >> 32, next >> 32), (1, 2), "they have an order");
+    assert_ne!(epoch + (1 << 32), next, "and are no one else's");
+    assert_eq!(store.auth_state().unwrap().epochs, [(id, next)]);
+    sync(&store, id, Broker::A, 9, &["INFY"]);
+    store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
+    store.revoke_token("one", 50).unwrap();
+    store.revoke_token("two", 70).unwrap();
+    let gone = store.erase_user(id).unwrap();
+    assert!(gone.user);
+    assert_eq!((gone.portfolio.holdings, gone.portfolio.positions), (1, 2));
+    assert_eq!((gone.portfolio.pnl_snapshots, gone.journal_entries), (1, 1));
+    assert_eq!(store.erase_user(id).unwrap(), Erased::default());
+    assert!(store.user_by_id(id).unwrap().is_none());
+    let state = store.auth_state().unwrap();
+    assert_eq!((state.users, state.last_user, state.epochs), (vec![], id, vec![]));
+    let again = user(&store, "a@example.com");
+    assert_ne!(again, id, "an id is never used twice");
+    assert_eq!(store.auth_state().unwrap().users, [again]);
+    assert_eq!(store.forget_revocations(55).unwrap(), 1);
+    let state = store.auth_state().unwrap();
+    assert_eq!(state.revoked_tokens, [("two".to_owned(), 70)]);
+    assert_eq!(store.forget_revocations(70).unwrap(), 1);
+    assert!(store.auth_state().unwrap().revoked_tokens.is_empty());
+}

@@ -1,0 +1,13 @@
+//! How much a store takes of one user, whatever the engine.
+
+/// What one sync of one broker may bring of each. The largest retail accounts hold some hundreds;
+/// the rest is room.
+pub const ROWS_MAX: usize = 5_000;
+/// What one user may keep in the journal: forty a trading day for a year.
+pub const ENTRIES_MAX: usize = 10_000;
+/// Bytes of text in them (symbol, strategy, notes and tags, as stored): 800 each, if all are there.
+/// Bounds what one account takes of the disk, of memory for an export, and of the writer when it is
+/// erased; the longest texts in every entry would be 200 MB.
+pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Text of a page, but for one longer entry: it is made into JSON in some hundred microseconds.
+pub const PAGE_BYTES_MAX: usize = 256 * 1024;

@@ -1,0 +1,42 @@
+//! SQLite does what every engine of the store has to do.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::store::{FILE_NAME, SqliteStore};
+use super::users::SqliteUsers;
+use crate::base::Clock;
+use crate::store::conformance::engine::{Engine, conformance};
+use crate::store::{Database, UserDirectory};
+
+const READERS: usize = 2;
+
+/// A file in a directory of its own.
+struct OneFile {
+    path: PathBuf,
+    _dir: TempDir,
+}
+
+impl Engine for OneFile {
+    fn fresh() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { path: dir.path().join(FILE_NAME), _dir: dir }
+    }
+
+    fn open(&self) -> impl Database {
+        SqliteStore::open(&self.path, READERS, &Clock::system()).unwrap()
+    }
+
+    fn users(&self) -> impl UserDirectory {
+        SqliteUsers::open(&self.path).unwrap()
+    }
+
+    fn execute(&self, statement: &str) -> Result<(), String> {
+        let connection = Connection::open(&self.path).unwrap();
+        connection.execute_batch(statement).map_err(|error| error.to_string())
+    }
+}
+
+conformance!(crate::store::sqlite::conformance_tests::OneFile);
