@@ -18,8 +18,8 @@ use crate::store::signal_records::{
 use crate::store::sqlite::maintenance::MaintenanceError;
 
 /// Derives what a sync writes and what the user is told of it, from what is stored and what the
-/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and pure,
-/// since it may run twice.
+/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and
+/// pure, since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
 /// Durable storage. Every method may fail with [`StoreError`].
