@@ -35,14 +35,15 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// An accepted connection.
 pub struct Connection<S> {
-    /// Declared before `socket`, so that it is dropped first.
+    /// Dropped first: an ended connection may have to wait until its readiness can be dropped, and
+    /// the client's next one must not be refused for it.
+    _place: AddressPlace<S>,
+    /// Declared before `socket`, so that it is dropped before it.
     readiness: Readiness,
     socket: Socket,
     shared: Arc<Shared<S>>,
     settings: Arc<HttpSettings>,
     generation: u64,
-    /// Before `slot`: who waits for that one must not be refused for this one.
-    _place: AddressPlace<S>,
     slot: SlotGuard,
     peer: Peer,
     stage: Stage,
