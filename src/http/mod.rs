@@ -12,13 +12,15 @@
 pub mod connection;
 pub mod document;
 pub mod message;
+mod news;
 mod serve;
 pub mod server;
 pub mod settings;
 
+pub use document::frames::{Frame, Frames, Framing, Taken};
 pub use document::owned::OwnedBody;
 pub use document::prepared::Prepared;
-pub use document::published::{Made, PublishedJson};
+pub use document::published::{Made, Published, PublishedJson};
 pub use document::variants::{CachePolicy, Variants};
 pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
 pub use message::problem::Problem;
@@ -26,6 +28,8 @@ pub use message::problem::Problem;
 pub(crate) use message::problem::ProblemDocument;
 pub use message::request::{Method, Peer, Request};
 pub use message::response::Response;
+pub use message::response::StreamsFull;
+pub use news::News;
 pub use serve::Serve;
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};
