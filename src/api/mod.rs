@@ -25,6 +25,7 @@ mod routes;
 mod signals;
 mod snapshot;
 mod state;
+mod stream;
 
 pub use activation::{AdminSecrets, Administration};
 pub use call::{Access, Call, Handler, Hop};
@@ -34,3 +35,4 @@ pub use portfolio::PortfolioState;
 pub use router::Api;
 pub use routes::{ROUTES, Route};
 pub use state::State;
+pub use stream::{EventStreams, SNAPSHOT_EVENT};

@@ -8,7 +8,7 @@ use super::call::Handler;
 use super::call::Hop::{self, Always, Never, OnMiss};
 use super::{
     account, activation, broker_status, health, journal, openapi, portfolio, quotes, signals,
-    snapshot,
+    snapshot, stream,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -40,6 +40,8 @@ const fn route(
 pub const ROUTES: &[Route] = &[
     route((Get, "/api/index/snapshot"), Public, Never, snapshot::read,
         "Indices, sectors, signals and the market's phase"),
+    route((Get, "/api/index/stream"), Public, Never, stream::read,
+        "The snapshot as server-sent events, again after each change"),
     route((Get, "/api/portfolio/live-prices"), Public, OnMiss, quotes::read,
         "Quotes of up to 50 symbols"),
     route((Post, "/api/portfolio/sync"), User, Always, portfolio::broker_a,

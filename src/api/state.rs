@@ -11,6 +11,7 @@ use crate::api::cors::Cors;
 use crate::api::errors;
 use crate::api::openapi::Document;
 use crate::api::portfolio::PortfolioState;
+use crate::api::stream::EventStreams;
 use crate::auth::{Auth, Caller};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
@@ -31,6 +32,7 @@ pub struct State {
     pub auth: Arc<Auth>,
     pub store: Arc<dyn Store>,
     pub snapshot: Arc<PublishedJson>,
+    pub event_streams: Arc<EventStreams>,
     /// The prepared documents of the list and of the record of signals, and the list itself for
     /// filters.
     pub signals: Arc<PublishedJson>,

@@ -46,6 +46,26 @@ pub(super) const OPERATIONS: &[Operation] = &[
         refusals: &[own(503, &["snapshot_not_ready"])],
     },
     Operation {
+        route: (Get, "/api/index/stream"),
+        id: "streamSnapshot",
+        tag: "market",
+        description: "\
+            Server-sent events, for `EventSource` and for any client that reads line by line. \
+            `snapshot` carries the body of `/api/index/snapshot`, byte for byte: one at first and \
+            one after each change, at most one in an interval. Each is the whole state, so a \
+            client that reads slowly misses some and never gets an old one. The event's `id` is \
+            the content hash in the snapshot's `ETag`; a client that sends the current one back \
+            gets nothing until the next change. `beat` comes after 15 seconds without another \
+            event. Before the first data there are heartbeats only. gzip is supported, br is not. \
+            Streams end after about an hour, and when the server stops: connect again.",
+        parameters: &["last_event_header", "last_event_id", "AcceptEncoding"],
+        body: None,
+        success: "Events until the client or the server ends the stream.",
+        reply: (200, "Snapshot"),
+        headers: &["Vary", "X-Accel-Buffering"],
+        refusals: &[QUERY_INVALID, own(503, &["streams_full"])],
+    },
+    Operation {
         route: (Get, "/api/portfolio/live-prices"),
         id: "readQuotes",
         tag: "market",

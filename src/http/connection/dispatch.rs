@@ -18,11 +18,13 @@ use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
 use crate::http::server::connection_table::SlotGuard;
 use crate::http::server::listener::Socket;
-use crate::http::server::shared::{AddressPlace, Shared};
+use crate::http::server::places::Place;
+use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
 use crate::rt::readiness::{ERROR_OR_GONE, READABLE, Readiness, WOKEN};
 
 mod output;
+mod stream;
 
 /// After our last byte we read and drop input for this long and up to this much. Closing with
 /// unread input would send a reset, which can destroy the response before the client reads it.
@@ -37,7 +39,7 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 pub struct Connection<S> {
     /// Dropped first: an ended connection may have to wait until its readiness can be dropped, and
     /// the client's next one must not be refused for it.
-    _place: AddressPlace<S>,
+    _place: Place,
     /// Declared before `socket`, so that it is dropped before it.
     readiness: Readiness,
     socket: Socket,
@@ -87,7 +89,7 @@ impl<S: Serve> Connection<S> {
         socket: Socket,
         peer: Peer,
         shared: Arc<Shared<S>>,
-        place: AddressPlace<S>,
+        place: Place,
         slot: SlotGuard,
     ) -> io::Result<Self> {
         let readiness = Readiness::of(&socket)?;
@@ -131,6 +133,7 @@ impl<S: Serve> Connection<S> {
             match next {
                 Next::NeedInput => need_input = true,
                 Next::Flush => need_input = false,
+                Next::Stream => return self.stream(),
                 Next::Close { unread_input } => return self.close(unread_input),
             }
         }
@@ -205,7 +208,7 @@ impl<S: Serve> Connection<S> {
         let timed = match (&self.stage, begun) {
             (Stage::Body(_), _) => Timed::Body,
             (Stage::Head, true) => Timed::Head,
-            (Stage::Head, false) => Timed::Idle,
+            (Stage::Head, false) | (Stage::Stream(_), _) => Timed::Idle,
         };
         match timed {
             Timed::Idle if self.shared.is_draining() => self.slot.set_deadline_in(DRAIN_IDLE_MS),

@@ -12,7 +12,7 @@ use super::checker::Checker;
 use super::walk::Walk;
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
 use crate::support::upstream::{Asked, Said, Upstream};
-use crate::support::{SNAPSHOT, Scene, Service, TRADING, until};
+use crate::support::{Answer, EventReader, SNAPSHOT, STREAM, Scene, Service, TRADING, until};
 
 const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrots"}"#;
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NIFTY 26NOV 25000 CE","side":"buy",
@@ -238,6 +238,18 @@ fn a_split_and_a_sale(checker: &mut Checker) {
     service.stop();
 }
 
+/// A stream's beginning, and that there is one.
+fn stream(walk: &mut Walk<'_>) {
+    let mut events = EventReader::open(walk.service, STREAM, "");
+    let event = events.event_named("snapshot");
+    let answer = Answer { body: events.text().as_bytes().to_vec(), ..events.head.clone() };
+    walk.checker.check("GET", STREAM, &answer);
+    let schema = serde_json::json!({"$ref": "#/components/schemas/Snapshot"});
+    let data = serde_json::from_str(&event.data).unwrap();
+    walk.checker.valid("data of a stream", &schema, &data, &event.data);
+    assert_eq!(walk.send("GET", STREAM, "If-None-Match: *\r\n", "").status, 304);
+}
+
 /// Health while all is well, and while no feed answers; a snapshot that is stale, and one that
 /// survived a restart.
 fn feeds_that_come_and_go(checker: &mut Checker) {
@@ -247,6 +259,7 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     let walk = &mut Walk::new(&service, checker);
     walk.get(SNAPSHOT);
     walk.still_stands(SNAPSHOT);
+    stream(walk);
     until("health that is up", || {
         (walk.send("GET", "/api/health", "", "").status == 200).then_some(())
     });
