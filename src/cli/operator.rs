@@ -13,10 +13,13 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use super::client::Target;
 use super::named_files;
 use crate::config::Config;
-use crate::config::check::{Fault, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::env_file;
-use crate::config::load::{Environment, Flags, Loaded, Origin, load};
+use crate::config::environment::{Environment, Flags};
+use crate::config::fault::{Fault, report};
+use crate::config::load::load;
+use crate::config::loaded::Loaded;
+use crate::config::origin::Origin;
 use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
 use crate::store::{FILE_NAME, MaintenanceError};
@@ -251,7 +254,7 @@ pub fn span(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check::effective;
+    use crate::config::effective::effective;
 
     #[test]
     fn a_settings_file_that_cannot_be_read_gives_a_warning() {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::check::Fault;
+use super::fault::Fault;
 
 /// The environment variable that names the file.
 pub const NAME: &str = "BHAV_ENV_FILE";

@@ -16,9 +16,14 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::check::Fault;
 use super::composed::Config;
-use super::load::{Environment, Loaded, NotText, Origin};
+use super::environment::{Environment, NotText};
+use super::fault::Fault;
+use super::loaded::Loaded;
+use super::origin::Origin;
+
+/// A secret's name with this suffix is the variable that names a file with the secret.
+pub(super) const FILE_SUFFIX: &str = "_FILE";
 
 /// Longest secret accepted. Keys and tokens have tens of bytes, a JWT has hundreds.
 const SECRET_BYTES_MAX: u64 = 4096;
@@ -136,7 +141,7 @@ fn weak_key(name: &str, text: &str) -> Option<Fault> {
 type Found = Option<(SecretString, Origin)>;
 
 fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Found, Fault> {
-    let file_name = format!("{name}_FILE");
+    let file_name = format!("{name}{FILE_SUFFIX}");
     match (env.text(name), env.path(&file_name)) {
         (Some(_), Some(_)) => {
             let problem = format!("and {file_name} ({}) are both set", env.origin(&file_name));
@@ -170,7 +175,7 @@ fn blamed(fault: Fault, name: &str, origin: &Origin, env: &Environment) -> Fault
     let Origin::File(path) = origin else {
         return Fault { origin: Some(origin.to_string()), ..fault };
     };
-    let variable = format!("{name}_FILE");
+    let variable = format!("{name}{FILE_SUFFIX}");
     Fault {
         value: Some(path.display().to_string()),
         origin: Some(env.origin(&variable).to_string()),
@@ -230,13 +235,15 @@ fn warn_if_open(name: &str, path: &Path, warnings: &mut Vec<String>) {
     if let Ok(about) = std::fs::metadata(path)
         && about.mode() & 0o077 != 0
     {
-        warnings.push(format!("{name}_FILE: others may read {}; chmod 600 it", path.display()));
+        warnings
+            .push(format!("{name}{FILE_SUFFIX}: others may read {}; chmod 600 it", path.display()));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::{Flags, load};
+    use super::super::environment::Flags;
+    use super::super::load::load;
     use super::*;
 
     fn directory_with(file: &str, bytes: &[u8]) -> tempfile::TempDir {
