@@ -6,7 +6,7 @@
 use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 
-use super::columns::{all, damaged, date, first, named, run};
+use super::columns::{all, date, first, named, run, symbol};
 use super::condition::Failure;
 use super::provisional_signals;
 use super::store::{PAGE_DEADLINE_MS, SqliteStore};
@@ -300,11 +300,6 @@ fn keep_outcome(
 
 pub(crate) fn direction(bullish: bool) -> &'static str {
     if bullish { "bullish" } else { "bearish" }
-}
-
-pub(crate) fn symbol(row: &Row<'_>, at: usize) -> Result<Symbol, Failure> {
-    let text = row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?;
-    Symbol::parse(text).ok_or_else(|| damaged("a symbol"))
 }
 
 fn source(word: &str) -> Option<Source> {
