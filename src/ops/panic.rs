@@ -60,7 +60,7 @@ mod tests {
     const CHILD: &str = "PANIC_HOOK_CHILD";
 
     fn panic_everywhere() {
-        super::log::start("info", super::log::Form::Logfmt).unwrap();
+        super::log::start("info", crate::ops::log_settings::LogFormat::Logfmt).unwrap();
         super::install();
         let thread = std::thread::Builder::new().name("lane-x".into());
         assert!(thread.spawn(|| panic!("in a {}", "thread")).unwrap().join().is_err());
