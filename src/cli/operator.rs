@@ -4,7 +4,7 @@
 //! Main thread of a command. Nothing here prints a secret.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -168,6 +168,16 @@ pub fn print(text: &str) -> ExitCode {
 /// Prints to standard error. Errors are ignored, because there is no other place to report them.
 pub fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Asks on a terminal for a `yes`; false without a terminal.
+pub fn confirmed(question: &str) -> bool {
+    if !io::stdin().is_terminal() {
+        return false;
+    }
+    say(&format!("{question} Type yes: "));
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
 }
 
 /// The command that stops the service and the socket unit that would start it again.
