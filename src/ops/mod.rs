@@ -15,6 +15,7 @@ pub mod log_settings;
 pub mod memfd;
 pub mod notify;
 pub mod panic;
+pub mod secret_file;
 pub mod state_lock;
 pub mod version;
 
