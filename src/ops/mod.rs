@@ -4,6 +4,8 @@
 //! settings of other modules.
 
 pub mod address_space;
+#[cfg(test)]
+pub(crate) mod child_test;
 pub mod core_dumps;
 pub mod counter;
 pub mod exit;
