@@ -176,8 +176,8 @@ impl Universe {
         moves
     }
 
-    /// The signals of the date with index `date`, in the published order: by [`by_rank`], with those
-    /// of one symbol together.
+    /// The signals of the date with index `date`, in the published order: by [`by_rank`], with
+    /// those of one symbol together.
     pub fn signals_on(&self, date: usize) -> Vec<Signal<'_>> {
         let mut signals = Vec::new();
         for symbol in &self.symbols {
