@@ -7,8 +7,8 @@ use super::call::Access::{Admin, Public, User};
 use super::call::Handler;
 use super::call::Hop::{self, Always, Never, OnMiss};
 use super::{
-    account, activation, broker_status, health, journal, openapi, portfolio, quotes, signals,
-    snapshot,
+    account, activation, broker_status, candles, health, journal, openapi, portfolio, quotes,
+    search, signals, snapshot,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -60,6 +60,10 @@ pub const ROUTES: &[Route] = &[
         "Signals of the last published date, all or filtered"),
     route((Get, "/api/signals/record"), Public, Never, signals::record,
         "Outcomes of all published signals"),
+    route((Get, "/api/market/candles"), Public, OnMiss, candles::read,
+        "The newest daily candles of a symbol"),
+    route((Get, "/api/market/search"), Public, Never, search::read,
+        "Instruments by ticker, name or ISIN"),
     route((Get, "/api/health"), Public, Never, health::read,
         "State of feeds, caches and warmers"),
     route((Get, "/api/openapi.json"), Public, Never, openapi::read,

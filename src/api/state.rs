@@ -7,6 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 
 use crate::api::activation::Administration;
+use crate::api::candles::KeptCandles;
 use crate::api::cors::Cors;
 use crate::api::errors;
 use crate::api::openapi::Document;
@@ -22,7 +23,7 @@ use crate::market::{InstrumentList, MarketCalendar};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
-use crate::store::Store;
+use crate::store::{SignalStore, Store};
 
 /// The state that handlers use: cheap handles, put together by `app`.
 pub struct State {
@@ -36,6 +37,9 @@ pub struct State {
     pub signals: Arc<PublishedJson>,
     pub signals_record: Arc<PublishedJson>,
     pub signal_list: Arc<ArcSwapOption<SignalList>>,
+    /// Daily candles, and those of them that clients asked for.
+    pub signal_store: Arc<dyn SignalStore>,
+    pub candles: KeptCandles,
     pub l1: Arc<L1>,
     /// Symbols that L1 lacks, and the requests that wait for them.
     pub pending: Pending,

@@ -7,7 +7,9 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::start_error::StartError;
 use crate::admin::MetricSources;
-use crate::api::{AdminSecrets, Administration, Cors, Document, PortfolioState, State};
+use crate::api::{
+    AdminSecrets, Administration, Cors, Document, KeptCandles, PortfolioState, State,
+};
 use crate::auth::Auth;
 use crate::base::{Clock, ist};
 use crate::brokers::broker_b::master;
@@ -177,6 +179,8 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         signals: Arc::clone(&context.publication.signals),
         signals_record: Arc::clone(&context.publication.record),
         signal_list: Arc::clone(&context.publication.list),
+        signal_store: Arc::clone(&context.signal_store),
+        candles: KeptCandles::new(),
         l1: Arc::clone(&context.l1),
         pending: context.pending.clone(),
         instruments: Arc::clone(&context.instruments),

@@ -13,7 +13,7 @@ use crate::store::records::{
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
-    SignalOutcome,
+    SignalOutcome, StoredCandles,
 };
 use crate::store::sqlite::maintenance::MaintenanceError;
 
@@ -172,6 +172,13 @@ pub trait Store: Send + Sync {
 pub trait SignalStore: Send + Sync {
     /// The stored history of every symbol, without candles.
     fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError>;
+    /// A symbol's newest candles, at most `max`, with what is known of all of them; `None` if
+    /// nothing is stored.
+    fn candle_history(
+        &self,
+        symbol: &Symbol,
+        max: usize,
+    ) -> Result<Option<StoredCandles>, StoreError>;
     /// A symbol's candles, oldest first.
     fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError>;
     /// Replaces the stored history of a symbol.

@@ -45,6 +45,8 @@ fn target(route: &Route, entry: &str) -> String {
     match route.path {
         "/api/portfolio/live-prices" => format!("{}?symbols=NSE:INFY", route.path),
         "/api/journal/{id}" => entry.to_owned(),
+        "/api/market/candles" => format!("{}?symbol=NSE:NOSUCH", route.path),
+        "/api/market/search" => format!("{}?q=infy", route.path),
         path => path.to_owned(),
     }
 }
@@ -64,8 +66,12 @@ fn every_read_evaluates_them() {
         });
         if plain.status != 200 {
             // No list has been published here: what is no success ignores preconditions.
-            plain.expect_problem(503, "signals_not_ready");
-            get("If-Match: \"x\"\r\n").expect_problem(503, "signals_not_ready");
+            let (status, code) = match route.path {
+                "/api/market/candles" => (404, "candles_not_found"),
+                _ => (503, "signals_not_ready"),
+            };
+            plain.expect_problem(status, code);
+            get("If-Match: \"x\"\r\n").expect_problem(status, code);
             continue;
         }
         read += 1;

@@ -22,7 +22,9 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
-const NEVER_THERE: [&str; 18] = [
+const NEVER_THERE: [&str; 19] = [
+    // Of candles that must be fetched again: in the tests of signals.
+    "Candles.suspect",
     // Of ten weeks of judged signals: in the tests of signals.
     "BrierComparison.difference",
     "BrierComparison.high",
@@ -45,7 +47,8 @@ const NEVER_THERE: [&str; 18] = [
     "HealthAdminListener.failure",
 ];
 /// What these walks have of markets is simulated, on a clock that was set.
-const ALWAYS_THERE: [&str; 8] = [
+const ALWAYS_THERE: [&str; 9] = [
+    "Candles.simulated",
     "HealthMarket.calendar_until",
     "HealthClock.set",
     "Market.simulated",
@@ -275,6 +278,12 @@ fn signals(checker: &mut Checker) {
     let walk = &mut Walk::new(&service, checker);
     for target in [SIGNALS, "/api/signals?direction=bullish", RECORD, SNAPSHOT, "/api/health"] {
         walk.get(target);
+    }
+    let candles = "/api/market/candles?symbol=NSE:INFY&days=3";
+    stage.step_until("candles", || (service.get(candles).status == 200).then_some(()));
+    for target in [candles, "/api/market/search?q=infy"] {
+        walk.get(target);
+        walk.still_stands(target);
     }
     walk.still_stands(SIGNALS);
     walk.still_stands("/api/signals?direction=bullish");

@@ -183,8 +183,14 @@ fn parameters_are_kept_to_the_limits_that_are_described() {
             }
             tried += 1;
             let schema = resolved(&document, &parameter["schema"]);
+            // What the route wants besides.
+            let others = match (path, name) {
+                ("/api/market/candles", "days") => "symbol=NSE:INFY&",
+                _ => "",
+            };
             let mut said = |value: &str| {
-                let answer = walk.send(&method, &format!("{path}?{name}={value}"), "", "");
+                let target = format!("{path}?{others}{name}={value}");
+                let answer = walk.send(&method, &target, "", "");
                 (answer.status, fault(&answer, name))
             };
             let (good, bad) = examples(schema);
