@@ -25,11 +25,8 @@ fn written(candles: &[Candle]) -> String {
         let Candle { date, volume, .. } = candle;
         let (open, high) = (price(candle.open_e4), price(candle.high_e4));
         let (low, close) = (price(candle.low_e4), price(candle.close_e4));
-        write!(
-            out,
-            r#"{comma}{{"date":"{date}","open":{open},"high":{high},"low":{low},"close":{close},"volume":{volume}}}"#
-        )
-        .unwrap();
+        write!(out, r#"{comma}{{"date":"{date}","open":{open},"high":{high},"#).unwrap();
+        write!(out, r#""low":{low},"close":{close},"volume":{volume}}}"#).unwrap();
     }
     out
 }
