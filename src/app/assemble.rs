@@ -182,7 +182,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         signals_record: Arc::clone(&context.publication.record),
         signal_list: Arc::clone(&context.publication.list),
         signal_store: Arc::clone(&context.signal_store),
-        candles: KeptCandles::new(),
+        candles: KeptCandles::default(),
         l1: Arc::clone(&context.l1),
         pending: context.pending.clone(),
         instruments: Arc::clone(&context.instruments),

@@ -1,7 +1,7 @@
 //! Finds instruments by the beginning of their ticker or by words of their name.
 //!
 //! Built with the list of instruments on a lane; read on the edge. A search looks into sorted
-//! tables and at no more than [`CANDIDATES_MAX`] rows, so its time does not grow with the list.
+//! tables and at no more than `CANDIDATES_MAX` rows, so its time does not grow with the list.
 
 use std::cmp::Ordering;
 

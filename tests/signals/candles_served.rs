@@ -25,11 +25,8 @@ fn written(candles: &[Candle]) -> String {
         let Candle { date, volume, .. } = candle;
         let (open, high) = (price(candle.open_e4), price(candle.high_e4));
         let (low, close) = (price(candle.low_e4), price(candle.close_e4));
-        write!(
-            out,
-            r#"{comma}{{"date":"{date}","open":{open},"high":{high},"low":{low},"close":{close},"volume":{volume}}}"#
-        )
-        .unwrap();
+        write!(out, r#"{comma}{{"date":"{date}","open":{open},"high":{high},"#).unwrap();
+        write!(out, r#""low":{low},"close":{close},"volume":{volume}}}"#).unwrap();
     }
     out
 }
@@ -51,9 +48,8 @@ fn the_newest_stored_candles_are_served_to_the_last_digit() {
         let all = await_candles(&stage, &service, &format!("symbol={query}&days=600"), ON_FRIDAY);
         let stored = stage.candles(symbol, FRIDAY);
         let head = |count: usize| {
-            format!(
-                r#"{{"symbol":"{symbol}","source":"broker_a","simulated":true,"count":{count},"candles":["#
-            )
+            let about = r#""source":"broker_a","simulated":true"#;
+            format!(r#"{{"symbol":"{symbol}",{about},"count":{count},"candles":["#)
         };
         assert_eq!(all.text(), format!("{}{}]}}", head(stored.len()), written(&stored)));
         for days in [1, 3, 250] {

@@ -53,12 +53,14 @@ impl Drop for Permit {
     }
 }
 
-impl KeptCandles {
-    pub fn new() -> Self {
+impl Default for KeptCandles {
+    fn default() -> Self {
         let symbols = Mutex::new(BoundedMap::evicting_in_batches(SYMBOLS_MAX));
         Self { symbols, reads: Arc::default() }
     }
+}
 
+impl KeptCandles {
     pub(super) fn find(&self, symbol: &Symbol, now_mono_ms: u64) -> Found {
         let mut symbols = self.symbols.lock();
         let Some(entry) = symbols.value_mut(symbol) else { return Found::Absent(self.permit()) };
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn few_reads_are_under_way_at_once() {
-        let kept = KeptCandles::new();
+        let kept = KeptCandles::default();
         let permit = |number| match kept.find(&symbol(number), 0) {
             Found::Absent(permit) => permit,
             _ => panic!("nothing is kept"),
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn one_request_reads_again_what_is_old_and_others_get_the_old() {
-        let kept = KeptCandles::new();
+        let kept = KeptCandles::default();
         kept.keep(&symbol(1), document(), 0);
         assert!(matches!(kept.find(&symbol(1), LIFE_MS - 1), Found::Fresh(Some(_))));
         let first = kept.find(&symbol(1), LIFE_MS);
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn invented_symbols_evict_no_candles() {
-        let kept = KeptCandles::new();
+        let kept = KeptCandles::default();
         kept.keep(&symbol(0), document(), 0);
         for number in 1..4 * SYMBOLS_MAX {
             kept.keep(&symbol(number), None, number as u64);
