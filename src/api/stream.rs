@@ -21,7 +21,8 @@ use crate::http::{
     Frame, Frames, Problem, PublishedJson, Refreshed, Request, Response, StreamsFull, Taken,
     Verdict, WantedStream,
 };
-use choices::{Choices, Member};
+pub use choices::Choices;
+use choices::Member;
 
 /// Name of the event that carries the snapshot.
 pub const SNAPSHOT_EVENT: &str = "snapshot";

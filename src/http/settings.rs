@@ -55,7 +55,7 @@ impl Default for HttpSettings {
             // Half of the connections.
             streams_max: 5_000,
             streams_per_address_max: 64,
-            // Some 30 KB each.
+            // At most 40 KiB each.
             stream_choices_max: 1_000,
             stream_interval_ms: 1_000,
             stream_life_ms: 3_600_000,

@@ -17,9 +17,9 @@ use crate::api::quotes::{Fetchable, name, wait_ms};
 use crate::api::state::State;
 use crate::base::Symbol;
 use crate::cache::Hit;
+use crate::http::Taken;
 use crate::http::document::events::{CodedFrame, event};
 use crate::http::document::negotiate::Coding;
-use crate::http::Taken;
 use crate::views::quotes::closing;
 
 /// Name of the event that carries quotes.
@@ -143,9 +143,10 @@ impl Choice {
                 changes.extend(shown.next(hit.as_ref(), wait_ms, now_mono_ms).map(|new| (at, new)));
             }
         }
-        let has_lost = changes.iter().any(|(_, new)| matches!(new, Shown::Pending { .. }));
+        let has_lost = changes.iter().any(|(_, new)| !matches!(new, Shown::Quote { .. }));
         let asked_mono_ms = self.asked_mono_ms.load(Ordering::Relaxed);
-        if has_lost || (!missing.is_empty() && now_mono_ms >= asked_mono_ms + ASK_AGAIN_MS) {
+        let is_due = has_lost || now_mono_ms >= asked_mono_ms + ASK_AGAIN_MS;
+        if is_due && !missing.is_empty() {
             self.asked_mono_ms.store(now_mono_ms, Ordering::Relaxed);
             ask(state, self.client, &missing);
         }
