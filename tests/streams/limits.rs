@@ -88,6 +88,7 @@ fn metrics_tell_of_streams() {
     service.fresh_snapshot();
     let mut reader = EventReader::open(&service, STREAM, "");
     let mut quotes = EventReader::open(&service, &format!("{STREAM}?symbols=NSE:INFY"), "");
+    quotes.event_named("snapshot");
     quotes.event_named("quotes");
     for _ in 0..2 {
         reader.event_named("snapshot");

@@ -380,17 +380,17 @@ fn an_open_stream_keeps_its_symbols_in_the_polls() {
 #[test]
 fn a_price_of_another_source_is_an_event() {
     let scene = Scene::at(TRADING);
+    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     let service = scene.start();
-    service.fresh_snapshot();
     let mut reader = EventReader::open(&service, &format!("{STREAM}?symbols=NSE:INFY"), "");
     let is_of = |source: &'static str| {
         move |told: &Told| {
             told.0["quotes"].as_array().unwrap().iter().any(|q| q["source"] == source)
         }
     };
-    told_where(&mut reader, "broker A's", is_of("broker_a"));
-    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     told_where(&mut reader, "the public provider's", is_of("public"));
+    assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+    told_where(&mut reader, "broker A's", is_of("broker_a"));
     service.stop();
 }
 

@@ -99,8 +99,8 @@ fn a_change_of_the_markets_phase_is_an_event_although_no_price_moved() {
 #[test]
 fn a_change_of_the_source_is_an_event() {
     let scene = Scene::at(TRADING);
+    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     let service = scene.start();
-    service.fresh_snapshot();
     let mut reader = EventReader::open(&service, STREAM, "");
     let mut from = |source: &str| {
         let mark = format!("\"source\":\"{source}\"");
@@ -109,9 +109,9 @@ fn a_change_of_the_source_is_an_event() {
             reader.ready().is_some_and(|event| event.data.contains(&mark))
         });
     };
-    from("broker_a");
-    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     from("public");
+    assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+    from("broker_a");
     service.stop();
 }
 
