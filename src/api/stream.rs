@@ -44,8 +44,8 @@ const QUOTE_STREAM_PLACES: usize = 2;
 /// What all streams share.
 pub struct EventStreams {
     snapshot: Arc<PublishedJson>,
-    /// Changes of the snapshot that streams were woken for.
-    shown_changes: AtomicU64,
+    /// How many states of the snapshot had been published when streams were last woken.
+    shown_states: AtomicU64,
     choices: Arc<Choices>,
     opening: CodedFrame,
     heartbeat: CodedFrame,
@@ -56,7 +56,7 @@ impl EventStreams {
     pub fn of(snapshot: Arc<PublishedJson>) -> Self {
         Self {
             choices: Arc::new(Choices::new(snapshot.news().clone())),
-            shown_changes: AtomicU64::new(0),
+            shown_states: AtomicU64::new(0),
             snapshot,
             opening: CodedFrame::opening(OPENING),
             heartbeat: CodedFrame::stored(&event(HEARTBEAT_EVENT, None, b"{}")),
@@ -65,8 +65,10 @@ impl EventStreams {
 
     /// Makes the events of quotes that have changed. On the thread `fan-out`.
     pub(super) fn refresh(&self, state: &State) -> Refreshed {
-        let changes = self.snapshot.changes();
-        let snapshot_changed = self.shown_changes.swap(changes, Ordering::Relaxed) != changes;
+        // Of what is published and not of the counter, which is ahead for a moment: a walk in it
+        // would show the state before.
+        let states = self.snapshot.load().as_ref().map_or(0, |current| current.number() + 1);
+        let snapshot_changed = self.shown_states.swap(states, Ordering::Relaxed) != states;
         let is_watching = self.choices.count() > 0;
         let quotes_changed = is_watching && self.choices.look(state);
         Refreshed { changed: snapshot_changed || quotes_changed, is_watching }

@@ -200,9 +200,10 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Http "BHAV_STREAMS_PER_ADDRESS_MAX",
         http.streams_per_address_max = number(0, 1_000_000), "streams",
         "Most open streams of one client address (IPv6: one /64); 0 is no limit",
-        "Further ones are answered 503; one with quotes counts as two. Programs on this machine and proxies in \
-         BHAV_TRUSTED_PROXIES are not limited."),
-    setting!(Http "BHAV_STREAM_CHOICES_MAX", http.stream_choices_max = number(0, 100_000), "choices",
+        "Further ones are answered 503; one with quotes counts as two. Programs on this machine \
+         and proxies in BHAV_TRUSTED_PROXIES are not limited."),
+    setting!(Http "BHAV_STREAM_CHOICES_MAX",
+        http.stream_choices_max = number(0, 100_000), "choices",
         "Most different choices of symbols that open streams show quotes of; 0 is none",
         "Streams with the same symbols in the same order share one. Each takes up to 40 KiB, and \
          some 0.2 ms of CPU for each change; one more is answered 503."),

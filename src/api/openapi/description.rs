@@ -140,7 +140,12 @@ fn responses(
         let events = "Events, one after the other. The data of `snapshot` is a \
                       `Snapshot`, that of `quotes` a `QuotesEvent`.";
         let schema = json!({"type": "string", "description": events});
-        responses["200"]["content"] = json!({"text/event-stream": {"schema": schema}});
+        let data = json!({
+            "snapshot": {"$ref": "#/components/schemas/Snapshot"},
+            "quotes": {"$ref": "#/components/schemas/QuotesEvent"},
+        });
+        let content = json!({"schema": schema, "x-event-data": data});
+        responses["200"]["content"] = json!({"text/event-stream": content});
     }
     responses.insert("default".into(), json!({"$ref": "#/components/responses/Protocol"}));
     responses

@@ -60,9 +60,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
             without an id: all of these symbols at first, then those whose price, staleness or \
             availability has changed, and all again for a client that has missed some. A symbol \
             is in the state in which it was named last. While the stream is open its symbols are \
-            kept fresh. `beat` comes after 15 seconds without another event. Before the first data \
-            no `snapshot` comes. gzip is supported, br is not. Streams end after about an hour, and \
-            when the server stops: connect again.",
+            kept fresh. `beat` comes after 15 seconds without another event. Before the first \
+            data no `snapshot` comes. gzip is supported, br is not. Streams end after about an \
+            hour, and when the server stops: connect again.",
         parameters: &["stream_symbols", "last_event_header", "last_event_id", "AcceptEncoding"],
         body: None,
         success: "Events until the client or the server ends the stream.",

@@ -126,8 +126,8 @@ impl Choice {
         }
     }
 
-    /// Looks at the quotes, which keeps them fresh, and makes the event of what has changed. Returns
-    /// whether anything has. On the thread `fan-out`.
+    /// Looks at the quotes, which keeps them fresh, and makes the event of what has changed.
+    /// Returns whether anything has. On the thread `fan-out`.
     pub(super) fn look(&self, state: &State) -> bool {
         let now_mono_ms = state.clock.monotonic_ms();
         let current = self.current.load_full();
