@@ -131,9 +131,9 @@ fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError>
     let mut left = PACE_WAIT_MAX;
     loop {
         match call() {
-            Err(BrokerError { kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), .. })
-                if wait <= left =>
-            {
+            Err(BrokerError {
+                kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), ..
+            }) if wait <= left => {
                 // Whole milliseconds, and never none at all.
                 let wait_ms = wait.as_millis() as u64 + 1;
                 left = left.saturating_sub(Duration::from_millis(wait_ms));
