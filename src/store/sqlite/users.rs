@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use super::columns::{all, first};
 use super::condition::Failure;
 use super::maintenance::{MaintenanceError, inspect};
-use super::{accounts, file, log};
+use super::{accounts, erasure, file, log};
 use crate::store::traits::UserDirectory;
 use crate::store::{AccountId, NewUser, User, UserChange, UserSummary};
 
@@ -92,7 +92,7 @@ impl UserDirectory for SqliteUsers {
         let changed = match change {
             UserChange::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
             UserChange::Enable => accounts::enable(&transaction, id)?,
-            UserChange::Delete => accounts::erase(&transaction, id)?.user,
+            UserChange::Delete => erasure::erase(&transaction, id)?.user,
         };
         if !changed {
             return Ok(None);
