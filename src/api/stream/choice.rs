@@ -154,7 +154,7 @@ impl Choice {
             return false;
         }
         let changed = changes.iter().map(|(at, shown)| (&self.symbols[*at], shown));
-        let change = Some(CodedFrame::compressed(&quotes_event(changed)));
+        let change = Some(CodedFrame::compressed(&quotes_event(&changed)));
         let mut shown = current.shown.clone();
         for (at, new) in changes {
             shown[at] = new;
@@ -183,7 +183,7 @@ impl Choice {
     /// microseconds.
     fn whole<'a>(&self, version: &'a Version) -> &'a CodedFrame {
         version.whole.get_or_init(|| {
-            CodedFrame::stored(&quotes_event(self.symbols.iter().zip(&version.shown)))
+            CodedFrame::stored(&quotes_event(&self.symbols.iter().zip(&version.shown)))
         })
     }
 }
@@ -232,7 +232,7 @@ fn ask(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> Vec<Symbol>
 }
 
 /// The event of these symbols.
-fn quotes_event<'a>(all: impl Iterator<Item = (&'a Symbol, &'a Shown)> + Clone) -> Vec<u8> {
+fn quotes_event<'a>(all: &(impl Iterator<Item = (&'a Symbol, &'a Shown)> + Clone)) -> Vec<u8> {
     let mut data = Vec::with_capacity(1_024);
     data.extend_from_slice(b"{\"quotes\":[");
     let start = data.len();

@@ -46,6 +46,7 @@ impl ConnectionLine {
 pub struct StreamsFull;
 
 /// A stream that a handler wants to send.
+#[derive(Clone, Copy)]
 pub struct WantedStream<'a> {
     pub coding: Coding,
     /// Of the client.
