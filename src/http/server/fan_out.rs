@@ -29,9 +29,9 @@ const SLICE_PAUSE: Duration = Duration::from_millis(1);
 /// How often the thread looks whether the interval has passed, and for changes without news.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A batch of prices is told in pieces: the snapshot in its midst, the rest some milliseconds later.
-/// Streams that show both wait so long for all of it; otherwise the rest would be sent an interval
-/// late.
+/// A batch of prices is told in pieces: the snapshot in its midst, the rest some milliseconds
+/// later. While streams show both, the thread waits so long for all of it; otherwise the rest would
+/// be sent an interval late.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// The running thread.

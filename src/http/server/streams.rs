@@ -66,8 +66,8 @@ impl Streams {
         self.places.taken()
     }
 
-    /// Counts one more stream, which takes `count` places, of a client at `address`. Programs of this machine and trusted
-    /// proxies are not limited by address.
+    /// Counts one more stream, which takes `count` places, of a client at `address`. Programs of
+    /// this machine and trusted proxies are not limited by address.
     ///
     /// # Errors
     /// [`Full`].
