@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use rusqlite::Connection;
 
 use super::condition::{Condition, Failure};
-use super::file::OpenError;
+use super::errors::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
 use super::{accounts, closing_prices, eod, erasure, journal, portfolios};
