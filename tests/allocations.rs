@@ -22,7 +22,7 @@ use std::time::Duration;
 use bhav::api::{Api, State};
 use bhav::app::assemble;
 use bhav::base::{Clock, Quote, Source, Symbol, decimal};
-use bhav::cache::{Kept, Limits, Vouched};
+use bhav::cache::{Kept, L1, Limits, Vouched};
 use bhav::config::Config;
 use bhav::http::settings::HttpSettings;
 use bhav::http::{Listener, Preconditions, Prepared, PublishedJson, Server};
@@ -95,19 +95,7 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
     let json = format!(r#"{{"index1_price":24321.88,"sectors":[{}0]}}"#, "1,".repeat(900));
     state.snapshot.publish(json.into_bytes());
     for symbol in symbols() {
-        let quote = Quote {
-            symbol,
-            last_price: decimal::parse("1412.95").unwrap(),
-            previous_close: decimal::parse("1389.65"),
-            as_of: clock.now(),
-            timed: true,
-            asked: clock.now(),
-            delay_s: None,
-            source: Source::BrokerA,
-            simulated: true,
-        };
-        let vouched = Vouched { mono_ms: 0, calls: 1 };
-        assert_eq!(state.l1.insert(quote, vouched, clock.monotonic_ms()), Kept::Taken);
+        keep(&state.l1, symbol, "1412.95", 0);
     }
     let ever = Limits { period_ms: u64::MAX, grace_ms: 0 };
     state.l1.freshness().set_limits(Source::BrokerA, ever, ever);
@@ -115,6 +103,24 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
     state.health.store(Some(Arc::new(health)));
     state
+}
+
+/// Puts a quote of `second` into the cache.
+fn keep(l1: &L1, symbol: Symbol, price: &str, second: i64) {
+    let as_of: jiff::Timestamp = NOW.parse().unwrap();
+    let quote = Quote {
+        symbol,
+        last_price: decimal::parse(price).unwrap(),
+        previous_close: decimal::parse("1389.65"),
+        as_of: as_of + jiff::SignedDuration::from_secs(second),
+        timed: true,
+        asked: as_of,
+        delay_s: None,
+        source: Source::BrokerA,
+        simulated: true,
+    };
+    let vouched = Vouched { mono_ms: 0, calls: 1 };
+    assert_eq!(l1.insert(quote, vouched, 0), Kept::Taken);
 }
 
 /// One answer of known length, checked to begin as it should.
@@ -190,6 +196,55 @@ fn calls_of_streams(address: &str, snapshot: &PublishedJson) -> usize {
     CALLS.load(Ordering::SeqCst) - before
 }
 
+/// How often the allocator is called for changes of a quote beside the snapshot, which so many
+/// streams show. Rounds count on, since prices never go back.
+fn calls_of_quotes(
+    (address, snapshot, l1): (&str, &PublishedJson, &L1),
+    readers: usize,
+    rounds: std::ops::Range<usize>,
+) -> usize {
+    let symbols = symbols();
+    let names = symbols.iter().map(Symbol::as_str).collect::<Vec<_>>().join(",");
+    let request = format!("GET /api/index/stream?symbols={names} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut clients: Vec<TcpStream> = (0..readers)
+        .map(|_| {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            client.write_all(request.as_bytes()).unwrap();
+            let mut first = Vec::new();
+            while !first.ends_with(b"\"pending\":[]}\n\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                first.push(byte[0]);
+            }
+            client
+        })
+        .collect();
+    let mut room = vec![0; 64 * 1024];
+    let (start, mut before) = (rounds.start, 0);
+    for number in rounds {
+        // The first ones fill pools.
+        if number == start + 5 {
+            before = CALLS.load(Ordering::SeqCst);
+        }
+        keep(l1, symbols[0].clone(), &format!("1{number:03}.25"), number as i64);
+        snapshot.publish(numbered(10_000 + number));
+        let (price, state) =
+            (format!("1{number:03}.25"), format!("\"number\":{:06},", 10_000 + number));
+        for client in &mut clients {
+            let mut length = 0;
+            let mut shown = String::new();
+            while !(shown.contains(&price) && shown.contains(&state) && shown.ends_with("\n\n\r\n"))
+            {
+                length += client.read(&mut room[length..]).unwrap();
+                shown = String::from_utf8_lossy(&room[..length]).into_owned();
+            }
+            assert_eq!(shown.matches("\"last_price\"").count(), 1, "{shown}");
+        }
+    }
+    CALLS.load(Ordering::SeqCst) - before
+}
+
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
@@ -209,7 +264,7 @@ fn answers_from_memory_allocate_nothing() {
         let head = String::from_utf8(br.headers().to_vec()).unwrap();
         head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
     };
-    let snapshot_events = Arc::clone(&state.snapshot);
+    let (snapshot_events, l1) = (Arc::clone(&state.snapshot), Arc::clone(&state.l1));
     // The clock stands still, so no interval would ever pass.
     let settings =
         HttpSettings { connections_max: 64, stream_interval_ms: 0, ..HttpSettings::default() };
@@ -246,6 +301,12 @@ fn answers_from_memory_allocate_nothing() {
     let found = calls_of_streams(server.address(), &snapshot_events);
     // The queues between threads grow in blocks, and who reads a replaced snapshot last frees it.
     assert!(found * 10 < COUNTED, "{found} calls of the allocator for {COUNTED} events");
+    let served = (server.address(), &*snapshot_events, &*l1);
+    let of_one = calls_of_quotes(served, 1, 1..30);
+    let of_many = calls_of_quotes(served, CONNECTIONS, 30..59);
+    // The thread that makes an event allocates for it, however many read it.
+    let (counted, found) = (24 * (CONNECTIONS - 1), of_many.saturating_sub(of_one));
+    assert!(found < counted, "{found} calls of the allocator for {counted} further events");
     // That the count works at all: a problem document is made for each request.
     let refused = "GET /nowhere HTTP/1.1\r\nHost: a\r\nX-Request-Id: same\r\n\r\n";
     let found = calls(&mut clients, refused, "HTTP/1.1 404 ");

@@ -38,4 +38,4 @@ pub use portfolio::PortfolioState;
 pub use router::Api;
 pub use routes::{ROUTES, Route};
 pub use state::State;
-pub use stream::{EventStreams, SNAPSHOT_EVENT};
+pub use stream::{Choices, EventStreams, SNAPSHOT_EVENT};

@@ -73,11 +73,7 @@ enum PassKind {
 fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let body = reply.written();
     body.extend_from_slice(b"],\"unavailable\":[");
-    for (at, symbol) in pass.unavailable.iter().enumerate() {
-        body.extend_from_slice(if at == 0 { b"\"" } else { b",\"" });
-        body.extend_from_slice(symbol.as_str().as_bytes());
-        body.push(b'"');
-    }
+    name(body, pass.unavailable.iter());
     body.extend_from_slice(b"]}");
     // The answer has no `ETag`: each combination of symbols would need its own, each time.
     let verdict = call.request.preconditions().judge(None)?;
@@ -128,20 +124,40 @@ fn join(
     Ok(pass)
 }
 
+/// Symbols that a feed can be asked for.
+pub(super) struct Fetchable {
+    /// Those of the instrument list.
+    pub(super) listed: Vec<Symbol>,
+    /// Others, of which a few are tried.
+    pub(super) probed: Vec<Symbol>,
+}
+
+impl Fetchable {
+    pub(super) fn among(state: &State, missing: &[Symbol]) -> Self {
+        let list = state.instruments.load_full();
+        let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) =
+            missing.iter().cloned().partition(|symbol| list.contains(symbol.as_str()));
+        // Broker A's daily list is complete, so a symbol that it lacks does not exist. The embedded
+        // list is not complete.
+        let probed = if list.origin() == Origin::BrokerA { Vec::new() } else { unlisted };
+        Self { listed, probed }
+    }
+}
+
+/// How long missing symbols are waited for. If no feed can answer in time it is 0, but the symbols
+/// are registered for the next poll.
+pub(super) fn wait_ms(state: &State) -> u64 {
+    let answering = state.answer_in_ms.load(Ordering::Relaxed) == 0;
+    if answering { state.miss_wait_ms } else { 0 }
+}
+
 /// Registers `missing` with the scheduler and parks. True if some were not settled in time.
 fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
-    let list = state.instruments.load_full();
-    let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) =
-        missing.iter().cloned().partition(|symbol| list.contains(symbol.as_str()));
-    // Broker A's daily list is complete, so a symbol that it lacks does not exist. The embedded
-    // list is not complete.
-    let probed = if list.origin() == Origin::BrokerA { Vec::new() } else { unlisted };
+    let Fetchable { listed, probed } = Fetchable::among(state, missing);
     if listed.is_empty() && probed.is_empty() {
         return false;
     }
-    // If no feed can answer in time, the symbols are still registered for the next poll.
-    let answering = state.answer_in_ms.load(Ordering::Relaxed) == 0;
-    let wait_ms = if answering { state.miss_wait_ms } else { 0 };
+    let wait_ms = wait_ms(state);
     let started_ms = state.clock.monotonic_ms();
     let left_ms = || {
         let spent_ms = state.clock.monotonic_ms().saturating_sub(started_ms);
@@ -176,6 +192,26 @@ fn unavailable(answer_in_ms: u64) -> Problem {
 
 fn park(wait: Wait, wait_ms: u64) -> bool {
     if wait_ms == 0 { wait.is_settled() } else { wait.until(wait_ms) }
+}
+
+/// The symbols of the query in order, each once.
+pub(super) fn symbols(query: &[u8]) -> Result<Vec<Symbol>, Problem> {
+    let (mut symbols, mut seen) = (Vec::new(), Seen::default());
+    each_symbol(query, |symbol| {
+        if seen.is_new(symbol) {
+            symbols.extend(Symbol::parse(symbol));
+        }
+    })?;
+    Ok(symbols)
+}
+
+/// Appends the names as the elements of a JSON array.
+pub(super) fn name<'a>(out: &mut Vec<u8>, symbols: impl Iterator<Item = &'a Symbol>) {
+    for (at, symbol) in symbols.enumerate() {
+        out.extend_from_slice(if at == 0 { b"\"" } else { b",\"" });
+        out.extend_from_slice(symbol.as_str().as_bytes());
+        out.push(b'"');
+    }
 }
 
 /// Calls `visit` with each symbol of the query, in order. A malformed symbol is an error.

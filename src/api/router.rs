@@ -8,7 +8,7 @@ use crate::api::errors;
 use crate::api::routes::{ROUTES, Route};
 use crate::api::state::State;
 use crate::auth::{Caller, Unidentified};
-use crate::http::{Method, News, Problem, Request, Response, Serve};
+use crate::http::{Method, News, Problem, Refreshed, Request, Response, Serve};
 
 /// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;
@@ -125,6 +125,10 @@ impl Serve for Api {
 
     fn news(&self) -> Option<News> {
         Some(self.state.snapshot.news().clone())
+    }
+
+    fn refresh_streams(&self) -> Refreshed {
+        self.state.event_streams.refresh(&self.state)
     }
 
     fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {

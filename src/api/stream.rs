@@ -1,18 +1,28 @@
 //! `GET /api/index/stream`: the snapshot as server-sent events, whole at first and after each
-//! change. An event's id is the content hash in the snapshot's ETag, so a client that comes back
-//! with the id of the current snapshot gets nothing until the next change.
+//! change, and with `symbols` their quotes beside it. The id of a snapshot's event is the content
+//! hash in its ETag, so a client that comes back with the id of the current snapshot gets nothing
+//! until the next change. Quotes have no id: a client that comes back gets them all.
+
+mod choice;
+mod choices;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::Call;
-use super::query::{invalid, once, values};
+use super::query::{once, values};
+use super::quotes::symbols;
 use super::state::State;
+use crate::base::network::network;
 use crate::http::document::coding::ETAG_HASH_BYTES;
 use crate::http::document::events::{CodedFrame, event};
 use crate::http::document::negotiate::{Coding, stream_coding};
 use crate::http::{
-    Frame, Frames, Problem, PublishedJson, Request, Response, StreamsFull, Taken, Verdict,
+    Frame, Frames, Problem, PublishedJson, Refreshed, Request, Response, StreamsFull, Taken,
+    Verdict, WantedStream,
 };
+pub use choices::Choices;
+use choices::Member;
 
 /// Name of the event that carries the snapshot.
 pub const SNAPSHOT_EVENT: &str = "snapshot";
@@ -28,9 +38,15 @@ const HEARTBEAT_EVENT: &str = "beat";
 /// When to try again at the limit of streams. They live for an hour, but readers come and go.
 const RETRY_AFTER_S: u64 = 10;
 
+/// Places that a stream with quotes takes among all streams and among those of its address.
+const QUOTE_STREAM_PLACES: usize = 2;
+
 /// What all streams share.
 pub struct EventStreams {
     snapshot: Arc<PublishedJson>,
+    /// How many states of the snapshot had been published when streams were last woken.
+    shown_states: AtomicU64,
+    choices: Arc<Choices>,
     opening: CodedFrame,
     heartbeat: CodedFrame,
 }
@@ -39,10 +55,28 @@ impl EventStreams {
     /// Streams of `snapshot`, which is published as [`SNAPSHOT_EVENT`].
     pub fn of(snapshot: Arc<PublishedJson>) -> Self {
         Self {
+            choices: Arc::new(Choices::new(snapshot.news().clone())),
+            shown_states: AtomicU64::new(0),
             snapshot,
             opening: CodedFrame::opening(OPENING),
             heartbeat: CodedFrame::stored(&event(HEARTBEAT_EVENT, None, b"{}")),
         }
+    }
+
+    /// Makes the events of quotes that have changed. On the thread `fan-out`.
+    pub(super) fn refresh(&self, state: &State) -> Refreshed {
+        // Of what is published and not of the counter, which is ahead for a moment: a walk in it
+        // would show the state before.
+        let states = self.snapshot.load().as_ref().map_or(0, |current| current.number() + 1);
+        let snapshot_changed = self.shown_states.swap(states, Ordering::Relaxed) != states;
+        let is_watching = self.choices.count() > 0;
+        let quotes_changed = is_watching && self.choices.look(state);
+        Refreshed { changed: snapshot_changed || quotes_changed, is_watching }
+    }
+
+    /// The choices of symbols that streams show quotes of.
+    pub fn choices(&self) -> &Choices {
+        &self.choices
     }
 }
 
@@ -50,10 +84,10 @@ impl EventStreams {
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let request = &call.request;
     let query = request.query().unwrap_or_default();
-    if values(query, b"symbols").next().is_some() {
-        let message = "Streams carry the snapshot only; ask live-prices for quotes.";
-        return Err(invalid("symbols", message));
-    }
+    let symbols = match values(query, b"symbols").next() {
+        Some(_) => Some(symbols(query)?),
+        None => None,
+    };
     // A stream has no state that could be named.
     if request.preconditions().judge(None)? == Verdict::NotModified {
         reply.body();
@@ -62,15 +96,27 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     }
     let coding = stream_coding(request.accept_encoding());
     let streams = &state.event_streams;
-    let frames = SnapshotFrames {
+    let address = request.client_address();
+    let snapshot = SnapshotFrames {
         streams: Arc::clone(streams),
         coding,
         seen_tag: last_event(request),
         seen_number: None,
     };
-    let opened = reply.stream(coding, request.client_address(), &streams.opening, Box::new(frames));
+    let places = if symbols.is_some() { QUOTE_STREAM_PLACES } else { 1 };
+    let choices_max = reply.settings.stream_choices_max;
+    let wanted = WantedStream { coding, address, places, opening: &streams.opening };
+    let opened = reply.stream(wanted, || match symbols {
+        None => Ok(Box::new(snapshot)),
+        Some(symbols) => {
+            let client = address.map(network);
+            let member = streams.choices.join(state, symbols, client, choices_max)?;
+            Ok(Box::new(QuoteFrames { snapshot, member, seen: None }))
+        }
+    });
     opened.map_err(|StreamsFull| {
-        let detail = "Too many streams are open, of all clients or of this address.";
+        let detail = "Too many streams are open, of all clients or of this address, or with too \
+                      many different choices of symbols.";
         Problem::unavailable("streams_full", detail, RETRY_AFTER_S)
     })
 }
@@ -114,7 +160,7 @@ impl Frames for SnapshotFrames {
             return None;
         }
         let skipped = seen_number.map_or(0, |seen| (number - seen).saturating_sub(1));
-        Some(Taken { frame: current.event()?.of(self.coding).clone(), skipped })
+        Some(Taken { frame: current.event()?.of(self.coding).clone(), second: None, skipped })
     }
 
     fn heartbeat(&self) -> Frame {
@@ -123,5 +169,35 @@ impl Frames for SnapshotFrames {
 
     fn farewell(&self, retry_ms: u64) -> Frame {
         CodedFrame::stored(format!("retry: {retry_ms}\n\n").as_bytes()).of(self.coding).clone()
+    }
+}
+
+/// The snapshot's events and those of chosen quotes, for one client.
+struct QuoteFrames {
+    snapshot: SnapshotFrames,
+    member: Member,
+    /// State of the quotes that the client has.
+    seen: Option<u64>,
+}
+
+impl Frames for QuoteFrames {
+    fn newest(&mut self) -> Option<Taken> {
+        let quotes = self.member.choice().newest(&mut self.seen, self.snapshot.coding);
+        match (self.snapshot.newest(), quotes) {
+            (Some(snapshot), Some(quotes)) => Some(Taken {
+                second: Some(quotes.frame),
+                skipped: snapshot.skipped + quotes.skipped,
+                ..snapshot
+            }),
+            (snapshot, quotes) => snapshot.or(quotes),
+        }
+    }
+
+    fn heartbeat(&self) -> Frame {
+        self.snapshot.heartbeat()
+    }
+
+    fn farewell(&self, retry_ms: u64) -> Frame {
+        self.snapshot.farewell(retry_ms)
     }
 }

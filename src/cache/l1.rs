@@ -39,6 +39,8 @@ pub struct L1 {
     reads: ReadCounters,
     evictions: AtomicU64,
     refused: AtomicU64,
+    /// Entries stored so far.
+    stored: AtomicU64,
     /// Size of all entries. Writers change it under their lock.
     bytes: AtomicUsize,
 }
@@ -183,6 +185,7 @@ impl L1 {
             reads: ReadCounters::default(),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            stored: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -341,6 +344,12 @@ impl L1 {
         }
     }
 
+    /// How many entries have been stored so far. While it stands, a quote can only become stale,
+    /// be confirmed or expire.
+    pub fn stored(&self) -> u64 {
+        self.stored.load(Relaxed)
+    }
+
     /// Sizes and counters. Each is exact, but they are not all of the same instant.
     pub fn stats(&self) -> L1Stats {
         L1Stats {
@@ -387,6 +396,7 @@ impl L1 {
         if let Some(held) = self.map.insert(symbol, entry, guard) {
             self.bytes.fetch_sub(held.bytes(symbol_bytes), Relaxed);
         }
+        self.stored.fetch_add(1, Relaxed);
     }
 }
 

@@ -195,13 +195,18 @@ pub const SETTINGS: &[Setting] = &[
         "Keep it below systemd's TimeoutStopSec."),
     setting!(Http "BHAV_STREAMS_MAX", http.streams_max = number(0, 1_000_000), "streams",
         "Most open streams of events; further ones are answered 503",
-        "Each is a connection and counts as one. Streams never get more than nine tenths of \
-         BHAV_MAX_CONNECTIONS."),
+        "A stream with quotes of chosen symbols counts as two. Streams never get more than nine \
+         tenths of BHAV_MAX_CONNECTIONS."),
     setting!(Http "BHAV_STREAMS_PER_ADDRESS_MAX",
         http.streams_per_address_max = number(0, 1_000_000), "streams",
         "Most open streams of one client address (IPv6: one /64); 0 is no limit",
-        "Further ones are answered 503. Programs on this machine and proxies in \
-         BHAV_TRUSTED_PROXIES are not limited."),
+        "Further ones are answered 503; one with quotes counts as two. Programs on this machine \
+         and proxies in BHAV_TRUSTED_PROXIES are not limited."),
+    setting!(Http "BHAV_STREAM_CHOICES_MAX",
+        http.stream_choices_max = number(0, 100_000), "choices",
+        "Most different choices of symbols that open streams show quotes of; 0 is none",
+        "Streams with the same symbols in the same order share one. Each takes up to 40 KiB, and \
+         some 0.2 ms of CPU for each change; one more is answered 503."),
     setting!(Http "BHAV_STREAM_INTERVAL_MS", http.stream_interval_ms = number(250, 60_000), "ms",
         "Shortest interval between two events of a stream",
         "Changes in between are sent together, as the newest state. Each event costs some 16 \

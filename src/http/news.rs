@@ -1,5 +1,7 @@
 //! The news that published content has changed, from who publishes to who wakes the streams.
 
+use std::time::Duration;
+
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 /// A bell. A second change before somebody has listened is the same news.
@@ -23,9 +25,12 @@ impl News {
         let _ = self.sender.try_send(());
     }
 
-    /// Waits until something has changed.
-    pub(crate) fn wait(&self) {
-        // Cannot fail: this value keeps the other end.
-        let _ = self.receiver.recv();
+    /// Waits until something has changed, for at most `limit` if there is one.
+    pub(crate) fn wait(&self, limit: Option<Duration>) {
+        // Never disconnected: this value keeps the other end.
+        match limit {
+            None => drop(self.receiver.recv()),
+            Some(limit) => drop(self.receiver.recv_timeout(limit)),
+        }
     }
 }

@@ -6,6 +6,15 @@ use crate::http::News;
 use crate::http::message::request::Request;
 use crate::http::message::response::Response;
 
+/// What [`Serve::refresh_streams`] has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Streams show something new, so they are to be woken.
+    pub changed: bool,
+    /// Some streams show what changes without news.
+    pub is_watching: bool,
+}
+
 /// A service that answers requests. Called on an edge worker, from a coroutine with 64 KiB of
 /// stack.
 pub trait Serve: Send + Sync + 'static {
@@ -18,6 +27,12 @@ pub trait Serve: Send + Sync + 'static {
     /// Tells that what streams show has changed; `None` if the service has no streams.
     fn news(&self) -> Option<News> {
         None
+    }
+
+    /// Makes anew what streams show, as far as nobody else does. Called on the thread `fan-out`
+    /// before it wakes the streams, so it may take some milliseconds.
+    fn refresh_streams(&self) -> Refreshed {
+        Refreshed { changed: true, is_watching: false }
     }
 
     /// Header lines, each with its line end, for every response to a request from this origin,

@@ -25,6 +25,8 @@ pub struct HttpSettings {
     pub streams_max: usize,
     /// By client network; 0 means no limit.
     pub streams_per_address_max: usize,
+    /// Different choices of symbols that streams show quotes of.
+    pub stream_choices_max: usize,
     /// Shortest time between two frames of a stream.
     pub stream_interval_ms: u64,
     /// How long a stream lives; a tenth more or less, so that streams do not end together.
@@ -53,6 +55,8 @@ impl Default for HttpSettings {
             // Half of the connections.
             streams_max: 5_000,
             streams_per_address_max: 64,
+            // At most 40 KiB each.
+            stream_choices_max: 1_000,
             stream_interval_ms: 1_000,
             stream_life_ms: 3_600_000,
             trusted_proxies: Vec::new(),

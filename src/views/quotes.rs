@@ -1,4 +1,4 @@
-//! `GET /api/portfolio/live-prices`.
+//! `GET /api/portfolio/live-prices`, and the quotes in `GET /api/index/stream`.
 
 use serde::Serialize;
 
@@ -68,6 +68,23 @@ pub struct Quotes<'a> {
     /// Well-formed symbols without a quote.
     #[schemars(extend("maxItems" = 50))]
     pub unavailable: Vec<&'a Symbol>,
+}
+
+// The data of a stream's event `quotes`, which is joined in the same way.
+#[cfg(test)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct QuotesEvent<'a> {
+    /// In the order of the request, each symbol once: all in the first event, then those that have
+    /// changed.
+    #[schemars(extend("maxItems" = 50))]
+    pub quotes: Vec<Quote<'a>>,
+    /// Well-formed symbols without a quote.
+    #[schemars(extend("maxItems" = 50))]
+    pub unavailable: Vec<&'a Symbol>,
+    /// Symbols that are being fetched. A later event has their quotes or names them in
+    /// `unavailable`.
+    #[schemars(extend("maxItems" = 50))]
+    pub pending: Vec<&'a Symbol>,
 }
 
 #[cfg(test)]

@@ -87,17 +87,24 @@ fn metrics_tell_of_streams() {
     let service = scene.start_with(&scene.watched());
     service.fresh_snapshot();
     let mut reader = EventReader::open(&service, STREAM, "");
+    let mut quotes = EventReader::open(&service, &format!("{STREAM}?symbols=NSE:INFY"), "");
+    quotes.event_named("snapshot");
+    quotes.event_named("quotes");
     for _ in 0..2 {
         reader.event_named("snapshot");
     }
     let scrape = Scrape::of(&service);
-    assert_eq!(scrape.value("bhav_streams_open"), 1.0);
+    assert_eq!(scrape.value("bhav_streams_open{kind=\"snapshot\"}"), 1.0);
+    assert_eq!(scrape.value("bhav_streams_open{kind=\"quotes\"}"), 1.0);
+    assert_eq!(scrape.value("bhav_stream_choices"), 1.0);
+    assert_eq!(scrape.value("bhav_stream_choices_limit"), 1_000.0);
     assert_eq!(scrape.value("bhav_streams_limit"), 5_000.0);
     assert!(scrape.value("bhav_stream_frames_total") >= 2.0);
     assert!(scrape.value("bhav_stream_sent_bytes_total") > 1_000.0);
     assert!(scrape.value("bhav_stream_fan_out_seconds_count") >= 1.0);
     for name in [
         "bhav_streams_refused_total",
+        "bhav_stream_choices_refused_total",
         "bhav_stream_heartbeats_total",
         "bhav_stream_cut_total{reason=\"write\"}",
         "bhav_stream_cut_total{reason=\"crowded\"}",

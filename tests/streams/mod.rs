@@ -5,6 +5,7 @@ mod framing;
 mod limits;
 mod parser;
 mod proxy;
+mod quotes;
 mod rates;
 mod readers;
 mod resume;

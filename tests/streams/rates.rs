@@ -74,6 +74,47 @@ fn before_the_first_data_there_are_beats() {
     stage.service.stop();
 }
 
+/// In the evening no price moves.
+#[test]
+fn a_change_of_the_markets_phase_is_an_event_although_no_price_moved() {
+    let scene = Scene::at("2026-11-20T15:49:55+05:30");
+    let service = scene.start();
+    let mut reader = EventReader::open(&service, STREAM, "");
+    let mut before = None;
+    let (before, after) = until("the post close", || {
+        reader.look();
+        let json: serde_json::Value = serde_json::from_str(&reader.ready()?.data).ok()?;
+        let phase = json["market"]["phase"].as_str()?.to_owned();
+        let last = before.replace(json.clone());
+        (phase == "post_close").then_some((last?, json))
+    });
+    assert_eq!(before["market"]["phase"], "closed");
+    for member in ["index1_price", "bankindex_price", "index2_price", "sectors"] {
+        assert_eq!(before[member], after[member]);
+    }
+    assert_eq!(before["market"]["as_of_ist"], after["market"]["as_of_ist"]);
+    service.stop();
+}
+
+#[test]
+fn a_change_of_the_source_is_an_event() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a", r#"{"kind":"refuse"}"#);
+    let service = scene.start();
+    let mut reader = EventReader::open(&service, STREAM, "");
+    let mut from = |source: &str| {
+        let mark = format!("\"source\":\"{source}\"");
+        until(source, || {
+            reader.look();
+            reader.ready().is_some_and(|event| event.data.contains(&mark))
+        });
+    };
+    from("public");
+    assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+    from("broker_a");
+    service.stop();
+}
+
 #[test]
 fn prices_that_become_stale_are_an_event_although_none_moved() {
     let scene = Scene::at(TRADING);

@@ -1,6 +1,8 @@
 //! A service whose snapshot is what a test publishes: its feeds have nothing to say.
 
-use bhav::base::Clock;
+use bhav::api::Choices;
+use bhav::base::{Clock, Quote, Source, Symbol, decimal};
+use bhav::cache::{Kept, Vouched};
 use bhav::config::Config;
 use bhav::http::server::streams::Streams;
 use bhav::sim::SimSettings;
@@ -28,8 +30,21 @@ impl Stage {
         Self::of(Scene::by_hand(clock, settings), change)
     }
 
+    /// The same with upstreams that never answer.
+    pub fn by_hand_hanging(change: impl FnOnce(&mut Config)) -> Self {
+        let clock = Clock::manual(TRADING.parse().unwrap());
+        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let scene = Scene::by_hand(clock, settings);
+        scene.fault("*", r#"{"kind":"delay","delay_ms":600000}"#);
+        Self::started(scene, change)
+    }
+
     fn of(scene: Scene, change: impl FnOnce(&mut Config)) -> Self {
         scene.refuse_all();
+        Self::started(scene, change)
+    }
+
+    fn started(scene: Scene, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = scene.config();
         change(&mut config);
         let service = scene.start_with(&config);
@@ -44,8 +59,38 @@ impl Stage {
         json
     }
 
+    /// Puts a quote of this second of the day into the cache, which stays fresh for `fresh_ms`
+    /// longer than usual.
+    pub fn quote(&self, symbol: &str, price: usize, second: i64, fresh_ms: i64) {
+        let state = self.service.0.server().shared().service.state();
+        let opened: jiff::Timestamp = "2026-11-20T03:45:00Z".parse().unwrap();
+        let now_mono_ms = state.clock.monotonic_ms();
+        let quote = Quote {
+            symbol: Symbol::parse(symbol).unwrap(),
+            last_price: decimal::parse(&price.to_string()).unwrap(),
+            previous_close: decimal::parse("100"),
+            as_of: opened + jiff::SignedDuration::from_secs(second),
+            timed: true,
+            asked: opened,
+            delay_s: None,
+            source: Source::BrokerA,
+            simulated: true,
+        };
+        let vouched = Vouched { mono_ms: now_mono_ms as i64 + fresh_ms, calls: 1 };
+        assert_eq!(state.l1.insert(quote, vouched, now_mono_ms), Kept::Taken);
+    }
+
     pub fn open(&self, headers: &str) -> EventReader {
         EventReader::open(&self.service, STREAM, headers)
+    }
+
+    /// With quotes of these symbols.
+    pub fn open_with(&self, symbols: &str, headers: &str) -> EventReader {
+        EventReader::open(&self.service, &format!("{STREAM}?symbols={symbols}"), headers)
+    }
+
+    pub fn choices(&self) -> &Choices {
+        self.service.0.server().shared().service.state().event_streams.choices()
     }
 
     pub fn streams(&self) -> &Streams {

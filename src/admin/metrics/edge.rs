@@ -128,13 +128,8 @@ fn connections(text: &mut Exposition, watched: &Watched) {
 }
 
 fn streams(text: &mut Exposition, watched: &Watched) {
-    let (streams, stats) = (&watched.edge.streams, &watched.edge.streams.stats);
-    text.gauge("bhav_streams_open", "Open streams of events.", streams.open());
-    text.gauge(
-        "bhav_streams_limit",
-        "Open streams at which further ones are refused.",
-        watched.edge.settings().streams_max,
-    );
+    let stats = &watched.edge.streams.stats;
+    open_streams(text, watched);
     text.counter(
         "bhav_stream_frames_total",
         "Events sent to streams, without heartbeats.",
@@ -153,7 +148,7 @@ fn streams(text: &mut Exposition, watched: &Watched) {
     );
     text.counter(
         "bhav_streams_refused_total",
-        "Streams refused at the limit of all or of their address.",
+        "Streams refused at the limit of all, of their address, or of choices of symbols.",
         stats.refused.value(),
     );
     let mut cut = text.family(
@@ -173,4 +168,40 @@ fn streams(text: &mut Exposition, watched: &Watched) {
     let DurationCounts { buckets, sum_ns } = stats.fan_out.read(0);
     let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / NS_PER_S);
     walks.histogram(&[], bounds, &buckets, sum_ns as f64 / NS_PER_S);
+}
+
+fn open_streams(text: &mut Exposition, watched: &Watched) {
+    let streams = &watched.edge.streams;
+    // A stream with quotes takes two places.
+    let (all, places) = (streams.open(), streams.taken());
+    let with_quotes = places.saturating_sub(all).min(all);
+    let mut open = text.family(
+        Kind::Gauge,
+        "bhav_streams_open",
+        "Open streams of events: of the snapshot alone, and with quotes beside it.",
+    );
+    open.sample(&[("kind", "snapshot")], all - with_quotes);
+    open.sample(&[("kind", "quotes")], with_quotes);
+    let settings = watched.edge.settings();
+    text.gauge(
+        "bhav_streams_limit",
+        "Open streams at which further ones are refused; one with quotes counts as two.",
+        settings.streams_max,
+    );
+    let choices = watched.edge.service.state().event_streams.choices();
+    text.gauge(
+        "bhav_stream_choices",
+        "Different choices of symbols that open streams show quotes of.",
+        choices.count(),
+    );
+    text.gauge(
+        "bhav_stream_choices_limit",
+        "Choices of symbols at which streams with another one are refused.",
+        settings.stream_choices_max,
+    );
+    text.counter(
+        "bhav_stream_choices_refused_total",
+        "Streams refused at the limit of choices of symbols; they count as refused, too.",
+        choices.refused(),
+    );
 }

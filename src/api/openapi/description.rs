@@ -137,9 +137,15 @@ fn responses(
         report_of_a_service_that_is_down(&mut responses["503"]);
     }
     if route.path == "/api/index/stream" {
-        let events = "Events, one after the other. The data of `snapshot` is a `Snapshot`.";
+        let events = "Events, one after the other. The data of `snapshot` is a \
+                      `Snapshot`, that of `quotes` a `QuotesEvent`.";
         let schema = json!({"type": "string", "description": events});
-        responses["200"]["content"] = json!({"text/event-stream": {"schema": schema}});
+        let data = json!({
+            "snapshot": {"$ref": "#/components/schemas/Snapshot"},
+            "quotes": {"$ref": "#/components/schemas/QuotesEvent"},
+        });
+        let content = json!({"schema": schema, "x-event-data": data});
+        responses["200"]["content"] = json!({"text/event-stream": content});
     }
     responses.insert("default".into(), json!({"$ref": "#/components/responses/Protocol"}));
     responses

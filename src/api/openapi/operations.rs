@@ -56,15 +56,25 @@ pub(super) const OPERATIONS: &[Operation] = &[
             one after each change, at most one in an interval. Each is the whole state, so a \
             client that reads slowly misses some and never gets an old one. The event's `id` is \
             the content hash in the snapshot's `ETag`; a client that sends the current one back \
-            gets nothing until the next change. `beat` comes after 15 seconds without another \
-            event. Before the first data there are heartbeats only. gzip is supported, br is not. \
-            Streams end after about an hour, and when the server stops: connect again.",
-        parameters: &["last_event_header", "last_event_id", "AcceptEncoding"],
+            gets nothing until the next change. With `symbols` the event `quotes` comes beside it, \
+            without an id: all of these symbols at first, then those whose price, staleness or \
+            availability has changed, and all again for a client that has missed some. A symbol \
+            is in the state in which it was named last. While the stream is open its symbols are \
+            kept fresh. `beat` comes after 15 seconds without another event. Before the first \
+            data no `snapshot` comes. gzip is supported, br is not. Streams end after about an \
+            hour, and when the server stops: connect again.",
+        parameters: &["stream_symbols", "last_event_header", "last_event_id", "AcceptEncoding"],
         body: None,
         success: "Events until the client or the server ends the stream.",
         reply: (200, "Snapshot"),
         headers: &["Vary", "X-Accel-Buffering"],
-        refusals: &[QUERY_INVALID, own(503, &["streams_full"])],
+        refusals: &[
+            own(
+                400,
+                &["symbols_missing", "symbol_malformed", "too_many_symbols", "malformed_request"],
+            ),
+            own(503, &["streams_full"]),
+        ],
     },
     Operation {
         route: (Get, "/api/portfolio/live-prices"),

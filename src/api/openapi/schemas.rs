@@ -15,7 +15,7 @@ use crate::views::journal::JournalPage;
 use crate::views::pnl::Pnl;
 use crate::views::portfolio_deleted::PortfolioDeleted;
 use crate::views::positions::Positions;
-use crate::views::quotes::Quotes;
+use crate::views::quotes::{Quotes, QuotesEvent};
 use crate::views::search::SearchResults;
 use crate::views::signal_record::SignalRecord;
 use crate::views::signals::SignalList;
@@ -57,6 +57,7 @@ pub(super) fn of_views() -> Map<String, Value> {
         Health,
         Snapshot<'_>,
         Quotes<'_>,
+        QuotesEvent<'_>,
         Candles<'_>,
         SearchResults<'_>,
         SignalList<'_>,

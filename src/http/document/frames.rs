@@ -50,6 +50,11 @@ impl Frame {
         OwnedBody::part(Arc::clone(&self.chunk), start + sent..end)
     }
 
+    /// Number of bytes to send.
+    pub(crate) fn length(&self, framing: Framing) -> usize {
+        self.range(framing).len()
+    }
+
     fn range(&self, framing: Framing) -> Range<usize> {
         match framing {
             Framing::Chunked => 0..self.chunk.len(),
@@ -58,17 +63,19 @@ impl Frame {
     }
 }
 
-/// A frame taken from a source.
+/// What is taken from a source: one frame, or two that are due together.
 #[derive(Debug)]
 pub struct Taken {
     pub frame: Frame,
+    /// Sent behind `frame` in the same write.
+    pub second: Option<Frame>,
     /// Frames published since the last one taken, which this client never gets.
     pub skipped: u64,
 }
 
 /// The source of one stream's frames. Called on an edge worker: it must neither park nor take long.
 pub trait Frames: Send {
-    /// The newest frame, if this client does not have it yet.
+    /// The newest frames, as far as this client does not have them yet.
     fn newest(&mut self) -> Option<Taken>;
 
     /// What is sent when nothing else has been for a while, so that a quiet line differs from a

@@ -45,6 +45,18 @@ impl ConnectionLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamsFull;
 
+/// A stream that a handler wants to send.
+#[derive(Clone, Copy)]
+pub struct WantedStream<'a> {
+    pub coding: Coding,
+    /// Of the client.
+    pub address: Option<IpAddr>,
+    /// Places that it takes among all streams and among those of its address.
+    pub places: usize,
+    /// Sent first.
+    pub opening: &'a CodedFrame,
+}
+
 /// A stream whose head is in the output buffer. The connection sends what follows.
 pub(crate) struct OpenStream {
     pub(crate) frames: Box<dyn Frames>,
@@ -138,22 +150,26 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Begins a stream of events for the client at `address` with `opening`, and sends `frames`
-    /// until the client, the stream's life or the server ends it. Nothing else can be asked on this
-    /// connection. To HEAD only the head is sent.
+    /// Begins a stream of events with `opening`, and sends `frames` until the client, the stream's
+    /// life or the server ends it. Nothing else can be asked on this connection. To HEAD only the
+    /// head is sent, and `frames` is not called.
     ///
     /// # Errors
     /// [`StreamsFull`], and nothing is sent.
     pub fn stream(
         &mut self,
-        coding: Coding,
-        address: Option<IpAddr>,
-        opening: &CodedFrame,
-        frames: Box<dyn Frames>,
+        wanted: WantedStream<'_>,
+        frames: impl FnOnce() -> Result<Box<dyn Frames>, StreamsFull>,
     ) -> Result<(), StreamsFull> {
-        let place = match self.head_only {
+        let WantedStream { coding, address, places, opening } = wanted;
+        let begun = match self.head_only {
             true => None,
-            false => Some(self.streams.take(address, self.settings).map_err(|_full| StreamsFull)?),
+            false => {
+                let place = self.streams.take(address, places, self.settings);
+                let place = place.map_err(|_full| StreamsFull)?;
+                let frames = frames().inspect_err(|_| self.streams.stats.refused.increment())?;
+                Some((place, frames))
+            }
         };
         let framing = match self.http_1_0 {
             true => Framing::UntilClose,
@@ -175,7 +191,7 @@ impl<'a> Response<'a> {
             self.line("Transfer-Encoding", b"chunked");
         }
         self.out.extend_from_slice(b"\r\n");
-        if let Some(place) = place {
+        if let Some((place, frames)) = begun {
             self.out.extend_from_slice(opening.of(coding).bytes(framing));
             self.stream = Some(Box::new(OpenStream { frames, framing, place }));
         }

@@ -1,5 +1,8 @@
 //! The thread that wakes streams when what they show has changed.
 //!
+//! Some of it changes without news: a price becomes stale because time passes. While streams show
+//! such things the thread looks by itself, through [`Serve::refresh_streams`].
+//!
 //! A worker runs all coroutines that are ready before it polls its sockets again. If all streams
 //! were woken at once, every other client would wait until the last one has written. So they are
 //! woken in slices with a pause between. With 9,000 streams and a frame a second on two busy cores,
@@ -23,8 +26,13 @@ const SLICE_STREAMS: usize = 64;
 /// Pause between two slices: 10,000 streams are woken within 160 ms.
 const SLICE_PAUSE: Duration = Duration::from_millis(1);
 
-/// How often the thread looks whether the interval has passed.
-const INTERVAL_LOOK: Duration = Duration::from_millis(50);
+/// How often the thread looks whether the interval has passed, and for changes without news.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A batch of prices is told in pieces: the snapshot in its midst, the rest some milliseconds
+/// later. While streams show both, the thread waits so long for all of it; otherwise the rest would
+/// be sent an interval late.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// The running thread.
 pub(crate) struct FanOut {
@@ -41,12 +49,9 @@ impl FanOut {
         let (running, ended) = bounded(0);
         let (shared, heard) = (Arc::clone(shared), news.clone());
         let thread = threads::spawn("fan-out", move || {
-            loop {
-                heard.wait();
-                let begun_ms = shared.slots.now_ms();
-                if walk(&shared, &ended).is_err() || rest(&shared, &ended, begun_ms).is_err() {
-                    return;
-                }
+            let mut is_watching = false;
+            while let Ok(watching) = round(&shared, &ended, &heard, is_watching) {
+                is_watching = watching;
             }
         })?;
         Ok(Self { news, running, thread })
@@ -64,15 +69,34 @@ impl FanOut {
 /// The thread is to end.
 struct Ended;
 
+/// Waits for news or, while streams show what changes without, for a moment; then wakes the streams
+/// if they show something new. Returns whether to look again without news.
+fn round<S: Serve>(
+    shared: &Shared<S>,
+    ended: &Receiver<()>,
+    heard: &News,
+    is_watching: bool,
+) -> Result<bool, Ended> {
+    heard.wait(is_watching.then_some(LOOK));
+    let begun_ms = shared.slots.now_ms();
+    let stopwatch = shared.slots.stopwatch();
+    pause(ended, if is_watching { GATHER } else { Duration::ZERO })?;
+    let refreshed = shared.service.refresh_streams();
+    if refreshed.changed {
+        walk(shared, ended)?;
+        shared.streams.stats.fan_out.record(0, stopwatch.elapsed_ns());
+        rest(shared, ended, begun_ms)?;
+    }
+    Ok(refreshed.is_watching)
+}
+
 /// Wakes every stream, slice by slice.
 fn walk<S>(shared: &Shared<S>, ended: &Receiver<()>) -> Result<(), Ended> {
-    let stopwatch = shared.slots.stopwatch();
     let mut from = Some(0);
     while let Some(first) = from {
         from = shared.slots.wake_streams(first, SLICE_STREAMS);
         pause(ended, SLICE_PAUSE)?;
     }
-    shared.streams.stats.fan_out.record(0, stopwatch.elapsed_ns());
     Ok(())
 }
 
@@ -80,7 +104,7 @@ fn walk<S>(shared: &Shared<S>, ended: &Receiver<()>) -> Result<(), Ended> {
 fn rest<S>(shared: &Shared<S>, ended: &Receiver<()>, begun_ms: u64) -> Result<(), Ended> {
     let interval_ms = || shared.settings().stream_interval_ms;
     while shared.slots.now_ms() < begun_ms + interval_ms() {
-        pause(ended, INTERVAL_LOOK)?;
+        pause(ended, LOOK)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! SO_REUSEPORT, with which a second instance starts silently on the same port; so sockets are made
 //! here.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
 
 use crate::http::message::request::Peer;
@@ -218,6 +218,13 @@ impl Socket {
     /// One write(2).
     pub fn write(&self, from: &[u8]) -> io::Result<usize> {
         Ok(send(self, from, SendFlags::NOSIGNAL)?)
+    }
+
+    /// One write of two pieces.
+    pub fn write_both(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+        let pieces = [IoSlice::new(first), IoSlice::new(second)];
+        let nothing = &mut SendAncillaryBuffer::default();
+        Ok(sendmsg(self, &pieces, nothing, SendFlags::NOSIGNAL)?)
     }
 
     /// Lets the kernel keep at most about `bytes` that are not sent yet, and give up a peer that

@@ -14,6 +14,8 @@ use crate::base::network::network;
 /// What is open.
 #[derive(Debug, Default)]
 pub struct Places {
+    open: AtomicUsize,
+    /// What is open takes so many places.
     all: AtomicUsize,
     by_network: Mutex<HashMap<IpAddr, usize>>,
 }
@@ -35,30 +37,37 @@ pub enum Full {
 impl Places {
     /// How many are open.
     pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// How many places they take.
+    pub fn taken(&self) -> usize {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// Counts one more, of the network of `address` if there is one.
+    /// Counts one more, which takes `count` places, of the network of `address` if there is one.
     ///
     /// # Errors
     /// [`Full`], and nothing is counted.
     pub fn take(
         self: &Arc<Self>,
         address: Option<IpAddr>,
+        count: usize,
         limits: PlaceLimits,
     ) -> Result<Place, Full> {
-        let mut place = Place { places: Arc::clone(self), network: None };
-        if self.all.fetch_add(1, Ordering::Relaxed) >= limits.all {
+        let mut place = Place { places: Arc::clone(self), count, network: None };
+        self.open.fetch_add(1, Ordering::Relaxed);
+        if self.all.fetch_add(count, Ordering::Relaxed).saturating_add(count) > limits.all {
             return Err(Full::All);
         }
         if let Some(network) = address.map(network) {
             let mut by_network = self.by_network.lock();
-            let count = by_network.entry(network).or_insert(0);
-            if *count >= limits.of_a_network {
+            let taken = by_network.get(&network).copied().unwrap_or(0);
+            if taken.saturating_add(count) > limits.of_a_network {
                 drop(by_network);
                 return Err(Full::Network);
             }
-            *count += 1;
+            by_network.insert(network, taken + count);
             place.network = Some(network);
         }
         Ok(place)
@@ -69,17 +78,19 @@ impl Places {
 #[derive(Debug)]
 pub struct Place {
     places: Arc<Places>,
+    count: usize,
     network: Option<IpAddr>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.all.fetch_sub(1, Ordering::Relaxed);
+        self.places.open.fetch_sub(1, Ordering::Relaxed);
+        self.places.all.fetch_sub(self.count, Ordering::Relaxed);
         let Some(network) = self.network else { return };
         let mut by_network = self.places.by_network.lock();
-        if let Some(count) = by_network.get_mut(&network) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(taken) = by_network.get_mut(&network) {
+            *taken -= self.count;
+            if *taken == 0 {
                 by_network.remove(&network);
             }
         }
@@ -96,11 +107,11 @@ mod tests {
     fn both_limits_hold_and_a_place_that_is_left_can_be_taken_again() {
         let places = Arc::new(Places::default());
         let address = |text: &str| Some(text.parse().unwrap());
-        let take = |text: &str| places.take(address(text), LIMITS);
+        let take = |text: &str| places.take(address(text), 1, LIMITS);
         let first = take("2001:db8::1").unwrap();
         let second = take("2001:db8::2").unwrap();
         assert_eq!(take("2001:db8::3").unwrap_err(), Full::Network);
-        let third = places.take(None, LIMITS).unwrap();
+        let third = places.take(None, 1, LIMITS).unwrap();
         assert_eq!(take("192.0.2.1").unwrap_err(), Full::All);
         assert_eq!(places.open(), 3);
         drop((first, third));
@@ -109,5 +120,20 @@ mod tests {
         assert_eq!(places.open(), 3);
         drop((second, other, again));
         assert_eq!((places.open(), places.by_network.lock().len()), (0, 0));
+    }
+
+    #[test]
+    fn what_takes_two_places_counts_double_against_both_limits() {
+        let places = Arc::new(Places::default());
+        let address = |text: &str| Some(text.parse().unwrap());
+        let single = places.take(address("192.0.2.1"), 1, LIMITS).unwrap();
+        assert_eq!(places.take(address("192.0.2.1"), 2, LIMITS).unwrap_err(), Full::Network);
+        let double = places.take(address("192.0.2.2"), 2, LIMITS).unwrap();
+        assert_eq!((places.open(), places.taken()), (2, 3));
+        drop(single);
+        assert_eq!(places.take(None, 2, LIMITS).unwrap_err(), Full::All);
+        drop(double);
+        assert_eq!((places.open(), places.taken()), (0, 0));
+        assert!(places.by_network.lock().is_empty());
     }
 }

@@ -106,6 +106,6 @@ impl<S> Shared<S> {
         };
         // The table limits them all.
         let limits = PlaceLimits { all: usize::MAX, of_a_network: max };
-        self.places.take(address, limits).ok()
+        self.places.take(address, 1, limits).ok()
     }
 }

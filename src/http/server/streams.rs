@@ -61,14 +61,20 @@ impl Streams {
         self.places.open()
     }
 
-    /// Counts one more stream, of a client at `address`. Programs of this machine and trusted
-    /// proxies are not limited by address.
+    /// Places that they take.
+    pub fn taken(&self) -> usize {
+        self.places.taken()
+    }
+
+    /// Counts one more stream, which takes `count` places, of a client at `address`. Programs of
+    /// this machine and trusted proxies are not limited by address.
     ///
     /// # Errors
     /// [`Full`].
     pub(crate) fn take(
         &self,
         address: Option<IpAddr>,
+        count: usize,
         settings: &HttpSettings,
     ) -> Result<Place, Full> {
         let is_limited = |address: &IpAddr| {
@@ -82,7 +88,7 @@ impl Streams {
             all: settings.streams_max.min(cap - cap / 10),
             of_a_network: settings.streams_per_address_max,
         };
-        let taken = self.places.take(address.filter(is_limited), limits);
+        let taken = self.places.take(address.filter(is_limited), count, limits);
         if taken.is_err() {
             self.stats.refused.increment();
         }

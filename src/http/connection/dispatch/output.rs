@@ -55,6 +55,24 @@ impl<S: Serve> Connection<S> {
         Ok(at)
     }
 
+    /// Writes as much of both as the socket takes without waiting; returns how many bytes.
+    pub(super) fn write_both(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+        if second.is_empty() {
+            return self.write(first);
+        }
+        loop {
+            match self.socket.write_both(first, second) {
+                Ok(count) if count < first.len() => {
+                    return Ok(count + self.write(&first[count..])?);
+                }
+                Ok(count) => return Ok(count + self.write(&second[count - first.len()..])?),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Writes a large output, or the rest of an output that the socket did not take at once.
     /// Meanwhile nothing is read from the client, which bounds its output.
     ///

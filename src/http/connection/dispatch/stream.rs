@@ -104,13 +104,13 @@ impl<S: Serve> Connection<S> {
             if now_ms >= stream.ends_at_ms {
                 return End::Old;
             }
-            let frame = if let Some(taken) = stream.frames.newest() {
-                stats.frames.increment();
+            let (frame, second) = if let Some(taken) = stream.frames.newest() {
+                stats.frames.add(1 + u64::from(taken.second.is_some()));
                 stats.conflated.add(taken.skipped);
-                taken.frame
+                (taken.frame, taken.second)
             } else if now_ms >= stream.heartbeat_at_ms {
                 stats.heartbeats.increment();
-                stream.frames.heartbeat()
+                (stream.frames.heartbeat(), None)
             } else {
                 self.slot.set_deadline_at(stream.heartbeat_at_ms.min(stream.ends_at_ms));
                 match self.wait_for_news(&mut stream.dropped_bytes) {
@@ -118,20 +118,34 @@ impl<S: Serve> Connection<S> {
                     None => return End::Lost(Lost::Client),
                 }
             };
-            if let Err(lost) = self.send_frame(&frame, stream.framing) {
+            if let Err(lost) = self.send_together(&frame, second.as_ref(), stream.framing) {
                 return End::Lost(lost);
             }
             stream.heartbeat_at_ms = slots.now_ms() + HEARTBEAT_MS;
         }
     }
 
-    fn send_frame(&mut self, frame: &Frame, framing: Framing) -> Result<(), Lost> {
-        let bytes = frame.bytes(framing);
-        self.shared.streams.stats.bytes.add(bytes.len() as u64);
-        match self.write(bytes) {
-            Ok(sent) if sent == bytes.len() => Ok(()),
-            Ok(sent) => self.write_slowly(frame.rest(framing, sent), None),
-            Err(_) => Err(Lost::Client),
+    /// Sends one or two frames in one write, if the socket takes them at once.
+    fn send_together(
+        &mut self,
+        frame: &Frame,
+        second: Option<&Frame>,
+        framing: Framing,
+    ) -> Result<(), Lost> {
+        let behind = second.map_or(&[][..], |second| second.bytes(framing));
+        let length = frame.length(framing);
+        self.shared.streams.stats.bytes.add((length + behind.len()) as u64);
+        let sent = self.write_both(frame.bytes(framing), behind).map_err(|_| Lost::Client)?;
+        if sent == length + behind.len() {
+            return Ok(());
+        }
+        let Some(of_second) = sent.checked_sub(length) else {
+            let second = second.map(|second| second.rest(framing, 0));
+            return self.write_slowly(frame.rest(framing, sent), second);
+        };
+        match second {
+            Some(second) => self.write_slowly(second.rest(framing, of_second), None),
+            None => Ok(()),
         }
     }
 
