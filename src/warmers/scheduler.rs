@@ -13,7 +13,7 @@ use super::close::{CloseTask, Turn as CloseTurn};
 use super::context::WarmerContext;
 use super::health::{self, Seen};
 use super::instruments::InstrumentsTask;
-use super::mailbox::{Event, EventSender, MarketFiles};
+use super::mailbox::{Event, EventSender, MarketFiles, Pushed};
 use super::persist::{self, PersistTask};
 use super::quotes::apply::QuoteSinks;
 use super::quotes::feed_state::FeedState;
@@ -118,15 +118,16 @@ impl Scheduler {
         let now_mono_ms = self.context.clock.monotonic_ms();
         match event {
             // What it is about is asked in the tick that follows; dropping it lets the next in.
-            Event::Kick(kicked) => drop(kicked),
+            Event::Kick(place) => drop(place),
             Event::Polled(source, answer) => {
-                let signals = self.signals.shown();
-                let beside = Beside { status: self.market.status(), signals: &signals };
-                let Self { context, snapshot, persist, .. } = self;
-                let mut sinks = QuoteSinks { context, snapshot, persist, beside };
-                let ended = self.quotes.answered(source, answer, &mut sinks, now_mono_ms);
+                let ended = self.take_quotes(|quotes, sinks| {
+                    quotes.answered(source, answer, sinks, now_mono_ms)
+                });
                 self.stats.polled(&ended);
             }
+            Event::Pushed(source, Pushed { batch, .. }) => self.take_quotes(|quotes, sinks| {
+                quotes.pushed(source, *batch, sinks, now_mono_ms);
+            }),
             Event::Instruments(fetched) => {
                 if let Some((list, tokens)) = self.instruments.ended(fetched) {
                     self.signals.learn_tokens(tokens);
@@ -149,6 +150,17 @@ impl Scheduler {
             Event::Stop => return false,
         }
         true
+    }
+
+    /// Lets `take` judge quotes and put them where requests read them.
+    fn take_quotes<T>(
+        &mut self,
+        take: impl FnOnce(&mut QuotesTask, &mut QuoteSinks<'_>) -> T,
+    ) -> T {
+        let signals = self.signals.shown();
+        let beside = Beside { status: self.market.status(), signals: &signals };
+        let Self { context, snapshot, persist, quotes, .. } = self;
+        take(quotes, &mut QuoteSinks { context, snapshot, persist, beside })
     }
 
     /// Gives each task its turn. The order is that of their claims on the feeds: the close comes

@@ -7,4 +7,5 @@ pub mod figures;
 mod phases;
 mod prices;
 mod prices_waiting;
+mod pushed;
 mod snapshot;
