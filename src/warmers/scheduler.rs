@@ -20,6 +20,7 @@ use super::quotes::feed_state::FeedState;
 use super::quotes::market_phase::MarketPhase;
 use super::quotes::poll::QuotesTask;
 use super::quotes::snapshot::{Beside, SnapshotTask};
+use super::quotes::ticking::TickingTask;
 use super::signals::{SignalsTask, Turn as SignalsTurn};
 use super::stats::WarmerStats;
 use super::store_check::StoreCheck;
@@ -38,6 +39,7 @@ pub struct Scheduler {
     events: EventSender,
     market: MarketPhase,
     quotes: QuotesTask,
+    ticking: TickingTask,
     snapshot: SnapshotTask,
     close: CloseTask,
     signals: SignalsTask,
@@ -63,6 +65,7 @@ impl Scheduler {
         Self {
             market: MarketPhase::new(&context, now_mono_ms),
             quotes: QuotesTask::new(&context, polled, now_mono_ms),
+            ticking: TickingTask::new(),
             snapshot: SnapshotTask::new(),
             close: CloseTask::new(closes, events.outcomes(Event::Close)),
             signals: signals_task(&context, events),
@@ -167,7 +170,9 @@ impl Scheduler {
     /// before polls, which after it would take every call of a feed; candles take what both leave.
     fn tick(&mut self) {
         let now_mono_ms = self.context.clock.monotonic_ms();
-        self.market.follow(&self.context, self.quotes.feeds_mut(), now_mono_ms);
+        let Self { context, market, quotes, ticking, .. } = self;
+        ticking.poll(context, market.status(), quotes.feeds().broker_a(), now_mono_ms);
+        market.follow(context, quotes.feeds_mut(), ticking, now_mono_ms);
         self.follow_universe();
         self.poll_close(now_mono_ms);
         self.poll_signals(true, now_mono_ms);

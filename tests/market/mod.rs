@@ -9,3 +9,4 @@ mod prices;
 mod prices_waiting;
 mod pushed;
 mod snapshot;
+mod ticker;

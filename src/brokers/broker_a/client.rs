@@ -8,6 +8,7 @@
 //! indices in full, is the spare route while `/quote` does not give a readable answer.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use super::instruments::{self, InstrumentList};
 use super::open_session::{Attempt, OpenSession, SessionCounts};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
+use super::ticker::{Endpoint, KnownTokens, Ticker, TickerParts};
 use super::wire::NAME;
 use super::wire::{self, QuoteRow};
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, wipe};
@@ -34,6 +36,7 @@ use crate::brokers::call::transport::{
 use crate::brokers::feed::Batch;
 use crate::brokers::feed::CallTimes;
 use crate::brokers::feed::MarketFeed;
+use crate::brokers::feed::Push;
 use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
@@ -73,6 +76,8 @@ pub struct BrokerA {
     other: Gate,
     route: RouteChoice,
     portfolios: Portfolios,
+    /// For the ticker.
+    tokens: Arc<KnownTokens>,
 }
 
 impl BrokerA {
@@ -105,6 +110,7 @@ impl BrokerA {
             other: gate("broker A", OTHER_INTERVAL_MS),
             route: RouteChoice::new("broker A /quote", clock.clone()),
             portfolios,
+            tokens: Arc::default(),
             clock,
         })
     }
@@ -122,6 +128,29 @@ impl BrokerA {
             self.other.reading("other"),
             self.portfolios.reading(),
         ]
+    }
+
+    /// Starts the ticker of the same source, which pushes quotes to `push`. `leads`: the indices
+    /// whose ticks show that prices flow.
+    ///
+    /// # Errors
+    /// Its thread cannot be started.
+    pub fn start_ticker(
+        &self,
+        endpoint: Endpoint,
+        symbols_max: usize,
+        leads: Vec<Symbol>,
+        push: Push,
+    ) -> io::Result<Ticker> {
+        Ticker::start(TickerParts {
+            endpoint,
+            symbols_max,
+            leads,
+            clock: self.clock.clone(),
+            token: Arc::clone(&self.token),
+            tokens: Arc::clone(&self.tokens),
+            push,
+        })
     }
 
     /// Whether the settings have what it takes to log in.
@@ -280,6 +309,7 @@ impl BrokerA {
         match answer {
             Ok((rows, simulated)) => {
                 token.mark_works();
+                self.learn_tokens(symbols, &rows);
                 if !spare {
                     self.route.worked();
                 }
@@ -293,6 +323,13 @@ impl BrokerA {
                 Err(error)
             }
         }
+    }
+
+    fn learn_tokens(&self, symbols: &[Symbol], rows: &HashMap<String, Option<QuoteRow>>) {
+        self.tokens.learn(symbols.iter().filter_map(|symbol| {
+            let row = rows.get(symbol.as_str())?.as_ref()?;
+            Some((symbol.clone(), u32::try_from(row.instrument_token).ok()?))
+        }));
     }
 
     /// Writes onto the token what the broker refused market data for.

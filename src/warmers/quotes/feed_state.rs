@@ -194,6 +194,15 @@ impl FeedState {
         !self.leads.is_empty() && self.leads.iter().all(is_fresh)
     }
 
+    /// Whether it has vouched for each lead within `lately_ms`, by whatever came.
+    pub fn vouched_within(&self, lately_ms: u64, now_mono_ms: u64) -> bool {
+        let since = now_mono_ms as i64 - lately_ms as i64;
+        let vouched = |lead: &Symbol| {
+            self.heard.get(lead).is_some_and(|heard| heard.vouched.mono_ms >= since)
+        };
+        !self.leads.is_empty() && self.leads.iter().all(vouched)
+    }
+
     /// Whether it answers, but with prices that should have changed since.
     pub fn is_stalled(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let answered = self.succeeded_mono_ms.is_some_and(|at| {

@@ -34,6 +34,10 @@ pub fn close_margin(source: Source) -> SignedDuration {
     }
 }
 
+/// Between polls of a source whose prices are pushed: they confirm what is pushed, and bring what
+/// is not.
+const CONFIRMING_MS: u64 = 10_000;
+
 /// How often one feed is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
@@ -52,6 +56,11 @@ impl Pace {
             patience_ms: PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3),
         }
     }
+
+    /// The same of a feed whose prices are pushed.
+    pub fn confirming(self) -> Self {
+        Self { interval_ms: self.interval_ms.max(CONFIRMING_MS), ..self }
+    }
 }
 
 /// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`:
@@ -64,6 +73,11 @@ pub fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) 
     let moving = Limits { period_ms: budget_ms.max(step_ms), grace_ms };
     let resting = Limits { period_ms: budget_ms.max(resting_ms(source)), grace_ms };
     (moving, resting)
+}
+
+/// Time between two polls of a feed that are there to confirm what is pushed, for [`limits`].
+pub fn confirming_ms(budget_ms: u64) -> u64 {
+    budget_ms.max(CONFIRMING_MS)
 }
 
 fn resting_ms(source: Source) -> u64 {
