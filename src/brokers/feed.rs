@@ -31,8 +31,9 @@ pub trait MarketFeed: Send + Sync {
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError>;
 }
 
-/// The reply to one call, or what was pushed without one. A symbol in none of the lists was not asked
-/// for: a feed that has fallen back to another route asks for fewer (see [`MarketFeed::batch_max`]).
+/// The reply to one call, or what was pushed without one. A symbol in none of the lists was not
+/// asked for: a feed that has fallen back to another route asks for fewer (see
+/// [`MarketFeed::batch_max`]).
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Plausible quotes, in no particular order, only of symbols that were asked for.

@@ -58,8 +58,8 @@ pub struct MarketFiles {
 }
 
 /// The one place in the mailbox for events of a kind. Dropped, heard or not, it makes room for the
-/// next: a burst of requests or quotes must not fill the mailbox, or the outcome of a job would find
-/// no place.
+/// next: a burst of requests or quotes must not fill the mailbox, or the outcome of a job would
+/// find no place.
 pub(super) struct Place(Arc<AtomicBool>);
 
 impl Place {

@@ -14,8 +14,8 @@ const HEADER_BYTES: usize = 2;
 /// Decimal places of a price on the wire, for the segments that are read.
 const PRICE_PLACES: u32 = 2;
 
-/// Low byte of the tokens that are read: shares of NSE and BSE, and indices. The others' prices have
-/// other divisors.
+/// Low byte of the tokens that are read: shares of NSE and BSE, and indices. The others' prices
+/// have other divisors.
 const SEGMENTS: [u32; 3] = [1, 4, 9];
 
 /// What one packet says.

@@ -1,3 +1,5 @@
+//! The decoder against the vendor's client, and against an encoder written from the table.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -214,7 +216,9 @@ fn a_heartbeat_has_no_packets_and_bad_framing_gives_none() {
 
 proptest! {
     #[test]
-    fn what_is_encoded_from_the_table_is_read_back(of in prop::collection::vec(any_packet(), 0..20)) {
+    fn what_is_encoded_from_the_table_is_read_back(
+        of in prop::collection::vec(any_packet(), 0..20),
+    ) {
         let bodies: Vec<Vec<u8>> = of.iter().map(Packet::encoded).collect();
         let expected: Vec<_> = of.iter().map(|packet| Ok(packet.expected())).collect();
         prop_assert_eq!(read(&framed(&bodies)), expected);

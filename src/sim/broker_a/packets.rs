@@ -1,5 +1,5 @@
-//! Broker A's binary ticks, written from the table of the wire document (section 10). Shares nothing
-//! with the service's decoder, so that each shows the other's mistakes. Pure.
+//! Broker A's binary ticks, written from the table of the wire document (section 10). Shares
+//! nothing with the service's decoder, so that each shows the other's mistakes. Pure.
 
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::Instrument;

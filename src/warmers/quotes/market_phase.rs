@@ -55,7 +55,8 @@ impl MarketPhase {
         }
     }
 
-    /// Sets by whether the market rests and whether prices are pushed how often a source is asked and what counts as stale.
+    /// Sets by whether the market rests and whether prices are pushed how often a
+    /// source is asked and what counts as stale.
     fn follow_source(
         &mut self,
         source: Source,

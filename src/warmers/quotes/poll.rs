@@ -163,7 +163,8 @@ impl QuotesTask {
         ended
     }
 
-    /// Takes in what a source pushed. No poll has ended by it, and what it leaves out is not unknown.
+    /// Takes in what a source pushed. No poll has ended by it, and what it leaves out is not
+    /// unknown.
     pub fn pushed(
         &mut self,
         source: Source,

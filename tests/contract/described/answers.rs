@@ -272,6 +272,7 @@ fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
     let mut config = scene.config();
     config.broker_a.ticker_url = scene.sim.broker_a_ticker_url();
     let service = scene.start_with(&config);
+    service.fresh_snapshot();
     let walk = &mut Walk::new(&service, checker);
     until("ticks", || walk.get("/api/health").text().contains("\"live\":true").then_some(()));
     scene.fault("broker_a.ticker", r#"{"kind":"hangup"}"#);

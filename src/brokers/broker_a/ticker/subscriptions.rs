@@ -117,8 +117,8 @@ impl Subscriptions {
         Changes { add: self.by_token.keys().copied().collect(), drop: Vec::new() }
     }
 
-    /// Goes over to what is wanted. Indices come before shares; of shares, those wanted before those
-    /// that are only still there.
+    /// Goes over to what is wanted. Indices come before shares; of shares, those wanted before
+    /// those that are only still there.
     pub(super) fn follow(
         &mut self,
         wanted: &Wanted,

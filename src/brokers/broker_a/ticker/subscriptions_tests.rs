@@ -1,3 +1,5 @@
+//! What is asked for as what is wanted changes.
+
 use super::*;
 
 fn symbol(number: u32) -> Symbol {
