@@ -9,8 +9,9 @@ use std::hint::black_box;
 use bhav::base::candle::PRICE_E4;
 use bhav::base::{Candle, Clock, Source, Symbol};
 use bhav::http::PublishedJson;
-use bhav::signals::backtest::{History, Signal, Universe, rank};
+use bhav::signals::backtest::{History, Signal, Universe};
 use bhav::signals::confidence::{PRIOR_DATES, WINDOW_DATES};
+use bhav::signals::list::by_rank;
 use bhav::signals::patterns::{Columns, Detector};
 use bhav::signals::{ListedSignal, SignalList};
 use bhav::store::{NewHistory, SignalStore, SqliteStore};
@@ -106,7 +107,7 @@ fn signals(c: &mut Criterion) {
                 weight: universe.weigh(key, last),
             }));
         }
-        signals.sort_by(rank);
+        signals.sort_by(by_rank);
         signals
     };
     let mut group = c.benchmark_group("signals of 200 symbols");

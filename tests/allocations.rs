@@ -1,5 +1,5 @@
 //! Shows that answering from memory allocates nothing: neither the snapshot, nor its 304, nor fifty
-//! cached quotes, nor health.
+//! cached quotes, nor health, nor an event to a stream.
 //!
 //! The HTTP server and the routes run as they do in the product, over a real socket. The parts
 //! around them (feeds, warmers, log) are left out and the clock stands still, because what happens
@@ -25,7 +25,7 @@ use bhav::base::{Clock, Quote, Source, Symbol, decimal};
 use bhav::cache::{Kept, Limits, Vouched};
 use bhav::config::Config;
 use bhav::http::settings::HttpSettings;
-use bhav::http::{Listener, Preconditions, Prepared, Server};
+use bhav::http::{Listener, Preconditions, Prepared, PublishedJson, Server};
 use bhav::ops::state_lock::InstanceLock;
 
 /// Calls of the allocator by threads that are not the test's own.
@@ -149,6 +149,47 @@ fn calls(clients: &mut [TcpStream], request: &str, status: &str) -> usize {
     CALLS.load(Ordering::SeqCst) - before
 }
 
+/// A snapshot whose length does not depend on its number.
+fn numbered(number: usize) -> Vec<u8> {
+    format!(r#"{{"number":{number:06},"sectors":[{}0]}}"#, "1,".repeat(900)).into_bytes()
+}
+
+/// How often the allocator is called for a thousand events, of as many changes as it takes to send
+/// each to every stream.
+fn calls_of_streams(address: &str, snapshot: &PublishedJson) -> usize {
+    snapshot.publish(numbered(0));
+    let mut clients: Vec<TcpStream> = (0..CONNECTIONS)
+        .map(|_| {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            client.write_all(b"GET /api/index/stream HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let mut first = Vec::new();
+            while !(first.ends_with(b"]}\n\n\r\n")) {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                first.push(byte[0]);
+            }
+            client
+        })
+        .collect();
+    let text =
+        numbered(0).len() + "event: snapshot\nid: 0123456789abcdef01234567\ndata: \n\n".len();
+    let mut chunk = vec![0; format!("{text:x}\r\n\r\n").len() + text];
+    let mut before = 0;
+    for number in 1..=(WARM_UP + COUNTED / CONNECTIONS) {
+        if number == WARM_UP {
+            before = CALLS.load(Ordering::SeqCst);
+        }
+        snapshot.publish(numbered(number));
+        for client in &mut clients {
+            client.read_exact(&mut chunk).unwrap();
+            let shown = String::from_utf8_lossy(&chunk);
+            assert!(shown.contains(&format!("\"number\":{number:06},")), "{shown}");
+        }
+    }
+    CALLS.load(Ordering::SeqCst) - before
+}
+
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
@@ -168,7 +209,10 @@ fn answers_from_memory_allocate_nothing() {
         let head = String::from_utf8(br.headers().to_vec()).unwrap();
         head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
     };
-    let settings = HttpSettings { connections_max: 64, ..HttpSettings::default() };
+    let snapshot_events = Arc::clone(&state.snapshot);
+    // The clock stands still, so no interval would ever pass.
+    let settings =
+        HttpSettings { connections_max: 64, stream_interval_ms: 0, ..HttpSettings::default() };
     let listener = Listener::bind("127.0.0.1:0").unwrap();
     let server = Server::start(listener, &settings, &clock, Api::new(state)).unwrap();
     let mut clients: Vec<TcpStream> = (0..CONNECTIONS)
@@ -199,6 +243,9 @@ fn answers_from_memory_allocate_nothing() {
         let found = calls(&mut clients, &request, status);
         assert_eq!(found, 0, "{what}: calls of the allocator for {COUNTED} requests");
     }
+    let found = calls_of_streams(server.address(), &snapshot_events);
+    // The queues between threads grow in blocks, and who reads a replaced snapshot last frees it.
+    assert!(found * 10 < COUNTED, "{found} calls of the allocator for {COUNTED} events");
     // That the count works at all: a problem document is made for each request.
     let refused = "GET /nowhere HTTP/1.1\r\nHost: a\r\nX-Request-Id: same\r\n\r\n";
     let found = calls(&mut clients, refused, "HTTP/1.1 404 ");

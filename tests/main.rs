@@ -15,4 +15,5 @@ mod portfolio;
 mod repository;
 mod signals;
 mod storage;
+mod streams;
 mod support;

@@ -173,6 +173,11 @@ impl Serve for Admin {
         if let Err(problem) = self.answer(request, reply) {
             let request_id = reply.problem(&problem);
             let (status, code) = (problem.status, problem.code);
+            // One limit with the service's own listener, whose summaries count these lines too.
+            let lines = &self.watched.edge.stats.refusal_lines;
+            if !lines.admit(status, code, self.watched.sources.clock.monotonic_ms()) {
+                return;
+            }
             let cause = problem.cause.as_deref();
             tracing::info!(
                 request_id,

@@ -8,7 +8,7 @@ use crate::api::errors;
 use crate::api::routes::{ROUTES, Route};
 use crate::api::state::State;
 use crate::auth::{Caller, Unidentified};
-use crate::http::{Method, Problem, Request, Response, Serve};
+use crate::http::{Method, News, Problem, Request, Response, Serve};
 
 /// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;
@@ -121,6 +121,10 @@ impl Api {
 impl Serve for Api {
     fn kinds(&self) -> usize {
         ROUTES.len()
+    }
+
+    fn news(&self) -> Option<News> {
+        Some(self.state.snapshot.news().clone())
     }
 
     fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {

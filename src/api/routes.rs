@@ -7,8 +7,8 @@ use super::call::Access::{Admin, Public, User};
 use super::call::Handler;
 use super::call::Hop::{self, Always, Never, OnMiss};
 use super::{
-    account, activation, broker_status, health, journal, openapi, portfolio, quotes, signals,
-    snapshot,
+    account, activation, broker_status, candles, health, journal, openapi, portfolio, quotes,
+    search, signals, snapshot, stream,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -40,6 +40,8 @@ const fn route(
 pub const ROUTES: &[Route] = &[
     route((Get, "/api/index/snapshot"), Public, Never, snapshot::read,
         "Indices, sectors, signals and the market's phase"),
+    route((Get, "/api/index/stream"), Public, Never, stream::read,
+        "The snapshot as server-sent events, again after each change"),
     route((Get, "/api/portfolio/live-prices"), Public, OnMiss, quotes::read,
         "Quotes of up to 50 symbols"),
     route((Post, "/api/portfolio/sync"), User, Always, portfolio::broker_a,
@@ -60,6 +62,10 @@ pub const ROUTES: &[Route] = &[
         "Signals of the last published date, all or filtered"),
     route((Get, "/api/signals/record"), Public, Never, signals::record,
         "Outcomes of all published signals"),
+    route((Get, "/api/market/candles"), Public, OnMiss, candles::read,
+        "The newest daily candles of a symbol"),
+    route((Get, "/api/market/search"), Public, Never, search::read,
+        "Instruments by ticker, name or ISIN"),
     route((Get, "/api/health"), Public, Never, health::read,
         "State of feeds, caches and warmers"),
     route((Get, "/api/openapi.json"), Public, Never, openapi::read,

@@ -7,10 +7,12 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 
 use crate::api::activation::Administration;
+use crate::api::candles::KeptCandles;
 use crate::api::cors::Cors;
 use crate::api::errors;
 use crate::api::openapi::Document;
 use crate::api::portfolio::PortfolioState;
+use crate::api::stream::EventStreams;
 use crate::auth::{Auth, Caller};
 use crate::base::{Clock, MarketDay};
 use crate::brokers::{BrokerA, BrokerB, SharedToken};
@@ -22,7 +24,7 @@ use crate::market::{InstrumentList, MarketCalendar};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
-use crate::store::Store;
+use crate::store::{SignalStore, Store};
 
 /// The state that handlers use: cheap handles, put together by `app`.
 pub struct State {
@@ -31,11 +33,15 @@ pub struct State {
     pub auth: Arc<Auth>,
     pub store: Arc<dyn Store>,
     pub snapshot: Arc<PublishedJson>,
+    pub event_streams: Arc<EventStreams>,
     /// The prepared documents of the list and of the record of signals, and the list itself for
     /// filters.
     pub signals: Arc<PublishedJson>,
     pub signals_record: Arc<PublishedJson>,
     pub signal_list: Arc<ArcSwapOption<SignalList>>,
+    /// Daily candles, and those of them that clients asked for.
+    pub signal_store: Arc<dyn SignalStore>,
+    pub candles: KeptCandles,
     pub l1: Arc<L1>,
     /// Symbols that L1 lacks, and the requests that wait for them.
     pub pending: Pending,

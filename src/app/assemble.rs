@@ -7,7 +7,10 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::start_error::StartError;
 use crate::admin::MetricSources;
-use crate::api::{AdminSecrets, Administration, Cors, Document, PortfolioState, State};
+use crate::api::{
+    AdminSecrets, Administration, Cors, Document, EventStreams, KeptCandles, PortfolioState,
+    SNAPSHOT_EVENT, State,
+};
 use crate::auth::Auth;
 use crate::base::{Clock, Source, ist};
 use crate::brokers::broker_a::ticker::{Endpoint, Ticker};
@@ -134,7 +137,7 @@ fn context(
         store_lane: lane("store-probe", 1, 1)?,
         pending: Pending::new(config.cache.waiters_max, clock, &mailbox.kick()),
         instruments: Arc::new(ArcSwap::from_pointee(InstrumentList::embedded())),
-        snapshot: Arc::new(PublishedJson::new()),
+        snapshot: Arc::new(PublishedJson::as_event(SNAPSHOT_EVENT)),
         heartbeat: Arc::default(),
         reloads: Arc::default(),
         admin_failure: None,
@@ -193,9 +196,12 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         auth,
         store: Arc::clone(&context.store),
         snapshot: Arc::clone(&context.snapshot),
+        event_streams: Arc::new(EventStreams::of(Arc::clone(&context.snapshot))),
         signals: Arc::clone(&context.publication.signals),
         signals_record: Arc::clone(&context.publication.record),
         signal_list: Arc::clone(&context.publication.list),
+        signal_store: Arc::clone(&context.signal_store),
+        candles: KeptCandles::default(),
         l1: Arc::clone(&context.l1),
         pending: context.pending.clone(),
         instruments: Arc::clone(&context.instruments),

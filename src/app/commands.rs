@@ -13,7 +13,7 @@ use super::reload::Reloader;
 use super::start::App;
 use crate::admin::settings::AdminListen;
 use crate::base::{Clock, ist};
-use crate::config::load::Reread;
+use crate::config::loaded::Reread;
 use crate::config::{Config, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::{Exit, core_dumps, notify};

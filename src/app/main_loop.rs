@@ -80,6 +80,9 @@ impl<'a> MainLoop<'a> {
         self.feed_watchdog();
         self.app.state().refusal_lines.log_summaries(now_mono_ms);
         self.app.server().shared().stats.refusal_lines.log_summaries(now_mono_ms);
+        if let Some(admin) = self.app.admin() {
+            admin.shared().stats.refusal_lines.log_summaries(now_mono_ms);
+        }
         self.app.handover().go(self.app.state());
         let due = now_mono_ms.saturating_sub(self.sent.1) >= STATUS_INTERVAL_MS;
         let lasting = line.lasting();

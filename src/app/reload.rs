@@ -13,10 +13,11 @@ use super::start::App;
 use crate::api::Cors;
 use crate::auth::PreparedAuth;
 use crate::brokers::AppKeys;
-use crate::config::load::{Loaded, Reread};
+use crate::config::Config;
+use crate::config::fault::Fault;
+use crate::config::loaded::{Loaded, Reread};
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
-use crate::config::{Config, check};
 use crate::market::{IndexList, MarketCalendar, Universe};
 use crate::ops::log;
 use crate::portfolio::Listed;
@@ -35,6 +36,10 @@ pub const LIVE: &[&str] = &[
     "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
     "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
     "BHAV_HTTP_DRAIN_TIMEOUT_MS",
+    "BHAV_STREAMS_MAX",
+    "BHAV_STREAMS_PER_ADDRESS_MAX",
+    "BHAV_STREAM_INTERVAL_MS",
+    "BHAV_STREAM_LIFE_MS",
     "BHAV_BROKERB_MASTER_FILE",
     "BHAV_ANSWERS_BYTES_MAX",
     "BHAV_CALENDAR_FILE",
@@ -226,7 +231,7 @@ fn kept<T, E: std::fmt::Display>(read: Result<T, E>, faults: &mut Vec<String>) -
     read.map_err(|error| faults.push(error.to_string())).ok()
 }
 
-fn one_line(fault: &check::Fault) -> String {
+fn one_line(fault: &Fault) -> String {
     fault.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -6,7 +6,7 @@
 //! an operator ends every login.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,12 @@ use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
 use super::settings::AuthSettings;
+use crate::ops::secret_file;
 
 const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;
 /// Nothing longer is a key file.
-const FILE_BYTES_MAX: u64 = 1024;
+const FILE_BYTES_MAX: usize = 1024;
 
 /// A signing key.
 pub type Key = Zeroizing<Vec<u8>>;
@@ -153,10 +154,12 @@ fn read(path: &Path, file: File) -> Result<Key, KeyError> {
     if file.metadata().map_err(unreadable)?.mode() & 0o077 != 0 {
         return Err(KeyError::Open { path: path.into() });
     }
-    // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
-    let mut text = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX as usize + 1));
-    file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
-    decoded(text.trim_ascii()).ok_or_else(|| KeyError::NoKey { path: path.into() })
+    let no_key = || KeyError::NoKey { path: path.into() };
+    let text = secret_file::read(file, FILE_BYTES_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => no_key(),
+        _ => unreadable(error),
+    })?;
+    decoded(text.trim_ascii()).ok_or_else(no_key)
 }
 
 fn decoded(digits: &[u8]) -> Option<Key> {

@@ -7,6 +7,8 @@ use rust_decimal::prelude::ToPrimitive;
 
 /// Price units in one rupee.
 pub const PRICE_E4: i64 = 10_000;
+/// Its digits after the point.
+pub const PRICE_DIGITS: u32 = 4;
 
 /// One complete trading day of one instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

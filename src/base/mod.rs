@@ -15,6 +15,7 @@ pub mod ist;
 pub mod json;
 pub mod limiter;
 pub mod network;
+pub mod paths;
 pub mod quote;
 pub mod rng;
 pub mod security;

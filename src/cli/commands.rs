@@ -18,11 +18,13 @@ use crate::cli::status;
 use crate::cli::token;
 use crate::cli::users;
 use crate::config::Config;
-use crate::config::check::{Fault, effective, report};
 use crate::config::cli::{Scope, typed, with_flags};
-use crate::config::load::{Environment, Flags, Loaded, Reread, load};
+use crate::config::effective::effective;
+use crate::config::environment::{Environment, Flags};
+use crate::config::fault::{Fault, report};
+use crate::config::load::load;
+use crate::config::loaded::{Loaded, Reread};
 use crate::config::template::template;
-use crate::ops::log_settings::LogFormat;
 use crate::ops::{Exit, address_space, exit, log, panic, version};
 
 /// Longest wait for the last log lines when a command ends.
@@ -100,11 +102,7 @@ pub(super) fn start(matches: &ArgMatches, serve: Serve) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let form = match config.log.format {
-        LogFormat::Logfmt => log::Form::Logfmt,
-        LogFormat::Json => log::Form::Json,
-    };
-    if let Err(error) = log::start(&config.log.filter, form) {
+    if let Err(error) = log::start(&config.log.filter, config.log.format) {
         say(&format!("bhav: {error}\n"));
         return Exit::Internal.into();
     }

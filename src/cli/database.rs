@@ -3,14 +3,13 @@
 //! Main thread. A backup may be made while the service runs; a restore only while it is stopped.
 
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::operator::{
-    STOP, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
+    STOP, confirmed, in_words, in_words_of_backup, print, refuse, say, settings, with_service,
 };
 use crate::base::{Clock, ist};
 use crate::ops::state_lock::{self, StateLock};
@@ -210,7 +209,8 @@ pub fn restore(matches: &ArgMatches) -> ExitCode {
         return refuse(&in_words_of_backup(&error), exit_of(&error, Exit::Data));
     }
     let path = state.join(FILE_NAME);
-    if !matches.get_flag("yes") && !confirmed(from, &path) {
+    let question = format!("Replace {} with {}?", path.display(), from.display());
+    if !matches.get_flag("yes") && !confirmed(&question) {
         return refuse("nothing was changed; --yes does it without asking", Exit::Usage);
     }
     let stamp = stamp(&Clock::system());
@@ -273,16 +273,6 @@ fn exit_of(error: &MaintenanceError, otherwise: Exit) -> Exit {
         | MaintenanceError::Sqlite(_)
         | MaintenanceError::Store(_) => otherwise,
     }
-}
-
-/// Asks for confirmation on a terminal; false without one.
-fn confirmed(from: &Path, path: &Path) -> bool {
-    if !std::io::stdin().is_terminal() {
-        return false;
-    }
-    say(&format!("Replace {} with {}? Type yes: ", path.display(), from.display()));
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
 }
 
 /// Renames the key file, so that the next start generates a new key.

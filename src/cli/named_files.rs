@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::brokers::broker_b::master;
-use crate::config::check::Fault;
-use crate::config::load::{Environment, Flags};
+use crate::config::environment::{Environment, Flags};
+use crate::config::fault::Fault;
 use crate::market::{IndexList, MarketCalendar, Universe};
 
 type Reader = fn(&Path) -> Result<(), String>;

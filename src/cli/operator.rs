@@ -4,7 +4,7 @@
 //! Main thread of a command. Nothing here prints a secret.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,10 +13,13 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use super::client::Target;
 use super::named_files;
 use crate::config::Config;
-use crate::config::check::{Fault, report};
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::env_file;
-use crate::config::load::{Environment, Flags, Loaded, Origin, load};
+use crate::config::environment::{Environment, Flags};
+use crate::config::fault::{Fault, report};
+use crate::config::load::load;
+use crate::config::loaded::Loaded;
+use crate::config::origin::Origin;
 use crate::config::secrets::read_credential_store;
 use crate::ops::Exit;
 use crate::store::{FILE_NAME, MaintenanceError};
@@ -167,6 +170,16 @@ pub fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
+/// Asks on a terminal for a `yes`; false without a terminal.
+pub fn confirmed(question: &str) -> bool {
+    if !io::stdin().is_terminal() {
+        return false;
+    }
+    say(&format!("{question} Type yes: "));
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
+}
+
 /// The command that stops the service and the socket unit that would start it again.
 pub const STOP: &str = "systemctl stop bhav.socket bhav.service";
 
@@ -251,7 +264,7 @@ pub fn span(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::check::effective;
+    use crate::config::effective::effective;
 
     #[test]
     fn a_settings_file_that_cannot_be_read_gives_a_warning() {

@@ -4,7 +4,6 @@
 //! waits until the service refuses the tokens that the change revoked.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,7 +12,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use super::operator::{in_words, plain, print, refuse, say, settings, with_service};
+use super::operator::{confirmed, in_words, plain, print, refuse, say, settings, with_service};
 use super::secret_input;
 use crate::auth::{
     NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, hash_here, normalised, refuse_weak,
@@ -289,7 +288,8 @@ fn change(
         "disable" => (UserChange::Disable { now_ms }, "is disabled"),
         "enable" => (UserChange::Enable, "is enabled"),
         _ => {
-            if !matches.get_flag("yes") && !confirmed(&who) {
+            let question = format!("Erase {who} and everything stored for them?");
+            if !matches.get_flag("yes") && !confirmed(&question) {
                 let why = "nothing was changed; --yes does it without asking";
                 return Ok(refuse(why, Exit::Usage));
             }
@@ -329,14 +329,4 @@ fn await_notice(
         parker.park(NOTICE_POLL_MS);
     }
     Ok(print(&format!("the running service refuses their {what}\n")))
-}
-
-/// Asks for confirmation on a terminal; false without one.
-fn confirmed(who: &str) -> bool {
-    if !std::io::stdin().is_terminal() {
-        return false;
-    }
-    say(&format!("Erase {who} and everything stored for them? Type yes: "));
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).is_ok() && line.trim() == "yes"
 }

@@ -1,72 +1,18 @@
 //! Checks settings that are each valid by themselves: relations between them, the files that they
-//! name, and dangers. Also formats faults and the settings in force.
+//! name, and dangers.
 //!
 //! Runs on the main thread, at start and at each reload.
 
-use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 
 use super::composed::Config;
-use super::load::{Environment, Loaded, Origin, SHARED_PREFIX, is_known};
+use super::environment::Environment;
+use super::fault::Fault;
+use super::loaded::Loaded;
+use super::names::{SHARED_PREFIX, is_known};
+use super::origin::Origin;
 use super::secrets::SECRETS;
-use super::settings::SETTINGS;
-
-/// One thing wrong with the settings, and its cure.
-#[derive(Debug, Clone)]
-pub struct Fault {
-    /// The environment variable.
-    pub name: String,
-    /// Its value; `***` for a secret.
-    pub value: Option<String>,
-    /// Where the value came from; `None` if the fault is not one of a single place.
-    pub origin: Option<String>,
-    pub problem: String,
-    pub cure: String,
-}
-
-impl Fault {
-    pub(super) fn not_text(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            value: None,
-            origin: Some(Origin::Environment.kind().to_owned()),
-            problem: "is not UTF-8 text".into(),
-            cure: "set it again, in UTF-8".into(),
-        }
-    }
-
-    pub(super) fn of_secret(name: &str, problem: String, cure: &str) -> Self {
-        let value = Some("***".into());
-        Self { name: name.into(), value, origin: None, problem, cure: cure.into() }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        if let Some(value) = &self.value {
-            // Escape control characters, which could manipulate the terminal.
-            write!(f, "={}", value.escape_debug())?;
-        }
-        if let Some(origin) = &self.origin {
-            write!(f, " ({origin})")?;
-        }
-        write!(f, " {}\n    cure: {}", self.problem, self.cure)
-    }
-}
-
-/// All faults as one text.
-pub fn report(faults: &[Fault]) -> String {
-    let mut text = match faults.len() {
-        1 => "1 setting is wrong:\n".to_owned(),
-        many => format!("{many} settings are wrong:\n"),
-    };
-    for fault in faults {
-        let _ = writeln!(text, "  {fault}");
-    }
-    text
-}
 
 /// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
 /// comes with the names of the settings involved.
@@ -195,29 +141,10 @@ fn is_stray(name: &str) -> bool {
     name.starts_with(SHARED_PREFIX) && !is_known(name)
 }
 
-/// The settings in force, one a line in the form of an environment file, secrets masked.
-pub fn effective(loaded: &Loaded) -> String {
-    let mut text = String::new();
-    for setting in SETTINGS {
-        let origin = loaded.origins.get(setting.name).unwrap_or(&Origin::Default);
-        let value = (setting.show)(&loaded.config);
-        let _ = writeln!(text, "{}={value}  # {origin}", setting.name);
-    }
-    for secret in SECRETS {
-        let _ = match loaded.origins.get(secret.name) {
-            Some(origin) => writeln!(text, "{}=***  # {origin}", secret.name),
-            None => writeln!(text, "{}=  # not set", secret.name),
-        };
-    }
-    for warning in &loaded.warnings {
-        let _ = writeln!(text, "# warning: {warning}");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::load::{Flags, load};
+    use super::super::environment::Flags;
+    use super::super::load::load;
     use super::*;
 
     fn load_env(pairs: &[(&str, &str)]) -> Result<Loaded, Vec<Fault>> {
@@ -264,17 +191,5 @@ mod tests {
             let warnings = load_env(&[(name, value)]).unwrap().warnings;
             assert!(warnings.is_empty(), "{name}={value}: {warnings:?}");
         }
-    }
-
-    #[test]
-    fn settings_in_force_are_shown_with_origins_and_without_secrets() {
-        let loaded =
-            load_env(&[("BROKERA_API_KEY", "s3cr3t"), ("BHAV_EDGE_THREADS", "2")]).unwrap();
-        let text = effective(&loaded);
-        assert!(text.contains("BROKERA_API_KEY=***  # environment"), "{text}");
-        assert!(text.contains("BHAV_EDGE_THREADS=2  # environment"), "{text}");
-        assert!(text.contains("BHAV_MAX_CONNECTIONS=10000  # default"), "{text}");
-        assert!(text.contains("JWT_SECRET=  # not set"), "{text}");
-        assert!(!text.contains("s3cr3t") && !format!("{loaded:?}").contains("s3cr3t"));
     }
 }

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::load::Flags;
+use super::environment::Flags;
 use super::settings::{Group, SETTINGS, Setting};
 
 /// Which settings a command takes.

@@ -7,18 +7,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::check::Fault;
+use super::fault::Fault;
+use crate::ops::secret_file;
 
 /// The environment variable that names the file.
 pub const NAME: &str = "BHAV_ENV_FILE";
 
 /// Longest file accepted. The template with every setting has about 20 KiB.
-const BYTES_MAX: u64 = 256 * 1024;
+const BYTES_MAX: usize = 256 * 1024;
 
 /// A variable of the file. Wiped on drop, because it may be a secret.
 #[derive(Debug)]
@@ -41,14 +41,9 @@ pub struct EnvFile {
 /// All faults of the file, with line numbers.
 pub fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
     let unreadable = |why: String| vec![fault(path, format!("cannot be read: {why}"))];
-    // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX as usize + 1));
-    File::open(path)
-        .and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes))
+    let bytes = File::open(path)
+        .and_then(|file| secret_file::read(file, BYTES_MAX))
         .map_err(|why| unreadable(why.to_string()))?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(unreadable(format!("more than {BYTES_MAX} bytes")));
-    }
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("not UTF-8".to_owned()))?;
     parse(text, path)
 }
@@ -168,7 +163,7 @@ mod tests {
         assert!(read(&path).is_err());
         std::fs::write(&path, b"A=\xff").unwrap();
         assert!(read(&path).is_err());
-        std::fs::write(&path, "#".repeat(BYTES_MAX as usize + 1)).unwrap();
+        std::fs::write(&path, "#".repeat(BYTES_MAX + 1)).unwrap();
         assert!(read(&path).unwrap_err()[0].to_string().contains("more than"));
     }
 }

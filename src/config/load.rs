@@ -5,175 +5,16 @@
 //! collected before they are reported.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fmt;
-use std::path::{Path, PathBuf};
 
-use super::check::{self, Fault};
+use super::check;
 use super::composed::Config;
-use super::env_file::{self, Entry, EnvFile};
-use super::secrets::{self, SECRETS};
+use super::environment::{Environment, Flags, NotText};
+use super::fault::Fault;
+use super::loaded::Loaded;
+use super::names::unknown_names;
+use super::origin::Origin;
+use super::secrets;
 use super::settings::{SETTINGS, Setting};
-
-/// A known name is suggested for a misspelt one from this similarity (0 to 1) on.
-const LIKENESS_MIN: f64 = 0.6;
-
-/// A secret's name with this suffix is the variable that names a file with the secret.
-pub(super) const FILE_SUFFIX: &str = "_FILE";
-
-/// Prefixes that only bhav uses: an unknown name with one of them is taken for a typing error.
-const OWN_PREFIXES: [&str; 5] = ["BHAV_", "BROKERA_", "BROKERB_", "BROKER_A_", "BROKER_B_"];
-/// A prefix that other programs use too: an unknown name with it is taken for a typing error only
-/// if it is very similar to one of ours.
-pub(super) const SHARED_PREFIX: &str = "JWT_";
-const SHARED_LIKENESS_MIN: f64 = 0.8;
-
-/// The flags given on the command line, by variable name.
-pub type Flags = BTreeMap<&'static str, String>;
-
-/// The environment variables, and the settings file, which they override. Taken once, so that tests
-/// can provide their own.
-#[derive(Debug, Default)]
-pub struct Environment {
-    own: BTreeMap<String, OsString>,
-    file: EnvFile,
-}
-
-impl Environment {
-    /// The environment of this process. Names that are not UTF-8 are left out, as no setting has
-    /// one.
-    pub fn of_process() -> Self {
-        let named = |(name, value): (OsString, _)| Some((name.into_string().ok()?, value));
-        Self { own: std::env::vars_os().filter_map(named).collect(), file: EnvFile::default() }
-    }
-
-    /// Adds the settings file that `BHAV_ENV_FILE` names, if it names one.
-    ///
-    /// # Errors
-    /// All faults of the file.
-    pub fn with_file(self) -> Result<Self, Vec<Fault>> {
-        match self.path(env_file::NAME) {
-            Some(path) => self.with_file_at(&path),
-            None => Ok(self),
-        }
-    }
-
-    /// Adds the settings file at `path`.
-    ///
-    /// # Errors
-    /// All faults of the file.
-    pub fn with_file_at(mut self, path: &Path) -> Result<Self, Vec<Fault>> {
-        self.file = env_file::read(path)?;
-        Ok(self)
-    }
-
-    #[cfg(test)]
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let own = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { own, file: EnvFile::default() }
-    }
-
-    /// The text of a variable; `None` if not set or empty, `Err` if it is not UTF-8.
-    pub fn text(&self, name: &str) -> Option<Result<&str, NotText>> {
-        match self.set(name) {
-            Some(value) => Some(value.to_str().ok_or(NotText)),
-            None => self.entry(name).map(|entry| Ok(entry.value.as_str())),
-        }
-    }
-
-    /// The variable as a path.
-    pub fn path(&self, name: &str) -> Option<PathBuf> {
-        let from_file = || self.entry(name).map(|entry| PathBuf::from(entry.value.as_str()));
-        self.set(name).map(PathBuf::from).or_else(from_file)
-    }
-
-    /// Where the value of a set variable comes from.
-    pub fn origin(&self, name: &str) -> Origin {
-        match (self.set(name), self.entry(name)) {
-            (None, Some(entry)) => Origin::EnvFile(self.file.path.clone(), entry.line),
-            _ => Origin::Environment,
-        }
-    }
-
-    fn set(&self, name: &str) -> Option<&OsString> {
-        self.own.get(name).filter(|value| !value.is_empty())
-    }
-
-    fn entry(&self, name: &str) -> Option<&Entry> {
-        self.file.entries.get(name).filter(|entry| !entry.value.is_empty())
-    }
-
-    /// Names of the variables in the settings file.
-    fn names_in_file(&self) -> impl Iterator<Item = &str> {
-        self.file.entries.keys().map(String::as_str)
-    }
-
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.own.keys().map(String::as_str)
-    }
-}
-
-/// The value of a variable is not UTF-8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotText;
-
-/// Where a value came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    Default,
-    Flag,
-    Environment,
-    /// A line of the file that `BHAV_ENV_FILE` names.
-    EnvFile(PathBuf, usize),
-    /// `$STATE_DIRECTORY`, which systemd sets.
-    StateDirectory,
-    /// The state directory of the package's unit, assumed by commands about an installed service.
-    Unit,
-    /// The file that `<NAME>_FILE` names.
-    File(PathBuf),
-    /// A file in `$CREDENTIALS_DIRECTORY`.
-    Credential(PathBuf),
-}
-
-impl Origin {
-    /// The kind of origin as text.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Flag => "flag",
-            Self::Environment => "environment",
-            Self::EnvFile(..) => "settings file",
-            Self::StateDirectory => "$STATE_DIRECTORY",
-            Self::Unit => "the installed unit",
-            Self::File(_) => "file",
-            Self::Credential(_) => "credential",
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) | Self::Credential(path) => {
-                write!(f, "{} {}", self.kind(), path.display())
-            }
-            Self::EnvFile(path, line) => write!(f, "{} line {line}", path.display()),
-            plain => f.write_str(plain.kind()),
-        }
-    }
-}
-
-/// Valid settings, the origin of each, and warnings for the operator.
-#[derive(Debug)]
-pub struct Loaded {
-    pub config: Config,
-    /// By variable name, including secrets; a name that is absent has its default.
-    pub origins: BTreeMap<&'static str, Origin>,
-    pub warnings: Vec<String>,
-}
-
-/// Reads all settings again, as at the start.
-pub type Reread<'a> = dyn Fn() -> Result<Loaded, Vec<Fault>> + 'a;
 
 /// Reads and checks all settings.
 ///
@@ -238,71 +79,10 @@ fn read_setting(
     Ok(())
 }
 
-/// Faults for unknown variables, which are almost always typing errors. In the environment only
-/// names that look like ours count, in the settings file all.
-fn unknown_names(env: &Environment) -> Vec<Fault> {
-    let ours = env.names().filter(|name| looks_like_ours(name));
-    let unknown = |name: &&str| !is_known(name);
-    let in_file = env.names_in_file().filter(|name| !env.own.contains_key(*name));
-    let stray = ours.filter(|name| *name != env_file::NAME).filter(unknown);
-    stray
-        .chain(in_file.filter(unknown))
-        .map(|name| Fault {
-            name: name.into(),
-            // Not shown: it may be a secret under a misspelt name.
-            value: None,
-            origin: Some(env.origin(name).to_string()),
-            problem: "is no setting".into(),
-            cure: match likeliest(name) {
-                Some(known) => format!("did you mean {known}? Otherwise unset it"),
-                None => "unset it; `bhav serve --help` lists the settings".into(),
-            },
-        })
-        .collect()
-}
-
-fn looks_like_ours(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix(SHARED_PREFIX) else {
-        return OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    };
-    let rest = rest.strip_suffix(FILE_SUFFIX).unwrap_or(rest);
-    let known = SECRETS.iter().filter_map(|secret| secret.name.strip_prefix(SHARED_PREFIX));
-    known.map(|known| strsim::jaro(rest, known)).any(|likeness| likeness >= SHARED_LIKENESS_MIN)
-}
-
-/// Whether a setting or a secret has this name.
-pub(super) fn is_known(name: &str) -> bool {
-    SETTINGS.iter().any(|setting| setting.name == name)
-        || (!name.starts_with("BHAV_") && {
-            let bare = name.strip_suffix(FILE_SUFFIX).unwrap_or(name);
-            SECRETS.iter().any(|secret| secret.name == bare)
-        })
-}
-
-/// The known name most similar to `name`, with the suffix `_FILE` if that is a secret's and `name`
-/// has it. `None` if no name is similar enough.
-pub fn likeliest(name: &str) -> Option<String> {
-    let bare = name.strip_prefix("BHAV_").unwrap_or(name);
-    let (bare_of_file, suffix) = match bare.strip_suffix(FILE_SUFFIX) {
-        Some(of_file) => (of_file, FILE_SUFFIX),
-        None => (bare, ""),
-    };
-    // Compare without the prefix, which all names share.
-    let settings = SETTINGS.iter().map(|setting| {
-        let known = setting.name.strip_prefix("BHAV_").unwrap_or(setting.name);
-        (strsim::jaro(bare, known), setting.name, "")
-    });
-    let secrets =
-        SECRETS.iter().map(|secret| (strsim::jaro(bare_of_file, secret.name), secret.name, suffix));
-    settings
-        .chain(secrets)
-        .filter(|(likeness, ..)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known, suffix)| format!("{known}{suffix}"))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn load_env(pairs: &[(&str, &str)]) -> Result<Loaded, Vec<Fault>> {
@@ -394,18 +174,5 @@ mod tests {
         assert_eq!(loaded.origins["BHAV_STATE_DIR"], Origin::StateDirectory);
         let loaded = load_env(&[given, ("BHAV_STATE_DIR", "here")]).unwrap();
         assert_eq!(loaded.config.state_dir, PathBuf::from("here"));
-    }
-
-    #[test]
-    fn a_similar_name_is_suggested_and_no_dissimilar_one() {
-        for (name, known) in [
-            ("BHAV_MAXCONNECTIONS", Some("BHAV_MAX_CONNECTIONS")),
-            ("BHAV_JWT_SECRET", Some("JWT_SECRET")),
-            ("BHAV_CALENDER_FILE", Some("BHAV_CALENDAR_FILE")),
-            ("BROKERB_API_KEYS_FILE", Some("BROKERB_API_KEY_FILE")),
-            ("BHAV_QQQQ", None),
-        ] {
-            assert_eq!(likeliest(name).as_deref(), known);
-        }
     }
 }

@@ -2,15 +2,21 @@
 //!
 //! Read on the main thread, at start and at each reload. Each module declares its own settings
 //! struct with the defaults, and gets it by reference; [`Config`] composes them. `settings` lists
-//! each setting with name and range, `load` reads flags and environment, `secrets` reads
-//! credentials, `check` checks the whole, `cli` generates the flags. Nothing here logs, because the
-//! log is started with these settings.
+//! each setting with name and range, `load` reads flags and environment into a `Loaded`, `secrets`
+//! reads credentials, `check` checks the whole, `cli` generates the flags. Nothing here logs,
+//! because the log is started with these settings.
 
-pub mod check;
+pub(crate) mod check;
 pub mod cli;
 pub(crate) mod composed;
+pub mod effective;
 pub mod env_file;
+pub mod environment;
+pub mod fault;
 pub mod load;
+pub mod loaded;
+mod names;
+pub mod origin;
 pub mod secrets;
 pub mod settings;
 mod sim;

@@ -9,19 +9,24 @@
 //! Runs on the main thread, at start and at each reload. All memory that held a secret is wiped.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
-use zeroize::Zeroizing;
 
-use super::check::Fault;
 use super::composed::Config;
-use super::load::{Environment, Loaded, NotText, Origin};
+use super::environment::{Environment, NotText};
+use super::fault::Fault;
+use super::loaded::Loaded;
+use super::origin::Origin;
+use crate::ops::secret_file;
+
+/// A secret's name with this suffix is the variable that names a file with the secret.
+pub(super) const FILE_SUFFIX: &str = "_FILE";
 
 /// Longest secret accepted. Keys and tokens have tens of bytes, a JWT has hundreds.
-const SECRET_BYTES_MAX: u64 = 4096;
+const SECRET_BYTES_MAX: usize = 4096;
 
 /// Shortest HS256 key allowed (RFC 7518, 3.2). Shorter ones can be found by brute force.
 const JWT_SECRET_BYTES_MIN: usize = 32;
@@ -136,7 +141,7 @@ fn weak_key(name: &str, text: &str) -> Option<Fault> {
 type Found = Option<(SecretString, Origin)>;
 
 fn read(name: &str, env: &Environment, warnings: &mut Vec<String>) -> Result<Found, Fault> {
-    let file_name = format!("{name}_FILE");
+    let file_name = format!("{name}{FILE_SUFFIX}");
     match (env.text(name), env.path(&file_name)) {
         (Some(_), Some(_)) => {
             let problem = format!("and {file_name} ({}) are both set", env.origin(&file_name));
@@ -170,7 +175,7 @@ fn blamed(fault: Fault, name: &str, origin: &Origin, env: &Environment) -> Fault
     let Origin::File(path) = origin else {
         return Fault { origin: Some(origin.to_string()), ..fault };
     };
-    let variable = format!("{name}_FILE");
+    let variable = format!("{name}{FILE_SUFFIX}");
     Fault {
         value: Some(path.display().to_string()),
         origin: Some(env.origin(&variable).to_string()),
@@ -195,14 +200,9 @@ fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
             "name a readable file that holds the secret and nothing else",
         )
     };
-    // Reserve everything at once: a buffer that grows leaves unwiped copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX as usize + 1));
-    File::open(path)
-        .and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes))
+    let bytes = File::open(path)
+        .and_then(|file| secret_file::read(file, SECRET_BYTES_MAX))
         .map_err(unreadable)?;
-    if bytes.len() as u64 > SECRET_BYTES_MAX {
-        return Err(unreadable(io::Error::other(format!("more than {SECRET_BYTES_MAX} bytes"))));
-    }
     match std::str::from_utf8(&bytes) {
         Ok(text) => usable(name, text.trim_end_matches(['\n', '\r'])),
         Err(_) => Err(unreadable(io::Error::other("not UTF-8"))),
@@ -213,7 +213,7 @@ fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
 /// refused.
 fn usable(name: &str, text: &str) -> Result<SecretString, Fault> {
     const CURE: &str = "give the secret alone, on one line";
-    if text.is_empty() || text.len() as u64 > SECRET_BYTES_MAX {
+    if text.is_empty() || text.len() > SECRET_BYTES_MAX {
         return Err(Fault::of_secret(name, "is empty or far too long".into(), CURE));
     }
     if text.chars().any(char::is_control) || text.trim() != text {
@@ -230,13 +230,15 @@ fn warn_if_open(name: &str, path: &Path, warnings: &mut Vec<String>) {
     if let Ok(about) = std::fs::metadata(path)
         && about.mode() & 0o077 != 0
     {
-        warnings.push(format!("{name}_FILE: others may read {}; chmod 600 it", path.display()));
+        warnings
+            .push(format!("{name}{FILE_SUFFIX}: others may read {}; chmod 600 it", path.display()));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::{Flags, load};
+    use super::super::environment::Flags;
+    use super::super::load::load;
     use super::*;
 
     fn directory_with(file: &str, bytes: &[u8]) -> tempfile::TempDir {

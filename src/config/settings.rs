@@ -193,6 +193,23 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Http "BHAV_HTTP_DRAIN_TIMEOUT_MS", http.drain_timeout_ms = number(100, 600_000), "ms",
         "How long open requests may take after SIGTERM",
         "Keep it below systemd's TimeoutStopSec."),
+    setting!(Http "BHAV_STREAMS_MAX", http.streams_max = number(0, 1_000_000), "streams",
+        "Most open streams of events; further ones are answered 503",
+        "Each is a connection and counts as one. Streams never get more than nine tenths of \
+         BHAV_MAX_CONNECTIONS."),
+    setting!(Http "BHAV_STREAMS_PER_ADDRESS_MAX",
+        http.streams_per_address_max = number(0, 1_000_000), "streams",
+        "Most open streams of one client address (IPv6: one /64); 0 is no limit",
+        "Further ones are answered 503. Programs on this machine and proxies in \
+         BHAV_TRUSTED_PROXIES are not limited."),
+    setting!(Http "BHAV_STREAM_INTERVAL_MS", http.stream_interval_ms = number(250, 60_000), "ms",
+        "Shortest interval between two events of a stream",
+        "Changes in between are sent together, as the newest state. Each event costs some 16 \
+         microseconds of CPU for each stream."),
+    setting!(Http "BHAV_STREAM_LIFE_MS", http.stream_life_ms = number(1_000, DAY_MS), "ms",
+        "How long a stream lives, a tenth more or less",
+        "Clients then connect again and get nothing that they have already. Keeps readers spread \
+         over the servers behind a balancer."),
     setting!(BrokerA "BHAV_BROKERA_URL", broker_a.url = root_url, "url",
         "Root URL of broker A's API, to which the documented paths are appended",
         "Danger: the access token is sent there. Change it only for the simulator."),

@@ -65,7 +65,8 @@ fn commented(prose: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::{Environment, Flags, load};
+    use super::super::environment::{Environment, Flags};
+    use super::super::load::load;
     use super::*;
 
     const FILE: &str = include_str!("../../systemd/bhav.env");

@@ -2,9 +2,10 @@
 //!
 //! `server` accepts connections, keeps the table of open ones and drains them. `connection` runs
 //! one connection: reads, answers, writes. `message` parses requests and formats responses after
-//! RFC 9110 and 9112. `document` holds documents serialised and compressed ahead of time. The last
-//! two are pure. Everything runs on edge workers, except the sweeper in `connection_table`, an OS
-//! thread that wakes connections whose deadline has passed.
+//! RFC 9110 and 9112. `document` holds documents and frames of streams serialised and compressed
+//! ahead of time. The last two are pure. Everything runs on edge workers, except two OS threads:
+//! the sweeper in `connection_table` wakes connections whose deadline has passed, and `fan_out`
+//! wakes streams when what they show has changed.
 //!
 //! It calls the layers above only through [`Serve`]. It never blocks. All waits are may's, and no
 //! buffer, lock or guard is held across one, except the buffers of a handler that waits for a lane.
@@ -12,13 +13,15 @@
 pub mod connection;
 pub mod document;
 pub mod message;
+mod news;
 mod serve;
 pub mod server;
 pub mod settings;
 
+pub use document::frames::{Frame, Frames, Framing, Taken};
 pub use document::owned::OwnedBody;
 pub use document::prepared::Prepared;
-pub use document::published::{Made, PublishedJson};
+pub use document::published::{Made, Published, PublishedJson};
 pub use document::variants::{CachePolicy, Variants};
 pub use message::conditional::{EntityTag, Named, PreconditionFailed, Preconditions, Verdict};
 pub use message::problem::Problem;
@@ -26,6 +29,8 @@ pub use message::problem::Problem;
 pub(crate) use message::problem::ProblemDocument;
 pub use message::request::{Method, Peer, Request};
 pub use message::response::Response;
+pub use message::response::StreamsFull;
+pub use news::News;
 pub use serve::Serve;
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};

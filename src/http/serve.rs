@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::http::News;
 use crate::http::message::request::Request;
 use crate::http::message::response::Response;
 
@@ -12,6 +13,11 @@ pub trait Serve: Send + Sync + 'static {
     /// [`Response::is_of_kind`] sets the kind of a request.
     fn kinds(&self) -> usize {
         0
+    }
+
+    /// Tells that what streams show has changed; `None` if the service has no streams.
+    fn news(&self) -> Option<News> {
+        None
     }
 
     /// Header lines, each with its line end, for every response to a request from this origin,

@@ -22,6 +22,13 @@ pub struct HttpSettings {
     pub unread_output_bytes_max: usize,
     pub unread_output_timeout_ms: u64,
     pub drain_timeout_ms: u64,
+    pub streams_max: usize,
+    /// By client network; 0 means no limit.
+    pub streams_per_address_max: usize,
+    /// Shortest time between two frames of a stream.
+    pub stream_interval_ms: u64,
+    /// How long a stream lives; a tenth more or less, so that streams do not end together.
+    pub stream_life_ms: u64,
     /// Proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<IpAddr>,
     pub allowed_origins: Vec<String>,
@@ -43,6 +50,11 @@ impl Default for HttpSettings {
             unread_output_bytes_max: 256 * 1024,
             unread_output_timeout_ms: 30_000,
             drain_timeout_ms: 20_000,
+            // Half of the connections.
+            streams_max: 5_000,
+            streams_per_address_max: 64,
+            stream_interval_ms: 1_000,
+            stream_life_ms: 3_600_000,
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
         }

@@ -10,16 +10,18 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use jiff::civil::Date;
 
+use super::search::{Named, Query, SearchIndex};
 use crate::base::Symbol;
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
-/// overhead this many take under 8 MiB.
+/// overhead and the index for searches this many take under 16 MiB.
 pub const INSTRUMENTS_MAX: usize = 60_000;
 
 const EMBEDDED: &str = include_str!("data/instruments.csv");
 
 /// Format name and version, at the beginning of the stored form.
-const MAGIC: &str = "bhav-instruments-1";
+const MAGIC: &str = "bhav-instruments-2";
+const MAGIC_WITHOUT_NAMES: &str = "bhav-instruments-1";
 
 /// Where a list comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub enum InstrumentsError {
 #[derive(Debug, Clone)]
 pub struct InstrumentList {
     symbols: HashSet<Symbol, RandomState>,
+    search: SearchIndex,
     origin: Origin,
     as_of: Date,
 }
@@ -62,32 +65,37 @@ pub struct InstrumentList {
 impl InstrumentList {
     /// The list that is compiled in.
     pub fn embedded() -> Self {
-        let symbols = embedded_instruments().into_iter().map(|instrument| instrument.symbol);
-        Self::from_symbols(symbols, Origin::Embedded, Date::constant(2026, 9, 30))
+        let rows = embedded_instruments()
+            .into_iter()
+            .map(|row| Named { symbol: row.symbol, name: row.name.into() });
+        Self::from_rows(rows, Origin::Embedded, Date::constant(2026, 9, 30))
             .expect("the embedded list has rows and is far under the limit")
     }
 
-    /// A list of `symbols`; duplicates count once.
+    /// A list of instruments; duplicates count once. Sorts them, so it belongs on an OS thread.
     ///
     /// # Errors
     /// None at all, or more than [`INSTRUMENTS_MAX`].
-    pub fn from_symbols(
-        symbols: impl IntoIterator<Item = Symbol>,
+    pub fn from_rows(
+        rows: impl IntoIterator<Item = Named>,
         origin: Origin,
         as_of: Date,
     ) -> Result<Self, InstrumentsError> {
-        let mut set = HashSet::with_hasher(RandomState::default());
-        for symbol in symbols {
-            set.insert(symbol);
-            if set.len() > INSTRUMENTS_MAX {
+        let mut symbols = HashSet::with_hasher(RandomState::default());
+        let mut unique = Vec::new();
+        for row in rows {
+            if symbols.insert(row.symbol.clone()) {
+                unique.push(row);
+            }
+            if symbols.len() > INSTRUMENTS_MAX {
                 return Err(InstrumentsError::TooMany);
             }
         }
-        if set.is_empty() {
+        if symbols.is_empty() {
             return Err(InstrumentsError::Empty);
         }
-        set.shrink_to_fit();
-        Ok(Self { symbols: set, origin, as_of })
+        symbols.shrink_to_fit();
+        Ok(Self { symbols, search: SearchIndex::new(unique), origin, as_of })
     }
 
     /// Whether `symbol`, whole as in `NSE:INFY`, is listed. Any thread, never blocks or allocates.
@@ -98,6 +106,17 @@ impl InstrumentList {
     /// The list's own copy of `symbol`, which can be cloned without allocating.
     pub fn find(&self, symbol: &str) -> Option<&Symbol> {
         self.symbols.get(symbol)
+    }
+
+    /// At most `max` instruments that fit the query. Any thread, for some hundred microseconds at
+    /// most.
+    pub fn search<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
+        self.search.find(query, max)
+    }
+
+    /// The name of `symbol`; may be empty.
+    pub fn name_of(&self, symbol: &Symbol) -> Option<&str> {
+        self.search.row(symbol).map(|row| &*row.name)
     }
 
     /// Number of instruments.
@@ -120,21 +139,24 @@ impl InstrumentList {
         self.as_of
     }
 
-    /// The stored form: one line with origin, date and count, then one symbol a line, sorted.
+    /// The stored form: one line with origin, date and count, then an instrument a line, symbol
+    /// and name with a tabulator between them.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut sorted: Vec<&str> = self.symbols.iter().map(Symbol::as_str).collect();
-        sorted.sort_unstable();
         let head =
             format!("{MAGIC} {} {} {}\n", self.origin.as_str(), self.as_of, self.symbols.len());
         let mut bytes = head.into_bytes();
-        for symbol in sorted {
-            bytes.extend_from_slice(symbol.as_bytes());
+        for Named { symbol, name } in self.search.rows() {
+            bytes.extend_from_slice(symbol.as_str().as_bytes());
+            bytes.push(b'\t');
+            // A name with a control character would be two lines.
+            let plain = name.chars().filter(|letter| !letter.is_control());
+            bytes.extend_from_slice(plain.collect::<String>().as_bytes());
             bytes.push(b'\n');
         }
         bytes
     }
 
-    /// Reads the stored form.
+    /// Reads the stored form, also that of before names were kept.
     ///
     /// # Errors
     /// The bytes differ from what [`to_bytes`](Self::to_bytes) writes.
@@ -143,7 +165,9 @@ impl InstrumentList {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not text"))?;
         let (head, body) = text.split_once('\n').ok_or(damaged("no head"))?;
         let words: Vec<&str> = head.split(' ').collect();
-        let [MAGIC, origin, as_of, count] = words[..] else { return Err(damaged("head")) };
+        let [MAGIC | MAGIC_WITHOUT_NAMES, origin, as_of, count] = words[..] else {
+            return Err(damaged("head"));
+        };
         let origin = [Origin::Embedded, Origin::BrokerA]
             .into_iter()
             .find(|known| known.as_str() == origin)
@@ -153,14 +177,16 @@ impl InstrumentList {
         if count > INSTRUMENTS_MAX {
             return Err(InstrumentsError::TooMany);
         }
-        let mut symbols = Vec::with_capacity(count);
+        let mut rows = Vec::with_capacity(count);
         for line in body.lines() {
-            symbols.push(Symbol::parse(line).ok_or(damaged("symbol"))?);
-            if symbols.len() > count {
+            let (symbol, name) = line.split_once('\t').unwrap_or((line, ""));
+            let symbol = Symbol::parse(symbol).ok_or(damaged("symbol"))?;
+            rows.push(Named { symbol, name: name.into() });
+            if rows.len() > count {
                 return Err(damaged("more symbols than counted"));
             }
         }
-        let list = Self::from_symbols(symbols, origin, as_of)?;
+        let list = Self::from_rows(rows, origin, as_of)?;
         if list.len() == count { Ok(list) } else { Err(damaged("fewer symbols than counted")) }
     }
 }
@@ -282,8 +308,11 @@ mod tests {
         }
     }
 
-    fn symbols(count: usize) -> impl Iterator<Item = Symbol> {
-        (0..count).map(|n| Symbol::parse(&format!("NSE:S{n}")).unwrap())
+    fn rows(count: usize) -> impl Iterator<Item = Named> {
+        (0..count).map(|n| Named {
+            symbol: Symbol::parse(&format!("NSE:S{n}")).unwrap(),
+            name: format!("COMPANY {n}").into(),
+        })
     }
 
     fn today() -> Date {
@@ -292,37 +321,48 @@ mod tests {
 
     #[test]
     fn a_list_over_the_limit_is_refused() {
-        let full = InstrumentList::from_symbols(symbols(INSTRUMENTS_MAX), Origin::BrokerA, today());
+        let full = InstrumentList::from_rows(rows(INSTRUMENTS_MAX), Origin::BrokerA, today());
         assert_eq!(full.unwrap().len(), INSTRUMENTS_MAX);
         for (count, expected) in
             [(INSTRUMENTS_MAX + 1, InstrumentsError::TooMany), (0, InstrumentsError::Empty)]
         {
-            let refused = InstrumentList::from_symbols(symbols(count), Origin::BrokerA, today());
+            let refused = InstrumentList::from_rows(rows(count), Origin::BrokerA, today());
             assert_eq!(refused.unwrap_err(), expected);
         }
     }
 
     #[test]
     fn a_stored_list_is_read_back_equal() {
-        let list = InstrumentList::from_symbols(symbols(30), Origin::BrokerA, today()).unwrap();
+        let list = InstrumentList::from_rows(rows(30), Origin::BrokerA, today()).unwrap();
         let read = InstrumentList::from_bytes(&list.to_bytes()).unwrap();
         assert_eq!((read.origin(), read.as_of(), read.len()), (Origin::BrokerA, today(), 30));
         assert_eq!(read.to_bytes(), list.to_bytes());
         assert!(read.contains("NSE:S29") && !read.contains("NSE:S30"));
+        let query = Query::parse("company 7").unwrap();
+        let found = read.search(&query, 20);
+        assert_eq!(found.iter().map(|row| row.symbol.as_str()).collect::<Vec<_>>(), ["NSE:S7"]);
+    }
+
+    #[test]
+    fn a_stored_list_without_names_is_read() {
+        let bytes = b"bhav-instruments-1 broker_a 2026-11-20 2\nNSE:INFY\nNSE:M&M\n";
+        let list = InstrumentList::from_bytes(bytes).unwrap();
+        assert!(list.len() == 2 && list.contains("NSE:M&M"));
+        assert_eq!(list.search(&Query::parse("inf").unwrap(), 20).len(), 1);
     }
 
     #[test]
     fn a_damaged_stored_list_is_refused() {
         let good = String::from_utf8(
-            InstrumentList::from_symbols(symbols(3), Origin::BrokerA, today()).unwrap().to_bytes(),
+            InstrumentList::from_rows(rows(3), Origin::BrokerA, today()).unwrap().to_bytes(),
         )
         .unwrap();
         for bad in [
             String::new(),
-            good.replace("-1 ", "-2 "),
+            good.replace("-2 ", "-3 "),
             good.replace("broker_a", "broker_c"),
             good.replace("2026-11-20", "2026-11-31"),
-            good.replace("NSE:S2\n", ""),
+            good.replace("NSE:S2\tCOMPANY 2\n", ""),
             good.replace("NSE:S2", "nse:s2"),
             good.clone() + "NSE:S9\n",
             good.replace(" 3\n", " 99999999\n"),

@@ -10,6 +10,7 @@ pub mod indices;
 pub mod instruments;
 mod market_day;
 pub mod phase;
+pub mod search;
 pub mod settings;
 pub mod snapshot;
 pub mod universe;

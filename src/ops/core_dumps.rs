@@ -35,29 +35,19 @@ pub fn is_debuggable() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use rustix::process::{DumpableBehavior, dumpable_behavior};
 
-    /// Set in a child process, because memory that is closed cannot be opened again.
-    const CHILD: &str = "CORE_DUMPS_CHILD";
+    use crate::ops::child_test;
 
     #[test]
     fn a_process_with_closed_memory_cannot_be_dumped() {
-        if std::env::var_os(CHILD).is_some() {
+        // In a child process, because memory that is closed cannot be opened again.
+        if child_test::is_child() {
             super::close_memory().unwrap();
             assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
             assert_eq!(rlimit::getrlimit(rlimit::Resource::CORE).unwrap(), (0, 0));
             return;
         }
-        let status = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "ops::core_dumps::tests::a_process_with_closed_memory_cannot_be_dumped",
-            ])
-            .env(CHILD, "1")
-            .status()
-            .unwrap();
-        assert!(status.success());
+        child_test::run(module_path!(), "a_process_with_closed_memory_cannot_be_dumped", |_| {});
     }
 }

@@ -61,6 +61,12 @@ impl DurationCounts {
     }
 }
 
+/// The bucket of `value`: the first whose upper bound it does not exceed, or one more than there
+/// are bounds.
+pub fn bucket_of(bounds: &[u64], value: u64) -> usize {
+    bounds.iter().position(|bound| value <= *bound).unwrap_or(bounds.len())
+}
+
 impl Durations {
     /// `series` empty histograms.
     pub fn new(series: usize) -> Self {
@@ -71,8 +77,7 @@ impl Durations {
     /// Records one duration. A `series` out of range is a bug of the caller and is ignored.
     pub fn record(&self, series: usize, took_ns: u64) {
         let Some(cell) = self.shards[shard()].get(series) else { return };
-        let bucket = BOUNDS_NS.iter().position(|bound| took_ns <= *bound);
-        cell.buckets[bucket.unwrap_or(BOUNDS_NS.len())].fetch_add(1, Relaxed);
+        cell.buckets[bucket_of(&BOUNDS_NS, took_ns)].fetch_add(1, Relaxed);
         cell.sum_ns.fetch_add(took_ns, Relaxed);
     }
 

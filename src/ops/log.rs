@@ -20,6 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 
 use super::Counter;
+use super::log_settings::LogFormat;
 use crate::base::{Clock, ist};
 
 /// Most lines that wait for the log thread: a few seconds of a noisy start, at most 32 MiB.
@@ -49,13 +50,6 @@ pub fn lines_dropped() -> u64 {
 /// Failed writes to standard error, usually because its reader closed it.
 pub fn writes_failed() -> u64 {
     SINK.get().map_or(0, |sink| sink.stats.failed.value())
-}
-
-/// The format of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    Logfmt,
-    Json,
 }
 
 /// What the panic hook knows about a panic.
@@ -91,22 +85,23 @@ pub enum StartError {
 ///
 /// # Errors
 /// A bad filter, a thread that cannot be started, or a log that already runs.
-pub fn start(filter: &str, form: Form) -> Result<(), StartError> {
+pub fn start(filter: &str, format: LogFormat) -> Result<(), StartError> {
     let filter = parsed(filter)?;
     // The journal adds the time to each line itself.
     let clock = Clock::system();
-    let time = (form == Form::Json || !stderr_is_the_journal()).then(|| InIst(clock.clone()));
-    let sink = spawn_writer(io::stderr(), form, time.clone())?;
+    let time =
+        (format == LogFormat::Json || !stderr_is_the_journal()).then(|| InIst(clock.clone()));
+    let sink = spawn_writer(io::stderr(), format, time.clone())?;
     SINK.set(sink.clone()).map_err(|_| StartError::Twice)?;
     let (filter, handle) = reload::Layer::new(filter);
-    let lines = match form {
-        Form::Logfmt => tracing_logfmt::builder()
+    let lines = match format {
+        LogFormat::Logfmt => tracing_logfmt::builder()
             .with_timestamp(false)
             .layer()
             .map_event_format(|line| Logfmt { line, time })
             .with_writer(sink)
             .boxed(),
-        Form::Json => tracing_subscriber::fmt::layer()
+        LogFormat::Json => tracing_subscriber::fmt::layer()
             .json()
             .with_timer(InIst(clock))
             .flatten_event(true)
@@ -222,7 +217,7 @@ fn stderr_is_the_journal() -> bool {
 
 fn spawn_writer(
     out: impl Write + Send + 'static,
-    form: Form,
+    format: LogFormat,
     time: Option<InIst>,
 ) -> io::Result<Sink> {
     let (sender, notes) = bounded(LINES_MAX);
@@ -230,7 +225,7 @@ fn spawn_writer(
     let stats = Arc::clone(&sink.stats);
     // Not started through `rt`: the log outlives every thread of `rt`, and is in a lower layer.
     std::thread::Builder::new().name("log".into()).spawn(move || {
-        write_all(&notes, out, &stats, |lines| dropped_line(lines, form, time.as_ref()));
+        write_all(&notes, out, &stats, |lines| dropped_line(lines, format, time.as_ref()));
     })?;
     Ok(sink)
 }
@@ -281,7 +276,7 @@ fn log_panic(panic: &PanicNote) {
 }
 
 /// The line that reports dropped lines. Not an event of tracing, whose line could be dropped too.
-fn dropped_line(lines: u64, form: Form, time: Option<&InIst>) -> String {
+fn dropped_line(lines: u64, format: LogFormat, time: Option<&InIst>) -> String {
     let now = time.map(|time| {
         let mut now = String::new();
         // Writing to a string cannot fail.
@@ -289,12 +284,12 @@ fn dropped_line(lines: u64, form: Form, time: Option<&InIst>) -> String {
         now
     });
     let now = now.as_deref().unwrap_or_default();
-    match form {
-        Form::Logfmt => {
+    match format {
+        LogFormat::Logfmt => {
             let stamp = if now.is_empty() { String::new() } else { format!("ts={now} ") };
             format!("{stamp}level=warn message=\"log lines dropped\" lines={lines}\n")
         }
-        Form::Json => format!(
+        LogFormat::Json => format!(
             "{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\
              \"message\":\"log lines dropped\",\"lines\":{lines}}}\n"
         ),
@@ -404,7 +399,7 @@ mod tests {
     #[test]
     fn lines_arrive_whole_and_long_ones_are_cut() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let sink = spawn_writer(writer, Form::Logfmt, None).unwrap();
+        let sink = spawn_writer(writer, LogFormat::Logfmt, None).unwrap();
         write_line(&sink, "a=1\n");
         write_line(&sink, &"x".repeat(3 * LINE_BYTES_MAX));
         assert!(sink.flush(LONG));
@@ -419,7 +414,7 @@ mod tests {
     fn a_closed_standard_error_loses_lines_and_does_not_end_the_log_thread() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let sink = spawn_writer(writer, Form::Logfmt, None).unwrap();
+        let sink = spawn_writer(writer, LogFormat::Logfmt, None).unwrap();
         for _ in 0..10 {
             write_line(&sink, "a=1\n");
         }
@@ -430,7 +425,7 @@ mod tests {
     #[test]
     fn a_standard_error_that_nobody_reads_blocks_no_caller() {
         let (reader, writer) = io::pipe().unwrap();
-        let sink = spawn_writer(writer, Form::Json, Some(InIst(Clock::system()))).unwrap();
+        let sink = spawn_writer(writer, LogFormat::Json, Some(InIst(Clock::system()))).unwrap();
         // Far more than pipe and queue hold: this loop ends only because a full queue drops lines.
         let line = "x".repeat(1024);
         for _ in 0..2 * LINES_MAX {

@@ -4,6 +4,8 @@
 //! settings of other modules.
 
 pub mod address_space;
+#[cfg(test)]
+pub(crate) mod child_test;
 pub mod core_dumps;
 pub mod counter;
 pub mod exit;
@@ -15,6 +17,7 @@ pub mod log_settings;
 pub mod memfd;
 pub mod notify;
 pub mod panic;
+pub mod secret_file;
 pub mod state_lock;
 pub mod version;
 

@@ -84,14 +84,13 @@ fn send(states: &[NotifyState<'_>]) {
 mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
-    use std::process::Command;
 
-    /// Set in the child process, whose environment names the socket.
-    const CHILD: &str = "NOTIFY_CHILD";
+    use crate::ops::child_test;
 
     #[test]
     fn each_notification_is_the_datagram_that_systemd_expects() {
-        if std::env::var_os(CHILD).is_some() {
+        // In a child process, whose environment names the socket.
+        if child_test::is_child() {
             super::ready("serving");
             super::status("token dead");
             super::watchdog();
@@ -107,17 +106,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        let status = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "ops::notify::tests::each_notification_is_the_datagram_that_systemd_expects",
-            ])
-            .env(CHILD, "1")
-            .env("NOTIFY_SOCKET", &path)
-            .output()
-            .unwrap()
-            .status;
-        assert!(status.success());
+        let name = "each_notification_is_the_datagram_that_systemd_expects";
+        child_test::run(module_path!(), name, |child| {
+            child.env("NOTIFY_SOCKET", &path);
+        });
         socket.set_nonblocking(true).unwrap();
         let mut bytes = [0; 256];
         for expected in [

@@ -53,14 +53,13 @@ fn requested_backtrace() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
     use std::time::Duration;
 
-    /// Set in a child process, because the hook and the log are those of the whole process.
-    const CHILD: &str = "PANIC_HOOK_CHILD";
+    use crate::ops::child_test;
+    use crate::ops::log_settings::LogFormat;
 
     fn panic_everywhere() {
-        super::log::start("info", super::log::Form::Logfmt).unwrap();
+        super::log::start("info", LogFormat::Logfmt).unwrap();
         super::install();
         let thread = std::thread::Builder::new().name("lane-x".into());
         assert!(thread.spawn(|| panic!("in a {}", "thread")).unwrap().join().is_err());
@@ -88,17 +87,15 @@ mod tests {
 
     #[test]
     fn each_panic_is_one_line_with_its_place() {
-        if std::env::var_os(CHILD).is_some() {
+        // In a child process, because the hook and the log are those of the whole process.
+        if child_test::is_child() {
             return panic_everywhere();
         }
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "ops::panic::tests::each_panic_is_one_line_with_its_place"])
-            .env(CHILD, "1")
-            .env_remove("RUST_BACKTRACE")
-            .output()
-            .unwrap();
+        let name = "each_panic_is_one_line_with_its_place";
+        let output = child_test::run(module_path!(), name, |child| {
+            child.env_remove("RUST_BACKTRACE");
+        });
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{text}");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
         assert!(lines.iter().all(|line| line.contains("panic.rs:")), "{text}");

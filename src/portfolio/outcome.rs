@@ -33,7 +33,7 @@ pub struct SyncOutcome {
     pub unvalued: Option<Overflow>,
 }
 
-/// How many there are, and the first [`LISTED_MAX`] of them.
+/// How many there are, and the first `LISTED_MAX` of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct First<T> {
     pub count: usize,

@@ -97,6 +97,12 @@ impl Securities {
         Some(&self.rows[(*at)?])
     }
 
+    /// The shares with this ISIN, one of each exchange. A key in upper case.
+    pub fn with_isin(&self, isin: &str) -> impl Iterator<Item = &Listed> {
+        let places = self.by_isin.get(isin).into_iter().flatten();
+        places.filter_map(|(_, at)| Some(&self.rows[(*at)?]))
+    }
+
     /// Number of shares in the index.
     pub fn len(&self) -> usize {
         self.rows.len()

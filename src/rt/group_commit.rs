@@ -17,6 +17,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::lanes::{Answer, LaneError, Refused, Ticket, join_within_grace, promise};
 use super::threads;
 use crate::base::Clock;
+use crate::ops::histogram::bucket_of;
 
 /// A store with transactions and savepoints. Called on the batch's thread only.
 pub trait Ledger: Send + 'static {
@@ -325,8 +326,7 @@ impl<L: Ledger> Writer<L> {
         self.count(&self.counters.commits, u64::from(committed > 0));
         self.counters.batch_max.fetch_max(committed, Ordering::Relaxed);
         if committed > 0 {
-            let bucket = COMMIT_SIZES.iter().position(|bound| committed <= *bound);
-            self.count(&self.counters.sizes[bucket.unwrap_or(COMMIT_SIZES.len())], 1);
+            self.count(&self.counters.sizes[bucket_of(&COMMIT_SIZES, committed)], 1);
         }
         // Before the answers, so that a caller that has its answer sees an idle writer.
         self.counters.busy_since_ms.store(IDLE, Ordering::Relaxed);

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use super::coroutines::Parker;
 use super::threads;
 use crate::base::Clock;
+use crate::ops::histogram::bucket_of;
 
 /// How long a closing lane waits for running jobs.
 const CLOSE_GRACE_MS: u64 = 500;
@@ -92,8 +93,7 @@ struct Counters {
 
 impl Counters {
     fn record_wait(&self, waited_ms: u64) {
-        let bucket = WAIT_BOUNDS_MS.iter().position(|bound_ms| waited_ms <= *bound_ms);
-        self.waits[bucket.unwrap_or(WAIT_BOUNDS_MS.len())].fetch_add(1, Ordering::Relaxed);
+        self.waits[bucket_of(&WAIT_BOUNDS_MS, waited_ms)].fetch_add(1, Ordering::Relaxed);
         self.wait_ms_total.fetch_add(waited_ms, Ordering::Relaxed);
         self.wait_ms_max.fetch_max(waited_ms, Ordering::Relaxed);
     }

@@ -7,6 +7,8 @@
 //! freed memory. So a coroutine that once woke on another thread than it waited on lets every
 //! worker finish what it runs before it frees the flags.
 
+#![expect(clippy::disallowed_types, reason = "this is the place that makes may's wait safe")]
+
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};

@@ -93,19 +93,17 @@ impl Signals {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use signal_hook::low_level::raise;
 
     use super::*;
+    use crate::ops::child_test;
 
-    /// Set in a child process, because signal handlers are those of the whole process.
-    const CHILD: &str = "SIGNALS_CHILD";
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
     fn reloads_are_returned_once_and_an_end_takes_precedence() {
-        if std::env::var_os(CHILD).is_some() {
+        // In a child process, because signal handlers are those of the whole process.
+        if child_test::is_child() {
             let mut signals = Signals::arm(Hangup::Reloads).unwrap();
             assert_eq!(signals.wait(Duration::from_millis(1)), None);
             raise(SIGHUP).unwrap();
@@ -119,14 +117,10 @@ mod tests {
             assert_eq!(signals.wait_for_end(), SIGTERM);
             return;
         }
-        let status = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "rt::unix_signals::tests::reloads_are_returned_once_and_an_end_takes_precedence",
-            ])
-            .env(CHILD, "1")
-            .status()
-            .unwrap();
-        assert!(status.success());
+        child_test::run(
+            module_path!(),
+            "reloads_are_returned_once_and_an_end_takes_precedence",
+            |_| {},
+        );
     }
 }

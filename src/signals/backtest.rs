@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use super::blocks::{Blocks, Numbering, Place};
 use super::confidence::{Bar, Moves, Outcomes, PRIOR_DATES, Record, WINDOW_DATES, Weight, pair};
-use super::list::{OfCandle, put_together};
+use super::list::{Rank, Ranked, by_rank, put_together};
 use super::patterns::{Columns, Detector, Key};
 use super::silence::Silence;
 use crate::base::Candle;
@@ -72,9 +72,15 @@ pub struct Signal<'a> {
     pub weight: Weight,
 }
 
-impl OfCandle for Signal<'_> {
-    fn candle(&self) -> (&str, bool) {
-        (self.symbol, false)
+impl Ranked for Signal<'_> {
+    fn rank(&self) -> Rank<'_> {
+        Rank {
+            confidence: self.weight.confidence,
+            dates: self.weight.dates,
+            pattern: self.key.name(),
+            symbol: self.symbol,
+            provisional: false,
+        }
     }
 }
 
@@ -170,8 +176,8 @@ impl Universe {
         moves
     }
 
-    /// The signals of the date with index `date`, in the published order: by [`rank`], with those
-    /// of one symbol together.
+    /// The signals of the date with index `date`, in the published order: by [`by_rank`], with
+    /// those of one symbol together.
     pub fn signals_on(&self, date: usize) -> Vec<Signal<'_>> {
         let mut signals = Vec::new();
         for symbol in &self.symbols {
@@ -182,7 +188,7 @@ impl Universe {
                 }
             }
         }
-        signals.sort_by(rank);
+        signals.sort_by(by_rank);
         put_together(&mut signals);
         signals
     }
@@ -206,18 +212,6 @@ pub fn sessions(histories: &[History]) -> Vec<Date> {
     dates.sort();
     dates.dedup();
     dates
-}
-
-/// The order of publication: highest confidence first, then most dates, then name, then symbol.
-/// Ties are common, since all symbols with one pattern have the same confidence.
-pub fn rank(one: &Signal<'_>, other: &Signal<'_>) -> std::cmp::Ordering {
-    other
-        .weight
-        .confidence
-        .total_cmp(&one.weight.confidence)
-        .then_with(|| other.weight.dates.cmp(&one.weight.dates))
-        .then_with(|| one.key.name().cmp(other.key.name()))
-        .then_with(|| one.symbol.cmp(other.symbol))
 }
 
 fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examined {

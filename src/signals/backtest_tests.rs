@@ -103,7 +103,7 @@ fn equal_confidences_are_ordered_by_dates_then_name_then_symbol() {
         signal("A", "takuri", 0.5, 10),
         signal("Z", "piercing", 0.6, 1),
     ];
-    signals.sort_by(rank);
+    signals.sort_by(by_rank);
     let order = signals.map(|signal| (signal.symbol, signal.key.name()));
     let names = ["piercing", "takuri", "dragonfly_doji", "hammer", "hammer"];
     assert_eq!(order.map(|(_, name)| name), names);

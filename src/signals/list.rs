@@ -72,7 +72,7 @@ impl SignalList {
         let mut list = self.without_provisional();
         if !found.is_empty() {
             list.signals.extend(found);
-            list.signals.sort_by(rank);
+            list.signals.sort_by(by_rank);
             put_together(&mut list.signals);
             list.look = Some(look);
         }
@@ -113,7 +113,7 @@ impl ListedSignal {
     /// Whether both signals are of one candle. Complete and provisional signals are of different
     /// dates.
     pub fn is_of_candle(&self, other: &Self) -> bool {
-        self.candle() == other.candle()
+        (&self.symbol, self.provisional) == (&other.symbol, other.provisional)
     }
 
     fn is_contradicted_by(&self, other: &Self) -> bool {
@@ -121,37 +121,58 @@ impl ListedSignal {
     }
 }
 
-/// A row of a list of signals.
-pub trait OfCandle {
-    /// Identifies the candle: its symbol, and whether it is unfinished.
-    fn candle(&self) -> (&str, bool);
+/// What decides the position of a signal in a list.
+pub struct Rank<'a> {
+    pub confidence: f64,
+    /// Dates with the same pattern in the window.
+    pub dates: u32,
+    pub pattern: &'a str,
+    pub symbol: &'a str,
+    pub provisional: bool,
 }
 
-impl OfCandle for ListedSignal {
-    fn candle(&self) -> (&str, bool) {
-        (self.symbol.as_str(), self.provisional)
+/// A row of a list of signals.
+pub trait Ranked {
+    fn rank(&self) -> Rank<'_>;
+}
+
+impl Ranked for ListedSignal {
+    fn rank(&self) -> Rank<'_> {
+        Rank {
+            confidence: self.confidence,
+            dates: self.samples,
+            pattern: &self.pattern,
+            symbol: self.symbol.as_str(),
+            provisional: self.provisional,
+        }
     }
+}
+
+/// The order of publication: highest confidence first, then most dates, then pattern, then symbol;
+/// of equals a complete signal first. Ties are common, since all symbols with one pattern have the
+/// same confidence.
+pub fn by_rank<T: Ranked>(one: &T, other: &T) -> Ordering {
+    let (one, other) = (one.rank(), other.rank());
+    other
+        .confidence
+        .total_cmp(&one.confidence)
+        .then_with(|| other.dates.cmp(&one.dates))
+        .then_with(|| one.pattern.cmp(other.pattern))
+        .then_with(|| one.symbol.cmp(other.symbol))
+        .then_with(|| one.provisional.cmp(&other.provisional))
 }
 
 /// Moves rows of one candle together, to the position of the first of them. The order is otherwise
 /// kept.
-pub fn put_together<T: OfCandle>(rows: &mut Vec<T>) {
+pub fn put_together<T: Ranked>(rows: &mut Vec<T>) {
     let mut first = HashMap::new();
-    let numbered = rows.iter().enumerate();
+    let candles = rows.iter().map(|row| {
+        let Rank { symbol, provisional, .. } = row.rank();
+        (symbol, provisional)
+    });
     let places: Vec<usize> =
-        numbered.map(|(at, row)| *first.entry(row.candle()).or_insert(at)).collect();
+        candles.enumerate().map(|(at, candle)| *first.entry(candle).or_insert(at)).collect();
     let mut placed: Vec<(usize, T)> = places.into_iter().zip(rows.drain(..)).collect();
     placed.sort_by_key(|(place, _)| *place);
     rows.extend(placed.into_iter().map(|(_, row)| row));
-}
-
-/// The same order as [`backtest::rank`](super::backtest::rank).
-pub fn rank(one: &ListedSignal, other: &ListedSignal) -> Ordering {
-    other
-        .confidence
-        .total_cmp(&one.confidence)
-        .then_with(|| other.samples.cmp(&one.samples))
-        .then_with(|| one.pattern.cmp(&other.pattern))
-        .then_with(|| one.symbol.cmp(&other.symbol))
-        .then_with(|| one.provisional.cmp(&other.provisional))
 }

@@ -29,7 +29,7 @@ pub use records::{
 };
 pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
-    PublishedSignal, SignalOutcome, SplitSuspicion,
+    PublishedSignal, SignalOutcome, SplitSuspicion, StoredCandles,
 };
 pub use sqlite::file::OpenError;
 pub use sqlite::maintenance::{self, MaintenanceError};

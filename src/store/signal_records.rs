@@ -18,6 +18,18 @@ pub struct CandleHistory {
     pub suspicions: Vec<SplitSuspicion>,
 }
 
+/// A symbol's newest candles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCandles {
+    /// The source of all candles.
+    pub source: Source,
+    pub simulated: bool,
+    /// Whether the candles cannot be trusted until all are fetched again.
+    pub refetch: bool,
+    /// Oldest first.
+    pub candles: Vec<Candle>,
+}
+
 /// A date that looks like an unadjusted split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitSuspicion {

@@ -5,9 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use super::sqlite::file::beside;
 use super::sqlite::maintenance::{MaintenanceError, owned_like_its_directory};
 use super::sqlite::unfinished::make_private;
+use crate::base::paths::beside;
 
 /// Enough for two values. This program never writes a longer file.
 const BYTES_MAX: u64 = 1_024;

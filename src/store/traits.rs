@@ -13,13 +13,13 @@ use crate::store::records::{
 };
 use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
-    SignalOutcome,
+    SignalOutcome, StoredCandles,
 };
 use crate::store::sqlite::maintenance::MaintenanceError;
 
 /// Derives what a sync writes and what the user is told of it, from what is stored and what the
-/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and pure,
-/// since it may run twice.
+/// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and
+/// pure, since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
 /// Durable storage. Every method may fail with [`StoreError`].
@@ -172,6 +172,13 @@ pub trait Store: Send + Sync {
 pub trait SignalStore: Send + Sync {
     /// The stored history of every symbol, without candles.
     fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError>;
+    /// A symbol's newest candles, at most `max`, with what is known of all of them; `None` if
+    /// nothing is stored.
+    fn candle_history(
+        &self,
+        symbol: &Symbol,
+        max: usize,
+    ) -> Result<Option<StoredCandles>, StoreError>;
     /// A symbol's candles, oldest first.
     fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError>;
     /// Replaces the stored history of a symbol.

@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod broker_status;
+pub mod candles;
 pub mod export;
 pub mod health;
 pub mod holdings;
@@ -17,6 +18,7 @@ pub mod positions;
 pub mod quotes;
 #[cfg(test)]
 mod schemas;
+pub mod search;
 pub mod signal_record;
 pub mod signals;
 pub mod snapshot;

@@ -10,7 +10,9 @@ use super::context::WarmerContext;
 use super::job::{LOST, Outcomes};
 use crate::base::{Exchange, ist};
 use crate::brokers::broker_a::Tokens;
+use crate::brokers::broker_a::instruments::Listed;
 use crate::brokers::{BrokerA, BrokerError, BrokerErrorKind, Readiness};
+use crate::market::search::Named;
 use crate::market::{InstrumentList, Origin};
 use crate::rt::coroutines;
 
@@ -121,7 +123,7 @@ fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError>
 }
 
 fn fetch(broker_a: &BrokerA, mut tokens: Tokens, as_of: Date) -> Fetched {
-    let mut symbols = Vec::new();
+    let mut rows = Vec::new();
     for exchange in [Exchange::Nse, Exchange::Bse] {
         let list = paced(|| broker_a.instruments(exchange)).map_err(|error| error.to_string())?;
         tracing::info!(
@@ -131,8 +133,9 @@ fn fetch(broker_a: &BrokerA, mut tokens: Tokens, as_of: Date) -> Fetched {
             "instruments fetched"
         );
         tokens.learn(exchange, &list);
-        symbols.extend(list.listed.into_iter().map(|listed| listed.symbol));
+        let named = |listed: Listed| Named { symbol: listed.symbol, name: listed.name };
+        rows.extend(list.listed.into_iter().map(named));
     }
-    let list = InstrumentList::from_symbols(symbols, Origin::BrokerA, as_of);
+    let list = InstrumentList::from_rows(rows, Origin::BrokerA, as_of);
     Ok((list.map_err(|error| error.to_string())?, tokens))
 }

@@ -164,6 +164,9 @@ fn market(to: &mut Recorder<'_>, scene: &Scene) {
     to.service.await_instruments();
     let prices = "/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,BSE:RELIANCE,NSE:TCS";
     look("quotes", prices, |text| text.contains("\"unavailable\":[]"));
+    look("the day's signals in the snapshot", SNAPSHOT, |text| {
+        text.contains("\"signals_as_of\":\"2026-11-20\"")
+    });
     to.get(SNAPSHOT);
     to.get(&format!("{prices},NSE:NOSUCH"));
     to.note_names("/api/health");
@@ -268,7 +271,10 @@ fn signals(text: &mut String) {
         to.get(target);
     }
     to.get(RECORD);
-    let listed = service.get(SNAPSHOT);
+    let listed = until("the day's signals in the snapshot", || {
+        let answer = service.get(SNAPSHOT);
+        answer.text().contains("\"signals_as_of\":\"2026-11-19\"").then_some(answer)
+    });
     let top = listed.text().split("\"signals\":").nth(1).unwrap();
     let top = top.split("\"sectors\":").next().unwrap();
     let _ = writeln!(to.text, "signals of {SNAPSHOT}\n{top}\n");

@@ -88,7 +88,7 @@ impl Stage {
             _ => usual(&asked.target),
         });
         let clock = Clock::manual(TRADING.parse().unwrap());
-        let scene = Scene::on(clock.clone(), SimSettings::default());
+        let scene = Scene::by_hand(clock.share(), SimSettings::default());
         let mut config = scene.config();
         config.broker_a.url = upstream.url();
         config.broker_a.access_token = None;

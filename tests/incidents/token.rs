@@ -36,6 +36,11 @@ fn a_token_given_at_ten_past_nine_serves_the_opening() {
     let service = Scene::started(&config, clock);
     let mut client = service.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+    // The session before is revalued before the next one begins: cut short it would be given up.
+    until("the close revalued", || {
+        let health = client.get("/api/health").json();
+        health["close"]["date"] == "2026-11-19" && health["warmers"]["close"] == "paused"
+    });
     // Nobody is awake until ten past nine.
     clock.jump_ms(
         "2026-11-20T09:10:00+05:30".parse::<Timestamp>().unwrap().as_millisecond() - clock.now_ms(),

@@ -8,5 +8,6 @@ mod phases;
 mod prices;
 mod prices_waiting;
 mod pushed;
+mod search;
 mod snapshot;
 mod ticker;

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::support::{
     Client, Program, SNAPSHOT, Scene, TRADING, bhav, by_shell, refused, run, serve, state_flag,
@@ -60,56 +61,95 @@ fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
     }
 }
 
+/// Refused requests in a flood. The log has a burst of lines, then a few a second.
+const FLOOD: usize = 2_000;
+/// Longest time until the log has told about it.
+const LOG_MS_MAX: u64 = 120_000;
+
+/// A service without data, whose log is read line by line.
+struct Flooded {
+    program: Program,
+    log: std::sync::mpsc::Receiver<String>,
+    reader: std::thread::JoinHandle<()>,
+    clock: Clock,
+}
+
+impl Flooded {
+    fn start(scene: &Scene) -> Self {
+        scene.refuse_all();
+        let mut command = bhav(&[
+            "serve",
+            "--admin-listen=127.0.0.1:0",
+            "--listen=127.0.0.1:0",
+            &format!("--state-dir={}", scene.state.path().display()),
+            &format!("--brokera-url={}", scene.sim.broker_a_url()),
+            &format!("--public-url={}", scene.sim.public_url()),
+            &format!("--now={TRADING}"),
+        ]);
+        let mut program = Program::of(command.stderr(Stdio::piped()));
+        let stderr = program.child.stderr.take().unwrap();
+        let (lines, log) = std::sync::mpsc::channel();
+        let reader = bhav::rt::threads::spawn("reads-log", move || {
+            let whole = BufReader::new(stderr).lines().map_while(Result::ok);
+            whole.for_each(|line| drop(lines.send(line)));
+        });
+        Self { program, log, reader: reader.unwrap(), clock: Clock::system() }
+    }
+
+    /// Sends the flood and checks how many lines the log has about it, and that a summary follows.
+    /// `ended` sends what else is to be logged and returns a part of its line.
+    fn check_log_of_flood(self, client: &mut Client, ended: impl FnOnce(&mut Client) -> String) {
+        let started_ms = self.clock.monotonic_ms();
+        let path = format!("/{}", "x".repeat(6_000));
+        for _ in 0..FLOOD {
+            client.get(&path).expect_problem(404, "not_found");
+        }
+        let last = ended(client);
+        let mut seen = Vec::new();
+        let (mut summary, mut failed) = (None, false);
+        while summary.is_none() || !failed {
+            // Other lines keep coming, so each wait ends at the same moment.
+            let left_ms = (started_ms + LOG_MS_MAX).saturating_sub(self.clock.monotonic_ms());
+            let line = self.log.recv_timeout(Duration::from_millis(left_ms)).unwrap();
+            failed |= line.contains(&last);
+            if line.contains("refused requests not logged one by one") {
+                summary = Some(line);
+            } else {
+                seen.push(line);
+            }
+        }
+        let summary = summary.unwrap();
+        let elapsed_s = ((self.clock.monotonic_ms() - started_ms) / 1_000) as usize + 1;
+        let named = summary.contains("codes=\"not_found=") || summary.contains("codes=not_found=");
+        assert!(named, "{summary}");
+        let refused: Vec<&String> = seen.iter().filter(|line| line.contains("404")).collect();
+        assert!((200..=200 + 20 * elapsed_s).contains(&refused.len()), "{}", refused.len());
+        assert!(refused.iter().all(|line| line.len() < 600), "{}", refused[0]);
+        let mut program = self.program;
+        program.terminate();
+        assert_eq!(program.exit().code(), Some(0));
+        self.reader.join().unwrap();
+    }
+}
+
 #[test]
 fn a_flood_of_refusals_does_not_fill_the_log() {
-    let scene = Scene::at(TRADING);
-    scene.refuse_all();
-    let mut command = bhav(&[
-        "serve",
-        "--admin-listen=off",
-        "--listen=127.0.0.1:0",
-        &format!("--state-dir={}", scene.state.path().display()),
-        &format!("--brokera-url={}", scene.sim.broker_a_url()),
-        &format!("--public-url={}", scene.sim.public_url()),
-        &format!("--now={TRADING}"),
-    ]);
-    let mut program = Program::of(command.stderr(Stdio::piped()));
-    let stderr = program.child.stderr.take().unwrap();
-    let (lines, log) = std::sync::mpsc::channel();
-    let reader = bhav::rt::threads::spawn("reads-log", move || {
-        let whole = BufReader::new(stderr).lines().map_while(Result::ok);
-        whole.for_each(|line| drop(lines.send(line)));
-    });
-    let reader = reader.unwrap();
-    let clock = Clock::system();
-    let started_ms = clock.monotonic_ms();
-    let mut client = program.client();
-    let path = format!("/{}", "x".repeat(6_000));
-    for _ in 0..2_000 {
-        client.get(&path).expect_problem(404, "not_found");
-    }
+    let service = Flooded::start(&Scene::at(TRADING));
+    let mut client = service.program.client();
     // What fails on our side has its line all the same.
-    let made = client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned();
-    let mut seen = Vec::new();
-    let (mut told, mut failed) = (None, false);
-    while told.is_none() || !failed {
-        let line = log.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
-        failed |= line.contains(&made);
-        if line.contains("more requests refused") {
-            told = Some(line);
-        } else {
-            seen.push(line);
-        }
-    }
-    let told = told.unwrap();
-    let elapsed_s = ((clock.monotonic_ms() - started_ms) / 1_000) as usize + 1;
-    assert!(told.contains("codes=\"not_found=") || told.contains("codes=not_found="), "{told}");
-    let refused: Vec<&String> = seen.iter().filter(|line| line.contains("404")).collect();
-    assert!((200..=200 + 20 * elapsed_s).contains(&refused.len()), "{}", refused.len());
-    assert!(refused.iter().all(|line| line.len() < 600), "{}", refused[0]);
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
-    reader.join().unwrap();
+    service.check_log_of_flood(&mut client, |client| {
+        client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned()
+    });
+}
+
+#[test]
+fn a_flood_of_refusals_at_the_operators_listener_does_not_fill_the_log() {
+    let service = Flooded::start(&Scene::at(TRADING));
+    let lines = service.program.printed.lines();
+    let mut urls = lines.filter_map(|line| line.strip_prefix("metrics on http://"));
+    let address = urls.next().unwrap().trim_end_matches("/metrics").to_owned();
+    let mut client = Client::connect(&address);
+    service.check_log_of_flood(&mut client, |_| "not logged one by one".to_owned());
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
 #[test]
 fn a_stuck_edge_worker_stops_the_pings_and_a_free_one_does_not() {
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let scene = Scene::by_hand(clock.share(), SimSettings::default());
     let service = scene.start();
     let watchdog = service.0.watchdog();
     let well = || until("every part", || watchdog.stuck().is_none().then_some(()));

@@ -60,7 +60,7 @@ impl User {
 #[test]
 fn one_user_may_change_so_much_a_minute() {
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let scene = Scene::by_hand(clock.share(), SimSettings::default());
     let mut config = scene.config();
     assert_eq!(StoreSettings::default().writes_per_user_per_minute, 600, "by default");
     config.store.writes_per_user_per_minute = 6;

@@ -16,7 +16,7 @@ fn sync(service: &Service, auth: &str, broker: &str, key: &str) -> Answer {
 #[test]
 fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let scene = Scene::by_hand(clock.share(), SimSettings::default());
     let mut config = scene.config();
     config.broker_b.url = scene.config_without_tokens().broker_b.url;
     config.upstream.sync_attempts_per_minute = 10;
@@ -78,7 +78,7 @@ fn a_key_that_is_refused_rests_and_all_rest_only_once_several_are() {
 #[test]
 fn retry_after_is_the_time_that_the_service_holds() {
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let scene = Scene::by_hand(clock.share(), SimSettings::default());
     let service = scene.start();
     let user = bearer(&service.register("one@example.com", "a long enough secret"));
     let state = service.0.server().shared().service.state();
@@ -118,7 +118,7 @@ fn sync_from(service: &Service, auth: &str, client: &str, broker: &str, key: &st
 #[test]
 fn one_stranger_with_ten_accounts_and_invented_keys_stops_nobodys_syncs() {
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::on(clock.clone(), SimSettings::default());
+    let scene = Scene::by_hand(clock.share(), SimSettings::default());
     let mut config = scene.config();
     config.broker_b.url = scene.config_without_tokens().broker_b.url;
     config.upstream.sync_attempts_per_minute = 30;

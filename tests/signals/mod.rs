@@ -1,6 +1,7 @@
 //! Signals: the evening's list, the record, provisional candles, and the command that evaluates.
 
 mod candles;
+mod candles_served;
 mod evaluate;
 mod evening;
 mod provisional;

@@ -274,6 +274,13 @@ impl Client {
         self.got.len() - self.taken
     }
 
+    /// What has arrived and was not taken yet.
+    pub fn take_pending(&mut self) -> Vec<u8> {
+        let pending = self.got.split_off(self.taken);
+        self.taken = self.got.len();
+        pending
+    }
+
     /// Whatever arrives until the end or the deadline. A reset is an end too.
     pub fn rest(&mut self) -> String {
         while self.receive().is_ok_and(|count| count > 0) {}

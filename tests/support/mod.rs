@@ -3,6 +3,7 @@
 
 pub mod canaries;
 pub mod client;
+pub mod events;
 pub mod harness;
 pub mod probe;
 pub mod process;
@@ -14,6 +15,7 @@ pub mod upstream;
 pub mod wait;
 
 pub use client::{Answer, Client, bearer, members};
+pub use events::{EVENT_STREAM, Event, EventParser, EventReader, STREAM};
 pub use harness::{Harness, small};
 pub use probe::OWNED_BYTES;
 pub use program::{

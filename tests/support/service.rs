@@ -1,5 +1,5 @@
-//! The service in this process, and the simulated world in which it runs: a simulator, a clock and a
-//! state directory.
+//! The service in this process, and the simulated world in which it runs: a simulator, a clock and
+//! a state directory.
 
 use std::path::Path;
 use std::time::Duration;

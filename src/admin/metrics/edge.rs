@@ -12,6 +12,7 @@ const NS_PER_S: f64 = 1e9;
 pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     requests(text, watched);
     connections(text, watched);
+    streams(text, watched);
     let auth = watched.edge.service.state().auth.counts();
     let mut logins = text.family(
         Kind::Counter,
@@ -124,4 +125,52 @@ fn connections(text: &mut Exposition, watched: &Watched) {
     closed.sample(&[("reason", "crowded")], stats.unread_cuts.value());
     let unread = edge.unread.bytes();
     text.gauge("bhav_http_unread_output_bytes", "Output that clients have not read yet.", unread);
+}
+
+fn streams(text: &mut Exposition, watched: &Watched) {
+    let (streams, stats) = (&watched.edge.streams, &watched.edge.streams.stats);
+    text.gauge("bhav_streams_open", "Open streams of events.", streams.open());
+    text.gauge(
+        "bhav_streams_limit",
+        "Open streams at which further ones are refused.",
+        watched.edge.settings().streams_max,
+    );
+    text.counter(
+        "bhav_stream_frames_total",
+        "Events sent to streams, without heartbeats.",
+        stats.frames.value(),
+    );
+    text.counter("bhav_stream_heartbeats_total", "Heartbeats sent.", stats.heartbeats.value());
+    text.counter(
+        "bhav_stream_sent_bytes_total",
+        "Bytes of events and heartbeats sent.",
+        stats.bytes.value(),
+    );
+    text.counter(
+        "bhav_stream_conflated_total",
+        "Events that a stream skipped because a newer one was there when it could send.",
+        stats.conflated.value(),
+    );
+    text.counter(
+        "bhav_streams_refused_total",
+        "Streams refused at the limit of all or of their address.",
+        stats.refused.value(),
+    );
+    let mut cut = text.family(
+        Kind::Counter,
+        "bhav_stream_cut_total",
+        "Streams cut off because the client read too slowly (write), was the slowest reader when \
+         the unread output of all clients exceeded its limit (crowded), or sent too much (read).",
+    );
+    cut.sample(&[("reason", "write")], stats.slow_cuts.value());
+    cut.sample(&[("reason", "crowded")], stats.crowded_cuts.value());
+    cut.sample(&[("reason", "read")], stats.input_cuts.value());
+    let mut walks = text.family(
+        Kind::Histogram,
+        "bhav_stream_fan_out_seconds",
+        "Time from a change's news to the last stream's wake-up.",
+    );
+    let DurationCounts { buckets, sum_ns } = stats.fan_out.read(0);
+    let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / NS_PER_S);
+    walks.histogram(&[], bounds, &buckets, sum_ns as f64 / NS_PER_S);
 }

@@ -136,6 +136,11 @@ fn responses(
     if route.path == "/api/health" {
         report_of_a_service_that_is_down(&mut responses["503"]);
     }
+    if route.path == "/api/index/stream" {
+        let events = "Events, one after the other. The data of `snapshot` is a `Snapshot`.";
+        let schema = json!({"type": "string", "description": events});
+        responses["200"]["content"] = json!({"text/event-stream": {"schema": schema}});
+    }
     responses.insert("default".into(), json!({"$ref": "#/components/responses/Protocol"}));
     responses
 }

@@ -3,10 +3,11 @@
 
 use super::refusals::{
     ACTIVATION_BAD_GATEWAY, ACTIVATION_FORBIDDEN, ACTIVATION_UNAVAILABLE, BODY_INVALID,
-    BROKER_LIMITED, BROKER_NOT_READY, BROKER_TIMEOUT, CODE_REFUSED, JOURNAL_FULL, NO_SUCH_ENTRY,
-    NOT_THE_ADMINISTRATOR, PASSWORD_UNAUTHORIZED, PASSWORD_UNAVAILABLE, PORTFOLIO_UNAVAILABLE,
-    QUERY_INVALID, Refusal, SIGNALS_NOT_READY, STORE_UNAVAILABLE, SYNC_BAD_GATEWAY, SYNC_CONFLICT,
-    SYNC_FORBIDDEN, SYNC_UNAUTHORIZED, SYNC_UNAVAILABLE, TOO_MANY_ATTEMPTS, TOO_MANY_WRITES, own,
+    BROKER_LIMITED, BROKER_NOT_READY, BROKER_TIMEOUT, CANDLES_UNAVAILABLE, CODE_REFUSED,
+    JOURNAL_FULL, NO_CANDLES, NO_SUCH_ENTRY, NOT_THE_ADMINISTRATOR, PASSWORD_UNAUTHORIZED,
+    PASSWORD_UNAVAILABLE, PORTFOLIO_UNAVAILABLE, QUERY_INVALID, Refusal, SIGNALS_NOT_READY,
+    STORE_UNAVAILABLE, SYNC_BAD_GATEWAY, SYNC_CONFLICT, SYNC_FORBIDDEN, SYNC_UNAUTHORIZED,
+    SYNC_UNAVAILABLE, TOO_MANY_ATTEMPTS, TOO_MANY_WRITES, own,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -46,6 +47,26 @@ pub(super) const OPERATIONS: &[Operation] = &[
         refusals: &[own(503, &["snapshot_not_ready"])],
     },
     Operation {
+        route: (Get, "/api/index/stream"),
+        id: "streamSnapshot",
+        tag: "market",
+        description: "\
+            Server-sent events, for `EventSource` and for any client that reads line by line. \
+            `snapshot` carries the body of `/api/index/snapshot`, byte for byte: one at first and \
+            one after each change, at most one in an interval. Each is the whole state, so a \
+            client that reads slowly misses some and never gets an old one. The event's `id` is \
+            the content hash in the snapshot's `ETag`; a client that sends the current one back \
+            gets nothing until the next change. `beat` comes after 15 seconds without another \
+            event. Before the first data there are heartbeats only. gzip is supported, br is not. \
+            Streams end after about an hour, and when the server stops: connect again.",
+        parameters: &["last_event_header", "last_event_id", "AcceptEncoding"],
+        body: None,
+        success: "Events until the client or the server ends the stream.",
+        reply: (200, "Snapshot"),
+        headers: &["Vary", "X-Accel-Buffering"],
+        refusals: &[QUERY_INVALID, own(503, &["streams_full"])],
+    },
+    Operation {
         route: (Get, "/api/portfolio/live-prices"),
         id: "readQuotes",
         tag: "market",
@@ -65,6 +86,36 @@ pub(super) const OPERATIONS: &[Operation] = &[
             ),
             own(503, &["quotes_unavailable"]),
         ],
+    },
+    Operation {
+        route: (Get, "/api/market/candles"),
+        id: "readCandles",
+        tag: "market",
+        description: "\
+            Finished trading days, oldest first, as signals are found in them: prices are adjusted \
+            for splits. Stored are the candles of the symbols that the operator watches (the \
+            universe); a new one comes in the evening. Of other symbols, and before the first \
+            candles have been fetched, the answer is 404.",
+        parameters: &["candles_symbol", "candles_days", "IfNoneMatch"],
+        body: None,
+        success: "The newest candles.",
+        reply: (200, "Candles"),
+        headers: &["ETag"],
+        refusals: &[QUERY_INVALID, NO_CANDLES, CANDLES_UNAVAILABLE],
+    },
+    Operation {
+        route: (Get, "/api/market/search"),
+        id: "searchInstruments",
+        tag: "market",
+        description: "\
+            At most 20 shares and indices that can be quoted, from memory. A query for a word that \
+            more than a thousand names have may miss some.",
+        parameters: &["q", "IfNoneMatch"],
+        body: None,
+        success: "What was found; the list may be empty.",
+        reply: (200, "SearchResults"),
+        headers: &["ETag"],
+        refusals: &[QUERY_INVALID],
     },
     Operation {
         route: (Get, "/api/signals"),

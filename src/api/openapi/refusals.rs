@@ -60,6 +60,8 @@ pub(super) const SYNC_FORBIDDEN: Refusal = shared(
 pub(super) const CROSS_SITE: Refusal = shared("CrossSite", 403, &["cross_site_request"]);
 pub(super) const NO_SUCH_ENTRY: Refusal =
     shared("NoSuchEntry", 404, &["entry_not_found", "not_found"]);
+pub(super) const NO_CANDLES: Refusal =
+    shared("NoCandles", 404, &["candles_not_found", "not_found"]);
 pub(super) const BROKER_NOT_READY: Refusal =
     shared("BrokerNotReady", 409, &["broker_not_configured", "broker_key_refused"]);
 pub(super) const JOURNAL_FULL: Refusal = shared("JournalFull", 409, &["limit_reached"]);
@@ -94,6 +96,11 @@ pub(super) const PORTFOLIO_UNAVAILABLE: Refusal = shared(
     "PortfolioUnavailable",
     503,
     &["store_unavailable", "store_busy", "store_late", "portfolio_busy"],
+);
+pub(super) const CANDLES_UNAVAILABLE: Refusal = shared(
+    "CandlesUnavailable",
+    503,
+    &["store_unavailable", "store_busy", "store_late", "portfolio_busy", "candles_busy"],
 );
 pub(super) const SIGNALS_NOT_READY: Refusal =
     shared("SignalsNotReady", 503, &["signals_not_ready"]);

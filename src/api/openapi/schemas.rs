@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::http::ProblemDocument;
 use crate::views::account::{AccountErased, LoggedIn, Message};
 use crate::views::broker_status::{BrokerAStatus, BrokerBStatus};
+use crate::views::candles::Candles;
 use crate::views::export::Export;
 use crate::views::health::Health;
 use crate::views::holdings::Holdings;
@@ -15,6 +16,7 @@ use crate::views::pnl::Pnl;
 use crate::views::portfolio_deleted::PortfolioDeleted;
 use crate::views::positions::Positions;
 use crate::views::quotes::Quotes;
+use crate::views::search::SearchResults;
 use crate::views::signal_record::SignalRecord;
 use crate::views::signals::SignalList;
 use crate::views::snapshot::Snapshot;
@@ -55,6 +57,8 @@ pub(super) fn of_views() -> Map<String, Value> {
         Health,
         Snapshot<'_>,
         Quotes<'_>,
+        Candles<'_>,
+        SearchResults<'_>,
         SignalList<'_>,
         SignalRecord,
         Holdings<'_>,

@@ -60,7 +60,7 @@ pub(super) fn answer<Rows: Send + 'static>(
 
 /// Runs `work` on the portfolio lane and parks until it has ended. What waits in the lane's queue
 /// holds the rows that it computes with, some tens of KiB of a usual portfolio.
-pub(super) fn compute<T: Send + 'static>(
+pub(in crate::api) fn compute<T: Send + 'static>(
     state: &State,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -18,6 +18,7 @@ mod state;
 mod sync;
 pub(crate) mod user_lock;
 
+pub(in crate::api) use answer::compute;
 pub use delete::delete;
 pub use export::export;
 pub use holdings::holdings;

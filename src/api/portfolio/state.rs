@@ -70,7 +70,7 @@ impl PortfolioState {
     }
 
     /// The security master that resolves a broker's codes to tickers, as of this moment.
-    pub(super) fn securities(&self) -> Arc<Securities> {
+    pub(in crate::api) fn securities(&self) -> Arc<Securities> {
         self.securities.load_full()
     }
 

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
+use crate::base::paths::beside;
 
 /// Version of `sql/l2/schema.sql`, stored in the file's `user_version`.
 const SCHEMA_VERSION: i64 = 1;
@@ -231,12 +232,6 @@ fn unavailable(broken: &Broken) -> L2Error {
 /// Whether the file itself is broken, rather than the disk, the permissions or another process.
 fn is_broken(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 fn open_file(path: &Path) -> Result<Connection, Broken> {

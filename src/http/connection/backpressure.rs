@@ -95,7 +95,7 @@ impl Backpressure {
         Held { unread: self, number, state }
     }
 
-    /// Logs that a connection was cut off, at most once in [`LOG_EVERY_MS`].
+    /// Logs that a connection was cut off, at most once in `LOG_EVERY_MS`.
     pub fn log_cut(&self, why: Cut, unread_bytes: usize, now_ms: u64) {
         self.unlogged_cuts.fetch_add(1, Ordering::Relaxed);
         if self.log_limit.admit(now_ms).is_err() {

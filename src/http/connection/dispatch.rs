@@ -18,11 +18,13 @@ use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
 use crate::http::server::connection_table::SlotGuard;
 use crate::http::server::listener::Socket;
-use crate::http::server::shared::{AddressPlace, Shared};
+use crate::http::server::places::Place;
+use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
 use crate::rt::readiness::{ERROR_OR_GONE, READABLE, Readiness, WOKEN};
 
 mod output;
+mod stream;
 
 /// After our last byte we read and drop input for this long and up to this much. Closing with
 /// unread input would send a reset, which can destroy the response before the client reads it.
@@ -35,14 +37,15 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 
 /// An accepted connection.
 pub struct Connection<S> {
-    /// Declared before `socket`, so that it is dropped first.
+    /// Dropped first: an ended connection may have to wait until its readiness can be dropped, and
+    /// the client's next one must not be refused for it.
+    _place: Place,
+    /// Declared before `socket`, so that it is dropped before it.
     readiness: Readiness,
     socket: Socket,
     shared: Arc<Shared<S>>,
     settings: Arc<HttpSettings>,
     generation: u64,
-    /// Before `slot`: who waits for that one must not be refused for this one.
-    _place: AddressPlace<S>,
     slot: SlotGuard,
     peer: Peer,
     stage: Stage,
@@ -86,7 +89,7 @@ impl<S: Serve> Connection<S> {
         socket: Socket,
         peer: Peer,
         shared: Arc<Shared<S>>,
-        place: AddressPlace<S>,
+        place: Place,
         slot: SlotGuard,
     ) -> io::Result<Self> {
         let readiness = Readiness::of(&socket)?;
@@ -130,6 +133,7 @@ impl<S: Serve> Connection<S> {
             match next {
                 Next::NeedInput => need_input = true,
                 Next::Flush => need_input = false,
+                Next::Stream => return self.stream(),
                 Next::Close { unread_input } => return self.close(unread_input),
             }
         }
@@ -204,7 +208,7 @@ impl<S: Serve> Connection<S> {
         let timed = match (&self.stage, begun) {
             (Stage::Body(_), _) => Timed::Body,
             (Stage::Head, true) => Timed::Head,
-            (Stage::Head, false) => Timed::Idle,
+            (Stage::Head, false) | (Stage::Stream(_), _) => Timed::Idle,
         };
         match timed {
             Timed::Idle if self.shared.is_draining() => self.slot.set_deadline_in(DRAIN_IDLE_MS),

@@ -13,7 +13,7 @@ use crate::http::message::chunked::{ChunkFault, Chunked};
 use crate::http::message::head::{Framing, Head, Parsed};
 use crate::http::message::problem::Problem;
 use crate::http::message::request::{Peer, Request};
-use crate::http::message::response::{ConnectionLine, Response};
+use crate::http::message::response::{ConnectionLine, OpenStream, Response};
 use crate::http::serve::Serve;
 use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
@@ -24,13 +24,15 @@ use crate::http::settings::HttpSettings;
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Where the connection is in its current request.
-#[derive(Debug, Default)]
-pub enum Stage {
+#[derive(Default)]
+pub(crate) enum Stage {
     /// Reading a head, or idle.
     #[default]
     Head,
     /// Reading a body.
     Body(Box<PartialRequest>),
+    /// None follows: the response is a stream.
+    Stream(Box<OpenStream>),
 }
 
 impl Stage {
@@ -40,6 +42,7 @@ impl Stage {
         match self {
             Self::Head => About::of_partial(carry),
             Self::Body(partial) => partial.about.clone(),
+            Self::Stream(_) => About::default(),
         }
     }
 }
@@ -102,6 +105,8 @@ pub enum Next {
     NeedInput,
     /// Writes the output, which is full; complete requests may be left.
     Flush,
+    /// Sends a stream; what else the client sends is no request.
+    Stream,
     /// Ends once the output is written. `unread_input`: the client may still be sending.
     Close { unread_input: bool },
 }
@@ -111,7 +116,7 @@ pub struct Exchange<'a, S> {
     pub shared: &'a Shared<S>,
     pub settings: &'a HttpSettings,
     pub peer: Peer,
-    pub stage: &'a mut Stage,
+    pub(crate) stage: &'a mut Stage,
     pub answered: u64,
 }
 
@@ -129,6 +134,10 @@ impl<S: Serve> Exchange<'_, S> {
             let step = match std::mem::take(self.stage) {
                 Stage::Head => self.head(buffers, &mut at),
                 Stage::Body(partial) => self.body(buffers, &mut at, partial),
+                Stage::Stream(open) => {
+                    *self.stage = Stage::Stream(open);
+                    Step::End(Next::Stream)
+                }
             };
             match step {
                 Step::Again => {}
@@ -287,16 +296,21 @@ impl<S: Serve> Exchange<'_, S> {
                 (false, true) => ConnectionLine::KeepAlive,
                 (false, false) => ConnectionLine::Silent,
             },
+            http_1_0: head.http_1_0,
             draining: self.shared.draining(),
             extra_lines: service.lines_for(request.origin()),
             status: 0,
             kind: 0,
+            streams: &self.shared.streams,
+            settings: self.settings,
+            stream: None,
         };
         let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut reply)));
         if handled.is_err() || reply.status == 0 {
             stats.handler_panics.increment();
             reply.out.truncate(before);
             *reply.owned = None;
+            reply.stream = None;
             reply.status = 0;
             reply.close();
             let problem = Problem::internal();
@@ -309,6 +323,10 @@ impl<S: Serve> Exchange<'_, S> {
         self.answered += 1;
         let took_ns = stopwatch.elapsed_ns();
         stats.count(reply.kind, reply.status, took_ns);
+        if let Some(open) = reply.stream {
+            *self.stage = Stage::Stream(open);
+            return Step::Again;
+        }
         if reply.connection == ConnectionLine::Close {
             return Step::End(Next::Close { unread_input: !head.close });
         }
@@ -328,10 +346,14 @@ impl<S: Serve> Exchange<'_, S> {
             own_request_id: about.own_request_id.as_deref(),
             head_only: about.head_only,
             connection: ConnectionLine::Close,
+            http_1_0: false,
             draining: self.shared.draining(),
             extra_lines: self.shared.service.lines_for(about.origin.as_deref()),
             status: 0,
             kind: 0,
+            streams: &self.shared.streams,
+            settings: self.settings,
+            stream: None,
         };
         let id = reply.problem(problem);
         let (status, detail) = (problem.status, &*problem.detail);

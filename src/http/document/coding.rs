@@ -13,7 +13,8 @@ const BROTLI_QUALITY: i32 = 5;
 /// encoder allocates a table of 32 MiB for each document, with 17 or more one of 1 MiB.
 const BROTLI_WINDOW_BITS: i32 = 17;
 
-const GZIP_LEVEL: u32 = 6;
+/// Beyond it documents hardly get smaller.
+pub const GZIP_LEVEL: u32 = 6;
 
 /// Number of bytes of the content's SHA-256 in an ETag.
 pub const ETAG_HASH_BYTES: usize = 12;

@@ -34,31 +34,51 @@ pub fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
     }
 }
 
+/// The coding of a stream, which is made in gzip and identity alone: gzip, unless the header
+/// refuses it or prefers identity.
+pub fn stream_coding(accept_encoding: Option<&[u8]>) -> Coding {
+    let Weights { gzip, identity, .. } = Weights::of(accept_encoding.unwrap_or_default());
+    if gzip > 0 && gzip >= identity { Coding::Gzip } else { Coding::Identity }
+}
+
 fn weighed_coding(value: &[u8]) -> Coding {
-    let (mut br, mut gzip, mut identity, mut rest) = (None, None, None, None);
-    for element in value.split(|byte| *byte == b',') {
-        let Some((name, weight)) = weighed(element) else { continue };
-        let slot: &mut Option<Weight> = if name.eq_ignore_ascii_case(b"br") {
-            &mut br
-        } else if name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip") {
-            &mut gzip
-        } else if name.eq_ignore_ascii_case(b"identity") {
-            &mut identity
-        } else if name == b"*" {
-            &mut rest
-        } else {
-            continue;
-        };
-        slot.get_or_insert(weight);
-    }
-    let weight = |named: Option<Weight>| named.or(rest).unwrap_or(0);
-    let (br, gzip, identity) = (weight(br), weight(gzip), weight(identity));
+    let Weights { br, gzip, identity } = Weights::of(value);
     if br > 0 && br >= gzip && br >= identity {
         Coding::Br
     } else if gzip > 0 && gzip >= identity {
         Coding::Gzip
     } else {
         Coding::Identity
+    }
+}
+
+/// What a header gives each coding; 0 is never.
+struct Weights {
+    br: Weight,
+    gzip: Weight,
+    identity: Weight,
+}
+
+impl Weights {
+    fn of(value: &[u8]) -> Self {
+        let (mut br, mut gzip, mut identity, mut rest) = (None, None, None, None);
+        for element in value.split(|byte| *byte == b',') {
+            let Some((name, weight)) = weighed(element) else { continue };
+            let slot: &mut Option<Weight> = if name.eq_ignore_ascii_case(b"br") {
+                &mut br
+            } else if name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip") {
+                &mut gzip
+            } else if name.eq_ignore_ascii_case(b"identity") {
+                &mut identity
+            } else if name == b"*" {
+                &mut rest
+            } else {
+                continue;
+            };
+            slot.get_or_insert(weight);
+        }
+        let weight = |named: Option<Weight>| named.or(rest).unwrap_or(0);
+        Self { br: weight(br), gzip: weight(gzip), identity: weight(identity) }
     }
 }
 

@@ -4,6 +4,7 @@
 //! Pure. Made by handlers, on the edge or on a lane; written and freed by the connection.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use zeroize::Zeroize;
@@ -25,7 +26,7 @@ pub struct OwnedBody {
 #[derive(Debug)]
 enum Memory {
     Own(Vec<u8>),
-    Shared(Arc<[u8]>),
+    Shared(Arc<[u8]>, Range<usize>),
 }
 
 impl OwnedBody {
@@ -36,11 +37,16 @@ impl OwnedBody {
         Self { memory, is_secret: false, _held: Some(Box::new(held)) }
     }
 
+    /// A part of shared bytes.
+    pub(crate) fn part(bytes: Arc<[u8]>, part: Range<usize>) -> Self {
+        Self { memory: Memory::Shared(bytes, part), is_secret: false, _held: None }
+    }
+
     /// All bytes of the body.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
             Memory::Own(bytes) => bytes,
-            Memory::Shared(bytes) => bytes,
+            Memory::Shared(bytes, part) => &bytes[part.clone()],
         }
     }
 
@@ -59,7 +65,8 @@ impl From<Vec<u8>> for OwnedBody {
 
 impl From<Arc<[u8]>> for OwnedBody {
     fn from(bytes: Arc<[u8]>) -> Self {
-        Self { memory: Memory::Shared(bytes), is_secret: false, _held: None }
+        let all = 0..bytes.len();
+        Self::part(bytes, all)
     }
 }
 

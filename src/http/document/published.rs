@@ -1,16 +1,20 @@
 //! The current state of a JSON document (the snapshot, signals, their record) as complete
 //! responses, ready to be sent.
 //!
+//! A document may also be an event that streams send: its frames are made with its responses.
+//!
 //! Warmers publish on their own threads. The edge loads the document and selects a variant without
 //! allocating, locking, formatting or compressing. Unchanged JSON is never compressed again.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
-use crate::http::{CachePolicy, Variants};
+use super::events::{CodedFrame, event};
+use crate::http::{CachePolicy, News, Variants};
 
 /// Any cache may store the document but must revalidate it on each use.
 const POLICY: CachePolicy = CachePolicy {
@@ -22,12 +26,35 @@ const POLICY: CachePolicy = CachePolicy {
 
 /// Responses that are made but not published yet.
 #[derive(Debug)]
-pub struct Made(Variants);
+pub struct Made(Published);
 
-impl Made {
-    /// Makes and compresses the responses: the slow part of publishing.
-    pub fn of(json: &[u8]) -> Self {
-        Self(Variants::new(json, &POLICY))
+/// One state of a document.
+#[derive(Debug)]
+pub struct Published {
+    variants: Variants,
+    /// `None` if the document is no event.
+    event: Option<CodedFrame>,
+    /// States published before this one.
+    number: u64,
+}
+
+impl Published {
+    /// The event of this state, of a document that is one.
+    pub fn event(&self) -> Option<&CodedFrame> {
+        self.event.as_ref()
+    }
+
+    /// Which state it is: 0 is the first.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Deref for Published {
+    type Target = Variants;
+
+    fn deref(&self) -> &Variants {
+        &self.variants
     }
 }
 
@@ -35,10 +62,13 @@ impl Made {
 /// content changes.
 #[derive(Debug, Default)]
 pub struct PublishedJson {
-    current: ArcSwapOption<Variants>,
+    current: ArcSwapOption<Published>,
     /// Held while publishing; readers never take it.
     publishing: Mutex<()>,
     changes: AtomicU64,
+    /// Its name as an event, if it is one.
+    event: Option<&'static str>,
+    news: News,
 }
 
 impl PublishedJson {
@@ -47,13 +77,31 @@ impl PublishedJson {
         Self::default()
     }
 
+    /// The same for a document that streams send as the event `name`.
+    pub fn as_event(name: &'static str) -> Self {
+        Self { event: Some(name), ..Self::default() }
+    }
+
+    /// Tells of each change.
+    pub fn news(&self) -> &News {
+        &self.news
+    }
+
+    /// Makes and compresses responses: the slow part of publishing.
+    pub fn make(&self, json: &[u8]) -> Made {
+        let variants = Variants::new(json, &POLICY);
+        let event =
+            self.event.map(|name| CodedFrame::compressed(&event(name, Some(variants.tag()), json)));
+        Made(Published { variants, event, number: 0 })
+    }
+
     /// Publishes `json`. If it has not changed, the published responses stay as they are. Blocks
     /// for up to a few milliseconds, so it is for OS threads, not the edge.
     #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
     pub fn publish(&self, json: Vec<u8>) {
         let _guard = self.publishing.lock();
         if self.current.load().as_ref().is_none_or(|current| current.json() != json) {
-            self.store(Made::of(&json));
+            self.store(self.make(&json));
         }
     }
 
@@ -63,14 +111,15 @@ impl PublishedJson {
         self.store(made);
     }
 
-    fn store(&self, Made(variants): Made) {
-        self.current.store(Some(Arc::new(variants)));
-        self.changes.fetch_add(1, Ordering::Relaxed);
+    fn store(&self, Made(mut published): Made) {
+        published.number = self.changes.fetch_add(1, Ordering::Relaxed);
+        self.current.store(Some(Arc::new(published)));
+        self.news.tell();
     }
 
     /// The published document; `None` before the first. The guard must not be held across a
     /// suspension point: copy the bytes, drop the guard, then write.
-    pub fn load(&self) -> Guard<Option<Arc<Variants>>> {
+    pub fn load(&self) -> Guard<Option<Arc<Published>>> {
         self.current.load()
     }
 
@@ -143,7 +192,7 @@ mod tests {
     }
 
     impl PublishedJson {
-        fn load_full(&self) -> Arc<Variants> {
+        fn load_full(&self) -> Arc<Published> {
             self.current.load_full().unwrap()
         }
     }

@@ -94,6 +94,11 @@ impl Variants {
         &self.variant(coding).etag
     }
 
+    /// The content hash in the ETags.
+    pub fn tag(&self) -> &str {
+        &self.identity.etag[1..self.identity.etag.len() - 1]
+    }
+
     /// The uncompressed body.
     pub fn json(&self) -> &[u8] {
         self.identity.full.body()

@@ -2,6 +2,8 @@
 //!
 //! Pure. Extensions and trailers are read and dropped, each within a limit.
 
+use super::token::is_of_token;
+
 /// Longest chunk-size line, including extensions, and longest trailer line.
 const LINE_BYTES_MAX: usize = 1024;
 /// Longest trailer section.
@@ -123,11 +125,6 @@ impl Chunked {
             _ => return Err(ChunkFault::Malformed),
         })
     }
-}
-
-/// Whether `byte` may be part of a header name (RFC 9110 5.6.2).
-fn is_of_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn hex(byte: u8) -> Result<u64, ChunkFault> {

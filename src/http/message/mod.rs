@@ -10,3 +10,4 @@ pub mod offline;
 pub mod problem;
 pub mod request;
 pub mod response;
+pub(crate) mod token;

@@ -34,7 +34,7 @@ impl<S: Serve> Offline<S> {
         }
     }
 
-    /// Handles `input`, at most [`READ_BYTES`](crate::http::connection::buffers::READ_BYTES), and
+    /// Handles `input`, at most `READ_BYTES`, and
     /// returns all responses to it.
     pub fn exchange(&mut self, input: &[u8]) -> &[u8] {
         self.buffers.out.clear();

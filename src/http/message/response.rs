@@ -3,13 +3,20 @@
 //! Runs on the edge. Sending a [`Prepared`] document only copies it. Other responses format their
 //! head here.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::date::DateLine;
 use super::problem::Problem;
+use crate::http::document::events::{CodedFrame, EVENT_STREAM};
+use crate::http::document::frames::{Frames, Framing};
+use crate::http::document::negotiate::Coding;
 use crate::http::document::owned::{LARGE_BYTES, OwnedBody};
 use crate::http::document::prepared::{Prepared, reason};
+use crate::http::server::places::Place;
+use crate::http::server::streams::Streams;
+use crate::http::settings::HttpSettings;
 
 /// `Content-Type` of JSON.
 pub const JSON: &str = "application/json";
@@ -34,6 +41,18 @@ impl ConnectionLine {
     }
 }
 
+/// No further stream may be opened: there are too many, or too many of this client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamsFull;
+
+/// A stream whose head is in the output buffer. The connection sends what follows.
+pub(crate) struct OpenStream {
+    pub(crate) frames: Box<dyn Frames>,
+    pub(crate) framing: Framing,
+    /// Counts it as open.
+    pub(crate) place: Place,
+}
+
 /// A response being made. A handler calls exactly one of the sending methods.
 pub struct Response<'a> {
     pub(crate) out: &'a mut Vec<u8>,
@@ -45,6 +64,7 @@ pub struct Response<'a> {
     /// The request was HEAD: the head is sent as for GET, without the body.
     pub(crate) head_only: bool,
     pub(crate) connection: ConnectionLine,
+    pub(crate) http_1_0: bool,
     /// Whether the server drains. Read when the response is sent, because the handler may have
     /// waited for long.
     pub(crate) draining: &'a AtomicBool,
@@ -54,6 +74,10 @@ pub struct Response<'a> {
     pub(crate) status: u16,
     /// Kind of the request for the statistics; 0 until the service sets it.
     pub(crate) kind: usize,
+    pub(crate) streams: &'a Streams,
+    pub(crate) settings: &'a HttpSettings,
+    /// The stream that this response begins.
+    pub(crate) stream: Option<Box<OpenStream>>,
 }
 
 impl<'a> Response<'a> {
@@ -112,6 +136,50 @@ impl<'a> Response<'a> {
         } else {
             self.out.extend_from_slice(body.bytes());
         }
+    }
+
+    /// Begins a stream of events for the client at `address` with `opening`, and sends `frames`
+    /// until the client, the stream's life or the server ends it. Nothing else can be asked on this
+    /// connection. To HEAD only the head is sent.
+    ///
+    /// # Errors
+    /// [`StreamsFull`], and nothing is sent.
+    pub fn stream(
+        &mut self,
+        coding: Coding,
+        address: Option<IpAddr>,
+        opening: &CodedFrame,
+        frames: Box<dyn Frames>,
+    ) -> Result<(), StreamsFull> {
+        let place = match self.head_only {
+            true => None,
+            false => Some(self.streams.take(address, self.settings).map_err(|_full| StreamsFull)?),
+        };
+        let framing = match self.http_1_0 {
+            true => Framing::UntilClose,
+            false => Framing::Chunked,
+        };
+        if framing == Framing::UntilClose {
+            self.close();
+        }
+        self.begin(200);
+        self.line("Content-Type", EVENT_STREAM.as_bytes());
+        self.line("Cache-Control", b"no-store, no-transform");
+        self.line("Vary", b"Accept-Encoding");
+        // nginx would collect events until a buffer is full.
+        self.line("X-Accel-Buffering", b"no");
+        if coding == Coding::Gzip {
+            self.line("Content-Encoding", b"gzip");
+        }
+        if framing == Framing::Chunked {
+            self.line("Transfer-Encoding", b"chunked");
+        }
+        self.out.extend_from_slice(b"\r\n");
+        if let Some(place) = place {
+            self.out.extend_from_slice(opening.of(coding).bytes(framing));
+            self.stream = Some(Box::new(OpenStream { frames, framing, place }));
+        }
+        Ok(())
     }
 
     /// Sends an error document (RFC 9457) with the request id; returns that id for the log.

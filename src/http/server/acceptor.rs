@@ -12,8 +12,9 @@ use std::thread::JoinHandle;
 use may::io::WaitIoWaker;
 
 use super::connection_table::ConnectionTable;
+use super::fan_out::FanOut;
 use super::listener::{Listener, Socket};
-use super::shared::{AddressPlace, Shared};
+use super::shared::Shared;
 use crate::base::Clock;
 use crate::http::connection::dispatch::Connection;
 use crate::http::message::request::Peer;
@@ -31,6 +32,8 @@ pub struct Server<S> {
     address: String,
     acceptor: WaitIoWaker,
     sweeper: Option<JoinHandle<()>>,
+    /// `None` if the service has no streams.
+    fan_out: Option<FanOut>,
 }
 
 impl<S: Serve> Server<S> {
@@ -48,6 +51,8 @@ impl<S: Serve> Server<S> {
         let shared = Arc::new(Shared::new(service, settings, Arc::clone(&slots)));
         let address = listener.address();
         let sweeper = threads::spawn("http-sweep", move || slots.sweep())?;
+        let news = shared.service.news();
+        let fan_out = news.map(|news| FanOut::start(&shared, news)).transpose()?;
         let descriptor = listener.as_raw_fd();
         let readiness = Readiness::of(&listener)?;
         let acceptor = readiness.waker();
@@ -58,7 +63,7 @@ impl<S: Serve> Server<S> {
             drop(listener);
             accepted.accepting.store(false, Ordering::SeqCst);
         })?;
-        Ok(Self { shared, address, acceptor, sweeper: Some(sweeper) })
+        Ok(Self { shared, address, acceptor, sweeper: Some(sweeper), fan_out })
     }
 
     /// Where it listens, `127.0.0.1:8080` or `unix:/path`.
@@ -86,6 +91,9 @@ impl<S: Serve> Server<S> {
         }
         self.shared.ended.store(true, Ordering::SeqCst);
         let left = slots.open();
+        if let Some(fan_out) = self.fan_out.take() {
+            fan_out.stop();
+        }
         slots.stop();
         if let Some(sweeper) = self.sweeper.take() {
             // It only loops and wakes; if it ever panicked there is nothing left to do here.
@@ -160,7 +168,7 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
             }
         }
     };
-    let Some(place) = AddressPlace::take(shared, peer) else {
+    let Some(place) = shared.place(peer) else {
         shared.stats.address_refusals.increment();
         return;
     };

@@ -35,6 +35,8 @@ struct Slot {
     /// Requests answered. Only the connection itself writes this.
     requests: AtomicU64,
     waker: Mutex<Option<WaitIoWaker>>,
+    /// The connection carries a stream.
+    is_stream: AtomicBool,
 }
 
 /// All connections of a server.
@@ -67,6 +69,7 @@ impl ConnectionTable {
             deadline_ms: AtomicU64::new(NEVER),
             requests: AtomicU64::new(0),
             waker: Mutex::new(None),
+            is_stream: AtomicBool::new(false),
         };
         let (yield_sender, yielded) = bounded(YIELDED_MAX);
         Self {
@@ -160,6 +163,26 @@ impl ConnectionTable {
         }
     }
 
+    /// Wakes the first `count` streams among the slots from `first` on. Returns the slot after
+    /// them; `None` at the table's end. A slot may change hands meanwhile: its new connection is
+    /// woken once for nothing.
+    pub fn wake_streams(&self, first: usize, count: usize) -> Option<usize> {
+        let mut woken = 0;
+        for (index, slot) in self.slots.iter().enumerate().skip(first) {
+            if woken == count {
+                return Some(index);
+            }
+            if !slot.is_stream.load(Ordering::SeqCst) {
+                continue;
+            }
+            if let Some(waker) = &*slot.waker.lock() {
+                waker.wakeup();
+                woken += 1;
+            }
+        }
+        None
+    }
+
     /// Asks the sweeper to wake this coroutine at once. As the wake-up comes from another thread,
     /// the coroutine's worker polls its other descriptors first. False if too many coroutines ask.
     pub fn wake_after_poll(&self, waker: WaitIoWaker) -> bool {
@@ -230,6 +253,7 @@ impl ConnectionTable {
     fn release(&self, index: u32) {
         let slot = &self.slots[index as usize];
         slot.deadline_ms.store(NEVER, Ordering::Relaxed);
+        slot.is_stream.store(false, Ordering::SeqCst);
         slot.waker.lock().take();
         let requests = slot.requests.swap(0, Ordering::Relaxed);
         self.requests_ended.fetch_add(requests, Ordering::Relaxed);
@@ -258,6 +282,17 @@ impl SlotGuard {
     /// Sets the connection's deadline to `timeout_ms` from now.
     pub fn set_deadline_in(&self, timeout_ms: u64) {
         self.slot().deadline_ms.store(self.slots.now_ms() + timeout_ms, Ordering::Relaxed);
+    }
+
+    /// Marks the connection as a stream, for [`ConnectionTable::wake_streams`]. What changes after
+    /// this wakes it.
+    pub fn mark_stream(&self) {
+        self.slot().is_stream.store(true, Ordering::SeqCst);
+    }
+
+    /// Sets the connection's deadline.
+    pub fn set_deadline_at(&self, at_ms: u64) {
+        self.slot().deadline_ms.store(at_ms, Ordering::Relaxed);
     }
 
     /// Whether the deadline has passed.

@@ -10,9 +10,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
 
 use crate::http::message::request::Peer;
 
@@ -217,6 +218,16 @@ impl Socket {
     /// One write(2).
     pub fn write(&self, from: &[u8]) -> io::Result<usize> {
         Ok(send(self, from, SendFlags::NOSIGNAL)?)
+    }
+
+    /// Lets the kernel keep at most about `bytes` that are not sent yet, and give up a peer that
+    /// acknowledges nothing for `dead_after`. A Unix socket has neither limit and needs none: its
+    /// buffer is small, and its peer is a process of this machine.
+    pub fn limit_unsent(&self, bytes: u32, dead_after: Duration) -> io::Result<()> {
+        let Self::Tcp(stream) = self else { return Ok(()) };
+        let socket = SockRef::from(stream);
+        socket.set_tcp_notsent_lowat(bytes)?;
+        socket.set_tcp_user_timeout(Some(dead_after))
     }
 
     /// Says that we will write no more.

@@ -2,6 +2,9 @@
 
 pub mod acceptor;
 pub(crate) mod connection_table;
+mod fan_out;
 pub mod listener;
+pub(crate) mod places;
 pub mod shared;
 pub mod stats;
+pub mod streams;

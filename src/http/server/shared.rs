@@ -1,17 +1,15 @@
 //! State that all connections of a server share: the service, settings, counters, and limits over
 //! all connections together. Used on the edge; nothing here waits.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 
 use super::connection_table::ConnectionTable;
+use super::places::{Place, PlaceLimits, Places};
 use super::stats::HttpStats;
-use crate::base::network::network;
+use super::streams::Streams;
 use crate::http::connection::backpressure::Backpressure;
 use crate::http::message::request::Peer;
 use crate::http::serve::Serve;
@@ -28,7 +26,8 @@ pub struct Shared<S> {
     /// Output that clients have not read yet.
     pub unread: Backpressure,
     /// Open connections by client network.
-    per_address: Mutex<HashMap<IpAddr, usize>>,
+    places: Arc<Places>,
+    pub streams: Streams,
     pub(crate) draining: AtomicBool,
     /// The drain is over: a connection that still waits for a slot is dropped.
     pub(crate) ended: AtomicBool,
@@ -45,7 +44,8 @@ impl<S: Serve> Shared<S> {
             generation: AtomicU64::new(0),
             slots,
             unread: Backpressure::default(),
-            per_address: Mutex::new(HashMap::new()),
+            places: Arc::default(),
+            streams: Streams::default(),
             draining: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             accepting: AtomicBool::new(true),
@@ -91,47 +91,21 @@ impl<S> Shared<S> {
     pub(crate) fn draining(&self) -> &AtomicBool {
         &self.draining
     }
-}
 
-/// One connection counted against the limit of its client network; uncounted on drop.
-pub struct AddressPlace<S> {
-    shared: Arc<Shared<S>>,
-    address: Option<IpAddr>,
-}
-
-impl<S> AddressPlace<S> {
-    /// Counts a connection; `None` if its network is at the limit.
-    pub fn take(shared: &Arc<Shared<S>>, peer: Peer) -> Option<Self> {
-        let settings = shared.settings();
+    /// Counts a connection of `peer`; `None` if its network is at the limit.
+    pub(crate) fn place(&self, peer: Peer) -> Option<Place> {
+        let settings = self.settings();
         // At least a tenth of all connections is left to other networks.
-        let cap = shared.slots.cap();
+        let cap = self.slots.cap();
         let max = settings.connections_per_address_max.min(cap - cap / 10);
         let address = match peer {
             Peer::Ip(address) if max > 0 && !peer.is_trusted(&settings.trusted_proxies) => {
-                let address = network(address);
-                let mut open = shared.per_address.lock();
-                let count = open.entry(address).or_insert(0);
-                if *count >= max {
-                    return None;
-                }
-                *count += 1;
                 Some(address)
             }
             _ => None,
         };
-        Some(Self { shared: Arc::clone(shared), address })
-    }
-}
-
-impl<S> Drop for AddressPlace<S> {
-    fn drop(&mut self) {
-        let Some(address) = self.address else { return };
-        let mut open = self.shared.per_address.lock();
-        if let Some(count) = open.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&address);
-            }
-        }
+        // The table limits them all.
+        let limits = PlaceLimits { all: usize::MAX, of_a_network: max };
+        self.places.take(address, limits).ok()
     }
 }

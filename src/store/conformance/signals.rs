@@ -58,11 +58,18 @@ pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
         suspicions: vec![confirmed],
     };
     assert_eq!(store.candle_histories().unwrap(), [held]);
+    let newest = |max| store.candle_history(&infy(), max).unwrap().unwrap();
+    assert_eq!(newest(600).candles, [candle(18, 2), candle(19, 3)]);
+    assert_eq!(newest(1).candles, [candle(19, 3)]);
+    let about = newest(600);
+    assert_eq!((about.source, about.simulated, about.refetch), (Source::Public, true, false));
+    let other = Symbol::parse("NSE:TCS").unwrap();
+    assert_eq!(store.candle_history(&other, 600).unwrap(), None);
     let suspected = date(2026, 11, 19);
     store.want_refetch(&infy(), Some(suspected)).unwrap();
     store.want_refetch(&infy(), Some(confirmed.date)).unwrap();
     let marked = store.candle_histories().unwrap().remove(0);
-    assert!(marked.refetch);
+    assert!(marked.refetch && newest(600).refetch);
     let unconfirmed = SplitSuspicion { date: suspected, confirmed: false };
     assert_eq!(marked.suspicions, [confirmed, unconfirmed], "what is confirmed stays so");
     store.replace_candles(history(vec![candle(19, 4)], Vec::new())).unwrap();

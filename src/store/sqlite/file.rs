@@ -8,13 +8,14 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::condition::{Failure, State};
 use super::{cleaning, identity, log, progress};
+use crate::base::paths::beside;
 use crate::store::StoreError;
 
 /// `bhav` in ASCII. Distinguishes our file from any other SQLite file.
@@ -349,12 +350,6 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     transaction.commit()?;
     tracing::info!(from, to = migrations.len(), "the store was migrated to the current schema");
     Ok(())
-}
-
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 #[cfg(test)]

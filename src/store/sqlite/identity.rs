@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{damaged, first, run};
 use super::condition::Failure;
-use super::file::beside;
+use crate::base::paths::beside;
 use crate::store::{StoreError, small_file};
 
 const IDENTITY: &str = include_str!("../../../sql/store/identity.sql");

@@ -17,7 +17,8 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::condition::Identity;
-use super::file::{BUSY_TIMEOUT, beside};
+use super::file::BUSY_TIMEOUT;
+use crate::base::paths::beside;
 
 /// How long emptying the log waits for readers; writes wait with it. A backup may read for much
 /// longer. Then the next probe tries again.

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::condition::Failure;
-use super::file::{self, OpenError, beside};
+use super::file::{self, OpenError};
 use super::unfinished::{claim, remove_quietly};
 use super::{identity, log};
+use crate::base::paths::beside;
 use crate::store::StoreError;
 
 /// Result of inspecting a file.

@@ -6,20 +6,21 @@
 use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 
-use super::columns::{all, damaged, date, first, named, run};
+use super::columns::{all, date, date_if_any, first, named, run, symbol};
 use super::condition::Failure;
 use super::provisional_signals;
-use super::store::{PAGE_DEADLINE_MS, SqliteStore};
+use super::store::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, SqliteStore};
 use crate::base::{Candle, Source, Symbol};
 use crate::store::traits::SignalStore;
 use crate::store::{
     Basis, CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
-    PublishedSignal, SignalOutcome, SplitSuspicion, StoreError,
+    PublishedSignal, SignalOutcome, SplitSuspicion, StoreError, StoredCandles,
 };
 
 const CANDLES: &str = include_str!("../../../sql/store/candles.sql");
 const KEEP_CANDLE: &str = include_str!("../../../sql/store/keep_candle.sql");
 const FORGET_CANDLES: &str = include_str!("../../../sql/store/forget_candles.sql");
+const HISTORY: &str = include_str!("../../../sql/store/candle_history.sql");
 const HISTORIES: &str = include_str!("../../../sql/store/candle_histories.sql");
 const KEEP_HISTORY: &str = include_str!("../../../sql/store/keep_candle_history.sql");
 const REFETCH: &str = include_str!("../../../sql/store/refetch_candles.sql");
@@ -43,6 +44,15 @@ const AFTER_ALL: &str = "9999-12-31~";
 impl SignalStore for SqliteStore {
     fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError> {
         self.read(PAGE_DEADLINE_MS, histories)
+    }
+
+    fn candle_history(
+        &self,
+        symbol: &Symbol,
+        max: usize,
+    ) -> Result<Option<StoredCandles>, StoreError> {
+        let symbol = symbol.clone();
+        self.read(READ_DEADLINE_MS, move |file| newest_candles(file, &symbol, max))
     }
 
     fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError> {
@@ -194,16 +204,42 @@ fn suspicions(file: &Connection, symbol: &Symbol) -> Result<Vec<SplitSuspicion>,
 }
 
 fn candles(file: &Connection, symbol: &Symbol) -> Result<Vec<Candle>, Failure> {
-    all(file, CANDLES, [symbol.as_str()], |row| {
-        Ok(Candle {
-            date: date(row, 0)?,
-            open_e4: row.get(1)?,
-            high_e4: row.get(2)?,
-            low_e4: row.get(3)?,
-            close_e4: row.get(4)?,
-            volume: row.get(5)?,
-        })
+    all(file, CANDLES, [symbol.as_str()], |row| candle(row, date(row, 0)?, 1))
+}
+
+/// The candle of `date` whose prices begin in the column `at`.
+fn candle(row: &Row<'_>, date: Date, at: usize) -> Result<Candle, Failure> {
+    Ok(Candle {
+        date,
+        open_e4: row.get(at)?,
+        high_e4: row.get(at + 1)?,
+        low_e4: row.get(at + 2)?,
+        close_e4: row.get(at + 3)?,
+        volume: row.get(at + 4)?,
     })
+}
+
+/// One statement, so that candles and what is known of them are of one state.
+fn newest_candles(
+    file: &Connection,
+    symbol: &Symbol,
+    max: usize,
+) -> Result<Option<StoredCandles>, Failure> {
+    let limit = i64::try_from(max).unwrap_or(i64::MAX);
+    let mut rows = all(file, HISTORY, params![symbol.as_str(), limit], |row| {
+        let about = (named(row, 0, source, "a source")?, row.get(1)?, row.get(2)?);
+        // A history may have no candles yet.
+        let candle = date_if_any(row, 3)?.map(|date| candle(row, date, 4)).transpose()?;
+        Ok((about, candle))
+    })?;
+    rows.reverse();
+    let Some(((source, simulated, refetch), _)) = rows.first() else { return Ok(None) };
+    Ok(Some(StoredCandles {
+        source: *source,
+        simulated: *simulated,
+        refetch: *refetch,
+        candles: rows.into_iter().filter_map(|(_, candle)| candle).collect(),
+    }))
 }
 
 fn keep(file: &Connection, symbol: &Symbol, candles: &[Candle]) -> Result<(), Failure> {
@@ -300,11 +336,6 @@ fn keep_outcome(
 
 pub(crate) fn direction(bullish: bool) -> &'static str {
     if bullish { "bullish" } else { "bearish" }
-}
-
-pub(crate) fn symbol(row: &Row<'_>, at: usize) -> Result<Symbol, Failure> {
-    let text = row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?;
-    Symbol::parse(text).ok_or_else(|| damaged("a symbol"))
 }
 
 fn source(word: &str) -> Option<Source> {

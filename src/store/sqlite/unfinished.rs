@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::file::beside;
 use super::maintenance::MaintenanceError;
+use crate::base::paths::beside;
 
 /// Makes the temporary file of a copy and locks it while it is written, so that an abandoned one
 /// can be recognised.

@@ -68,7 +68,7 @@ impl SnapshotTask {
         }
         let signals = beside.signals.clone();
         let json = views::Snapshot::of(&snapshot, &signals).to_json();
-        let made = Made::of(&json);
+        let made = context.snapshot.make(&json);
         Some(Unshown { snapshot, signals, made })
     }
 

@@ -13,7 +13,7 @@ use crate::brokers::DailyCandles;
 use crate::signals::backtest::{History, Universe};
 use crate::signals::confidence::Weight;
 use crate::signals::forming::{newest, running, tail};
-use crate::signals::list::rank;
+use crate::signals::list::by_rank;
 use crate::signals::patterns::{Detector, Key};
 use crate::signals::{Direction, ListedSignal, Look};
 use crate::store::{ProvisionalSignal, SignalStore, StoreError};
@@ -144,7 +144,7 @@ fn found(order: &LookOrder) -> Vec<(ListedSignal, ProvisionalSignal)> {
             Some(signal(tail, key, *weight, candle.close_e4))
         }));
     }
-    found.sort_by(|one, other| rank(&one.0, &other.0));
+    found.sort_by(|one, other| by_rank(&one.0, &other.0));
     found
 }
 

@@ -20,7 +20,7 @@ pub fn delayed_prices(checker: &mut Checker) {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let settings =
         SimSettings { rate_limits: false, public_delay_s: 120, ..SimSettings::default() };
-    let scene = Scene::on(clock.clone(), settings);
+    let scene = Scene::by_hand(clock.share(), settings);
     let mut config = scene.config();
     (config.broker_a.access_token, config.broker_a.api_key) = (None, None);
     let service = scene.start_with(&config);
@@ -64,7 +64,7 @@ pub fn indices_of_their_own_times(checker: &mut Checker) {
         rows(asked, &all)
     });
     let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
-    let scene = Scene::on(clock.clone(), settings);
+    let scene = Scene::by_hand(clock.share(), settings);
     let mut config = scene.config();
     config.public.url = public.url();
     let service = scene.start_with(&config);

@@ -12,7 +12,7 @@ use super::checker::Checker;
 use super::walk::Walk;
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
 use crate::support::upstream::{Asked, Said, Upstream};
-use crate::support::{SNAPSHOT, Scene, Service, TRADING, until};
+use crate::support::{Answer, EventReader, SNAPSHOT, STREAM, Scene, Service, TRADING, until};
 
 const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrots"}"#;
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NIFTY 26NOV 25000 CE","side":"buy",
@@ -22,7 +22,9 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Of a wrong clock, of backups, of refused reloads and of a taken address: those have scenarios of
 /// their own.
-const NEVER_THERE: [&str; 18] = [
+const NEVER_THERE: [&str; 19] = [
+    // Of candles that must be fetched again: in the tests of signals.
+    "Candles.suspect",
     // Of ten weeks of judged signals: in the tests of signals.
     "BrierComparison.difference",
     "BrierComparison.high",
@@ -45,7 +47,8 @@ const NEVER_THERE: [&str; 18] = [
     "HealthAdminListener.failure",
 ];
 /// What these walks have of markets is simulated, on a clock that was set.
-const ALWAYS_THERE: [&str; 8] = [
+const ALWAYS_THERE: [&str; 9] = [
+    "Candles.simulated",
     "HealthMarket.calendar_until",
     "HealthClock.set",
     "Market.simulated",
@@ -238,6 +241,18 @@ fn a_split_and_a_sale(checker: &mut Checker) {
     service.stop();
 }
 
+/// A stream's beginning, and that there is one.
+fn stream(walk: &mut Walk<'_>) {
+    let mut events = EventReader::open(walk.service, STREAM, "");
+    let event = events.event_named("snapshot");
+    let answer = Answer { body: events.text().as_bytes().to_vec(), ..events.head.clone() };
+    walk.checker.check("GET", STREAM, &answer);
+    let schema = serde_json::json!({"$ref": "#/components/schemas/Snapshot"});
+    let data = serde_json::from_str(&event.data).unwrap();
+    walk.checker.valid("data of a stream", &schema, &data, &event.data);
+    assert_eq!(walk.send("GET", STREAM, "If-None-Match: *\r\n", "").status, 304);
+}
+
 /// Health while all is well, and while no feed answers; a snapshot that is stale, and one that
 /// survived a restart.
 fn feeds_that_come_and_go(checker: &mut Checker) {
@@ -247,6 +262,7 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     let walk = &mut Walk::new(&service, checker);
     walk.get(SNAPSHOT);
     walk.still_stands(SNAPSHOT);
+    stream(walk);
     until("health that is up", || {
         (walk.send("GET", "/api/health", "", "").status == 200).then_some(())
     });
@@ -291,6 +307,12 @@ fn signals(checker: &mut Checker) {
     let walk = &mut Walk::new(&service, checker);
     for target in [SIGNALS, "/api/signals?direction=bullish", RECORD, SNAPSHOT, "/api/health"] {
         walk.get(target);
+    }
+    let candles = "/api/market/candles?symbol=NSE:INFY&days=3";
+    stage.step_until("candles", || (service.get(candles).status == 200).then_some(()));
+    for target in [candles, "/api/market/search?q=infy"] {
+        walk.get(target);
+        walk.still_stands(target);
     }
     walk.still_stands(SIGNALS);
     walk.still_stands("/api/signals?direction=bullish");

@@ -6,11 +6,17 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::contract::openapi::{document, object, operations, resolved};
-use crate::support::Answer;
+use crate::support::{Answer, EVENT_STREAM};
 
 /// On every answer, or a matter of the connection and the coding.
-const HEADERS_OF_ALL: [&str; 5] =
-    ["date", "content-type", "content-length", "connection", "content-encoding"];
+const HEADERS_OF_ALL: [&str; 6] = [
+    "date",
+    "content-type",
+    "content-length",
+    "connection",
+    "content-encoding",
+    "transfer-encoding",
+];
 
 pub struct Checker {
     pub document: Value,
@@ -64,7 +70,10 @@ impl Checker {
             content.unwrap_or_else(|| panic!("another type: {said}"))
         });
         if let Some(content) = content {
-            let value: Value = serde_json::from_slice(&answer.body).expect(&said);
+            let value: Value = match media {
+                Some(EVENT_STREAM) => json!(answer.text()),
+                _ => serde_json::from_slice(&answer.body).expect(&said),
+            };
             let key = format!("{place} {}", media.unwrap());
             self.valid(&key, &content["schema"], &value, &said);
             if answer.status < 300 {

@@ -94,6 +94,10 @@ fn what_is_not_there_yet_is_refused_as_described() {
     for target in ["/api/signals", "/api/signals?direction=bullish"] {
         code(&walk.send("GET", target, "", ""), 503, "signals_not_ready");
     }
+    let candles = "/api/market/candles?symbol=";
+    code(&walk.send("GET", &format!("{candles}NSE:INFY"), "", ""), 404, "candles_not_found");
+    code(&walk.send("GET", &format!("{candles}INFY"), "", ""), 400, "validation_failed");
+    code(&walk.send("GET", "/api/market/search?q=", "", ""), 400, "validation_failed");
     let prices = "/api/portfolio/live-prices?symbols=";
     code(&walk.send("GET", &format!("{prices}NSE:INFY"), "", ""), 503, "quotes_unavailable");
     code(&walk.send("GET", prices, "", ""), 400, "symbols_missing");

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bhav::api::{Access, ROUTES};
 use serde_json::{Map, Value};
 
+use crate::support::EVENT_STREAM;
 use crate::support::source::{expect_none, root};
 use codes::{OF_NO_OPERATION, codes_of};
 
@@ -125,7 +126,8 @@ fn headers(document: &Value, complaints: &mut Vec<String>, place: &str, response
     for (media, content) in response.get("content").map(object).into_iter().flatten() {
         let place = format!("{place} {media}");
         form(complaints, &place, content, &["schema"], &[]);
-        if !matches!(media.as_str(), "application/json" | "application/problem+json") {
+        let ours = ["application/json", "application/problem+json", EVENT_STREAM];
+        if !ours.contains(&media.as_str()) {
             complaints.push(format!("{place}: not ours"));
         }
     }

@@ -51,7 +51,7 @@ impl Lapse {
     /// With what is broken from the start.
     fn of(public_delay_s: i64, broker_a: bool, broken: &[(&str, &str)]) -> Self {
         let clock = Clock::manual(TRADING.parse().unwrap());
-        let scene = Scene::on(clock.clone(), settings(public_delay_s));
+        let scene = Scene::by_hand(clock.share(), settings(public_delay_s));
         let mut config = scene.config();
         // The clock stands while a request waits.
         config.cache.miss_wait_ms = 50;

@@ -38,7 +38,7 @@ impl<S: Serve> Connection<S> {
         if is_secret {
             rest.keep_secret();
         }
-        self.write_slowly(rest, owned).then_some(())
+        self.write_slowly(rest, owned).ok()
     }
 
     /// Writes as much as the socket takes without waiting; returns how many bytes.
@@ -56,9 +56,15 @@ impl<S: Serve> Connection<S> {
     }
 
     /// Writes a large output, or the rest of an output that the socket did not take at once.
-    /// Meanwhile nothing is read from the client, which bounds its output. False if the connection
-    /// is over: the client is gone or reads too slowly.
-    fn write_slowly(&mut self, rest: OwnedBody, owned: Option<OwnedBody>) -> bool {
+    /// Meanwhile nothing is read from the client, which bounds its output.
+    ///
+    /// # Errors
+    /// [`Lost`]: the connection is over.
+    pub(super) fn write_slowly(
+        &mut self,
+        rest: OwnedBody,
+        owned: Option<OwnedBody>,
+    ) -> Result<(), Lost> {
         let bytes = rest.bytes().len() + owned.as_ref().map_or(0, |body| body.bytes().len());
         self.timed = Timed::Idle;
         self.slot.set_deadline_in(self.settings.unread_output_timeout_ms);
@@ -70,7 +76,7 @@ impl<S: Serve> Connection<S> {
         for part in [Some(rest), owned].into_iter().flatten() {
             match self.write_part(&part, &mut pace) {
                 Ok(()) => {}
-                Err(Lost::Client) => return false,
+                Err(Lost::Client) => return Err(Lost::Client),
                 Err(Lost::Cut(why)) => {
                     let stats = &shared.stats;
                     match why {
@@ -78,11 +84,11 @@ impl<S: Serve> Connection<S> {
                         Cut::Crowded => stats.unread_cuts.increment(),
                     }
                     shared.unread.log_cut(why, bytes, shared.slots.now_ms());
-                    return false;
+                    return Err(Lost::Cut(why));
                 }
             }
         }
-        true
+        Ok(())
     }
 
     fn write_part(&mut self, part: &OwnedBody, pace: &mut Pace<'_>) -> Result<(), Lost> {
@@ -146,7 +152,7 @@ impl Pace<'_> {
 }
 
 /// Why writing ended early.
-enum Lost {
+pub(super) enum Lost {
     /// The client has closed the connection.
     Client,
     /// The client was cut off.

@@ -4,6 +4,7 @@
 //! not implemented (501). Anything else is malformed (400).
 
 use super::HeadFault;
+use crate::http::message::token::is_of_token;
 
 /// The codings in the lines read so far.
 #[derive(Default)]
@@ -99,7 +100,7 @@ impl<'a> Rest<'a> {
     }
 
     fn token(&mut self) -> Option<&'a [u8]> {
-        let (token, rest) = self.0.split_at(self.0.iter().take_while(|b| is_token(**b)).count());
+        let (token, rest) = self.0.split_at(self.0.iter().take_while(|b| is_of_token(**b)).count());
         self.0 = rest;
         (!token.is_empty()).then_some(token)
     }
@@ -116,8 +117,4 @@ impl<'a> Rest<'a> {
         self.0 = &self.0[at + 1..];
         Some(())
     }
-}
-
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,0 +1,104 @@
+//! `GET /api/market/candles`: the newest stored daily candles of a symbol.
+//!
+//! Answered from memory. A symbol that is not there, or was read too long ago, is read from the
+//! store once, serialised on the portfolio lane, and kept.
+
+mod kept;
+
+use std::sync::Arc;
+
+use super::call::Call;
+use super::portfolio::compute;
+use super::query::{invalid, one};
+use super::state::State;
+use crate::base::Symbol;
+use crate::http::message::response::JSON;
+use crate::http::{Problem, Response};
+use crate::views::candles::{CandlesDocument, CandlesHead};
+use crate::views::values::{Mark, Simulated};
+
+use kept::Found;
+pub use kept::KeptCandles;
+
+/// About a year of sessions.
+const DAYS_DEFAULT: usize = 250;
+/// Slightly more than the sessions that are stored of a symbol.
+const DAYS_MAX: usize = 600;
+
+/// When to try again while other symbols are being read.
+const BUSY_RETRY_S: u64 = 1;
+
+/// The same as for signals.
+const CACHE_CONTROL: (&str, &str) = ("Cache-Control", "public, no-cache");
+
+/// Parks for a symbol that is not in memory.
+pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    let (symbol, days) = asked(call.request.query().unwrap_or_default())?;
+    let document = document(state, &symbol)?.ok_or_else(not_stored)?;
+    let etag = document.write(days, reply.body());
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), CACHE_CONTROL]);
+    Ok(())
+}
+
+/// The candles of `symbol`; `None` if none are stored.
+fn document(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, Problem> {
+    let kept = &state.candles;
+    let now_mono_ms = state.clock.monotonic_ms();
+    let (older, permit) = match kept.find(symbol, now_mono_ms) {
+        Found::Fresh(document) => return Ok(document),
+        Found::Old(older, permit) => (Some(older), permit),
+        Found::Absent(permit) => (None, permit),
+    };
+    let Some(_permit) = permit else { return older.ok_or_else(busy) };
+    match made(state, symbol) {
+        Ok(document) => {
+            kept.keep(symbol, document.clone(), state.clock.monotonic_ms());
+            Ok(document)
+        }
+        // Candles change once a day, so those of before the failure are most likely current.
+        Err(problem) => older.ok_or(problem),
+    }
+}
+
+fn made(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, Problem> {
+    let Some(stored) = state.signal_store.candle_history(symbol, DAYS_MAX)? else {
+        return Ok(None);
+    };
+    let symbol = symbol.clone();
+    compute(state, move || {
+        let head = CandlesHead {
+            symbol: &symbol,
+            source: stored.source,
+            simulated: Simulated(stored.simulated),
+            suspect: Mark(stored.refetch),
+        };
+        Ok(Some(Arc::new(CandlesDocument::of(&head, &stored.candles))))
+    })
+}
+
+fn asked(query: &[u8]) -> Result<(Symbol, usize), Problem> {
+    let symbol = one(query, "symbol")?.and_then(|text| Symbol::parse(&text));
+    let symbol = symbol.ok_or_else(|| invalid("symbol", "EXCHANGE:TICKER, such as NSE:INFY."))?;
+    let days = match one(query, "days")? {
+        Some(text) => days(&text)
+            .ok_or_else(|| invalid("days", format!("A whole number from 1 to {DAYS_MAX}.")))?,
+        None => DAYS_DEFAULT,
+    };
+    Ok((symbol, days))
+}
+
+/// Digits alone: no sign, no blank.
+fn days(text: &str) -> Option<usize> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|days| plain && (1..=DAYS_MAX).contains(days))
+}
+
+fn not_stored() -> Problem {
+    Problem::new(404, "candles_not_found", "No daily candles are stored of this symbol.")
+}
+
+fn busy() -> Problem {
+    let detail = "Candles of too many symbols are being read.";
+    Problem::unavailable("candles_busy", detail, BUSY_RETRY_S)
+}

@@ -1,0 +1,88 @@
+//! `GET /api/market/search`: instruments by ticker, name and ISIN.
+
+use crate::support::{Scene, Service, TRADING};
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+const SEARCH: &str = "/api/market/search";
+
+fn found(service: &Service, query: &str) -> Vec<String> {
+    let answer = service.get(&format!("{SEARCH}?q={query}"));
+    assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+    let json = answer.json();
+    let rows = json["instruments"].as_array().unwrap();
+    assert_eq!(json["count"].as_u64(), Some(rows.len() as u64));
+    assert!(rows.len() <= 20, "{query}");
+    rows.iter().map(|row| row["symbol"].as_str().unwrap().to_owned()).collect()
+}
+
+/// By ticker, in capitals or not, by words of the name, and by ISIN.
+fn finds_shares_and_indices(service: &Service) {
+    for (query, first) in [
+        ("INFY", "NSE:INFY"),
+        ("infy", "NSE:INFY"),
+        ("nse:inf", "NSE:INFY"),
+        ("m%26m", "NSE:M&M"),
+        ("nifty+50", "NSE:NIFTY 50"),
+        ("INE009A01021", "NSE:INFY"),
+        ("ine009a01021", "NSE:INFY"),
+    ] {
+        assert_eq!(found(service, query).first().map(String::as_str), Some(first), "{query}");
+    }
+    assert!(found(service, "bse:INE009A01021").iter().all(|symbol| symbol.starts_with("BSE:")));
+    assert_eq!(found(service, "zzzz"), [""; 0]);
+}
+
+#[test]
+fn the_compiled_in_list_is_searched_before_a_broker_has_sent_one() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let service = scene.start();
+    finds_shares_and_indices(&service);
+    assert_eq!(found(&service, "infosys"), ["NSE:INFY"]);
+    assert_eq!(found(&service, "ports+ADANI"), ["NSE:ADANIPORTS"]);
+    let text = service.get(&format!("{SEARCH}?q=infosys")).text().to_owned();
+    let expected = concat!(
+        r#"{"as_of":"2026-09-30","count":1,"#,
+        r#""instruments":[{"symbol":"NSE:INFY","name":"Infosys"}]}"#
+    );
+    assert_eq!(text, expected);
+    service.stop();
+}
+
+#[test]
+fn a_brokers_list_is_searched_by_name_also_after_a_restart() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.await_instruments();
+    finds_shares_and_indices(&service);
+    let json = service.get(&format!("{SEARCH}?q=infy")).json();
+    let name = json["instruments"][0]["name"].as_str().unwrap().to_owned();
+    let by_name = found(&service, &name.replace(' ', "+"));
+    assert!(by_name.contains(&"NSE:INFY".to_owned()), "{name}: {by_name:?}");
+    service.stop();
+    scene.refuse_all();
+    let service = scene.start();
+    assert_eq!(found(&service, &name.replace(' ', "+")), by_name);
+    service.stop();
+}
+
+#[test]
+fn an_unchanged_result_is_a_304_and_bad_queries_are_refused() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let service = scene.start();
+    let target = format!("{SEARCH}?q=bank");
+    let first = service.get(&target);
+    assert_eq!(first.header("cache-control"), Some("public, no-cache"));
+    let tag = first.header("etag").unwrap().to_owned();
+    let unchanged = service.client().request("GET", &target, &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((unchanged.status, &*unchanged.body), (304, &b""[..]));
+    let long = "A".repeat(65);
+    for query in ["", "q=", "q=%26", "q=NSE:", "q=a%0Ab", "q=a&q=b", "q=%ff", &format!("q={long}")]
+    {
+        let answer = service.get(&format!("{SEARCH}?{query}"));
+        let problem = answer.expect_problem(400, "validation_failed");
+        assert_eq!(problem["errors"][0]["field"], "q", "{query}");
+    }
+    service.stop();
+}

@@ -1,0 +1,134 @@
+//! `GET /api/market/candles`: stored candles as clients get them.
+
+use std::fmt::Write as _;
+
+use super::stage::Stage;
+use crate::support::{Answer, Service};
+use bhav::base::{Candle, Symbol};
+use bhav::store::SignalStore;
+use jiff::civil::{Date, date};
+use rust_decimal::Decimal;
+use sonic_rs::JsonValueTrait;
+
+const CANDLES: &str = "/api/market/candles";
+const FRIDAY: Date = date(2026, 11, 20);
+const ON_FRIDAY: &str = "2026-11-20";
+const MONDAY: Date = date(2026, 11, 23);
+const ON_MONDAY: &str = "2026-11-23";
+
+/// The rows as the route is to write them: every digit of a price, and no other.
+fn written(candles: &[Candle]) -> String {
+    let price = |price_e4: i64| Decimal::new(price_e4, 4).normalize();
+    let mut out = String::new();
+    for candle in candles {
+        let comma = if out.is_empty() { "" } else { "," };
+        let Candle { date, volume, .. } = candle;
+        let (open, high) = (price(candle.open_e4), price(candle.high_e4));
+        let (low, close) = (price(candle.low_e4), price(candle.close_e4));
+        write!(out, r#"{comma}{{"date":"{date}","open":{open},"high":{high},"#).unwrap();
+        write!(out, r#""low":{low},"close":{close},"volume":{volume}}}"#).unwrap();
+    }
+    out
+}
+
+/// Until the newest candle is of `date`.
+fn await_candles(stage: &Stage, service: &Service, query: &str, date: &str) -> Answer {
+    stage.step_until("candles up to the date", || {
+        let answer = service.get(&format!("{CANDLES}?{query}"));
+        let newest = format!("\"date\":\"{date}\"");
+        (answer.status == 200 && answer.text().contains(&newest)).then_some(answer)
+    })
+}
+
+#[test]
+fn the_newest_stored_candles_are_served_to_the_last_digit() {
+    let stage = Stage::on(ON_FRIDAY);
+    let service = stage.start();
+    for (symbol, query) in [("NSE:INFY", "NSE:INFY"), ("NSE:M&M", "NSE%3AM%26M")] {
+        let all = await_candles(&stage, &service, &format!("symbol={query}&days=600"), ON_FRIDAY);
+        let stored = stage.candles(symbol, FRIDAY);
+        let head = |count: usize| {
+            let about = r#""source":"broker_a","simulated":true"#;
+            format!(r#"{{"symbol":"{symbol}",{about},"count":{count},"candles":["#)
+        };
+        assert_eq!(all.text(), format!("{}{}]}}", head(stored.len()), written(&stored)));
+        for days in [1, 3, 250] {
+            let answer = service.get(&format!("{CANDLES}?symbol={query}&days={days}"));
+            let newest = written(&stored[stored.len() - days..]);
+            assert_eq!(answer.text(), format!("{}{newest}]}}", head(days)));
+        }
+        let usual = service.get(&format!("{CANDLES}?symbol={query}"));
+        assert_eq!(usual.json()["count"].as_u64(), Some(250));
+    }
+    service.stop();
+}
+
+#[test]
+fn an_unchanged_history_is_a_304_and_the_next_evening_changes_it() {
+    let stage = Stage::on(ON_FRIDAY);
+    let service = stage.start();
+    let target = format!("{CANDLES}?symbol=NSE:INFY&days=5");
+    let first = await_candles(&stage, &service, "symbol=NSE:INFY&days=5", ON_FRIDAY);
+    assert_eq!(first.header("cache-control"), Some("public, no-cache"));
+    let tag = first.header("etag").unwrap().to_owned();
+    assert!(tag.starts_with('"'), "not strong: {tag}");
+    let mut client = service.client();
+    let mut ask = |target: &str, line: &str| client.request("GET", target, line);
+    let none = format!("If-None-Match: {tag}\r\n");
+    let unchanged = ask(&target, &none);
+    assert_eq!((unchanged.status, &*unchanged.body), (304, &b""[..]));
+    assert_eq!(unchanged.header("etag"), Some(&*tag));
+    assert_eq!(ask(&target, &format!("If-Match: {tag}\r\n")).status, 200);
+    ask(&target, "If-Match: \"x\"\r\n").expect_problem(412, "precondition_failed");
+    assert_eq!(ask(&format!("{CANDLES}?symbol=NSE:INFY&days=6"), &none).status, 200);
+    stage.go_to(MONDAY);
+    let later = await_candles(&stage, &service, "symbol=NSE:INFY&days=5", ON_MONDAY);
+    assert_ne!(later.header("etag"), Some(&*tag));
+    service.stop();
+}
+
+#[test]
+fn candles_that_must_be_fetched_again_are_marked() {
+    let stage = Stage::on(ON_FRIDAY);
+    let service = stage.start();
+    for symbol in ["NSE:INFY", "NSE:TCS"] {
+        await_candles(&stage, &service, &format!("symbol={symbol}"), ON_FRIDAY);
+    }
+    service.stop();
+    let symbol = Symbol::parse("NSE:INFY").unwrap();
+    stage.store().want_refetch(&symbol, None).unwrap();
+    stage.scene.refuse_all();
+    let service = stage.start();
+    let marked = service.get(&format!("{CANDLES}?symbol=NSE:INFY"));
+    assert_eq!(marked.json()["suspect"], true, "{}", marked.text());
+    let other = service.get(&format!("{CANDLES}?symbol=NSE:TCS"));
+    assert!(other.status == 200 && !other.text().contains("suspect"), "{}", other.text());
+    service.stop();
+}
+
+#[test]
+fn symbols_without_candles_and_bad_queries_are_refused() {
+    let stage = Stage::on(ON_FRIDAY);
+    stage.scene.refuse_all();
+    let service = stage.start();
+    for symbol in ["NSE:INFY", "BSE:NOSUCH"] {
+        let answer = service.get(&format!("{CANDLES}?symbol={symbol}"));
+        answer.expect_problem(404, "candles_not_found");
+    }
+    for (query, field) in [
+        ("", "symbol"),
+        ("symbol=INFY", "symbol"),
+        ("symbol=nse:infy", "symbol"),
+        ("symbol=NSE:INFY&symbol=NSE:TCS", "symbol"),
+        ("symbol=NSE:INFY&days=0", "days"),
+        ("symbol=NSE:INFY&days=601", "days"),
+        ("symbol=NSE:INFY&days=%2B3", "days"),
+        ("symbol=NSE:INFY&days=", "days"),
+        ("symbol=NSE:INFY&days=3&days=3", "days"),
+    ] {
+        let answer = service.get(&format!("{CANDLES}?{query}"));
+        let problem = answer.expect_problem(400, "validation_failed");
+        assert_eq!(problem["errors"][0]["field"], field, "{query}");
+    }
+    service.stop();
+}

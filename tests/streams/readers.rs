@@ -1,0 +1,144 @@
+//! Readers that are slow, silent, talkative or gone.
+
+use std::io::Write;
+use std::net::Shutdown;
+
+use super::stage::{Stage, number_of};
+use crate::support::{Client, EventReader, STREAM, until};
+
+const ASK: &str = "GET /api/index/stream HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A client whose kernel takes little for it, and which has asked for a stream.
+fn narrow(stage: &Stage) -> Client {
+    let address = stage.service.0.address();
+    let mut client = Client::unconnected(address).unwrap();
+    client.socket.set_recv_buffer_size(4096).unwrap();
+    client.knock(address).unwrap();
+    client.write(ASK);
+    client
+}
+
+/// Publishes until output waits for a reader that does not read; gives the last number.
+fn stuff(stage: &Stage, bytes: usize) -> usize {
+    let shared = stage.service.0.server().shared();
+    let mut number = 0;
+    until("output waits for the reader", || {
+        number += 1;
+        stage.publish(number, bytes);
+        shared.unread.bytes() > 0
+    });
+    number
+}
+
+#[test]
+fn a_reader_that_stops_gets_the_rest_of_one_frame_and_then_the_newest() {
+    let stage = Stage::running(|_| {});
+    stage.publish(0, 40_000);
+    let client = narrow(&stage);
+    stage.await_open(1);
+    let stuck = stuff(&stage, 40_000);
+    let last = stuck + 300;
+    (stuck + 1..=last).for_each(|number| drop(stage.publish(number, 40_000)));
+    let mut reader = EventReader::over(client);
+    let mut seen = Vec::new();
+    while seen.last() != Some(&last) {
+        seen.push(number_of(&reader.event_named("snapshot").data));
+    }
+    assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+    let late: Vec<_> = seen.iter().filter(|number| **number > stuck).collect();
+    assert!(late.len() <= 2, "one was under way, then the newest: {seen:?}");
+    assert!(stage.streams().stats.conflated.value() >= 298);
+    // It reads on.
+    let json = stage.publish(last + 1, 10);
+    assert_eq!(reader.event_named("snapshot").data, json);
+    stage.service.stop();
+}
+
+#[test]
+fn a_reader_that_never_reads_holds_little_and_is_cut_off() {
+    let stage = Stage::running(|config| config.http.unread_output_timeout_ms = 700);
+    let _client = narrow(&stage);
+    stage.await_open(1);
+    stuff(&stage, 2_000);
+    let taken = stage.streams().stats.bytes.value();
+    assert!(taken < 400_000, "the kernel took {taken} bytes for a reader that never reads");
+    stage.await_open(0);
+    let shared = stage.service.0.server().shared();
+    assert_eq!(stage.streams().stats.slow_cuts.value(), 1);
+    until("nothing to be held", || shared.unread.bytes() == 0 && shared.slots.open() == 0);
+    stage.service.stop();
+}
+
+#[test]
+fn a_client_that_goes_away_frees_its_place() {
+    let stage = Stage::running(|_| {});
+    stage.publish(0, 100);
+    type Leave = fn(&Client);
+    let ways: [Leave; 3] = [
+        |client| client.socket.shutdown(Shutdown::Write).unwrap(),
+        |client| client.socket.shutdown(Shutdown::Both).unwrap(),
+        // A reset.
+        |client| client.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap(),
+    ];
+    for (leave, resets) in ways.into_iter().zip([false, false, true]) {
+        let readers: Vec<_> = (0..20).map(|_| stage.open("")).collect();
+        stage.await_open(20);
+        readers.iter().for_each(|reader| leave(&reader.client));
+        if resets {
+            drop(readers);
+        }
+        stage.await_open(0);
+    }
+    let shared = stage.service.0.server().shared();
+    until("their slots are free", || shared.slots.open() == 0);
+    stage.service.stop();
+}
+
+#[test]
+fn two_thousand_comings_and_goings_leave_nothing() {
+    let stage = Stage::running(|_| {});
+    for number in 0..2_000 {
+        if number % 10 == 0 {
+            stage.publish(number, 500);
+        }
+        let mut client = stage.service.client();
+        client.write(ASK);
+        if number % 3 > 0 {
+            client.head();
+        }
+    }
+    stage.await_open(0);
+    let shared = stage.service.0.server().shared();
+    until("their slots are free", || shared.slots.open() == 0 && shared.unread.bytes() == 0);
+    stage.service.stop();
+}
+
+#[test]
+fn a_second_request_is_dropped_and_too_much_input_ends_the_stream() {
+    let stage = Stage::running(|_| {});
+    stage.publish(0, 10);
+    // In one write with the first, and later.
+    let mut client = stage.service.client();
+    client.write(format!("{ASK}{ASK}"));
+    let mut reader = EventReader::over(client);
+    reader.event_named("snapshot");
+    let left = 4 * 1024 - ASK.len();
+    (&reader.client.socket).write_all(&vec![b'x'; left]).unwrap();
+    for number in 1..4 {
+        let json = stage.publish(number, 10);
+        assert_eq!(reader.event_named("snapshot").data, json);
+    }
+    let stats = &stage.streams().stats;
+    assert_eq!(stats.input_cuts.value(), 0);
+    (&reader.client.socket).write_all(b"x").unwrap();
+    reader.end();
+    assert!(!reader.is_complete);
+    until("it is counted", || stats.input_cuts.value() == 1);
+    // A megabyte at once.
+    let mut client = stage.service.client();
+    client.write(format!("GET {STREAM} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let _ = client.try_write(&vec![b'x'; 1024 * 1024]);
+    until("it is counted", || stats.input_cuts.value() == 2);
+    stage.await_open(0);
+    stage.service.stop();
+}

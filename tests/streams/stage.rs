@@ -1,0 +1,80 @@
+//! A service whose snapshot is what a test publishes: its feeds have nothing to say.
+
+use bhav::base::Clock;
+use bhav::config::Config;
+use bhav::http::server::streams::Streams;
+use bhav::sim::SimSettings;
+
+use crate::support::{EventReader, STREAM, Scene, Service, TRADING, until};
+
+pub struct Stage {
+    pub scene: Scene,
+    pub service: Service,
+}
+
+impl Stage {
+    /// On a clock that runs, with frames as fast as they come.
+    pub fn running(change: impl FnOnce(&mut Config)) -> Self {
+        Self::of(Scene::at(TRADING), |config| {
+            config.http.stream_interval_ms = 1;
+            change(config);
+        })
+    }
+
+    /// On a clock that stands still.
+    pub fn by_hand(change: impl FnOnce(&mut Config)) -> Self {
+        let clock = Clock::manual(TRADING.parse().unwrap());
+        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        Self::of(Scene::by_hand(clock, settings), change)
+    }
+
+    fn of(scene: Scene, change: impl FnOnce(&mut Config)) -> Self {
+        scene.refuse_all();
+        let mut config = scene.config();
+        change(&mut config);
+        let service = scene.start_with(&config);
+        Self { scene, service }
+    }
+
+    /// Publishes a snapshot of about `bytes`, with its number; gives its text.
+    pub fn publish(&self, number: usize, bytes: usize) -> String {
+        let filler: String = (0..bytes).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+        let json = format!("{{\"number\":{number},\"filler\":\"{filler}\"}}");
+        self.service.0.server().shared().service.state().snapshot.publish(json.clone().into());
+        json
+    }
+
+    pub fn open(&self, headers: &str) -> EventReader {
+        EventReader::open(&self.service, STREAM, headers)
+    }
+
+    pub fn streams(&self) -> &Streams {
+        &self.service.0.server().shared().streams
+    }
+
+    /// Until so many streams are open.
+    #[track_caller]
+    pub fn await_open(&self, count: usize) {
+        until("streams to open or end", || {
+            let open = self.streams().open();
+            if open == count { Ok(()) } else { Err(format!("{open} open")) }
+        });
+    }
+
+    /// Moves the clock by `ms` and then on in steps of the table's sweeps, until `seen`.
+    #[track_caller]
+    pub fn advance_until<T>(&self, what: &str, ms: i64, mut seen: impl FnMut() -> Option<T>) -> T {
+        self.scene.advance_ms(ms);
+        until(what, || {
+            self.scene.advance_ms(50);
+            seen()
+        })
+    }
+}
+
+/// The number in a published snapshot.
+#[track_caller]
+pub fn number_of(data: &str) -> usize {
+    let digits = data.strip_prefix("{\"number\":").unwrap();
+    digits.split(',').next().unwrap().parse().unwrap()
+}
