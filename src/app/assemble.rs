@@ -13,7 +13,6 @@ use crate::api::{
 };
 use crate::auth::Auth;
 use crate::base::{Clock, Source, ist};
-use crate::brokers::broker_a::ticker::{Endpoint, Ticker};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
@@ -102,14 +101,14 @@ fn context(
     let public = public(config, clock, &indices)?;
     let l1 = L1::of(&config.cache, indices.all().map(|index| index.symbol.clone()));
     let mailbox = Mailbox::new();
-    let ticker = ticker(config, &broker_a, &indices, &mailbox)?;
+    let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
+    let ticker = broker_a.start_ticker(leads, mailbox.push(Source::BrokerA))?;
     let context = WarmerContext {
         clock: clock.clone(),
         calendar,
         indices,
         broker_a: Arc::new(broker_a),
         ticker,
-        ticker_symbols_max: config.broker_a.ticker_symbols_max,
         broker_a_lane: lane("broker-a-feed", FEED_THREADS, UPSTREAM_QUEUE_MAX)?,
         token,
         public: public.map(Arc::new),
@@ -152,21 +151,6 @@ fn context(
         broker_a_interval_ms: config.broker_a.quote_interval_ms,
     };
     Ok((context, mailbox))
-}
-
-/// Broker A's WebSocket; `None` when switched off.
-fn ticker(
-    config: &Config,
-    broker_a: &BrokerA,
-    indices: &IndexList,
-    mailbox: &Mailbox,
-) -> Result<Option<Ticker>, StartError> {
-    let settings = &config.broker_a;
-    let Some(url) = settings.ticker_endpoint() else { return Ok(None) };
-    let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
-    let push = mailbox.push(Source::BrokerA);
-    let endpoint = Endpoint::parse(url)?;
-    Ok(Some(broker_a.start_ticker(endpoint, settings.ticker_symbols_max, leads, push)?))
 }
 
 /// The public provider, which needs to know how it spells the indices; `None` when switched off.

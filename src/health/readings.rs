@@ -44,6 +44,8 @@ pub struct Readings {
     pub feeds: [FeedReadings; 2],
     /// Broker A's WebSocket.
     pub ticker: TickerReading,
+    /// How often a tick and a call of the same second differed.
+    pub ticker_disagreements: u64,
     pub warmers: [WarmerReadings; 6],
 }
 

@@ -34,10 +34,8 @@ pub struct WarmerContext {
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
-    /// Broker A's WebSocket; `None` when switched off.
-    pub ticker: Option<Ticker>,
-    /// Most instruments that it may carry.
-    pub ticker_symbols_max: usize,
+    /// Broker A's WebSocket, which the settings may switch off.
+    pub ticker: Ticker,
     /// The shared feed's own; users' syncs have another.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,

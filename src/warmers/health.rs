@@ -11,12 +11,13 @@ use super::persist::PersistTask;
 use super::quotes::feed_state::FeedState;
 use super::quotes::feeds::Feeds;
 use super::quotes::snapshot::SnapshotTask;
+use super::quotes::ticking::TickingTask;
 use super::signals::{Counts as SignalCounts, SignalsTask};
 use super::stats::{Warmer, WarmerStats};
 use super::store_check::StoreCheck;
 use crate::base::{Source, ist};
 use crate::brokers::Readiness;
-use crate::brokers::broker_a::ticker::{Ticker, TickerReading};
+use crate::brokers::broker_a::ticker::TickerReading;
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
@@ -42,6 +43,7 @@ pub struct Seen<'a> {
     pub context: &'a WarmerContext,
     pub status: &'a MarketStatus,
     pub feeds: &'a Feeds,
+    pub ticking: &'a TickingTask,
     pub snapshot: &'a SnapshotTask,
     pub close: &'a CloseTask,
     pub signals: &'a SignalsTask,
@@ -90,7 +92,8 @@ fn readings(seen: &Seen<'_>, report: &Health) -> Readings {
             feed(Source::BrokerA, &report.feeds.broker_a),
             feed(Source::Public, &report.feeds.public),
         ],
-        ticker: seen.context.ticker.as_ref().map_or_else(TickerReading::off, Ticker::reading),
+        ticker: ticker_reading(seen),
+        ticker_disagreements: seen.ticking.log().disagreements(),
         warmers: Warmer::ALL.map(|warmer| WarmerReadings {
             name: warmer.as_str(),
             state: state_of(&report.warmers, warmer).0,
@@ -308,8 +311,10 @@ fn feed_report(seen: &Seen<'_>, feed: Option<&FeedState>) -> Feed {
 }
 
 fn ticker(seen: &Seen<'_>, source: Source) -> Option<HealthTicker> {
-    let ticker = seen.context.ticker.as_ref().filter(|_| source == Source::BrokerA)?;
-    let reading = ticker.reading();
+    if source != Source::BrokerA || !seen.context.ticker.is_on() {
+        return None;
+    }
+    let reading = ticker_reading(seen);
     Some(HealthTicker {
         state: reading.state,
         live: reading.live,
@@ -319,6 +324,11 @@ fn ticker(seen: &Seen<'_>, source: Source) -> Option<HealthTicker> {
         reconnects: reading.ended.iter().map(|(_, count)| count).sum(),
         failure: reading.failure,
     })
+}
+
+/// What the ticker tells of itself, and whether what it brings is believed.
+fn ticker_reading(seen: &Seen<'_>) -> TickerReading {
+    TickerReading { live: seen.ticking.is_live(), ..seen.context.ticker.reading() }
 }
 
 /// How far the machine's clock is ahead of the exchange's. Nothing while some feed is healthy: one

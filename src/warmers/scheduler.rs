@@ -123,14 +123,18 @@ impl Scheduler {
             // What it is about is asked in the tick that follows; dropping it lets the next in.
             Event::Kick(place) => drop(place),
             Event::Polled(source, answer) => {
+                self.ticking.polled(source, answer.as_deref(), now_mono_ms);
                 let ended = self.take_quotes(|quotes, sinks| {
                     quotes.answered(source, answer, sinks, now_mono_ms)
                 });
                 self.stats.polled(&ended);
             }
-            Event::Pushed(source, Pushed { batch, .. }) => self.take_quotes(|quotes, sinks| {
-                quotes.pushed(source, *batch, sinks, now_mono_ms);
-            }),
+            Event::Pushed(source, Pushed { batch, .. }) => {
+                self.ticking.pushed(source, &batch, now_mono_ms);
+                self.take_quotes(|quotes, sinks| {
+                    quotes.pushed(source, *batch, sinks, now_mono_ms);
+                });
+            }
             Event::Instruments(fetched) => {
                 if let Some((list, tokens)) = self.instruments.ended(fetched) {
                     self.signals.learn_tokens(tokens);
@@ -227,6 +231,7 @@ impl Scheduler {
             context: &self.context,
             status: self.market.status(),
             feeds: self.quotes.feeds(),
+            ticking: &self.ticking,
             snapshot: &self.snapshot,
             close: &self.close,
             signals: &self.signals,

@@ -11,3 +11,5 @@ mod pushed;
 mod search;
 mod snapshot;
 mod ticker;
+mod ticker_line;
+mod ticker_secrets;

@@ -8,7 +8,7 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 use crate::support::wait::until;
 use crate::support::{SNAPSHOT, Scene, Service, TRADING};
 
-const ROUTE: &str = "broker_a.ticker";
+pub const ROUTE: &str = "broker_a.ticker";
 
 fn config(scene: &Scene) -> Config {
     let mut config = scene.config();
@@ -16,7 +16,7 @@ fn config(scene: &Scene) -> Config {
     config
 }
 
-fn ticker(health: &Value) -> &Value {
+pub fn ticker(health: &Value) -> &Value {
     &health["feeds"]["broker_a"]["ticker"]
 }
 
@@ -29,23 +29,25 @@ fn health_where(service: &Service, what: &str, holds: impl Fn(&Value) -> bool) -
     until(what, || Some(service.health()).filter(|health| holds(ticker(health))))
 }
 
-fn live(service: &Service) -> Value {
+pub fn live(service: &Service) -> Value {
     health_where(service, "ticks", |ticker| ticker["live"] == true)
 }
 
-fn stands(ticker: &Value, state: &str, failure: &str) -> bool {
+pub fn stands(ticker: &Value, state: &str, failure: &str) -> bool {
     ticker["state"] == state && ticker["failure"].as_str() == Some(failure)
 }
 
 /// Looks at the snapshot until `done`; it is never marked as old, and its time never goes back.
-fn fresh_until(service: &Service, what: &str, done: impl Fn(&Value) -> bool) {
+/// `fault`: what the ticker suffers meanwhile.
+#[track_caller]
+pub fn fresh_until(service: &Service, fault: &str, what: &str, done: impl Fn(&Value) -> bool) {
     let (mut client, mut newest) = (service.client(), String::new());
-    until(what, || {
+    until(&format!("{what} under {fault}"), || {
         let shown = client.get(SNAPSHOT).json();
-        let market = &shown["market"];
-        assert_eq!(market["stale"].as_bool(), Some(false), "{market:?}");
-        let as_of = market["as_of_ist"].as_str().unwrap().to_owned();
-        assert!(as_of >= newest, "{as_of} after {newest}");
+        let seen = || format!("{}\n{}", shown["market"], service.health()["feeds"]);
+        assert_eq!(shown["market"]["stale"].as_bool(), Some(false), "{fault}: {}", seen());
+        let as_of = as_of(&shown);
+        assert!(as_of >= newest, "{fault}: {newest} was shown before {}", seen());
         newest = as_of;
         done(&shown).then_some(())
     });
@@ -107,12 +109,12 @@ fn when_ticks_stop_calls_keep_every_snapshot_fresh() {
         let service = scene.start_with(&config(&scene));
         let before = polls(&live(&service));
         scene.fault(ROUTE, &format!(r#"{{"kind":"{fault}"}}"#));
-        fresh_until(&service, "the end of the connection", |_| {
+        fresh_until(&service, fault, "the end of the connection", |_| {
             let health = service.health();
             ticker(&health)["failure"].as_str() == Some(failure) && polls(&health) > before + 3
         });
         assert_eq!(scene.control("DELETE", "faults", "").status, 200);
-        fresh_until(&service, "ticks again", |_| ticker(&service.health())["live"] == true);
+        fresh_until(&service, fault, "ticks again", |_| ticker(&service.health())["live"] == true);
         service.stop();
     }
 }
@@ -124,7 +126,7 @@ fn heartbeats_without_prices_are_not_taken_for_prices() {
         let service = scene.start_with(&config(&scene));
         let before = polls(&live(&service));
         scene.fault(ROUTE, &format!(r#"{{"kind":"{fault}"}}"#));
-        fresh_until(&service, "polls at full pace", |_| {
+        fresh_until(&service, fault, "polls at full pace", |_| {
             let health = service.health();
             ticker(&health)["live"] == false && polls(&health) > before + 5
         });
@@ -142,8 +144,9 @@ fn polls_never_exceed_one_a_second_whatever_the_ticker_does() {
     live(&service);
     for _ in 0..2 {
         scene.fault(ROUTE, r#"{"kind":"hangup","count":1}"#);
-        fresh_until(&service, "a loss", |_| ticker(&service.health())["live"] == false);
-        fresh_until(&service, "ticks again", |_| ticker(&service.health())["live"] == true);
+        let live = || ticker(&service.health())["live"] == true;
+        fresh_until(&service, "hangup", "a loss", |_| !live());
+        fresh_until(&service, "hangup", "ticks again", |_| live());
     }
     let stats = scene.stats();
     assert_eq!(stats["max_quote_calls_in_1s"].as_i64(), Some(1));
@@ -158,7 +161,9 @@ fn a_refused_connection_is_no_verdict_on_the_token() {
     let service = scene.start_with(&config(&scene));
     let health = health_where(&service, "a refusal", |ticker| stands(ticker, "refused", "refused"));
     let before = polls(&health);
-    fresh_until(&service, "polls at full pace", |_| polls(&service.health()) > before + 5);
+    fresh_until(&service, "expired_token", "polls at full pace", |_| {
+        polls(&service.health()) > before + 5
+    });
     assert_eq!(service.health()["feeds"]["broker_a"]["state"].as_str(), Some("ok"));
     assert_eq!(scene.stats()["requests"][ROUTE].as_i64(), Some(1), "tried once");
     service.stop();
@@ -189,7 +194,9 @@ fn damaged_packets_are_counted_and_left_out_and_bad_framing_ends_the_connection(
     let before = live(&service);
     scene.fault(ROUTE, r#"{"kind":"unknown_length"}"#);
     let ticks = ticker(&before)["ticks"].as_u64().unwrap();
-    fresh_until(&service, "polls", |_| polls(&service.health()) > polls(&before) + 3);
+    fresh_until(&service, "unknown_length", "polls", |_| {
+        polls(&service.health()) > polls(&before) + 3
+    });
     let after = service.health();
     assert_eq!(ticker(&after)["reconnects"].as_u64(), Some(0));
     let subscribed = ticker(&after)["subscribed"].as_u64().unwrap();
@@ -197,7 +204,7 @@ fn damaged_packets_are_counted_and_left_out_and_bad_framing_ends_the_connection(
     assert!(ticker(&after)["ticks"].as_u64().unwrap() <= ticks + 3 * subscribed);
     scene.control("DELETE", "faults", "");
     scene.fault(ROUTE, r#"{"kind":"short"}"#);
-    fresh_until(&service, "the end of the connection", |_| {
+    fresh_until(&service, "short", "the end of the connection", |_| {
         ticker(&service.health())["failure"].as_str() == Some("bad_messages")
     });
     service.stop();
@@ -212,7 +219,7 @@ fn strange_but_harmless_messages_change_nothing() {
         scene.fault(ROUTE, &format!(r#"{{"kind":"{kind}"}}"#));
     }
     let ticks = ticker(&before)["ticks"].as_u64().unwrap();
-    fresh_until(&service, "floods", |_| {
+    fresh_until(&service, "a flood and more", "floods", |_| {
         ticker(&service.health())["ticks"].as_u64().unwrap() > ticks + 15_000
     });
     let health = service.get("/api/health");
@@ -239,7 +246,7 @@ fn ticks_that_are_implausible_or_late_are_not_shown_and_polls_return_to_full_pac
         });
         let before = polls(&measured);
         scene.fault(ROUTE, fault);
-        fresh_until(&service, fault, |shown| {
+        fresh_until(&service, fault, "polls at full pace", |shown| {
             let at: jiff::Timestamp = as_of(shown).parse().unwrap();
             let ahead = at.duration_since(scene.clock.now()).as_secs();
             assert!(ahead < 30, "{fault}: {at}");
@@ -310,9 +317,63 @@ fn a_peer_that_never_answers_does_not_hold_up_the_end() {
     config.broker_a.ticker_url = format!("ws://{}", silent.local_addr().unwrap());
     let service = scene.start_with(&config);
     health_where(&service, "a connection under way", |ticker| ticker["state"] == "connecting");
-    fresh_until(&service, "polls at full pace", |_| polls(&service.health()) > 5);
+    fresh_until(&service, "no answer", "polls at full pace", |_| polls(&service.health()) > 5);
     let timer = bhav::base::Clock::system();
     service.stop();
     // The upgrade alone may take seven seconds.
     assert!(timer.monotonic_ms() < 5_000, "{}", timer.monotonic_ms());
+}
+
+#[test]
+fn a_service_that_stops_says_goodbye_and_does_not_wait_for_the_ticker() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    live(&service);
+    let timer = bhav::base::Clock::system();
+    service.stop();
+    // The ticker has a quarter of a second; the rest is the service's own.
+    assert!(timer.monotonic_ms() < 5_000, "{}", timer.monotonic_ms());
+    until("no connection", || scene.stats()["ticker_connections"] == 0);
+}
+
+#[test]
+fn before_and_after_continuous_trading_it_stays_and_prices_are_as_fresh_as_the_phase_says() {
+    for (at, phase) in
+        [("2026-11-20T09:03:00+05:30", "pre_open"), ("2026-11-20T15:20:00+05:30", "closing")]
+    {
+        let scene = Scene::at(at);
+        let service = scene.start_with(&config(&scene));
+        let began = health_where(&service, "a subscription", |ticker| {
+            ticker["subscribed"].as_u64().unwrap() >= 3
+        });
+        // Longer than a connection without ticks lasts while prices move.
+        fresh_until(&service, phase, "some seconds", |shown| {
+            assert_eq!(shown["market"]["phase"].as_str(), Some(phase));
+            let passed_ms = service.health()["uptime_s"].as_u64().unwrap() * 1_000;
+            passed_ms > 12_000
+        });
+        let health = service.health();
+        assert_eq!(ticker(&health)["reconnects"].as_u64(), Some(0), "{phase}: {began:?}");
+        let exchange: jiff::Timestamp = as_of(&service.get(SNAPSHOT).json()).parse().unwrap();
+        assert!(exchange <= scene.clock.now(), "{phase}");
+        service.stop();
+    }
+}
+
+#[test]
+fn ticks_that_differ_from_calls_are_counted_and_those_of_the_same_world_do_not() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.admin.listen = "127.0.0.1:0".into();
+    let service = scene.start_with(&config);
+    let before = polls(&live(&service));
+    // Each miss is a call beside the ticks.
+    for symbol in ["NSE:INFY", "NSE:TCS", "NSE:SBIN"] {
+        service.prices(symbol);
+    }
+    until("calls beside ticks", || polls(&service.health()) > before + 2);
+    let metrics = service.admin().get("/metrics").text().to_owned();
+    assert!(metrics.contains("\nbhav_ticker_disagrees_total 0\n"), "{metrics}");
+    assert!(metrics.contains("\nbhav_ticker_up 1\n"), "{metrics}");
+    service.stop();
 }

@@ -133,6 +133,11 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
         failures.sample(&[("source", feed.source.as_str())], feed.failures);
     }
     ticker(text, &readings.ticker, since_ms);
+    text.counter(
+        "bhav_ticker_disagrees_total",
+        "Prices of which a tick and a quote call of the same second differed by more than 0.5 %.",
+        readings.ticker_disagreements,
+    );
     warmers(text, &readings.warmers);
     if let Some(age_ms) = probes::heartbeat_age_ms(watched) {
         let help = "Time since the scheduler last reported, which it does every second.";
@@ -150,7 +155,7 @@ fn ticker(text: &mut Exposition, ticker: &TickerReading, since_ms: u64) {
     .state(&[], &TICKER_STATES, ticker.state);
     text.gauge(
         "bhav_ticker_up",
-        "Whether every leading index has ticked within seconds.",
+        "Whether every leading index has ticked within seconds and the ticks are believed.",
         u8::from(ticker.live),
     );
     text.gauge(

@@ -12,6 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use jiff::civil::Date;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
@@ -21,7 +22,7 @@ use super::instruments::{self, InstrumentList};
 use super::open_session::{Attempt, OpenSession, SessionCounts};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
-use super::ticker::{Endpoint, KnownTokens, Ticker, TickerParts};
+use super::ticker::{KnownTokens, Ticker, TickerParts, TickerSettings};
 use super::wire::NAME;
 use super::wire::{self, QuoteRow};
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, wipe};
@@ -78,6 +79,7 @@ pub struct BrokerA {
     portfolios: Portfolios,
     /// For the ticker.
     tokens: Arc<KnownTokens>,
+    ticker: Arc<ArcSwap<TickerSettings>>,
 }
 
 impl BrokerA {
@@ -111,6 +113,7 @@ impl BrokerA {
             route: RouteChoice::new("broker A /quote", clock.clone()),
             portfolios,
             tokens: Arc::default(),
+            ticker: Arc::new(ArcSwap::from_pointee(TickerSettings::of(settings)?)),
             clock,
         })
     }
@@ -130,21 +133,19 @@ impl BrokerA {
         ]
     }
 
+    /// Puts other settings of the ticker in force: it closes, opens elsewhere, or carries fewer.
+    pub fn set_ticker(&self, settings: TickerSettings) {
+        self.ticker.store(Arc::new(settings));
+    }
+
     /// Starts the ticker of the same source, which pushes quotes to `push`. `leads`: the indices
     /// whose ticks show that prices flow.
     ///
     /// # Errors
     /// Its thread cannot be started.
-    pub fn start_ticker(
-        &self,
-        endpoint: Endpoint,
-        symbols_max: usize,
-        leads: Vec<Symbol>,
-        push: Push,
-    ) -> io::Result<Ticker> {
+    pub fn start_ticker(&self, leads: Vec<Symbol>, push: Push) -> io::Result<Ticker> {
         Ticker::start(TickerParts {
-            endpoint,
-            symbols_max,
+            settings: Arc::clone(&self.ticker),
             leads,
             clock: self.clock.clone(),
             token: Arc::clone(&self.token),

@@ -71,7 +71,7 @@ impl MarketPhase {
         let mut step_ms = 0;
         if let Some(feed) = feeds.of_mut(source) {
             let pace = Pace::of(source, budget_ms, quiet);
-            feed.set_pace(if eased.polls { pace.confirming() } else { pace });
+            feed.set_pace(eased.confirming.map_or(pace, |calls| pace.confirming(calls)));
             step_ms = feed.time().step_ms();
         }
         let period_ms = if eased.limits { confirming_ms(budget_ms) } else { budget_ms };

@@ -34,8 +34,8 @@ pub fn close_margin(source: Source) -> SignedDuration {
     }
 }
 
-/// Between polls of a source whose prices are pushed: they confirm what is pushed, and bring what
-/// is not.
+/// Within so long polls of a source whose prices are pushed confirm each price, and bring what is
+/// not pushed.
 const CONFIRMING_MS: u64 = 10_000;
 
 /// How often one feed is asked.
@@ -57,9 +57,10 @@ impl Pace {
         }
     }
 
-    /// The same of a feed whose prices are pushed.
-    pub fn confirming(self) -> Self {
-        Self { interval_ms: self.interval_ms.max(CONFIRMING_MS), ..self }
+    /// The same of a feed whose prices are pushed, where it takes so many calls to confirm all.
+    pub fn confirming(self, calls: u64) -> Self {
+        let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
+        Self { interval_ms, ..self }
     }
 }
 
@@ -100,6 +101,16 @@ mod tests {
         assert_eq!(limits(Source::Public, 15_000, 0).0.stale_after_ms(1), 37_000);
         // A source that moves by the minute is given the minute.
         assert_eq!(limits(Source::Public, 15_000, 60_000).0.stale_after_ms(1), 127_000);
+    }
+
+    #[test]
+    fn what_is_pushed_is_confirmed_within_ten_seconds_however_many_calls_that_takes() {
+        let pace = Pace::of(Source::BrokerA, 1_050, false);
+        for (calls, interval_ms) in [(0, 10_000), (1, 10_000), (2, 5_000), (7, 1_428)] {
+            assert_eq!(pace.confirming(calls), Pace { interval_ms, ..pace });
+        }
+        let resting = Pace::of(Source::BrokerA, 1_050, true);
+        assert_eq!(resting.confirming(7), resting, "never sooner than without");
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! ticks for a moment, and pushes them as one batch; the scheduler judges that as it judges the
 //! answer to a call. Nothing here decides whether a price is fresh.
 //!
-//! - `link`: the connection, with a deadline for every wait.
+//! - `dial`: name, TCP and TLS, with a deadline for each.
+//! - `link`: the WebSocket.
 //! - `subscriptions`: what is subscribed, and what changes.
 //! - `watch`: what silence and standing prices mean. Pure.
 //! - `window`: from ticks to a batch.
@@ -13,6 +14,7 @@
 //! - `thread`: when to open one, and how long to wait after a failure.
 //! - `reading`: what health and metrics show.
 
+mod dial;
 mod link;
 mod reading;
 mod session;
@@ -22,9 +24,10 @@ mod watch;
 mod window;
 mod worker;
 
-pub use link::Endpoint;
+pub use dial::Endpoint;
 pub use reading::{TICKER_STATES, TickerReading};
 pub(in crate::brokers::broker_a) use subscriptions::KnownTokens;
 pub use subscriptions::Wanted;
 pub use thread::Ticker;
 pub(in crate::brokers::broker_a) use worker::TickerParts;
+pub use worker::TickerSettings;

@@ -183,7 +183,7 @@ impl Why {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::brokers::broker_a::ticker::link::OpenFailure;
+    use crate::brokers::broker_a::ticker::dial::OpenFailure;
 
     #[test]
     fn every_reason_is_counted_under_its_name_and_told_once_in_a_row() {

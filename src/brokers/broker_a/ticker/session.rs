@@ -1,17 +1,16 @@
 //! One connection, from its opening to its end.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::link::{Heard, Link, OpenFailure};
+use super::dial::OpenFailure;
+use super::link::{Heard, Link};
 use super::reading::{BROKEN, Bad, State};
 use super::subscriptions::{Changes, Subscriptions, Wanted};
 use super::watch::{Verdict, Watch};
 use super::window::Window;
-use super::worker::Worker;
+use super::worker::{Way, Worker};
 use crate::brokers::broker_a::ticks::{self, PacketFault};
-use crate::brokers::session::token::Token;
 
 /// Longest wait for a message: commands, deadlines and the end of the service are looked at this
 /// often.
@@ -28,7 +27,7 @@ const STOP_WAIT: Duration = Duration::from_millis(100);
 pub(super) enum Ended {
     /// The service stops.
     Stopped,
-    /// It is not wanted any more, or the token is another.
+    /// It is not wanted any more, or its place or the token is another.
     Unwanted,
     NotOpened(OpenFailure),
     /// It was open; `spoke`: and gave prices.
@@ -49,17 +48,17 @@ struct Session<'a> {
     spoke: bool,
 }
 
-/// Opens a connection with this token and keeps it as long as it is good.
-pub(super) fn run(worker: &Worker, token: &Arc<Token>) -> Ended {
+/// Opens a connection and keeps it as long as it is good.
+pub(super) fn run(worker: &Worker, way: &Way) -> Ended {
     worker.counters().set_state(State::Connecting);
-    let link = match Link::open(&worker.parts.endpoint, token) {
+    let link = match Link::open(&worker.dialer, &way.endpoint, &way.token) {
         Ok(link) => link,
         Err(failure) => return Ended::NotOpened(failure),
     };
     worker.counters().set_state(State::Subscribing);
     let mut session = Session {
         link,
-        subscriptions: Subscriptions::new(worker.parts.symbols_max),
+        subscriptions: Subscriptions::default(),
         watch: Watch::new(&worker.parts.leads, worker.now_mono_ms()),
         window: Window::default(),
         followed_mono_ms: None,
@@ -67,7 +66,7 @@ pub(super) fn run(worker: &Worker, token: &Arc<Token>) -> Ended {
         worker,
     };
     let ended = loop {
-        if let Err(ended) = session.pass(token) {
+        if let Err(ended) = session.pass(way) {
             break ended;
         }
     };
@@ -82,13 +81,12 @@ impl Session<'_> {
     }
 
     /// Looks once at everything that can have changed.
-    fn pass(&mut self, token: &Arc<Token>) -> Result<(), Ended> {
+    fn pass(&mut self, way: &Way) -> Result<(), Ended> {
         if self.worker.is_stopping() {
             return Err(Ended::Stopped);
         }
         let wanted = self.worker.wanted();
-        let usable = self.worker.token();
-        if !wanted.awake || !usable.is_some_and(|usable| Arc::ptr_eq(&usable, token)) {
+        if !self.worker.is_way(way) {
             return Err(Ended::Unwanted);
         }
         self.follow(&wanted)?;
@@ -116,7 +114,8 @@ impl Session<'_> {
         }
         self.followed_mono_ms = Some(now_mono_ms);
         let known = &self.worker.parts.tokens;
-        let changes = self.subscriptions.follow(wanted, known, now_mono_ms);
+        let max = self.worker.settings().symbols_max;
+        let changes = self.subscriptions.follow(wanted, known, max, now_mono_ms);
         self.worker.counters().set_subscribed(self.subscriptions.len());
         self.send(&changes)
     }

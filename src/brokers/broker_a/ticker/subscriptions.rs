@@ -9,6 +9,9 @@ use crate::base::{BoundedMap, Symbol};
 /// A symbol that nobody wants any more stays subscribed for this long: dashboards come back.
 const UNWANTED_MS: u64 = 5 * 60_000;
 
+/// An instrument that is to be asked for again is, at most so often.
+const RENEW_MS: u64 = 60_000;
+
 /// Instruments of one request.
 const REQUEST_TOKENS_MAX: usize = 500;
 
@@ -28,6 +31,8 @@ pub struct Wanted {
     pub indices: Vec<Symbol>,
     /// Shares that clients ask for, the most wanted first.
     pub shares: Vec<Symbol>,
+    /// Those whose ticks have stopped, though others tick and calls bring newer prices.
+    pub standing: Vec<Symbol>,
 }
 
 /// Broker A's tokens of symbols, as today's answers to quote calls have them. The broker gives the
@@ -88,22 +93,19 @@ fn list(tokens: &[u32]) -> String {
 }
 
 /// What is subscribed on one connection.
+#[derive(Default)]
 pub(super) struct Subscriptions {
-    max: usize,
     by_token: HashMap<u32, Subscribed>,
 }
 
 struct Subscribed {
     symbol: Symbol,
     wanted_mono_ms: u64,
+    /// When it was last asked for.
+    asked_mono_ms: u64,
 }
 
 impl Subscriptions {
-    /// Nothing yet; never more than `max`.
-    pub(super) fn new(max: usize) -> Self {
-        Self { max, by_token: HashMap::new() }
-    }
-
     pub(super) fn len(&self) -> usize {
         self.by_token.len()
     }
@@ -117,21 +119,25 @@ impl Subscriptions {
         Changes { add: self.by_token.keys().copied().collect(), drop: Vec::new() }
     }
 
-    /// Goes over to what is wanted. Indices come before shares; of shares, those wanted before
-    /// those that are only still there.
+    /// Goes over to what is wanted, of at most `max`. Indices come before shares; of shares, those
+    /// wanted before those that are only still there.
     pub(super) fn follow(
         &mut self,
         wanted: &Wanted,
         known: &KnownTokens,
+        max: usize,
         now_mono_ms: u64,
     ) -> Changes {
         let mut keep: HashMap<u32, Subscribed> = HashMap::new();
         let mut taken: HashSet<&Symbol> = HashSet::new();
         for symbol in wanted.indices.iter().chain(&wanted.shares) {
             let Some(token) = known.of(symbol) else { continue };
-            if keep.len() < self.max && taken.insert(symbol) {
-                let symbol = symbol.clone();
-                keep.insert(token, Subscribed { symbol, wanted_mono_ms: now_mono_ms });
+            if keep.len() < max && taken.insert(symbol) {
+                let (symbol, asked_mono_ms) = (symbol.clone(), now_mono_ms);
+                keep.insert(
+                    token,
+                    Subscribed { symbol, wanted_mono_ms: now_mono_ms, asked_mono_ms },
+                );
             }
         }
         let mut changes = Changes::default();
@@ -142,16 +148,23 @@ impl Subscriptions {
             there.insert(token);
             let unwanted_ms = now_mono_ms.saturating_sub(subscribed.wanted_mono_ms);
             let same = known.of(&subscribed.symbol) == Some(token);
-            if keep.contains_key(&token) {
-                continue;
-            }
-            if same && unwanted_ms < UNWANTED_MS && keep.len() < self.max {
+            if let Some(kept) = keep.get_mut(&token) {
+                kept.asked_mono_ms = subscribed.asked_mono_ms;
+            } else if same && unwanted_ms < UNWANTED_MS && keep.len() < max {
                 keep.insert(token, subscribed);
             } else {
                 changes.drop.push(token);
             }
         }
         changes.add = keep.keys().filter(|token| !there.contains(token)).copied().collect();
+        for symbol in &wanted.standing {
+            let Some(token) = known.of(symbol) else { continue };
+            let Some(subscribed) = keep.get_mut(&token) else { continue };
+            if now_mono_ms.saturating_sub(subscribed.asked_mono_ms) >= RENEW_MS {
+                subscribed.asked_mono_ms = now_mono_ms;
+                changes.add.push(token);
+            }
+        }
         changes.add.sort_unstable();
         changes.drop.sort_unstable();
         self.by_token = keep;

@@ -4,15 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::link::OpenFailure;
+use super::dial::{Dialer, OpenFailure};
 use super::reading::{State, TickerReading};
 use super::session::{self, Ended};
 use super::subscriptions::Wanted;
-use super::worker::{Shared, TickerParts, Worker};
+use super::worker::{Shared, TickerParts, TickerSettings, Way, Worker};
 use crate::base::{Clock, rng};
-use crate::brokers::session::token::Token;
 use crate::rt::threads;
 
 /// After a connection that failed; doubles up to the longest, with a jitter. There is no last try
@@ -30,6 +30,7 @@ const STOP_WAIT: Duration = Duration::from_millis(250);
 /// The running ticker. Dropping it ends it.
 pub struct Ticker {
     shared: Arc<Shared>,
+    settings: Arc<ArcSwap<TickerSettings>>,
     /// Dropped to stop the thread.
     running: Option<Sender<()>>,
     ended: Receiver<()>,
@@ -46,9 +47,20 @@ impl Ticker {
         let (running, stop) = bounded(0);
         let (done, ended) = bounded(0);
         let clock = parts.clock.clone();
-        let worker = Worker { parts, shared: Arc::clone(&shared), stop, _done: done };
+        let (settings, dialer) = (Arc::clone(&parts.settings), Dialer::start()?);
+        let worker = Worker { parts, shared: Arc::clone(&shared), dialer, stop, _done: done };
         threads::spawn("ticker", move || worker.run())?;
-        Ok(Self { shared, running: Some(running), ended, clock })
+        Ok(Self { shared, settings, running: Some(running), ended, clock })
+    }
+
+    /// Whether the settings want it.
+    pub fn is_on(&self) -> bool {
+        self.settings.load().endpoint.is_some()
+    }
+
+    /// Most instruments subscribed at once.
+    pub fn symbols_max(&self) -> usize {
+        self.settings.load().symbols_max
     }
 
     /// Says what is wanted from now on.
@@ -74,44 +86,64 @@ impl Drop for Ticker {
     }
 }
 
-/// A token that the broker refused, and what had become of it then.
+/// A way that the broker refused, and what had become of its token then.
 struct Refused {
-    token: Arc<Token>,
+    way: Way,
     at_mono_ms: u64,
     worked: u64,
 }
 
+/// How long to wait after a connection that failed.
+struct BackOff {
+    next_ms: u64,
+}
+
+impl BackOff {
+    fn new() -> Self {
+        Self { next_ms: WAIT_FIRST_MS }
+    }
+
+    /// The next wait, without its jitter; the one after it is twice as long.
+    fn take(&mut self, least_ms: u64) -> u64 {
+        let wait_ms = self.next_ms.max(least_ms);
+        self.next_ms = (wait_ms * 2).min(WAIT_MAX_MS);
+        wait_ms
+    }
+}
+
 impl Worker {
     fn run(self) {
-        let (mut refused, mut wait_ms) = (None, WAIT_FIRST_MS);
+        let (mut refused, mut back_off) = (None, BackOff::new());
         while !self.look() {
-            let Some(token) = self.ready(refused.as_ref()) else { continue };
+            let Some(way) = self.ready(refused.as_ref()) else { continue };
             refused = None;
-            match session::run(&self, &token) {
+            match session::run(&self, &way) {
                 Ended::Stopped => return,
-                Ended::Unwanted => wait_ms = WAIT_FIRST_MS,
+                Ended::Unwanted => back_off = BackOff::new(),
                 Ended::NotOpened(OpenFailure::Refused) => {
                     self.failed(OpenFailure::Refused.as_str());
-                    let at_mono_ms = self.now_mono_ms();
-                    refused = Some(Refused { worked: token.worked(), token, at_mono_ms });
+                    let (worked, at_mono_ms) = (way.token.worked(), self.now_mono_ms());
+                    refused = Some(Refused { way, at_mono_ms, worked });
                 }
                 Ended::NotOpened(failure) => {
                     self.failed(failure.as_str());
                     let least_ms = if failure == OpenFailure::Busy { WAIT_BUSY_MS } else { 0 };
-                    wait_ms = self.wait(wait_ms.max(least_ms), &token);
+                    self.wait(&mut back_off, least_ms, &way);
                 }
                 Ended::Lost { reason, spoke } => {
                     self.failed(reason);
-                    wait_ms = self.wait(if spoke { WAIT_FIRST_MS } else { wait_ms }, &token);
+                    if spoke {
+                        back_off = BackOff::new();
+                    }
+                    self.wait(&mut back_off, 0, &way);
                 }
             }
         }
     }
 
-    /// The token to open a connection with, if one is wanted and may be tried.
-    fn ready(&self, refused: Option<&Refused>) -> Option<Arc<Token>> {
-        let token = self.token().filter(|_| self.wanted().awake);
-        let Some(token) = token else {
+    /// The way to a connection, if one is wanted and may be tried.
+    fn ready(&self, refused: Option<&Refused>) -> Option<Way> {
+        let Some(way) = self.way() else {
             self.counters().set_state(State::Off);
             return None;
         };
@@ -119,13 +151,13 @@ impl Worker {
         // whether the token is dead.
         let waits = refused.is_some_and(|refused| {
             let since_ms = self.now_mono_ms().saturating_sub(refused.at_mono_ms);
-            let same = Arc::ptr_eq(&refused.token, &token);
-            same && (since_ms < REFUSED_MS || token.worked() == refused.worked)
+            let no_news = since_ms < REFUSED_MS || way.token.worked() == refused.worked;
+            refused.way.is(&way) && no_news
         });
         if waits {
             self.counters().set_state(State::Refused);
         }
-        (!waits).then_some(token)
+        (!waits).then_some(way)
     }
 
     fn failed(&self, reason: &'static str) {
@@ -134,18 +166,16 @@ impl Worker {
         }
     }
 
-    /// Waits for the next try, unless the token becomes another; gives how long the wait after that
-    /// is.
-    fn wait(&self, wait_ms: u64, token: &Arc<Token>) -> u64 {
+    /// Waits for the next try, unless the way becomes another.
+    fn wait(&self, back_off: &mut BackOff, least_ms: u64, way: &Way) {
         self.counters().set_state(State::Waiting);
-        let until_mono_ms = self.now_mono_ms() + rng::jittered_ms(wait_ms);
+        let wait_ms = rng::jittered_ms(back_off.take(least_ms));
+        let until_mono_ms = self.now_mono_ms() + wait_ms;
         while self.now_mono_ms() < until_mono_ms && !self.look() {
-            let wanted = self.wanted().awake;
-            let same = self.token().is_some_and(|usable| Arc::ptr_eq(&usable, token));
-            if !wanted || !same {
-                return WAIT_FIRST_MS;
+            if !self.is_way(way) {
+                *back_off = BackOff::new();
+                return;
             }
         }
-        (wait_ms * 2).min(WAIT_MAX_MS)
     }
 }

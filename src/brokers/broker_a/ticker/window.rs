@@ -101,10 +101,10 @@ mod tests {
     fn subscribed() -> Subscriptions {
         let of = [("NSE:NIFTY 50", NIFTY), ("NSE:INFY", INFY)];
         let of = of.map(|(name, token)| (Symbol::parse(name).unwrap(), token));
-        let (known, mut subscriptions) = (KnownTokens::default(), Subscriptions::new(10));
+        let (known, mut subscriptions) = (KnownTokens::default(), Subscriptions::default());
         known.learn(of.clone());
         let wanted = Wanted { shares: of.map(|(symbol, _)| symbol).into(), ..Wanted::default() };
-        subscriptions.follow(&wanted, &known, 0);
+        subscriptions.follow(&wanted, &known, 10, 0);
         subscriptions
     }
 
