@@ -150,7 +150,8 @@ pub struct HealthTicker {
         ]))
     )]
     pub state: &'static str,
-    /// Whether every leading index has ticked within seconds, so that calls only confirm prices.
+    /// Whether every leading index has ticked within seconds and is believed, so that calls only
+    /// confirm prices.
     pub live: bool,
     /// Milliseconds since the last tick; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -160,6 +160,7 @@ fn feed(feed: &Feed) -> String {
 fn ticker_text(ticker: &Ticker) -> String {
     match (ticker.live, ticker.state.as_str(), &ticker.failure) {
         (true, ..) => "live by ticker".to_owned(),
+        (false, "off", _) => "ticker: off".to_owned(),
         (false, "refused", _) => "by calls, ticker: refused (403)".to_owned(),
         (false, state, None) => format!("by calls, ticker: {state}"),
         (false, state, Some(failure)) => format!("by calls, ticker: {state} ({failure})"),
