@@ -83,8 +83,7 @@ fn converse(
     said: Vec<u8>,
 ) -> Option<(String, Message)> {
     let mut asked = String::new();
-    // The form is the library's.
-    #[allow(clippy::result_large_err)]
+    #[expect(clippy::result_large_err, reason = "the form is the library's")]
     let note = |request: &Request, response: Response| {
         asked = request.uri().to_string();
         Ok(response)

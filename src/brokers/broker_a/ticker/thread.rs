@@ -179,3 +179,29 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_to_half_a_minute_and_have_no_last_try() {
+        let mut back_off = BackOff::new();
+        let waits: Vec<u64> = (0..8).map(|_| back_off.take(0)).collect();
+        assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+        let mut busy = BackOff::new();
+        assert_eq!([busy.take(WAIT_BUSY_MS), busy.take(0)], [10_000, 20_000]);
+    }
+
+    /// A connection that gives heartbeats and no first tick ends after ten seconds.
+    #[test]
+    fn an_hour_of_connections_without_ticks_is_little_more_than_a_hundred() {
+        let (mut back_off, mut passed_ms, mut opened) = (BackOff::new(), 0, 0);
+        while passed_ms < 3_600_000 {
+            // The jitter takes a fifth at most.
+            passed_ms += 10_000 + back_off.take(0) * 4 / 5;
+            opened += 1;
+        }
+        assert!(opened <= 110, "{opened}");
+    }
+}
