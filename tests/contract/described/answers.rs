@@ -290,11 +290,10 @@ fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
     let service = scene.start_with(&config);
     service.fresh_snapshot();
     let walk = &mut Walk::new(&service, checker);
-    until("ticks", || walk.get("/api/health").text().contains("\"live\":true").then_some(()));
+    until("health that is up", || walk.send("GET", "/api/health", "", "").status == 200);
+    until("ticks", || walk.get("/api/health").text().contains("\"live\":true"));
     scene.fault("broker_a.ticker", r#"{"kind":"hangup"}"#);
-    until("their end", || {
-        walk.get("/api/health").text().contains("\"failure\":\"broken\"").then_some(())
-    });
+    until("their end", || walk.get("/api/health").text().contains("\"failure\":\"broken\""));
     service.stop();
 }
 

@@ -1,5 +1,5 @@
-//! From an endpoint to a stream of bytes: its name, TCP and TLS, each by its deadline. Blocks, on the
-//! thread `ticker` alone.
+//! From an endpoint to a stream of bytes: its name, TCP and TLS, each by its deadline. Blocks, on
+//! the thread `ticker` alone.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
