@@ -282,15 +282,18 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     service.stop();
 }
 
-/// Health while prices are pushed, and once they are not.
+/// Health before prices are pushed, while they are, and once they are not.
 fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
     let scene = Scene::at(TRADING);
+    scene.fault("broker_a.ticker", r#"{"kind":"heartbeat_only"}"#);
     let mut config = scene.config();
     config.broker_a.ticker_url = scene.sim.broker_a_ticker_url();
     let service = scene.start_with(&config);
     service.fresh_snapshot();
     let walk = &mut Walk::new(&service, checker);
     until("health that is up", || walk.send("GET", "/api/health", "", "").status == 200);
+    walk.get("/api/health");
+    scene.control("DELETE", "faults", "");
     until("ticks", || walk.get("/api/health").text().contains("\"live\":true"));
     scene.fault("broker_a.ticker", r#"{"kind":"hangup"}"#);
     until("their end", || walk.get("/api/health").text().contains("\"failure\":\"broken\""));
