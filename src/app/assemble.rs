@@ -12,7 +12,7 @@ use crate::api::{
     SNAPSHOT_EVENT, State,
 };
 use crate::auth::Auth;
-use crate::base::{Clock, ist};
+use crate::base::{Clock, Source, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 use crate::cache::l2::Absent;
@@ -101,11 +101,14 @@ fn context(
     let public = public(config, clock, &indices)?;
     let l1 = L1::of(&config.cache, indices.all().map(|index| index.symbol.clone()));
     let mailbox = Mailbox::new();
+    let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
+    let ticker = broker_a.start_ticker(leads, mailbox.push(Source::BrokerA))?;
     let context = WarmerContext {
         clock: clock.clone(),
         calendar,
         indices,
         broker_a: Arc::new(broker_a),
+        ticker,
         broker_a_lane: lane("broker-a-feed", FEED_THREADS, UPSTREAM_QUEUE_MAX)?,
         token,
         public: public.map(Arc::new),

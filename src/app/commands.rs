@@ -44,6 +44,7 @@ pub fn demo(config: &Config, _: &Reread<'_>) -> ExitCode {
         Err(error) => return fail(&no_simulator(&config.sim, &error), Exit::Unavailable),
     };
     config.broker_a.url = sim.broker_a_url();
+    config.broker_a.ticker_url = sim.broker_a_ticker_url();
     config.broker_a.api_key = Some(app.api_key.into());
     config.broker_a.api_secret = Some(app.api_secret.into());
     config.broker_a.access_token = Some(app.access_token.into());
@@ -85,13 +86,15 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> ExitCode {
     say(&format!(
         "simulator on http://{}\nTo serve its prices, in another shell:\n\
          {now}BROKERA_API_KEY={} BROKERA_API_SECRET={} BROKERA_ACCESS_TOKEN={} \\\n\
-         BHAV_BROKERA_URL={} BHAV_BROKERB_URL={} BHAV_PUBLIC_URL={} \\\n\
+         BHAV_BROKERA_URL={} BHAV_BROKERA_TICKER_URL={} \\\n\
+         BHAV_BROKERB_URL={} BHAV_PUBLIC_URL={} \\\n\
          bhav serve\n",
         sim.addr(),
         app.api_key,
         app.api_secret,
         app.access_token,
         sim.broker_a_url(),
+        sim.broker_a_ticker_url(),
         sim.broker_b_url(),
         sim.public_url()
     ));

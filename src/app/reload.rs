@@ -13,6 +13,9 @@ use super::start::App;
 use crate::api::Cors;
 use crate::auth::PreparedAuth;
 use crate::brokers::AppKeys;
+use crate::brokers::broker_a::ticker::TickerSettings;
+use crate::brokers::call::transport::BadUrl;
+use crate::brokers::settings::BrokerASettings;
 use crate::config::Config;
 use crate::config::fault::Fault;
 use crate::config::loaded::{Loaded, Reread};
@@ -41,6 +44,9 @@ pub const LIVE: &[&str] = &[
     "BHAV_STREAM_CHOICES_MAX",
     "BHAV_STREAM_INTERVAL_MS",
     "BHAV_STREAM_LIFE_MS",
+    "BHAV_BROKERA_TICKER",
+    "BHAV_BROKERA_TICKER_URL",
+    "BHAV_BROKERA_TICKER_SYMBOLS_MAX",
     "BHAV_BROKERB_MASTER_FILE",
     "BHAV_ANSWERS_BYTES_MAX",
     "BHAV_CALENDAR_FILE",
@@ -71,6 +77,7 @@ struct Prepared {
     indices: IndexList,
     master: Vec<Listed>,
     auth: PreparedAuth,
+    ticker: TickerSettings,
 }
 
 /// Why nothing was changed, in words for the log: every fault there is.
@@ -112,17 +119,29 @@ impl<'a> Reloader<'a> {
         let master = kept(master_shares(&loaded.config), &mut faults);
         let auth = &self.app.state().auth;
         let auth = kept(auth.prepare(&loaded.config.auth), &mut faults);
-        match (calendar, universe, indices, master, auth) {
-            (Some(calendar), Some(universe), Some(indices), Some(master), Some(auth)) => {
-                Ok(Prepared { loaded, calendar, universe, indices, master, auth })
-            }
+        let ticker = kept(self.ticker(&loaded.config), &mut faults);
+        match (calendar, universe, indices, master, auth, ticker) {
+            (
+                Some(calendar),
+                Some(universe),
+                Some(indices),
+                Some(master),
+                Some(auth),
+                Some(ticker),
+            ) => Ok(Prepared { loaded, calendar, universe, indices, master, auth, ticker }),
             _ => Err(Refused(faults)),
         }
     }
 
+    /// The ticker of the broker in force, whose own URL takes a restart.
+    fn ticker(&self, new: &Config) -> Result<TickerSettings, BadUrl> {
+        let url = self.current.broker_a.url.clone();
+        TickerSettings::of(&BrokerASettings { url, ..new.broker_a.clone() })
+    }
+
     /// Cannot fail half-way: everything is there already.
     fn adopt(&mut self, prepared: Prepared) {
-        let Prepared { loaded, calendar, universe, indices, master, auth } = prepared;
+        let Prepared { loaded, calendar, universe, indices, master, auth, ticker } = prepared;
         let Loaded { config: new, warnings, .. } = loaded;
         let (changed, restart) = self.differences(&new, &indices);
         let state = self.app.state();
@@ -136,6 +155,7 @@ impl<'a> Reloader<'a> {
         state.writes.set_rate(new.store.writes_per_user_per_minute);
         state.portfolio.set_securities(securities(master));
         self.adopt_broker_keys(&new);
+        state.broker_a.set_ticker(ticker);
         let provisional_signals = new.market.signals_provisional;
         let calendar = Arc::new(calendar);
         state.calendar.store(Arc::clone(&calendar));

@@ -31,8 +31,9 @@ pub trait MarketFeed: Send + Sync {
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError>;
 }
 
-/// The reply to one call. A symbol in none of the lists was not asked for: a feed that has fallen
-/// back to another route asks for fewer (see [`MarketFeed::batch_max`]).
+/// The reply to one call, or what was pushed without one. A symbol in none of the lists was not
+/// asked for: a feed that has fallen back to another route asks for fewer (see
+/// [`MarketFeed::batch_max`]).
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Plausible quotes, in no particular order, only of symbols that were asked for.
@@ -49,6 +50,8 @@ pub struct Batch {
     pub symbols_max: usize,
     /// The answer carried the simulator's mark.
     pub simulated: bool,
+    /// Nobody asked for it, so what it leaves out says nothing about the source.
+    pub pushed: bool,
 }
 
 impl Batch {
@@ -60,6 +63,9 @@ impl Batch {
         self.implausible.push(symbol);
     }
 }
+
+/// Hands a pushed batch to whoever decides; gives it back while the one before has not been taken.
+pub type Push = Box<dyn Fn(Box<Batch>) -> Result<(), Box<Batch>> + Send>;
 
 /// When a call went out and when its answer was there.
 #[derive(Clone, Copy, Debug, Default)]

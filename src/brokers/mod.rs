@@ -28,7 +28,7 @@ pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
 pub use call::stats::{CallCounts, ClassReading};
 pub use error::{BrokerError, BrokerErrorKind};
-pub use feed::{Batch, CallTimes, MarketFeed, Readiness};
+pub use feed::{Batch, CallTimes, MarketFeed, Push, Readiness};
 pub use history::DailyCandles;
 pub use portfolio::{Credentials, DocumentedReply};
 pub use public::Public;

@@ -15,7 +15,23 @@ pub struct BrokerASettings {
     /// Least time between two quote calls. The broker allows one a second; the default leaves room
     /// for jitter on the way.
     pub quote_interval_ms: u64,
+    /// Whether prices are also taken from the WebSocket.
+    pub ticker: bool,
+    pub ticker_url: String,
+    /// The broker allows 3,000 on one connection.
+    pub ticker_symbols_max: usize,
     pub lane_threads: usize,
+}
+
+impl BrokerASettings {
+    /// Where the ticker is to be opened; `None` when it is switched off. A broker elsewhere than by
+    /// default, such as the simulator, has its ticker elsewhere too: the token that is for one is
+    /// never sent to the other.
+    pub fn ticker_endpoint(&self) -> Option<&str> {
+        let usual = Self::default();
+        let apart = self.url != usual.url && self.ticker_url == usual.ticker_url;
+        (self.ticker && !apart).then_some(&self.ticker_url)
+    }
 }
 
 impl Default for BrokerASettings {
@@ -27,6 +43,9 @@ impl Default for BrokerASettings {
             access_token: None,
             admin_secret: None,
             quote_interval_ms: 1_050,
+            ticker: true,
+            ticker_url: "wss://ws.kite.trade".into(),
+            ticker_symbols_max: 3_000,
             lane_threads: 8,
         }
     }

@@ -97,8 +97,11 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
              simulator has no access control"
         ));
     }
-    let urls =
-        [("BHAV_BROKERA_URL", &config.broker_a.url), ("BHAV_BROKERB_URL", &config.broker_b.url)];
+    let urls = [
+        ("BHAV_BROKERA_URL", &config.broker_a.url),
+        ("BHAV_BROKERA_TICKER_URL", &config.broker_a.ticker_url),
+        ("BHAV_BROKERB_URL", &config.broker_b.url),
+    ];
     for (name, url) in urls {
         if is_plain_and_remote(url) {
             warnings.push(format!("{name}={url} sends tokens unencrypted; use https://"));

@@ -223,6 +223,19 @@ pub const SETTINGS: &[Setting] = &[
         "Shortest interval between two quote calls",
         "The broker allows one call a second and penalises more; the default leaves room for \
          jitter."),
+    setting!(BrokerA "BHAV_BROKERA_TICKER", broker_a.ticker = switch, "true or false",
+        "Whether prices are also taken from broker A's WebSocket",
+        "It gives prices as they are made; quote calls then confirm them each 10 s. It uses one of \
+         the three connections that the broker allows for each API key."),
+    setting!(BrokerA "BHAV_BROKERA_TICKER_URL", broker_a.ticker_url = socket_url, "url",
+        "URL of broker A's WebSocket",
+        "Danger: the access token is sent there. With another BHAV_BROKERA_URL the default is not \
+         used: name the WebSocket of the same broker, or there is none."),
+    setting!(BrokerA "BHAV_BROKERA_TICKER_SYMBOLS_MAX",
+        broker_a.ticker_symbols_max = number(32, 3_000), "symbols",
+        "Most instruments subscribed on the WebSocket",
+        "The broker allows 3,000 on one connection. Indices come first, then what clients ask \
+         for."),
     setting!(BrokerA "BHAV_BROKERA_LANE_THREADS", broker_a.lane_threads = number(1, 64), "threads",
         "Users' syncs at broker A that may run at once",
         ""),

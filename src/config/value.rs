@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::admin::settings::AdminListen;
 use crate::auth::settings::Registration;
+use crate::brokers::broker_a::ticker::Endpoint;
 use crate::ops::log_settings::LogFormat;
 
 /// Why a text is not a valid value, and what to give instead.
@@ -81,6 +82,17 @@ pub fn address(text: &str) -> Result<String, Refused> {
         Err(_) => refused(
             "is not IP:PORT",
             "give an address and a port, such as 127.0.0.1:8080 or [::1]:8080",
+        ),
+    }
+}
+
+/// A `ws` or `wss` URL without query.
+pub fn socket_url(text: &str) -> Result<String, Refused> {
+    match Endpoint::parse(text) {
+        Ok(_) => Ok(text.trim_end_matches('/').to_owned()),
+        Err(_) => refused(
+            "is no WebSocket URL",
+            "give a URL such as wss://ws.example.com or ws://127.0.0.1:9000/ticker",
         ),
     }
 }

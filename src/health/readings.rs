@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 
 use crate::base::Source;
+use crate::brokers::broker_a::ticker::TickerReading;
 use crate::market::{Age, Phase};
 use crate::store::BackupRecord;
 
@@ -41,6 +42,10 @@ pub struct Readings {
     /// What is published; `None` before the first.
     pub snapshot: Option<SnapshotReadings>,
     pub feeds: [FeedReadings; 2],
+    /// Broker A's WebSocket.
+    pub ticker: TickerReading,
+    /// How often a tick and a call of the same second differed.
+    pub ticker_disagreements: u64,
     pub warmers: [WarmerReadings; 6],
 }
 

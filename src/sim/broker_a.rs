@@ -3,8 +3,10 @@
 
 pub(crate) mod envelope;
 pub(crate) mod history;
+pub(crate) mod packets;
 pub(crate) mod portfolio;
 pub(crate) mod quotes;
+pub(crate) mod ticker;
 
 use std::fmt::Write;
 

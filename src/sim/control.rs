@@ -190,6 +190,10 @@ fn exchange(world: &World, request: &Request) -> Result<Json, String> {
 fn stats(world: &World) -> Json {
     let faults = world.faults.lock().to_json();
     let refused = world.refused_connections.load(Ordering::Relaxed) as i64;
+    let tickers = {
+        let tickers = world.tickers.lock();
+        (tickers.connections(), tickers.subscribed())
+    };
     let stats = world.stats.lock();
     let counts = |by_route: &std::collections::BTreeMap<&'static str, i64>| {
         Json::Map(by_route.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())).collect())
@@ -199,6 +203,8 @@ fn stats(world: &World) -> Json {
         ("rejected", counts(&stats.rejected)),
         ("max_quote_calls_in_1s", stats.quote_calls_in_1s_max.into()),
         ("refused_connections", refused.into()),
+        ("ticker_connections", (tickers.0 as i64).into()),
+        ("ticker_subscribed", (tickers.1 as i64).into()),
         ("faults", faults),
         ("now", ist::iso(world.clock.now()).into()),
         ("now_ms", world.clock.now_ms().into()),

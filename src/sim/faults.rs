@@ -174,8 +174,24 @@ impl Faults {
 
     /// The faults that hit a request at `route`, counted down.
     pub(super) fn hit(&mut self, route: &str, upstream: Upstream) -> Effects {
-        let mut effects = Effects::default();
+        let effects = self.standing(route, upstream);
         for set in &mut self.set {
+            let hits = set.order.fault.kind.exists_at(upstream);
+            if let Some(remaining) = set.remaining.as_mut()
+                && hits
+                && routes::covers(&set.order.route, route)
+            {
+                *remaining -= 1;
+            }
+        }
+        self.set.retain(|set| set.remaining != Some(0));
+        effects
+    }
+
+    /// The same, and nothing is counted down.
+    pub(super) fn standing(&self, route: &str, upstream: Upstream) -> Effects {
+        let mut effects = Effects::default();
+        for set in &self.set {
             let Fault { kind, delay_ms, bytes_per_s, status, by_s, .. } = set.order.fault;
             let by = SignedDuration::from_secs(by_s.unwrap_or_default().into());
             if !routes::covers(&set.order.route, route) || !kind.exists_at(upstream) {
@@ -192,6 +208,7 @@ impl Faults {
                 }
                 Kind::Lag => effects.lag += by,
                 Kind::FutureTime => effects.ahead += by,
+                _ if kind.is_of_stream() => effects.rewrites.push(kind),
                 Kind::WrongTypes
                 | Kind::MissingFields
                 | Kind::ZeroPrice
@@ -199,21 +216,12 @@ impl Faults {
                 | Kind::NanCandle
                 | Kind::HalfHistory
                 | Kind::LateCandle => effects.rewrites.push(kind),
-                Kind::RateLimit
-                | Kind::ErrorIn200
-                | Kind::Html5xx
-                | Kind::Redirect
-                | Kind::ExpiredToken
-                | Kind::NoPermission => {
+                _ => {
                     let location = set.order.fault.location.clone();
                     effects.instead.get_or_insert(Instead { kind, status, location });
                 }
             }
-            if let Some(remaining) = &mut set.remaining {
-                *remaining -= 1;
-            }
         }
-        self.set.retain(|set| set.remaining != Some(0));
         effects
     }
 
@@ -246,6 +254,11 @@ impl Faults {
 }
 
 impl Effects {
+    /// Whether a fault of this kind changes what is sent.
+    pub(super) fn has(&self, kind: Kind) -> bool {
+        self.rewrites.contains(&kind)
+    }
+
     /// Rewrites a finished answer.
     pub(super) fn rewrite(&self, answer: &mut Answer) {
         let Content::Json(json) = &mut answer.content else { return };

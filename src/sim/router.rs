@@ -2,10 +2,12 @@
 //! Connection threads run this; nothing here touches the socket.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::broker_a::ticker;
 use super::faults::Instead;
 use super::faults::kind::{Kind, Upstream};
 use super::faults::routes::{find, upstream_of};
@@ -18,7 +20,7 @@ use super::{broker_a, broker_b, control, public};
 const COMPRESS_BYTES_MIN: usize = 4 * 1024;
 
 /// Answers one request.
-pub(super) fn answer(world: &World, request: &Request) -> Reply {
+pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     if let Some(rest) = request.path.strip_prefix("/sim/control/") {
         return reply(request, control::answer(world, request, rest), Delivery::default());
     }
@@ -38,7 +40,8 @@ pub(super) fn answer(world: &World, request: &Request) -> Reply {
     let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
     let call = Call { world, request, now, prices_at, ahead: effects.ahead };
     let mut answer = match upstream {
-        Upstream::BrokerA => broker_a::answer(&call, route, rest),
+        Upstream::BrokerA if route == ticker::ROUTE => ticker::answer(&call, world),
+        Upstream::BrokerA | Upstream::Ticker => broker_a::answer(&call, route, rest),
         Upstream::BrokerB => broker_b::answer(&call, route, rest),
         Upstream::Public => public::answer(&call, route, rest),
     };
@@ -62,7 +65,7 @@ fn in_place(instead: Instead, upstream: Upstream, route: &str) -> Answer {
         return Answer::text(status.unwrap_or(502), "text/html; charset=utf-8", page);
     }
     match upstream {
-        Upstream::BrokerA => broker_a::fault(kind),
+        Upstream::BrokerA | Upstream::Ticker => broker_a::fault(kind),
         Upstream::BrokerB => broker_b::fault(kind),
         Upstream::Public => public::fault(kind, route),
     }
@@ -70,6 +73,7 @@ fn in_place(instead: Instead, upstream: Upstream, route: &str) -> Answer {
 
 fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
     let mut headers = Vec::new();
+    let mut ticker = None;
     let (media_type, mut body, mut compress) = match answer.content {
         Content::Moved(location) => {
             headers.push(("Location", location));
@@ -78,6 +82,13 @@ fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
         Content::Json(json) => ("application/json", json.to_bytes(), false),
         Content::Text(media_type, bytes) => (media_type, bytes, false),
         Content::Gzipped(media_type, bytes) => (media_type, bytes, true),
+        Content::Ticker(accept, opened) => {
+            headers.push(("Upgrade", "websocket".to_owned()));
+            headers.push(("Connection", "Upgrade".to_owned()));
+            headers.push(("Sec-WebSocket-Accept", accept));
+            ticker = Some(opened);
+            ("application/octet-stream", Vec::new(), false)
+        }
     };
     let accepts = request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
     compress |= accepts && body.len() >= COMPRESS_BYTES_MIN && request.path.starts_with("/a/");
@@ -86,7 +97,7 @@ fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
         headers.push(("Content-Encoding", "gzip".to_owned()));
         body = compressed;
     }
-    Reply { status: answer.status, headers, body, delivery }
+    Reply { status: answer.status, headers, body, delivery, ticker }
 }
 
 fn gzipped(bytes: &[u8]) -> std::io::Result<Vec<u8>> {

@@ -227,7 +227,7 @@ fn converse(mut stream: &TcpStream, shared: &Shared) {
                 return;
             }
         };
-        let reply = (shared.handler)(&request);
+        let mut reply = (shared.handler)(&request);
         if hold_back(stream, reply.delivery.delay_ms, shared) {
             return;
         }
@@ -236,6 +236,12 @@ fn converse(mut stream: &TcpStream, shared: &Shared) {
         }
         let keep_alive = keep_alive && !reply.delivery.truncate;
         if write_reply(stream, &reply, keep_alive, shared).is_err() || !keep_alive {
+            return;
+        }
+        if let Some(ticker) = reply.ticker.take() {
+            if ticker.run(stream, || shared.stopping.load(Ordering::SeqCst)) {
+                reset(stream);
+            }
             return;
         }
     }

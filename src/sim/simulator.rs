@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::base::Clock;
 use crate::sim::router;
@@ -22,7 +23,7 @@ pub struct Sim {
 pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
     let listen = settings.listen.clone();
     let mark = format!("seed={}", settings.seed);
-    let world = world::World::new(settings, clock);
+    let world = Arc::new(world::World::new(settings, clock));
     let refused = world.refused_connections.clone();
     let handler =
         Box::new(move |request: &server::message::Request| router::answer(&world, request));
@@ -38,6 +39,11 @@ impl Sim {
     /// Root of broker A's API.
     pub fn broker_a_url(&self) -> String {
         format!("http://{}/a", self.addr())
+    }
+
+    /// Where broker A's ticks come from.
+    pub fn broker_a_ticker_url(&self) -> String {
+        format!("ws://{}/a/ticker", self.addr())
     }
 
     /// Root of broker B's API.

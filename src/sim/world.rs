@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use super::accounts::Accounts;
+use super::broker_a::ticker::Tickers;
 use super::exchange::day::{Day, Tick};
 use super::exchange::universe::{Instrument, Universe};
 use super::faults::Faults;
@@ -30,6 +31,7 @@ pub(super) struct World {
     pub(super) faults: Mutex<Faults>,
     pub(super) stats: Mutex<Stats>,
     pub(super) limits: Mutex<Limits>,
+    pub(super) tickers: Mutex<Tickers>,
     pub(super) broker_a: Mutex<BrokerASessions>,
     pub(super) broker_b: Mutex<BrokerBSessions>,
     pub(super) accounts: Mutex<Accounts>,
@@ -45,6 +47,7 @@ impl World {
             faults: Mutex::default(),
             stats: Mutex::default(),
             limits: Mutex::default(),
+            tickers: Mutex::default(),
             broker_a: Mutex::new(BrokerASessions::new(&settings, now)),
             broker_b: Mutex::new(BrokerBSessions::new(&settings)),
             accounts: Mutex::default(),

@@ -134,6 +134,36 @@ pub struct Feed {
     /// Cause of the last failure; absent once a call succeeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Broker A's WebSocket; absent at the public provider and when switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticker: Option<HealthTicker>,
+}
+
+/// Prices that are pushed.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HealthTicker {
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = [
+            "off", "connecting", "subscribing", "speaking", "waiting", "refused"
+        ]))
+    )]
+    pub state: &'static str,
+    /// Whether every leading index has ticked within seconds and is believed, so that calls only
+    /// confirm prices.
+    pub live: bool,
+    /// Milliseconds since the last tick; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+    /// Instruments subscribed now.
+    pub subscribed: usize,
+    pub ticks: u64,
+    /// Connections that ended or could not be opened.
+    pub reconnects: u64,
+    /// Why the last one ended or could not be opened; absent once prices flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Serialize)]

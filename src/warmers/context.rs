@@ -9,6 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use super::settings::CloseSettings;
 use crate::auth::Auth;
 use crate::base::{Clock, Source};
+use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerA, Public, SharedToken};
 use crate::cache::settings::CacheSettings;
@@ -33,6 +34,8 @@ pub struct WarmerContext {
     pub calendar: Arc<MarketCalendar>,
     pub indices: Arc<IndexList>,
     pub broker_a: Arc<BrokerA>,
+    /// Broker A's WebSocket, which the settings may switch off.
+    pub ticker: Ticker,
     /// The shared feed's own; users' syncs have another.
     pub broker_a_lane: Arc<Lane>,
     pub token: Arc<SharedToken>,

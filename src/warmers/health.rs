@@ -11,11 +11,13 @@ use super::persist::PersistTask;
 use super::quotes::feed_state::FeedState;
 use super::quotes::feeds::Feeds;
 use super::quotes::snapshot::SnapshotTask;
+use super::quotes::ticking::TickingTask;
 use super::signals::{Counts as SignalCounts, SignalsTask};
 use super::stats::{Warmer, WarmerStats};
 use super::store_check::StoreCheck;
 use crate::base::{Source, ist};
 use crate::brokers::Readiness;
+use crate::brokers::broker_a::ticker::TickerReading;
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
 use crate::cache::responses::ResponsesStats;
@@ -27,7 +29,7 @@ use crate::rt::{Lane, LaneStats};
 use crate::views::health::{
     Feed, Health, HealthAdminListener, HealthBackup, HealthCacheAnswers, HealthCacheL1,
     HealthCacheL2, HealthClock, HealthClose, HealthFeeds, HealthLog, HealthMarket, HealthReload,
-    HealthSignals, HealthStore, HealthWarmers, LaneReport, WarmerState,
+    HealthSignals, HealthStore, HealthTicker, HealthWarmers, LaneReport, WarmerState,
 };
 use crate::views::json;
 use crate::views::values::{Day, Delay, Instant, Mark};
@@ -41,6 +43,7 @@ pub struct Seen<'a> {
     pub context: &'a WarmerContext,
     pub status: &'a MarketStatus,
     pub feeds: &'a Feeds,
+    pub ticking: &'a TickingTask,
     pub snapshot: &'a SnapshotTask,
     pub close: &'a CloseTask,
     pub signals: &'a SignalsTask,
@@ -89,6 +92,8 @@ fn readings(seen: &Seen<'_>, report: &Health) -> Readings {
             feed(Source::BrokerA, &report.feeds.broker_a),
             feed(Source::Public, &report.feeds.public),
         ],
+        ticker: ticker_reading(seen),
+        ticker_disagreements: seen.ticking.log().disagreements(),
         warmers: Warmer::ALL.map(|warmer| WarmerReadings {
             name: warmer.as_str(),
             state: state_of(&report.warmers, warmer).0,
@@ -290,7 +295,7 @@ fn market(seen: &Seen<'_>) -> HealthMarket {
 fn feed_report(seen: &Seen<'_>, feed: Option<&FeedState>) -> Feed {
     let Some(feed) = feed else {
         let (state, age_ms, delay_s, failure) = ("off", None, None, None);
-        return Feed { state, age_ms, delay_s, rounds: 0, failures: 0, failure };
+        return Feed { state, age_ms, delay_s, rounds: 0, failures: 0, failure, ticker: None };
     };
     let succeeded_mono_ms = feed.succeeded_mono_ms();
     let (rounds, failures) = feed.counts();
@@ -301,7 +306,29 @@ fn feed_report(seen: &Seen<'_>, feed: Option<&FeedState>) -> Feed {
         rounds,
         failures,
         failure: feed.failure().map(str::to_owned),
+        ticker: ticker(seen, feed.source()),
     }
+}
+
+fn ticker(seen: &Seen<'_>, source: Source) -> Option<HealthTicker> {
+    if source != Source::BrokerA || !seen.context.ticker.is_on() {
+        return None;
+    }
+    let reading = ticker_reading(seen);
+    Some(HealthTicker {
+        state: reading.state,
+        live: reading.live,
+        age_ms: reading.age_ms,
+        subscribed: reading.subscribed,
+        ticks: reading.ticks,
+        reconnects: reading.ended.iter().map(|(_, count)| count).sum(),
+        failure: reading.failure,
+    })
+}
+
+/// What the ticker tells of itself, and whether what it brings is believed.
+fn ticker_reading(seen: &Seen<'_>) -> TickerReading {
+    TickerReading { live: seen.ticking.is_live(), ..seen.context.ticker.reading() }
 }
 
 /// How far the machine's clock is ahead of the exchange's. Nothing while some feed is healthy: one

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::base::Source;
+use crate::brokers::{Batch, Push};
 use crate::cache::pending::Kick;
 use crate::market::{MarketCalendar, Universe};
 use crate::warmers::close::jobs as close_jobs;
@@ -17,14 +18,16 @@ use crate::warmers::quotes::poll;
 use crate::warmers::signals::fetch;
 use crate::warmers::signals::jobs as signal_jobs;
 
-/// Events that may wait for the scheduler. Each job under way sends one, kicks take one place
-/// together, and the end one: there are never so many.
+/// Events that may wait for the scheduler. Each job under way sends one, kicks and each source's
+/// pushes take one place together, and the end one: there are never so many.
 const EVENTS_MAX: usize = 64;
 
 /// What the scheduler hears. Outcomes of jobs are `None` where the job was lost.
 pub(super) enum Event {
     /// Requests miss symbols; their fetch should not wait for the next poll.
-    Kick(Kicked),
+    Kick(Place),
+    /// A source gave quotes that nobody asked for.
+    Pushed(Source, Pushed),
     /// A poll of a feed ended.
     Polled(Source, Option<Box<poll::Answer>>),
     /// The fetch of the day's instrument list ended.
@@ -54,11 +57,25 @@ pub struct MarketFiles {
     pub provisional_signals: bool,
 }
 
-/// The one kick in the mailbox. Dropped, heard or not, it makes room for the next: a burst of
-/// requests must not fill the mailbox, or the outcome of a job would find no place.
-pub(super) struct Kicked(Arc<AtomicBool>);
+/// The one place in the mailbox for events of a kind. Dropped, heard or not, it makes room for the
+/// next: a burst of requests or quotes must not fill the mailbox, or the outcome of a job would
+/// find no place.
+pub(super) struct Place(Arc<AtomicBool>);
 
-impl Drop for Kicked {
+impl Place {
+    /// `None` while an event of the kind waits to be heard.
+    fn take(taken: &Arc<AtomicBool>) -> Option<Self> {
+        (!taken.swap(true, Ordering::SeqCst)).then(|| Self(Arc::clone(taken)))
+    }
+}
+
+/// A pushed batch, and its place.
+pub(super) struct Pushed {
+    pub batch: Box<Batch>,
+    _place: Place,
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.store(false, Ordering::SeqCst);
     }
@@ -88,11 +105,28 @@ impl Mailbox {
     pub fn kick(&self) -> Kick {
         let (send, kicked) = (self.send.clone(), Arc::clone(&self.kicked));
         Arc::new(move || {
-            if kicked.swap(true, Ordering::SeqCst) {
-                return;
+            if let Some(place) = Place::take(&kicked) {
+                // Refused, it has made room again.
+                drop(send.try_send(Event::Kick(place)));
             }
-            match send.try_send(Event::Kick(Kicked(Arc::clone(&kicked)))) {
-                Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+        })
+    }
+
+    /// What a source calls that pushes quotes. Never blocks; gives a batch back while the one
+    /// before waits to be heard, or the scheduler has ended.
+    pub fn push(&self, source: Source) -> Push {
+        let (send, taken) = (self.send.clone(), Arc::<AtomicBool>::default());
+        Box::new(move |batch| {
+            let Some(place) = Place::take(&taken) else { return Err(batch) };
+            let event = Event::Pushed(source, Pushed { batch, _place: place });
+            match send.try_send(event) {
+                Ok(()) => Ok(()),
+                Err(TrySendError::Full(refused) | TrySendError::Disconnected(refused)) => {
+                    match refused {
+                        Event::Pushed(_, pushed) => Err(pushed.batch),
+                        _ => Ok(()),
+                    }
+                }
             }
         })
     }
@@ -124,5 +158,26 @@ impl EventSender {
     /// has ended the process.
     pub(super) fn send(&self, event: Event) {
         let _ = self.0.send(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_push_is_given_back_until_the_one_before_is_heard() {
+        let mailbox = Mailbox::new();
+        let (push, other) = (mailbox.push(Source::BrokerA), mailbox.push(Source::Public));
+        let (_, events) = mailbox.open();
+        let batch = |symbols_max| Box::new(Batch { symbols_max, ..Batch::default() });
+        assert!(push(batch(1)).is_ok() && other(batch(2)).is_ok());
+        assert_eq!(push(batch(3)).unwrap_err().symbols_max, 3);
+        let heard = events.recv().unwrap();
+        assert!(push(batch(4)).is_err(), "heard, but not dealt with");
+        drop(heard);
+        assert!(push(batch(5)).is_ok());
+        drop(events);
+        assert!(other(batch(6)).is_err(), "nobody hears any more");
     }
 }

@@ -13,13 +13,14 @@ use super::close::{CloseTask, Turn as CloseTurn};
 use super::context::WarmerContext;
 use super::health::{self, Seen};
 use super::instruments::InstrumentsTask;
-use super::mailbox::{Event, EventSender, MarketFiles};
+use super::mailbox::{Event, EventSender, MarketFiles, Pushed};
 use super::persist::{self, PersistTask};
 use super::quotes::apply::QuoteSinks;
 use super::quotes::feed_state::FeedState;
 use super::quotes::market_phase::MarketPhase;
 use super::quotes::poll::QuotesTask;
 use super::quotes::snapshot::{Beside, SnapshotTask};
+use super::quotes::ticking::TickingTask;
 use super::signals::{SignalsTask, Turn as SignalsTurn};
 use super::stats::WarmerStats;
 use super::store_check::StoreCheck;
@@ -38,6 +39,7 @@ pub struct Scheduler {
     events: EventSender,
     market: MarketPhase,
     quotes: QuotesTask,
+    ticking: TickingTask,
     snapshot: SnapshotTask,
     close: CloseTask,
     signals: SignalsTask,
@@ -63,6 +65,7 @@ impl Scheduler {
         Self {
             market: MarketPhase::new(&context, now_mono_ms),
             quotes: QuotesTask::new(&context, polled, now_mono_ms),
+            ticking: TickingTask::new(),
             snapshot: SnapshotTask::new(),
             close: CloseTask::new(closes, events.outcomes(Event::Close)),
             signals: signals_task(&context, events),
@@ -118,14 +121,19 @@ impl Scheduler {
         let now_mono_ms = self.context.clock.monotonic_ms();
         match event {
             // What it is about is asked in the tick that follows; dropping it lets the next in.
-            Event::Kick(kicked) => drop(kicked),
+            Event::Kick(place) => drop(place),
             Event::Polled(source, answer) => {
-                let signals = self.signals.shown();
-                let beside = Beside { status: self.market.status(), signals: &signals };
-                let Self { context, snapshot, persist, .. } = self;
-                let mut sinks = QuoteSinks { context, snapshot, persist, beside };
-                let ended = self.quotes.answered(source, answer, &mut sinks, now_mono_ms);
+                self.ticking.polled(source, answer.as_deref(), now_mono_ms);
+                let ended = self.take_quotes(|quotes, sinks| {
+                    quotes.answered(source, answer, sinks, now_mono_ms)
+                });
                 self.stats.polled(&ended);
+            }
+            Event::Pushed(source, Pushed { batch, .. }) => {
+                self.ticking.pushed(source, &batch, now_mono_ms);
+                self.take_quotes(|quotes, sinks| {
+                    quotes.pushed(source, *batch, sinks, now_mono_ms);
+                });
             }
             Event::Instruments(fetched) => {
                 if let Some((list, tokens)) = self.instruments.ended(fetched) {
@@ -151,11 +159,24 @@ impl Scheduler {
         true
     }
 
+    /// Lets `take` judge quotes and put them where requests read them.
+    fn take_quotes<T>(
+        &mut self,
+        take: impl FnOnce(&mut QuotesTask, &mut QuoteSinks<'_>) -> T,
+    ) -> T {
+        let signals = self.signals.shown();
+        let beside = Beside { status: self.market.status(), signals: &signals };
+        let Self { context, snapshot, persist, quotes, .. } = self;
+        take(quotes, &mut QuoteSinks { context, snapshot, persist, beside })
+    }
+
     /// Gives each task its turn. The order is that of their claims on the feeds: the close comes
     /// before polls, which after it would take every call of a feed; candles take what both leave.
     fn tick(&mut self) {
         let now_mono_ms = self.context.clock.monotonic_ms();
-        self.market.follow(&self.context, self.quotes.feeds_mut(), now_mono_ms);
+        let Self { context, market, quotes, ticking, .. } = self;
+        ticking.poll(context, market.status(), quotes.feeds().broker_a(), now_mono_ms);
+        market.follow(context, quotes.feeds_mut(), ticking, now_mono_ms);
         self.follow_universe();
         self.poll_close(now_mono_ms);
         self.poll_signals(true, now_mono_ms);
@@ -210,6 +231,7 @@ impl Scheduler {
             context: &self.context,
             status: self.market.status(),
             feeds: self.quotes.feeds(),
+            ticking: &self.ticking,
             snapshot: &self.snapshot,
             close: &self.close,
             signals: &self.signals,

@@ -89,6 +89,7 @@ impl WarmerStats {
             Event::Signals(outcome) => (Warmer::Signals, Some(is_ok(outcome.as_deref()))),
             Event::Polled(..)
             | Event::Kick(_)
+            | Event::Pushed(..)
             | Event::StoreChecked
             | Event::Files(_)
             | Event::Stop => return,

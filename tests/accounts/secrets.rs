@@ -95,6 +95,7 @@ impl World {
             "--listen=127.0.0.1:0",
             &format!("--state-dir={}", scene.state.path().display()),
             &format!("--brokera-url={}", broker("/a")),
+            &format!("--brokera-ticker-url={}", scene.sim.broker_a_ticker_url()),
             &format!("--brokerb-url={}", broker("/b")),
             &format!("--public-url={}", scene.sim.public_url()),
             &format!("--now={TRADING}"),

@@ -75,6 +75,32 @@ fn a_good_service_is_ok_and_exits_0() {
 }
 
 #[test]
+fn how_prices_come_is_said_beside_the_feed() {
+    for (fault, state, part) in [
+        (None, "speaking", "; live by ticker"),
+        (Some("expired_token"), "refused", "; by calls, ticker: refused (403)"),
+    ] {
+        let scene = Scene::at(TRADING);
+        if let Some(kind) = fault {
+            scene.fault("broker_a.ticker", &format!(r#"{{"kind":"{kind}"}}"#));
+        }
+        let mut config = scene.config();
+        config.broker_a.ticker_url = scene.sim.broker_a_ticker_url();
+        let service = scene.start_with(&config);
+        let (_, json) = status_where(state, &service, &scene, |json| {
+            let ticker = &json["service"]["feeds"]["broker_a"]["ticker"];
+            ticker["state"] == state && ticker["live"].as_bool() == Some(fault.is_none())
+        });
+        assert_eq!(json["service"]["feeds"]["broker_a"]["state"], "ok");
+        let ran = status(&service, &scene, &[]);
+        expect_screen(&ran.out);
+        let line = ran.out.lines().find(|line| line.starts_with("broker A")).unwrap();
+        assert!(line.ends_with(part), "{line}");
+        service.stop();
+    }
+}
+
+#[test]
 fn over_a_unix_socket_it_is_the_same() {
     let scene = Scene::at(TRADING);
     let mut config = scene.config();

@@ -11,12 +11,16 @@ use sonic_rs::{JsonValueTrait, Value};
 use super::supervised::Ear;
 use crate::support::scrape::Scrape;
 use crate::support::{
-    Answer, Client, Program, SNAPSHOT, Scene, Signal, TRADING, UNIVERSE, bhav, until,
+    Answer, Client, PRICES, Program, SNAPSHOT, Scene, Signal, TRADING, UNIVERSE, bhav, until,
 };
 
 const ONE: &str = "the first key of thirty-two bytes or more";
 const TWO: &str = "the second key of thirty-two bytes or more";
 const LOGIN: &str = r#"{"email":"a@b.example","password":"a long enough password"}"#;
+
+/// Broker A's app and token, as the simulator knows them, in files.
+const KEYS: &str = "BROKERA_API_KEY_FILE=@key\nBROKERA_ACCESS_TOKEN_FILE=@token\n";
+const KEY_FILES: [(&str, &str); 2] = [("key", "simkeya"), ("token", "simtokena")];
 
 /// A running program and the files that it reads.
 struct Subject {
@@ -312,4 +316,43 @@ fn signals_of_running_candles_come_and_go_with_their_switch() {
     until("some of them again", || {
         (subject.client.get(list).json()["count"].as_u64() > Some(0)).then_some(())
     });
+}
+
+#[test]
+fn the_ticker_is_switched_on_limited_moved_and_switched_off() {
+    let on = |subject: &Subject, more: &str| {
+        let url = subject.scene.sim.broker_a_ticker_url();
+        format!("{KEYS}BHAV_BROKERA_TICKER_URL={url}\n{more}")
+    };
+    let mut subject = Subject::start(&KEY_FILES, KEYS);
+    let ticker = |health: &Value| health["feeds"]["broker_a"]["ticker"].clone();
+    subject.until_health("prices", |health| health["feeds"]["broker_a"]["state"] == "ok");
+    assert!(ticker(&subject.client.get("/api/health").json()).is_null(), "another broker's");
+
+    let lines = on(&subject, "");
+    subject.reload_well(&lines);
+    let health = subject.until_health("ticks", |health| ticker(health)["live"] == true);
+    let all = ticker(&health)["subscribed"].as_u64().unwrap();
+    for symbol in ["NSE:INFY", "NSE:TCS"] {
+        assert_eq!(subject.client.get(&format!("{PRICES}{symbol}")).status, 200);
+    }
+    subject.until_health("shares too", |health| {
+        ticker(health)["subscribed"].as_u64().unwrap() >= all + 2
+    });
+
+    // Another place: it moves there, and says why it cannot stay.
+    subject.reload_well(&format!("{KEYS}BHAV_BROKERA_TICKER_URL=ws://127.0.0.1:1/a\n"));
+    subject.until_health("a move", |health| ticker(health)["failure"] == "unreachable");
+    assert_eq!(subject.scene.stats()["ticker_connections"].as_i64(), Some(0));
+    subject.until_market("fresh prices", |market| market["stale"] == false);
+    subject.reload_well(&lines);
+    subject.until_health("ticks again", |health| ticker(health)["live"] == true);
+
+    subject.reload(&on(&subject, "BHAV_BROKERA_TICKER_SYMBOLS_MAX=5000\n"));
+    assert!(subject.logged("reload refused").contains("BHAV_BROKERA_TICKER_SYMBOLS_MAX"));
+    let off = on(&subject, "BHAV_BROKERA_TICKER=false\n");
+    subject.reload(&off);
+    subject.until_health("no ticker", |health| ticker(health).is_null());
+    until("no connection", || subject.scene.stats()["ticker_connections"] == 0);
+    subject.until_market("prices by calls", |market| market["stale"] == false);
 }

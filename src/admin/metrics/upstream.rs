@@ -5,6 +5,7 @@ use crate::admin::exposition::{Exposition, Kind, Seconds, seconds};
 use crate::admin::listener::Watched;
 use crate::admin::probes;
 use crate::brokers::ClassReading;
+use crate::brokers::broker_a::ticker::{TICKER_STATES, TickerReading};
 use crate::brokers::session::token::TokenStatus;
 use crate::health::{Readings, WARMER_STATES, WarmerReadings};
 
@@ -131,12 +132,64 @@ fn scheduler(text: &mut Exposition, watched: &Watched, readings: &Readings) {
     for feed in &readings.feeds {
         failures.sample(&[("source", feed.source.as_str())], feed.failures);
     }
+    ticker(text, &readings.ticker, since_ms);
+    text.counter(
+        "bhav_ticker_disagrees_total",
+        "Prices of which a tick and a quote call of the same second differed by more than 0.5 %.",
+        readings.ticker_disagreements,
+    );
     warmers(text, &readings.warmers);
     if let Some(age_ms) = probes::heartbeat_age_ms(watched) {
         let help = "Time since the scheduler last reported, which it does every second.";
         text.gauge("bhav_scheduler_heartbeat_age_seconds", help, seconds(age_ms));
     }
     snapshot(text, watched, readings);
+}
+
+fn ticker(text: &mut Exposition, ticker: &TickerReading, since_ms: u64) {
+    text.family(
+        Kind::Gauge,
+        "bhav_ticker_state",
+        "State of broker A's WebSocket: 1 for the current state.",
+    )
+    .state(&[], &TICKER_STATES, ticker.state);
+    text.gauge(
+        "bhav_ticker_up",
+        "Whether every leading index has ticked within seconds and the ticks are believed.",
+        u8::from(ticker.live),
+    );
+    text.gauge(
+        "bhav_ticker_age_seconds",
+        "Time since the last tick; +Inf before the first.",
+        Seconds(ticker.age_ms.map(|age_ms| seconds(age_ms + since_ms))),
+    );
+    text.gauge(
+        "bhav_ticker_subscribed",
+        "Instruments subscribed on broker A's WebSocket.",
+        ticker.subscribed,
+    );
+    for (name, help, count) in [
+        ("bhav_ticker_ticks_total", "Ticks received.", ticker.ticks),
+        ("bhav_ticker_frames_total", "Messages received.", ticker.frames),
+        ("bhav_ticker_bytes_total", "Bytes of binary messages received.", ticker.bytes),
+        (
+            "bhav_ticker_windows_merged_total",
+            "Times that gathered ticks waited because the scheduler had not taken those before.",
+            ticker.merged,
+        ),
+    ] {
+        text.counter(name, help, count);
+    }
+    let help = "Connections that ended or could not be opened, by reason.";
+    let mut ended = text.family(Kind::Counter, "bhav_ticker_reconnects_total", help);
+    for (reason, count) in &ticker.ended {
+        ended.sample(&[("reason", *reason)], count);
+    }
+    let help = "Messages and packets that were not taken, by fault.";
+    let mut bad = text.family(Kind::Counter, "bhav_ticker_bad_total", help);
+    for (reason, count) in &ticker.bad {
+        bad.sample(&[("reason", *reason)], count);
+    }
 }
 
 fn warmers(text: &mut Exposition, warmers: &[WarmerReadings]) {

@@ -8,9 +8,11 @@
 //! indices in full, is the spare route while `/quote` does not give a readable answer.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use jiff::civil::Date;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
@@ -20,6 +22,7 @@ use super::instruments::{self, InstrumentList};
 use super::open_session::{Attempt, OpenSession, SessionCounts};
 use super::portfolio::Portfolios;
 use super::session::{REQUEST_TOKEN_BYTES_MAX, checksum};
+use super::ticker::{KnownTokens, Ticker, TickerParts, TickerSettings};
 use super::wire::NAME;
 use super::wire::{self, QuoteRow};
 use crate::base::{Clock, Exchange, Quote, Source, Symbol, wipe};
@@ -34,6 +37,7 @@ use crate::brokers::call::transport::{
 use crate::brokers::feed::Batch;
 use crate::brokers::feed::CallTimes;
 use crate::brokers::feed::MarketFeed;
+use crate::brokers::feed::Push;
 use crate::brokers::feed::Readiness;
 use crate::brokers::history::{DailyCandles, Days};
 use crate::brokers::quote_checks::{Claim, Kind};
@@ -73,6 +77,9 @@ pub struct BrokerA {
     other: Gate,
     route: RouteChoice,
     portfolios: Portfolios,
+    /// For the ticker.
+    tokens: Arc<KnownTokens>,
+    ticker: Arc<ArcSwap<TickerSettings>>,
 }
 
 impl BrokerA {
@@ -105,6 +112,8 @@ impl BrokerA {
             other: gate("broker A", OTHER_INTERVAL_MS),
             route: RouteChoice::new("broker A /quote", clock.clone()),
             portfolios,
+            tokens: Arc::default(),
+            ticker: Arc::new(ArcSwap::from_pointee(TickerSettings::of(settings)?)),
             clock,
         })
     }
@@ -122,6 +131,27 @@ impl BrokerA {
             self.other.reading("other"),
             self.portfolios.reading(),
         ]
+    }
+
+    /// Puts other settings of the ticker in force: it closes, opens elsewhere, or carries fewer.
+    pub fn set_ticker(&self, settings: TickerSettings) {
+        self.ticker.store(Arc::new(settings));
+    }
+
+    /// Starts the ticker of the same source, which pushes quotes to `push`. `leads`: the indices
+    /// whose ticks show that prices flow.
+    ///
+    /// # Errors
+    /// Its thread cannot be started.
+    pub fn start_ticker(&self, leads: Vec<Symbol>, push: Push) -> io::Result<Ticker> {
+        Ticker::start(TickerParts {
+            settings: Arc::clone(&self.ticker),
+            leads,
+            clock: self.clock.clone(),
+            token: Arc::clone(&self.token),
+            tokens: Arc::clone(&self.tokens),
+            push,
+        })
     }
 
     /// Whether the settings have what it takes to log in.
@@ -280,6 +310,7 @@ impl BrokerA {
         match answer {
             Ok((rows, simulated)) => {
                 token.mark_works();
+                self.learn_tokens(symbols, &rows);
                 if !spare {
                     self.route.worked();
                 }
@@ -293,6 +324,13 @@ impl BrokerA {
                 Err(error)
             }
         }
+    }
+
+    fn learn_tokens(&self, symbols: &[Symbol], rows: &HashMap<String, Option<QuoteRow>>) {
+        self.tokens.learn(symbols.iter().filter_map(|symbol| {
+            let row = rows.get(symbol.as_str())?.as_ref()?;
+            Some((symbol.clone(), u32::try_from(row.instrument_token).ok()?))
+        }));
     }
 
     /// Writes onto the token what the broker refused market data for.

@@ -13,6 +13,8 @@ mod portfolio;
 mod portfolio_wire;
 pub mod replies;
 mod session;
+pub mod ticker;
+pub mod ticks;
 pub mod wire;
 
 pub use client::BrokerA;

@@ -8,7 +8,7 @@
 //! so a late refusal of an old token cannot touch the one that replaced it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp, ToSpan};
@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use super::token_file::{Fingerprint, KeptToken};
 use crate::base::{Broker, ist};
+use crate::brokers::call::transport::push_query;
 use crate::brokers::feed::Readiness;
 use crate::brokers::settings::BrokerASettings;
 
@@ -56,6 +57,8 @@ pub struct Token {
     /// When the broker last said that the plan has no market data, in Unix milliseconds; 0 is
     /// never.
     no_permission_ms: AtomicI64,
+    /// Calls that brought market data.
+    worked: AtomicU64,
 }
 
 /// Who gave a token.
@@ -161,6 +164,7 @@ impl SharedToken {
             origin,
             refused: AtomicBool::new(false),
             no_permission_ms: AtomicI64::new(0),
+            worked: AtomicU64::new(0),
         })));
     }
 
@@ -222,6 +226,12 @@ impl Token {
     /// The broker gave market data for it.
     pub fn mark_works(&self) {
         self.no_permission_ms.store(0, Ordering::Release);
+        self.worked.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many calls the broker gave market data for.
+    pub fn worked(&self) -> u64 {
+        self.worked.load(Ordering::Acquire)
     }
 
     /// Who gave it.
@@ -243,6 +253,22 @@ impl Token {
     /// The value of the `Authorization` header.
     pub fn authorization(&self) -> Zeroizing<String> {
         authorization(&self.api_key, &self.access_token)
+    }
+
+    /// Where broker A's ticker is opened at `root`, in memory that is wiped.
+    pub(crate) fn ticker_url(&self, root: &str) -> Zeroizing<String> {
+        let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
+        // A percent-encoded byte takes three, the names and marks under forty.
+        let bytes = root.len() + 3 * (key.len() + token.len()) + 40;
+        let mut url = Zeroizing::new(String::with_capacity(bytes));
+        url.push_str(root);
+        // The root of a host has a path.
+        if root.matches('/').count() < 3 {
+            url.push('/');
+        }
+        push_query(&mut url, "api_key", key);
+        push_query(&mut url, "access_token", token);
+        url
     }
 
     fn valid(&self, now: Timestamp) -> bool {
@@ -359,6 +385,21 @@ mod tests {
         assert!(shared.status(now).initialized);
         shared.clear();
         assert!(!shared.status(now).initialized);
+    }
+
+    #[test]
+    fn the_tickers_url_has_both_values_encoded_and_never_grew() {
+        let shared = SharedToken::default();
+        let now = ist_time("2026-11-20T09:00:00");
+        shared.set("t&/ =".into(), "k+1".into(), now);
+        let token = shared.valid(now).unwrap();
+        for (root, path) in [("wss://ws.kite.trade", "/"), ("ws://127.0.0.1:1/a/ticker", "")] {
+            let url = token.ticker_url(root);
+            let expected = format!("{root}{path}?api_key=k%2B1&access_token=t%26%2F%20%3D");
+            assert_eq!(*url, expected);
+            let bytes_max = root.len() + 3 * "t&/ =k+1".len() + 40;
+            assert_eq!(url.capacity(), bytes_max);
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::health::{Backup, CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Token, Warmers};
+use super::health::{
+    Backup, CacheAnswers, CacheL1, CacheL2, Feed, Health, Lane, Ticker, Token, Warmers,
+};
 use super::next_phase::next_phase;
 use super::troubles::find_troubles;
 use crate::base::{Broker, ist};
@@ -181,9 +183,14 @@ fn word(severity: Severity) -> &'static str {
 }
 
 fn told(feed: &Feed) -> Feed {
-    let Feed { state, age_ms, delay_s, failure } = feed;
+    let Feed { state, age_ms, delay_s, failure, ticker } = feed;
     let (state, failure) = (plain(state), failure.as_deref().map(plain));
-    Feed { state, age_ms: *age_ms, delay_s: *delay_s, failure }
+    let ticker = ticker.as_ref().map(|ticker| Ticker {
+        state: plain(&ticker.state),
+        live: ticker.live,
+        failure: ticker.failure.as_deref().map(plain),
+    });
+    Feed { state, age_ms: *age_ms, delay_s: *delay_s, failure, ticker }
 }
 
 fn token(broker: Broker, token: &Token, now: Timestamp) -> TokenFacts {

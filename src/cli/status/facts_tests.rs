@@ -128,6 +128,32 @@ fn each_word_of_health_has_its_trouble() {
 }
 
 #[test]
+fn the_feed_says_how_its_prices_come() {
+    for (ticker, expected) in [
+        (r#"{"state":"speaking","live":true}"#, "live by ticker"),
+        (r#"{"state":"speaking","live":false}"#, "by calls, ticker: speaking"),
+        (r#"{"state":"subscribing","live":false}"#, "by calls, ticker: subscribing"),
+        (
+            r#"{"state":"refused","live":false,"failure":"refused"}"#,
+            "by calls, ticker: refused (403)",
+        ),
+        (
+            r#"{"state":"waiting","live":false,"failure":"silent"}"#,
+            "by calls, ticker: waiting (silent)",
+        ),
+        (r#"{"state":"off","live":false}"#, "ticker: off"),
+    ] {
+        let health =
+            OK.replace("\"age_ms\":340}", &format!("\"age_ms\":340,\"ticker\":{ticker}}}"));
+        let facts = facts(report(&health));
+        assert_eq!((facts.status, names(&facts)), ("ok", vec![]), "{ticker}");
+        let line = format!("\nbroker A  ok; asked 0.3 s ago; {expected}\n");
+        let text = screen(&facts, Colours::Off);
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
 fn two_dead_feeds_are_one_story_told_first() {
     let health = OK
         .replace("\"status\":\"ok\"", "\"status\":\"down\"")

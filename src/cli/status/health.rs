@@ -82,6 +82,17 @@ pub struct Feed {
     pub age_ms: Option<u64>,
     pub delay_s: Option<u64>,
     pub failure: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticker: Option<Ticker>,
+}
+
+/// Broker A's WebSocket.
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Ticker {
+    pub state: String,
+    pub live: bool,
+    pub failure: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

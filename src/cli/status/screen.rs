@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::facts::{BackupFacts, Facts, Service, TokenFacts};
-use super::health::{Feed, Warmers};
+use super::health::{Feed, Ticker, Warmers};
 use super::troubles::in_words;
 use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::span;
@@ -150,7 +150,21 @@ fn feed(feed: &Feed) -> String {
     if let Some(failure) = &feed.failure {
         let _ = write!(text, "; {failure}");
     }
+    if let Some(ticker) = &feed.ticker {
+        let _ = write!(text, "; {}", ticker_text(ticker));
+    }
     text
+}
+
+/// How prices come: by ticks, or by calls and why.
+fn ticker_text(ticker: &Ticker) -> String {
+    match (ticker.live, ticker.state.as_str(), &ticker.failure) {
+        (true, ..) => "live by ticker".to_owned(),
+        (false, "off", _) => "ticker: off".to_owned(),
+        (false, "refused", _) => "by calls, ticker: refused (403)".to_owned(),
+        (false, state, None) => format!("by calls, ticker: {state}"),
+        (false, state, Some(failure)) => format!("by calls, ticker: {state} ({failure})"),
+    }
 }
 
 fn backed_up(backup: &BackupFacts) -> String {

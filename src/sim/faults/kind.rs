@@ -48,6 +48,35 @@ pub(crate) enum Kind {
     HalfHistory,
     /// The newest candle is not there yet.
     LateCandle,
+    // Of the ticker's stream alone.
+    /// Nothing is sent or read, and the connection stays.
+    Silent,
+    /// No prices, heartbeats alone.
+    HeartbeatOnly,
+    /// No prices of indices.
+    LeadStands,
+    /// The connection is reset.
+    Hangup,
+    /// The connection is closed in order.
+    CloseFrame,
+    /// Five thousand packets a message.
+    Flood,
+    /// A byte too few.
+    Short,
+    /// A byte too many.
+    Long,
+    /// Every packet has a byte too many.
+    UnknownLength,
+    /// Every word the wrong way round.
+    WrongEndian,
+    /// An order of the app's owner.
+    OrderText,
+    /// Errors as text and as an object.
+    ErrorText,
+    /// A ping each second.
+    Ping,
+    /// Every message in two frames.
+    Fragmented,
 }
 
 impl Kind {
@@ -73,6 +102,20 @@ impl Kind {
             Self::NanCandle => "nan_candle",
             Self::HalfHistory => "half_history",
             Self::LateCandle => "late_candle",
+            Self::Silent => "silent",
+            Self::HeartbeatOnly => "heartbeat_only",
+            Self::LeadStands => "lead_stands",
+            Self::Hangup => "hangup",
+            Self::CloseFrame => "close_frame",
+            Self::Flood => "flood",
+            Self::Short => "short",
+            Self::Long => "long",
+            Self::UnknownLength => "unknown_length",
+            Self::WrongEndian => "wrong_endian",
+            Self::OrderText => "order_text",
+            Self::ErrorText => "error_text",
+            Self::Ping => "ping",
+            Self::Fragmented => "fragmented",
         }
     }
 }
@@ -81,14 +124,40 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upstream {
     BrokerA,
+    /// What is sent on broker A's WebSocket once it is open.
+    Ticker,
     BrokerB,
     Public,
 }
 
 impl Kind {
+    /// Whether it happens on the ticker's stream alone.
+    pub(crate) fn is_of_stream(self) -> bool {
+        matches!(
+            self,
+            Self::Silent
+                | Self::HeartbeatOnly
+                | Self::LeadStands
+                | Self::Hangup
+                | Self::CloseFrame
+                | Self::Flood
+                | Self::Short
+                | Self::Long
+                | Self::UnknownLength
+                | Self::WrongEndian
+                | Self::OrderText
+                | Self::ErrorText
+                | Self::Ping
+                | Self::Fragmented
+        )
+    }
+
     /// Whether an upstream can go wrong in this way.
     pub(crate) fn exists_at(self, upstream: Upstream) -> bool {
         match self {
+            Self::MutePrice | Self::ZeroPrice | Self::Lag | Self::FutureTime => true,
+            _ if self.is_of_stream() => upstream == Upstream::Ticker,
+            _ if upstream == Upstream::Ticker => false,
             Self::NoPermission => upstream == Upstream::BrokerA,
             Self::ExpiredToken => upstream != Upstream::Public,
             _ => true,

@@ -3,7 +3,7 @@
 use super::kind::Upstream;
 
 /// A route's name and where it is; a path that ends in a slash stands for everything below it.
-const ROUTES: [(&str, &str); 18] = [
+const ROUTES: [(&str, &str); 19] = [
     ("broker_a.session", "/a/session/token"),
     ("broker_a.profile", "/a/user/profile"),
     ("broker_a.quote", "/a/quote"),
@@ -14,6 +14,7 @@ const ROUTES: [(&str, &str); 18] = [
     ("broker_a.instruments", "/a/instruments/"),
     ("broker_a.holdings", "/a/portfolio/holdings"),
     ("broker_a.positions", "/a/portfolio/positions"),
+    ("broker_a.ticker", "/a/ticker"),
     ("broker_b.customerdetails", "/b/customerdetails"),
     ("broker_b.dematholdings", "/b/dematholdings"),
     ("broker_b.portfolioholdings", "/b/portfolioholdings"),

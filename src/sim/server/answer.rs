@@ -1,6 +1,7 @@
 //! What a route of the simulator answers, before faults are applied and it becomes a reply.
 
 use super::json::Json;
+use crate::sim::broker_a::ticker::Ticker;
 
 /// What a route answers, before faults are applied.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) enum Content {
     Moved(String),
     /// Always compressed, whatever the request accepts; with its media type.
     Gzipped(&'static str, Vec<u8>),
+    /// The key that accepts a WebSocket, and what is sent on it.
+    Ticker(String, Ticker),
 }
 
 impl Answer {

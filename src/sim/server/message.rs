@@ -6,6 +6,8 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 
+use crate::sim::broker_a::ticker::Ticker;
+
 /// A whole request.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
@@ -66,6 +68,8 @@ pub(crate) struct Reply {
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) delivery: Delivery,
+    /// What speaks on the connection once this is sent.
+    pub(crate) ticker: Option<Ticker>,
 }
 
 /// The header that marks every answer of the simulator.
@@ -144,7 +148,10 @@ pub(crate) fn head(reply: &Reply, mark: &str, keep_alive: bool, now: Timestamp) 
     let date = now.to_zoned(jiff::tz::TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT");
     // Writing to a String cannot fail.
     let _ = write!(head, "HTTP/1.1 {} {}\r\nDate: {date}\r\n", reply.status, reason(reply.status));
-    let _ = write!(head, "Content-Length: {}\r\n{MARK_HEADER}: {}\r\n", reply.body.len(), mark);
+    if reply.ticker.is_none() {
+        let _ = write!(head, "Content-Length: {}\r\n", reply.body.len());
+    }
+    let _ = write!(head, "{MARK_HEADER}: {mark}\r\n");
     if !keep_alive {
         head.push_str("Connection: close\r\n");
     }
@@ -157,6 +164,7 @@ pub(crate) fn head(reply: &Reply, mark: &str, keep_alive: bool, now: Timestamp) 
 
 fn reason(status: u16) -> &'static str {
     match status {
+        101 => "Switching Protocols",
         200 => "OK",
         400 => "Bad Request",
         401 => "Unauthorized",

@@ -45,11 +45,15 @@ pub fn apply(
     let source = feed.source();
     let judge = Judge { calendar: &context.calendar, indices: &context.indices };
     let read = feed.read(&mut batch, judge);
-    let doubt = doubt(feed, &batch, &read);
-    // Of a lead that was refused: one share with an absurd time says nothing of our clock.
-    let ahead = doubt.as_ref().and(batch.ahead);
-    let now_ms = context.clock.now().as_millisecond();
-    feed.set_ahead_of_us_ms(ahead.map(|ahead| ahead.as_millisecond() - now_ms));
+    let has_lead = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
+    let doubt = doubt(feed, &batch, has_lead);
+    // Of a lead that was refused: one share with an absurd time says nothing of our clock. A push
+    // without any lead says nothing of it either.
+    if has_lead || doubt.is_some() {
+        let ahead = doubt.as_ref().and(batch.ahead);
+        let now_ms = context.clock.now().as_millisecond();
+        feed.set_ahead_of_us_ms(ahead.map(|ahead| ahead.as_millisecond() - now_ms));
+    }
     if let Some(witness) = feed.heard_witness() {
         context.l1.freshness().note_vouched(source, witness.vouched);
     }
@@ -103,8 +107,8 @@ fn keep_unknown(source: Source, unknown: Vec<Symbol>, context: &WarmerContext, n
 }
 
 /// Why an answer does not count as one: the indices always have a price, so a source without them
-/// is broken, however politely it answers.
-fn doubt(feed: &FeedState, batch: &Batch, read: &[(Quote, Vouched)]) -> Option<String> {
+/// is broken, however politely it answers. What is pushed has those that moved.
+fn doubt(feed: &FeedState, batch: &Batch, has_lead: bool) -> Option<String> {
     let is_lead = |symbol: &&Symbol| feed.leads_with(symbol);
     let name = feed.source().as_str();
     if let Some(symbol) = batch.implausible.iter().find(is_lead) {
@@ -113,6 +117,5 @@ fn doubt(feed: &FeedState, batch: &Batch, read: &[(Quote, Vouched)]) -> Option<S
     if let Some(symbol) = batch.unknown.iter().find(is_lead) {
         return Some(format!("{name} leaves {symbol} out of its answer"));
     }
-    let brought = read.iter().any(|(quote, _)| feed.leads_with(&quote.symbol));
-    (!brought).then(|| format!("{name} answers without an index"))
+    (!has_lead && !batch.pushed).then(|| format!("{name} answers without an index"))
 }

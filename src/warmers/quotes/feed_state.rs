@@ -39,6 +39,8 @@ pub struct FeedState {
     succeeded_mono_ms: Option<u64>,
     /// What it said last of each index and sector.
     heard: HashMap<Symbol, Heard>,
+    /// When it stood for each lead by what it pushed last.
+    pushed: HashMap<Symbol, i64>,
     /// What its indices say about time.
     time: FeedTime,
     /// How far its last answer, refused for that, was ahead of our clock.
@@ -102,6 +104,7 @@ impl FeedState {
             asked_mono_ms: None,
             succeeded_mono_ms: None,
             heard: HashMap::new(),
+            pushed: HashMap::new(),
             ahead_of_us_ms: None,
             failures_in_row: 0,
             indices_only: false,
@@ -192,6 +195,13 @@ impl FeedState {
             heard.is_some_and(|heard| !freshness.is_stale(source, heard.vouched, now_mono_ms))
         };
         !self.leads.is_empty() && self.leads.iter().all(is_fresh)
+    }
+
+    /// Whether what it pushed vouched for each lead within `lately_ms`.
+    pub fn pushed_within(&self, lately_ms: u64, now_mono_ms: u64) -> bool {
+        let since = now_mono_ms as i64 - lately_ms as i64;
+        let vouched = |lead: &Symbol| self.pushed.get(lead).is_some_and(|at| *at >= since);
+        !self.leads.is_empty() && self.leads.iter().all(vouched)
     }
 
     /// Whether it answers, but with prices that should have changed since.
@@ -286,9 +296,7 @@ impl FeedState {
             quote.delay_s = self.time.delay_s(exchange);
             let vouched = if judge.indices.contains(&quote.symbol) {
                 let vouched = self.time.index_vouched(quote, &times, calls, judge.calendar);
-                let (quote, asked_mono_ms) = (quote.clone(), times.asked_mono_ms);
-                let heard = Heard { quote, vouched, asked_mono_ms };
-                self.heard.insert(heard.quote.symbol.clone(), heard);
+                self.hear(quote, vouched, &times, batch.pushed);
                 vouched
             } else {
                 self.stamp_share(quote, &times, judge.calendar);
@@ -297,6 +305,19 @@ impl FeedState {
             read.push((quote.clone(), vouched));
         }
         read
+    }
+
+    /// Remembers what it said of an index. Ticks that are late do not undo what a call said.
+    fn hear(&mut self, quote: &Quote, vouched: Vouched, times: &CallTimes, pushed: bool) {
+        let symbol = &quote.symbol;
+        if pushed && self.leads.contains(symbol) {
+            self.pushed.insert(symbol.clone(), vouched.mono_ms);
+        }
+        let held = self.heard.get(symbol).filter(|_| pushed);
+        if held.is_none_or(|held| held.vouched.mono_ms <= vouched.mono_ms) {
+            let (quote, asked_mono_ms) = (quote.clone(), times.asked_mono_ms);
+            self.heard.insert(symbol.clone(), Heard { quote, vouched, asked_mono_ms });
+        }
     }
 
     /// An index without a time of its own is as old as its price: it has the time of the first

@@ -78,10 +78,14 @@ impl Bench {
 
     /// The answer to a call of that moment, with these quotes.
     fn hear(&mut self, at_ms: u64, quotes: Vec<Quote>) -> Vec<(Quote, Vouched)> {
+        self.take(at_ms, quotes, false)
+    }
+
+    fn take(&mut self, at_ms: u64, quotes: Vec<Quote>, pushed: bool) -> Vec<(Quote, Vouched)> {
         let at = self.at(at_ms);
         let times = CallTimes { asked: at, asked_mono_ms: at_ms, answered: at };
         let symbols_max = self.feed.batch_max;
-        let mut batch = Batch { quotes, times, symbols_max, ..Batch::default() };
+        let mut batch = Batch { quotes, times, symbols_max, pushed, ..Batch::default() };
         let judge = Judge { calendar: &self.calendar, indices: &self.indices };
         self.state.read(&mut batch, judge)
     }
@@ -89,11 +93,21 @@ impl Bench {
     /// A poll that brings the leads as the exchange had them `behind_ms` ago.
     fn answer(&mut self, at_ms: u64, behind_ms: i64) {
         self.state.began(None, at_ms);
+        let leads = self.leads(at_ms, behind_ms);
+        self.hear(at_ms, leads);
+        self.state.ended(&Ended::Succeeded);
+    }
+
+    /// A push of the same.
+    fn push(&mut self, at_ms: u64, behind_ms: i64) {
+        let leads = self.leads(at_ms, behind_ms);
+        self.take(at_ms, leads, true);
+    }
+
+    fn leads(&self, at_ms: u64, behind_ms: i64) -> Vec<Quote> {
         let exchange_ms = self.at(at_ms).as_millisecond() - behind_ms;
         let as_of = Timestamp::from_millisecond(exchange_ms).unwrap();
-        let leads = self.indices.leads().map(|lead| quote(&lead.symbol, as_of));
-        self.hear(at_ms, leads.into());
-        self.state.ended(&Ended::Succeeded);
+        self.indices.leads().map(|lead| quote(&lead.symbol, as_of)).into()
     }
 
     fn fail(&mut self, at_ms: u64) {
@@ -300,4 +314,24 @@ fn a_feed_that_was_stuck_before_it_was_asked_says_nothing_of_the_clock() {
         assert_eq!(bench.state.clock_ahead_ms(at_ms), None);
         assert!(!bench.is_healthy(at_ms));
     }
+}
+
+#[test]
+fn only_what_was_pushed_shows_that_ticks_flow_and_late_ticks_undo_no_call() {
+    let mut bench = bench(500);
+    bench.answer(1_000, 0);
+    bench.answer(2_000, 0);
+    assert!(bench.is_healthy(2_000) && !bench.state.pushed_within(4_000, 2_000), "by calls");
+    bench.push(3_000, 0);
+    assert!(bench.state.pushed_within(4_000, 7_000) && !bench.state.pushed_within(4_000, 7_001));
+    // Half a minute late: no reason to rely on ticks, and none to doubt the call before.
+    bench.answer(8_000, 0);
+    bench.push(8_100, 30_000);
+    assert!(!bench.state.pushed_within(4_000, 8_100));
+    assert!(bench.is_healthy(8_100), "the call stands");
+    // A call in between is no tick either.
+    bench.answer(9_000, 0);
+    assert!(!bench.state.pushed_within(4_000, 9_000));
+    bench.push(9_500, 0);
+    assert!(bench.state.pushed_within(4_000, 9_500));
 }

@@ -4,7 +4,8 @@
 use jiff::Timestamp;
 
 use super::feeds::Feeds;
-use super::pace::{Pace, close_margin, limits};
+use super::pace::{Pace, close_margin, confirming_ms, limits};
+use super::ticking::{Eased, TickingTask};
 use crate::base::Source;
 use crate::market::{MarketStatus, Phase};
 use crate::warmers::context::WarmerContext;
@@ -35,7 +36,13 @@ impl MarketPhase {
     }
 
     /// Takes note of the phase, and of what it means for each source.
-    pub fn follow(&mut self, context: &WarmerContext, feeds: &mut Feeds, now_mono_ms: u64) {
+    pub fn follow(
+        &mut self,
+        context: &WarmerContext,
+        feeds: &mut Feeds,
+        ticking: &TickingTask,
+        now_mono_ms: u64,
+    ) {
         let status = context.calendar.status(context.clock.now());
         if status.phase != self.status.phase {
             tracing::info!(phase = status.phase.as_str(), "market phase");
@@ -43,16 +50,19 @@ impl MarketPhase {
         }
         self.status = status;
         for source in Source::ALL {
-            self.follow_source(source, context, feeds, now_mono_ms);
+            let eased = ticking.eased(source, now_mono_ms);
+            self.follow_source(source, context, feeds, eased, now_mono_ms);
         }
     }
 
-    /// Sets by whether the market rests how often a source is asked and what counts as stale.
+    /// Sets by whether the market rests and whether prices are pushed how often a
+    /// source is asked and what counts as stale.
     fn follow_source(
         &mut self,
         source: Source,
         context: &WarmerContext,
         feeds: &mut Feeds,
+        eased: Eased,
         now_mono_ms: u64,
     ) {
         let close = self.settled_close(source, context);
@@ -60,10 +70,12 @@ impl MarketPhase {
         let budget_ms = context.interval_ms(source);
         let mut step_ms = 0;
         if let Some(feed) = feeds.of_mut(source) {
-            feed.set_pace(Pace::of(source, budget_ms, quiet));
+            let pace = Pace::of(source, budget_ms, quiet);
+            feed.set_pace(eased.confirming.map_or(pace, |calls| pace.confirming(calls)));
             step_ms = feed.time().step_ms();
         }
-        let (moving, resting) = limits(source, budget_ms, step_ms);
+        let period_ms = if eased.limits { confirming_ms(budget_ms) } else { budget_ms };
+        let (moving, resting) = limits(source, period_ms, step_ms);
         // Where no calendar tells a close nothing counts as one, and the feed is asked rarely.
         let moving = if quiet && close.is_none() { resting } else { moving };
         let freshness = context.l1.freshness();

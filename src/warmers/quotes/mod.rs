@@ -12,3 +12,5 @@ pub(crate) mod pace;
 pub(crate) mod poll;
 pub(crate) mod poll_batch;
 pub(crate) mod snapshot;
+pub(crate) mod tick_log;
+pub(crate) mod ticking;

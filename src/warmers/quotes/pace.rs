@@ -34,6 +34,10 @@ pub fn close_margin(source: Source) -> SignedDuration {
     }
 }
 
+/// Within so long polls of a source whose prices are pushed confirm each price, and bring what is
+/// not pushed.
+const CONFIRMING_MS: u64 = 10_000;
+
 /// How often one feed is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
@@ -52,6 +56,12 @@ impl Pace {
             patience_ms: PATIENCE_MS.max(budget_ms + PATIENCE_MS / 3),
         }
     }
+
+    /// The same of a feed whose prices are pushed, where it takes so many calls to confirm all.
+    pub fn confirming(self, calls: u64) -> Self {
+        let interval_ms = self.interval_ms.max(CONFIRMING_MS / calls.max(1));
+        Self { interval_ms, ..self }
+    }
 }
 
 /// How long a feed may leave a price as it is: while prices move, and closing prices. `step_ms`:
@@ -64,6 +74,11 @@ pub fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) 
     let moving = Limits { period_ms: budget_ms.max(step_ms), grace_ms };
     let resting = Limits { period_ms: budget_ms.max(resting_ms(source)), grace_ms };
     (moving, resting)
+}
+
+/// Time between two polls of a feed that are there to confirm what is pushed, for [`limits`].
+pub fn confirming_ms(budget_ms: u64) -> u64 {
+    budget_ms.max(CONFIRMING_MS)
 }
 
 fn resting_ms(source: Source) -> u64 {
@@ -86,6 +101,16 @@ mod tests {
         assert_eq!(limits(Source::Public, 15_000, 0).0.stale_after_ms(1), 37_000);
         // A source that moves by the minute is given the minute.
         assert_eq!(limits(Source::Public, 15_000, 60_000).0.stale_after_ms(1), 127_000);
+    }
+
+    #[test]
+    fn what_is_pushed_is_confirmed_within_ten_seconds_however_many_calls_that_takes() {
+        let pace = Pace::of(Source::BrokerA, 1_050, false);
+        for (calls, interval_ms) in [(0, 10_000), (1, 10_000), (2, 5_000), (7, 1_428)] {
+            assert_eq!(pace.confirming(calls), Pace { interval_ms, ..pace });
+        }
+        let resting = Pace::of(Source::BrokerA, 1_050, true);
+        assert_eq!(resting.confirming(7), resting, "never sooner than without");
     }
 
     #[test]

@@ -163,6 +163,21 @@ impl QuotesTask {
         ended
     }
 
+    /// Takes in what a source pushed. No poll has ended by it, and what it leaves out is not
+    /// unknown.
+    pub fn pushed(
+        &mut self,
+        source: Source,
+        batch: Batch,
+        sinks: &mut QuoteSinks<'_>,
+        now_mono_ms: u64,
+    ) {
+        let Some(feed) = self.feeds.of_mut(source) else { return };
+        let Applied { brought, .. } = apply(feed, batch, sinks, now_mono_ms);
+        // Whoever waits for one of them finds it in L1.
+        sinks.context.pending.settle(&brought);
+    }
+
     /// Makes what a timed-out call carries pending again, for the other feed to ask for.
     fn reclaim_timed_out(&mut self, now_mono_ms: u64) {
         let reclaimed = self.feeds.iter_mut().filter_map(|feed| feed.reclaim(now_mono_ms));

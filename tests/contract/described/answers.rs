@@ -292,6 +292,24 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     service.stop();
 }
 
+/// Health before prices are pushed, while they are, and once they are not.
+fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a.ticker", r#"{"kind":"heartbeat_only"}"#);
+    let mut config = scene.config();
+    config.broker_a.ticker_url = scene.sim.broker_a_ticker_url();
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let walk = &mut Walk::new(&service, checker);
+    until("health that is up", || walk.send("GET", "/api/health", "", "").status == 200);
+    walk.get("/api/health");
+    scene.control("DELETE", "faults", "");
+    until("ticks", || walk.get("/api/health").text().contains("\"live\":true"));
+    scene.fault("broker_a.ticker", r#"{"kind":"hangup"}"#);
+    until("their end", || walk.get("/api/health").text().contains("\"failure\":\"broken\""));
+    service.stop();
+}
+
 /// Signals of a finished day, then those of a running one beside them.
 fn signals(checker: &mut Checker) {
     let stage = Stage::with("2026-11-19", &NINE, 1);
@@ -338,6 +356,7 @@ fn every_success_is_as_described_and_everything_described_comes() {
     one_user(&mut checker);
     a_split_and_a_sale(&mut checker);
     feeds_that_come_and_go(&mut checker);
+    a_ticker_that_comes_and_goes(&mut checker);
     signals(&mut checker);
     ages::delayed_prices(&mut checker);
     ages::indices_of_their_own_times(&mut checker);

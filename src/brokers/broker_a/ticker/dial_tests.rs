@@ -1,0 +1,64 @@
+//! Endpoints and names; and what the tests of TLS dial with.
+
+use crossbeam_channel::bounded;
+
+use super::*;
+use crate::rt::coroutines::Parker;
+
+/// Dials with these roots in the place of the web's.
+pub(in crate::brokers::broker_a::ticker) fn trusting(roots: RootCertStore) -> Dialer {
+    Dialer { tls: tls_trusting(roots), ..Dialer::start().unwrap() }
+}
+
+fn endpoint(url: &str) -> Endpoint {
+    Endpoint::parse(url).unwrap()
+}
+
+#[test]
+fn an_endpoint_is_a_websocket_url_without_query() {
+    let endpoint = Endpoint::parse("wss://ws.kite.trade").unwrap();
+    assert_eq!((endpoint.host.as_str(), endpoint.port, endpoint.tls), ("ws.kite.trade", 443, true));
+    let local = Endpoint::parse("ws://[::1]:9000/a/ticker/").unwrap();
+    assert_eq!((local.host.as_str(), local.port, local.tls), ("::1", 9_000, false));
+    assert_eq!(local.url, "ws://[::1]:9000/a/ticker");
+    for bad in ["https://ws.kite.trade", "ws://", "ws://a/?q=1", "ws://u@a/", "ws://a/#f", "a"] {
+        assert!(Endpoint::parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_name_that_hangs_ends_by_its_deadline_and_holds_no_more_than_one_thread() {
+    let (release, held) = bounded::<()>(0);
+    let resolve = move |_: &str, _: u16| {
+        let _ = held.recv();
+        Ok(Vec::new())
+    };
+    let names = Names::with(Arc::new(resolve), 50).unwrap();
+    let named = endpoint("ws://ticker.example:9");
+    for _ in 0..4 {
+        assert_eq!(names.of(&named), Err(OpenFailure::TimedOut));
+    }
+    let stats = names.lane.stats();
+    assert_eq!((stats.running, stats.depth, stats.refused), (1, NAMES_QUEUE_MAX, 2));
+    drop(release);
+    let parker = Parker::current();
+    let found = (0..2_000).any(|_| {
+        parker.park(5);
+        names.of(&named) == Ok(Vec::new())
+    });
+    assert!(found, "the thread comes back");
+}
+
+#[test]
+fn an_address_is_not_resolved_and_a_name_without_one_is_unreachable() {
+    let fails = |_: &str, _: u16| Err(io::ErrorKind::NotFound.into());
+    let names = Names::with(Arc::new(fails), 60_000).unwrap();
+    for (url, address) in
+        [("ws://127.0.0.1:9000/a", "127.0.0.1:9000"), ("wss://[::1]", "[::1]:443")]
+    {
+        assert_eq!(names.of(&endpoint(url)), Ok(vec![address.parse().unwrap()]));
+    }
+    let unknown = endpoint("ws://ticker.example");
+    assert_eq!(names.of(&unknown), Err(OpenFailure::Unreachable));
+    assert_eq!(connect(&[]).err(), Some(OpenFailure::Unreachable));
+}

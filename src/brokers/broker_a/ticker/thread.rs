@@ -1,0 +1,207 @@
+//! The thread: when a connection is opened, and how long it waits after one that failed.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::dial::{Dialer, OpenFailure};
+use super::reading::{State, TickerReading};
+use super::session::{self, Ended};
+use super::subscriptions::Wanted;
+use super::worker::{Shared, TickerParts, TickerSettings, Way, Worker};
+use crate::base::{Clock, rng};
+use crate::rt::threads;
+
+/// After a connection that failed; doubles up to the longest, with a jitter. There is no last try
+/// while the token is good.
+const WAIT_FIRST_MS: u64 = 1_000;
+const WAIT_MAX_MS: u64 = 30_000;
+/// After the broker said that it is too busy.
+const WAIT_BUSY_MS: u64 = 10_000;
+/// A refused connection is not tried again sooner, whatever calls say.
+const REFUSED_MS: u64 = 60_000;
+/// Longest that the end of the service waits for the thread, which says goodbye in that time. One
+/// that is just connecting is left behind.
+const STOP_WAIT: Duration = Duration::from_millis(250);
+
+/// The running ticker. Dropping it ends it.
+pub struct Ticker {
+    shared: Arc<Shared>,
+    settings: Arc<ArcSwap<TickerSettings>>,
+    /// Dropped to stop the thread.
+    running: Option<Sender<()>>,
+    ended: Receiver<()>,
+    clock: Clock,
+}
+
+impl Ticker {
+    /// Starts the thread, which rests until something is [wanted](Self::want).
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(parts: TickerParts) -> io::Result<Self> {
+        let shared = Arc::<Shared>::default();
+        let (running, stop) = bounded(0);
+        let (done, ended) = bounded(0);
+        let clock = parts.clock.clone();
+        let (settings, dialer) = (Arc::clone(&parts.settings), Dialer::start()?);
+        let worker = Worker { parts, shared: Arc::clone(&shared), dialer, stop, _done: done };
+        threads::spawn("ticker", move || worker.run())?;
+        Ok(Self { shared, settings, running: Some(running), ended, clock })
+    }
+
+    /// Whether the settings want it.
+    pub fn is_on(&self) -> bool {
+        self.settings.load().endpoint.is_some()
+    }
+
+    /// Most instruments subscribed at once.
+    pub fn symbols_max(&self) -> usize {
+        self.settings.load().symbols_max
+    }
+
+    /// Says what is wanted from now on.
+    pub fn want(&self, wanted: Wanted) {
+        *self.shared.wanted.lock() = Arc::new(wanted);
+    }
+
+    /// Whether prices flow, so that quote calls need not hurry.
+    pub fn is_live(&self) -> bool {
+        self.shared.counters.is_live()
+    }
+
+    /// For health and metrics.
+    pub fn reading(&self) -> TickerReading {
+        self.shared.counters.read(self.clock.monotonic_ms())
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        drop(self.running.take());
+        let _ = self.ended.recv_timeout(STOP_WAIT);
+    }
+}
+
+/// A way that the broker refused, and what had become of its token then.
+struct Refused {
+    way: Way,
+    at_mono_ms: u64,
+    worked: u64,
+}
+
+/// How long to wait after a connection that failed.
+struct BackOff {
+    next_ms: u64,
+}
+
+impl BackOff {
+    fn new() -> Self {
+        Self { next_ms: WAIT_FIRST_MS }
+    }
+
+    /// The next wait, without its jitter; the one after it is twice as long.
+    fn take(&mut self, least_ms: u64) -> u64 {
+        let wait_ms = self.next_ms.max(least_ms);
+        self.next_ms = (wait_ms * 2).min(WAIT_MAX_MS);
+        wait_ms
+    }
+}
+
+impl Worker {
+    fn run(self) {
+        let (mut refused, mut back_off) = (None, BackOff::new());
+        while !self.look() {
+            let Some(way) = self.ready(refused.as_ref()) else { continue };
+            refused = None;
+            match session::run(&self, &way) {
+                Ended::Stopped => return,
+                Ended::Unwanted => back_off = BackOff::new(),
+                Ended::NotOpened(OpenFailure::Refused) => {
+                    self.failed(OpenFailure::Refused.as_str());
+                    let (worked, at_mono_ms) = (way.token.worked(), self.now_mono_ms());
+                    refused = Some(Refused { way, at_mono_ms, worked });
+                }
+                Ended::NotOpened(failure) => {
+                    self.failed(failure.as_str());
+                    let least_ms = if failure == OpenFailure::Busy { WAIT_BUSY_MS } else { 0 };
+                    self.wait(&mut back_off, least_ms, &way);
+                }
+                Ended::Lost { reason, spoke } => {
+                    self.failed(reason);
+                    if spoke {
+                        back_off = BackOff::new();
+                    }
+                    self.wait(&mut back_off, 0, &way);
+                }
+            }
+        }
+    }
+
+    /// The way to a connection, if one is wanted and may be tried.
+    fn ready(&self, refused: Option<&Refused>) -> Option<Way> {
+        let Some(way) = self.way() else {
+            self.counters().set_state(State::Off);
+            return None;
+        };
+        // A refusal may be of the token, the plan or the number of connections. Only a call tells
+        // whether the token is dead.
+        let waits = refused.is_some_and(|refused| {
+            let since_ms = self.now_mono_ms().saturating_sub(refused.at_mono_ms);
+            let no_news = since_ms < REFUSED_MS || way.token.worked() == refused.worked;
+            refused.way.is(&way) && no_news
+        });
+        if waits {
+            self.counters().set_state(State::Refused);
+        }
+        (!waits).then_some(way)
+    }
+
+    fn failed(&self, reason: &'static str) {
+        if self.counters().ended(reason) {
+            tracing::warn!(reason, "broker A's ticker has no connection");
+        }
+    }
+
+    /// Waits for the next try, unless the way becomes another.
+    fn wait(&self, back_off: &mut BackOff, least_ms: u64, way: &Way) {
+        self.counters().set_state(State::Waiting);
+        let wait_ms = rng::jittered_ms(back_off.take(least_ms));
+        let until_mono_ms = self.now_mono_ms() + wait_ms;
+        while self.now_mono_ms() < until_mono_ms && !self.look() {
+            if !self.is_way(way) {
+                *back_off = BackOff::new();
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_to_half_a_minute_and_have_no_last_try() {
+        let mut back_off = BackOff::new();
+        let waits: Vec<u64> = (0..8).map(|_| back_off.take(0)).collect();
+        assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+        let mut busy = BackOff::new();
+        assert_eq!([busy.take(WAIT_BUSY_MS), busy.take(0)], [10_000, 20_000]);
+    }
+
+    /// A connection that gives heartbeats and no first tick ends after ten seconds.
+    #[test]
+    fn an_hour_of_connections_without_ticks_is_little_more_than_a_hundred() {
+        let (mut back_off, mut passed_ms, mut opened) = (BackOff::new(), 0, 0);
+        while passed_ms < 3_600_000 {
+            // The jitter takes a fifth at most.
+            passed_ms += 10_000 + back_off.take(0) * 4 / 5;
+            opened += 1;
+        }
+        assert!(opened <= 110, "{opened}");
+    }
+}

@@ -1,0 +1,353 @@
+//! Broker A's WebSocket: who may open one, and what it sends. One connection thread each.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tungstenite::handshake::derive_accept_key;
+use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tungstenite::protocol::frame::{CloseFrame, Frame};
+use tungstenite::protocol::{Role, WebSocketConfig};
+use tungstenite::{Error, Message, WebSocket};
+
+use super::envelope::error;
+use super::packets::{Mode, message, packet};
+use crate::base::Clock;
+use crate::sim::faults::Effects;
+use crate::sim::faults::kind::{Kind, Upstream};
+use crate::sim::server::answer::{Answer, Content};
+use crate::sim::world::{Call, World};
+
+/// The route's name.
+pub(crate) const ROUTE: &str = "broker_a.ticker";
+/// Connections of one API key, and instruments of one connection, as the broker documents them.
+const CONNECTIONS_MAX: usize = 3;
+const INSTRUMENTS_MAX: usize = 3_000;
+/// A request for every instrument takes some 30 KiB.
+const REQUEST_BYTES_MAX: usize = 64 * 1024;
+/// How long a read may hold up what is to be sent.
+const READ_TIMEOUT: Duration = Duration::from_millis(20);
+/// Between two heartbeats, and two looks for prices that have changed.
+const BEAT_MS: u64 = 1_000;
+/// Packets of a message that the fault `flood` makes.
+const FLOOD_PACKETS: usize = 5_000;
+/// What nobody may keep or log: an order of the app's owner.
+const ORDER: &str = r#"{"type":"order","data":{"order_id":"SIMORDERCANARY","status":"COMPLETE"}}"#;
+const ERRORS: [&str; 2] = [
+    r#"{"type":"error","data":"Too many instruments"}"#,
+    r#"{"type":"error","data":{"message":"Too many instruments","code":7}}"#,
+];
+
+/// Open connections by API key, and what is subscribed on all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Tickers {
+    open: BTreeMap<String, usize>,
+    subscribed: usize,
+}
+
+impl Tickers {
+    pub(crate) fn connections(&self) -> usize {
+        self.open.values().sum()
+    }
+
+    pub(crate) fn subscribed(&self) -> usize {
+        self.subscribed
+    }
+}
+
+/// Answers the request that opens a WebSocket.
+pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
+    let request = call.request;
+    let given = |name: &str| request.query_value(name).unwrap_or_default();
+    let (api_key, access_token) = (given("api_key"), given("access_token"));
+    let known = world.settings.broker_a.knows(&api_key)
+        && world.broker_a.lock().user_of(&api_key, &access_token, call.now).is_some();
+    if !known {
+        return error(403, "TokenException", "Incorrect `api_key` or `access_token`.");
+    }
+    if !world.settings.broker_a.market_data {
+        return error(403, "PermissionException", "Insufficient permission for that call.");
+    }
+    let upgrades = request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
+    let key = request.header("sec-websocket-key").filter(|_| upgrades);
+    let Some(key) = key else {
+        return error(400, "InputException", "This is a WebSocket.");
+    };
+    let Some(place) = Place::take(world, api_key) else {
+        return error(403, "GeneralException", "Too many connections.");
+    };
+    let accept = derive_accept_key(key.as_bytes());
+    let ticker = Ticker { place, subscriptions: BTreeMap::new(), turn: 0 };
+    Answer { status: 101, content: Content::Ticker(accept, ticker), rejected: false }
+}
+
+/// One connection among those of its API key.
+#[derive(Debug)]
+struct Place {
+    world: Arc<World>,
+    api_key: String,
+}
+
+impl Place {
+    /// `None` when the key has as many as it may.
+    fn take(world: &Arc<World>, api_key: String) -> Option<Self> {
+        let mut tickers = world.tickers.lock();
+        let open = tickers.open.entry(api_key.clone()).or_default();
+        if *open >= CONNECTIONS_MAX {
+            return None;
+        }
+        *open += 1;
+        Some(Self { world: Arc::clone(world), api_key })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut tickers = self.world.tickers.lock();
+        let left = tickers.open.get(&self.api_key).map_or(0, |open| open.saturating_sub(1));
+        match left {
+            0 => drop(tickers.open.remove(&self.api_key)),
+            left => drop(tickers.open.insert(std::mem::take(&mut self.api_key), left)),
+        }
+    }
+}
+
+/// What is sent on one connection.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    place: Place,
+    subscriptions: BTreeMap<i64, Subscription>,
+    /// Beats so far.
+    turn: usize,
+}
+
+#[derive(Debug)]
+struct Subscription {
+    mode: Mode,
+    /// The time of the last price that was sent.
+    sent_at: Option<jiff::Timestamp>,
+}
+
+/// A client's request: `subscribe` and `unsubscribe` have tokens, `mode` a name and tokens.
+#[derive(Deserialize)]
+struct Request {
+    a: String,
+    v: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Tokens(Vec<i64>),
+    Mode(String, Vec<i64>),
+}
+
+type Socket<'a> = WebSocket<&'a TcpStream>;
+
+/// Why a connection ends.
+enum End {
+    Over,
+    Reset,
+}
+
+impl From<Error> for End {
+    fn from(_: Error) -> Self {
+        Self::Over
+    }
+}
+
+impl Ticker {
+    /// Speaks until the client leaves, a fault ends it, or the simulator stops. True: the end is to
+    /// be a reset.
+    pub(crate) fn run(mut self, stream: &TcpStream, stopping: impl Fn() -> bool) -> bool {
+        let config = WebSocketConfig::default().max_message_size(Some(REQUEST_BYTES_MAX));
+        let mut socket = WebSocket::from_raw_socket(stream, Role::Server, Some(config));
+        let _ = stream.set_read_timeout(Some(READ_TIMEOUT));
+        let timer = Clock::system();
+        let mut beat_ms = 0;
+        let end = loop {
+            if stopping() {
+                break End::Over;
+            }
+            let now_ms = timer.monotonic_ms();
+            let beats = now_ms >= beat_ms;
+            if beats {
+                beat_ms = now_ms + BEAT_MS;
+            }
+            if let Err(end) = self.pass(&mut socket, beats) {
+                break end;
+            }
+        };
+        self.place.world.tickers.lock().subscribed -= self.subscriptions.len();
+        matches!(end, End::Reset)
+    }
+
+    fn pass(&mut self, socket: &mut Socket<'_>, beats: bool) -> Result<(), End> {
+        let effects = self.effects(beats);
+        let is_silent = effects.has(Kind::Silent);
+        if !is_silent {
+            self.listen(socket)?;
+        } else {
+            socket.get_ref().take_error().map_err(|_| End::Over)?;
+            // Waits as long as a read would have.
+            let _ = socket.get_ref().peek(&mut [0]);
+        }
+        if beats && !is_silent {
+            self.beat(socket, &effects)?;
+        }
+        Ok(())
+    }
+
+    /// The faults of this moment; counted down with each beat.
+    fn effects(&self, beats: bool) -> Effects {
+        let mut faults = self.place.world.faults.lock();
+        match beats {
+            true => faults.hit(ROUTE, Upstream::Ticker),
+            false => faults.standing(ROUTE, Upstream::Ticker),
+        }
+    }
+
+    fn listen(&mut self, socket: &mut Socket<'_>) -> Result<(), End> {
+        loop {
+            match socket.read() {
+                Ok(Message::Text(text)) => self.obey(text.as_str()),
+                Ok(_) => {}
+                Err(Error::Io(error)) if is_wait(&error) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn obey(&mut self, text: &str) {
+        let world = Arc::clone(&self.place.world);
+        let before = self.subscriptions.len();
+        match serde_json::from_str::<Request>(text) {
+            Ok(Request { a, v: Value::Tokens(tokens) }) if a == "subscribe" => {
+                for token in tokens {
+                    let known = world.universe.by_token(token).is_some();
+                    if known && self.subscriptions.len() < INSTRUMENTS_MAX {
+                        let fresh = Subscription { mode: Mode::Quote, sent_at: None };
+                        self.subscriptions.insert(token, fresh);
+                    }
+                }
+            }
+            Ok(Request { a, v: Value::Tokens(tokens) }) if a == "unsubscribe" => {
+                self.subscriptions.retain(|token, _| !tokens.contains(token));
+            }
+            Ok(Request { a, v: Value::Mode(mode, tokens) }) if a == "mode" => {
+                let Some(mode) = Mode::named(&mode) else { return };
+                for token in tokens {
+                    if let Some(subscription) = self.subscriptions.get_mut(&token) {
+                        *subscription = Subscription { mode, sent_at: None };
+                    }
+                }
+            }
+            _ => world.stats.lock().turned_away(ROUTE),
+        }
+        let mut tickers = world.tickers.lock();
+        tickers.subscribed = tickers.subscribed + self.subscriptions.len() - before;
+    }
+
+    /// What is sent each second.
+    fn beat(&mut self, socket: &mut Socket<'_>, effects: &Effects) -> Result<(), End> {
+        self.turn += 1;
+        if effects.has(Kind::Hangup) {
+            return Err(End::Reset);
+        }
+        if effects.has(Kind::CloseFrame) {
+            let reason = "restart".into();
+            socket.close(Some(CloseFrame { code: CloseCode::Restart, reason }))?;
+            socket.flush()?;
+            return Ok(());
+        }
+        if effects.has(Kind::Ping) {
+            socket.send(Message::Ping("alive".as_bytes().to_vec().into()))?;
+        }
+        if effects.has(Kind::OrderText) {
+            socket.send(Message::text(ORDER))?;
+        }
+        if effects.has(Kind::ErrorText) {
+            socket.send(Message::text(ERRORS[self.turn % ERRORS.len()]))?;
+        }
+        socket.send(Message::binary(vec![0_u8]))?;
+        if effects.has(Kind::HeartbeatOnly) {
+            return Ok(());
+        }
+        let bodies = self.bodies(effects);
+        if bodies.is_empty() {
+            return Ok(());
+        }
+        send(socket, damaged(bodies, effects), effects)
+    }
+
+    /// A packet of each instrument whose price has changed since it was sent.
+    fn bodies(&mut self, effects: &Effects) -> Vec<Vec<u8>> {
+        let world = Arc::clone(&self.place.world);
+        let now = world.clock.now();
+        let shown = effects.muted_at.map_or(now, |muted| muted.min(now));
+        let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
+        let mut bodies = Vec::new();
+        for (token, subscription) in &mut self.subscriptions {
+            let Some(instrument) = world.universe.by_token(*token) else { continue };
+            if instrument.is_index && effects.has(Kind::LeadStands) {
+                continue;
+            }
+            let mut tick = world.day.tick(instrument, prices_at);
+            if subscription.sent_at.replace(tick.as_of) == Some(tick.as_of) {
+                continue;
+            }
+            if effects.has(Kind::ZeroPrice) {
+                tick.last = 0;
+            }
+            let told = tick.as_of.checked_add(effects.ahead).unwrap_or(tick.as_of);
+            bodies.push(packet(instrument, &tick, told.as_second(), subscription.mode));
+        }
+        bodies
+    }
+}
+
+/// The message of these packets, with what a fault does to it.
+fn damaged(mut bodies: Vec<Vec<u8>>, effects: &Effects) -> Vec<u8> {
+    if effects.has(Kind::UnknownLength) {
+        bodies.iter_mut().for_each(|body| body.push(0));
+    }
+    if effects.has(Kind::WrongEndian) {
+        let words = bodies.iter_mut().flat_map(|body| body.chunks_exact_mut(4));
+        words.for_each(<[u8]>::reverse);
+    }
+    if effects.has(Kind::Flood) {
+        let all = bodies.len();
+        bodies = (0..FLOOD_PACKETS).map(|number| bodies[number % all].clone()).collect();
+    }
+    let mut message = message(&bodies);
+    if effects.has(Kind::Short) {
+        message.truncate(message.len() - 1);
+    }
+    if effects.has(Kind::Long) {
+        message.push(0);
+    }
+    message
+}
+
+fn send(socket: &mut Socket<'_>, message: Vec<u8>, effects: &Effects) -> Result<(), End> {
+    if !effects.has(Kind::Fragmented) {
+        return Ok(socket.send(Message::binary(message))?);
+    }
+    let half = message.len() / 2;
+    let rest = message[half..].to_vec();
+    let first = Frame::message(message[..half].to_vec(), OpCode::Data(Data::Binary), false);
+    socket.send(Message::Frame(first))?;
+    let last = Frame::message(rest, OpCode::Data(Data::Continue), true);
+    Ok(socket.send(Message::Frame(last))?)
+}
+
+fn is_wait(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+#[path = "ticker_tests.rs"]
+mod tests;

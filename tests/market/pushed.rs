@@ -1,0 +1,160 @@
+//! Quotes that a source pushes: judged as a poll's answer is, though nobody asked for them.
+
+use std::sync::Arc;
+
+use bhav::app::assemble;
+use bhav::base::{Clock, ManualClock, Quote, Source, Symbol};
+use bhav::brokers::{Batch, CallTimes, Push};
+use bhav::cache::{L1, Peek};
+use bhav::config::Config;
+use bhav::http::PublishedJson;
+use bhav::ops::state_lock::InstanceLock;
+use bhav::warmers::Warmers;
+use jiff::{SignedDuration, Timestamp};
+use sonic_rs::{JsonValueTrait, Value};
+
+use crate::support::service::TRADING;
+use crate::support::wait::until;
+
+const LEADS: [&str; 3] = ["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX"];
+
+/// The scheduler alone, on a clock that stands, with no feed that could be asked.
+struct Stage {
+    warmers: Option<Warmers>,
+    push: Push,
+    clock: ManualClock,
+    l1: Arc<L1>,
+    snapshot: Arc<PublishedJson>,
+    _state: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let mut config = Config { state_dir: state.path().into(), ..Config::default() };
+        config.public.enabled = false;
+        let clock = Clock::manual(TRADING.parse().unwrap());
+        let lock = Arc::new(InstanceLock::of(&config.state_dir));
+        let assembled = assemble(&config, &lock, &clock).unwrap();
+        let (context, mailbox) = (assembled.context, assembled.mailbox);
+        let (l1, snapshot) = (Arc::clone(&context.l1), Arc::clone(&context.snapshot));
+        let push = mailbox.push(Source::BrokerA);
+        let warmers = Some(Warmers::start(context, mailbox).unwrap());
+        Self { warmers, push, clock, l1, snapshot, _state: state }
+    }
+
+    fn quote(&self, symbol: &str, price: &str, ago_s: i64) -> Quote {
+        Quote {
+            symbol: Symbol::parse(symbol).unwrap(),
+            last_price: price.parse().unwrap(),
+            previous_close: "24000".parse().ok(),
+            as_of: self.ago(ago_s),
+            timed: true,
+            asked: self.clock.now(),
+            delay_s: None,
+            source: Source::BrokerA,
+            simulated: true,
+        }
+    }
+
+    fn ago(&self, seconds: i64) -> Timestamp {
+        self.clock.now() - SignedDuration::from_secs(seconds)
+    }
+
+    fn batch(&self, quotes: Vec<Quote>) -> Box<Batch> {
+        let now = self.clock.now();
+        let asked_mono_ms = self.clock.monotonic_ms();
+        let times = CallTimes { asked: now, asked_mono_ms, answered: now };
+        let (simulated, pushed) = (true, true);
+        Box::new(Batch { quotes, times, symbols_max: 500, simulated, pushed, ..Batch::default() })
+    }
+
+    /// Pushes as soon as there is room.
+    fn push(&self, batch: Box<Batch>) {
+        let mut left = Some(batch);
+        until("room in the mailbox", || match (self.push)(left.take().unwrap()) {
+            Ok(()) => Some(()),
+            Err(refused) => {
+                left = Some(refused);
+                None
+            }
+        });
+    }
+
+    /// What is held, if it is fresh.
+    fn held(&self, symbol: &str) -> Option<Quote> {
+        match self.l1.peek(symbol, self.clock.monotonic_ms()) {
+            Peek::Known { quote, stale: false, .. } => Some(quote),
+            _ => None,
+        }
+    }
+
+    fn price(&self, symbol: &str, price: &str) -> Quote {
+        let price = price.parse().unwrap();
+        until("the pushed price", || self.held(symbol).filter(|held| held.last_price == price))
+    }
+
+    fn shown(&self) -> Option<Value> {
+        let published = self.snapshot.load();
+        sonic_rs::from_slice(published.as_ref()?.json()).ok()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(warmers) = self.warmers.take() {
+            warmers.stop();
+        }
+    }
+}
+
+#[test]
+fn pushed_quotes_are_shown_with_their_time_their_source_and_the_simulators_mark() {
+    let stage = Stage::new();
+    let leads = LEADS.map(|lead| stage.quote(lead, "24100.05", 1)).into();
+    stage.push(stage.batch(leads));
+    let held = stage.price(LEADS[0], "24100.05");
+    assert_eq!((held.as_of, held.source), (stage.ago(1), Source::BrokerA));
+    assert!(held.simulated && held.delay_s.is_none());
+    let shown = until("a snapshot", || stage.shown());
+    let market = &shown["market"];
+    assert_eq!(market["source"].as_str(), Some("broker_a"));
+    assert_eq!(market["stale"].as_bool(), Some(false));
+    assert_eq!(market["simulated"].as_bool(), Some(true));
+}
+
+#[test]
+fn a_share_pushed_alone_is_taken_and_what_is_left_out_is_not_unknown() {
+    let stage = Stage::new();
+    stage.push(stage.batch(LEADS.map(|lead| stage.quote(lead, "24100", 1)).into()));
+    stage.price(LEADS[1], "24100");
+    let mut batch = stage.batch(vec![stage.quote("NSE:INFY", "24010.10", 1)]);
+    batch.unknown = vec![Symbol::parse("NSE:TCS").unwrap()];
+    stage.push(batch);
+    stage.price("NSE:INFY", "24010.10");
+    // A push is heard whole, so nothing is to come.
+    stage.push(stage.batch(vec![stage.quote("NSE:WIPRO", "24020", 1)]));
+    stage.price("NSE:WIPRO", "24020");
+    assert!(stage.held(LEADS[0]).is_some());
+}
+
+#[test]
+fn pushes_in_any_order_leave_the_newest_time() {
+    let orders = [[3, 2, 1], [3, 1, 2], [2, 3, 1], [2, 1, 3], [1, 3, 2], [1, 2, 3]];
+    let stage = Stage::new();
+    for (turn, order) in orders.into_iter().enumerate() {
+        stage.clock.advance_ms(10_000);
+        for ago_s in order {
+            let price = format!("{}", 24_000 + 10 * turn as i64 - ago_s);
+            let quotes = LEADS.map(|lead| stage.quote(lead, &price, ago_s)).into();
+            stage.push(stage.batch(quotes));
+        }
+        // Behind all of them.
+        let marker = format!("{}.5", 24_000 + turn);
+        stage.push(stage.batch(vec![stage.quote("NSE:INFY", &marker, 1)]));
+        stage.price("NSE:INFY", &marker);
+        let held = stage.held(LEADS[0]).unwrap();
+        assert_eq!(held.as_of, stage.ago(1), "{order:?}");
+        assert_eq!(held.last_price, (24_000 + 10 * turn as i64 - 1).into(), "{order:?}");
+    }
+}

@@ -1,0 +1,379 @@
+//! Broker A's WebSocket against the simulator's: prices by ticks, polls that only confirm them, and
+//! what becomes of both when something goes wrong.
+
+use bhav::config::Config;
+use bhav::sim::SimSettings;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use crate::support::wait::until;
+use crate::support::{SNAPSHOT, Scene, Service, TRADING};
+
+pub const ROUTE: &str = "broker_a.ticker";
+
+fn config(scene: &Scene) -> Config {
+    let mut config = scene.config();
+    config.broker_a.ticker_url = scene.sim.broker_a_ticker_url();
+    config
+}
+
+pub fn ticker(health: &Value) -> &Value {
+    &health["feeds"]["broker_a"]["ticker"]
+}
+
+fn polls(health: &Value) -> u64 {
+    health["feeds"]["broker_a"]["rounds"].as_u64().unwrap()
+}
+
+/// The first health report of which `holds` is true of the ticker.
+fn health_where(service: &Service, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    until(what, || Some(service.health()).filter(|health| holds(ticker(health))))
+}
+
+pub fn live(service: &Service) -> Value {
+    health_where(service, "ticks", |ticker| ticker["live"] == true)
+}
+
+pub fn stands(ticker: &Value, state: &str, failure: &str) -> bool {
+    ticker["state"] == state && ticker["failure"].as_str() == Some(failure)
+}
+
+/// Looks at the snapshot until `done`; it is never marked as old, and its time never goes back.
+/// `fault`: what the ticker suffers meanwhile.
+#[track_caller]
+pub fn fresh_until(service: &Service, fault: &str, what: &str, done: impl Fn(&Value) -> bool) {
+    let (mut client, mut newest) = (service.client(), String::new());
+    until(&format!("{what} under {fault}"), || {
+        let shown = client.get(SNAPSHOT).json();
+        let seen = || format!("{}\n{}", shown["market"], service.health()["feeds"]);
+        assert_eq!(shown["market"]["stale"].as_bool(), Some(false), "{fault}: {}", seen());
+        let as_of = as_of(&shown);
+        assert!(as_of >= newest, "{fault}: {newest} was shown before {}", seen());
+        newest = as_of;
+        done(&shown).then_some(())
+    });
+}
+
+fn as_of(shown: &Value) -> String {
+    shown["market"]["as_of_ist"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn prices_come_by_ticks_and_polls_only_confirm_them() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let began = live(&service);
+    assert_eq!(ticker(&began)["state"].as_str(), Some("speaking"));
+    let ticks = ticker(&began)["ticks"].as_u64().unwrap();
+    let subscribed = ticker(&began)["subscribed"].as_u64().unwrap();
+    let start = as_of(&service.get(SNAPSHOT).json());
+    // Some seconds of ticks of every index, in which polls at full pace would be a dozen and more.
+    let later = health_where(&service, "more ticks", |ticker| {
+        ticker["ticks"].as_u64().unwrap() >= ticks + 4 * subscribed
+    });
+    assert!(polls(&later) <= polls(&began) + 2, "{} {}", polls(&began), polls(&later));
+    let shown = service.get(SNAPSHOT).json();
+    assert!(as_of(&shown) > start);
+    assert_eq!(shown["market"]["source"].as_str(), Some("broker_a"));
+    assert_eq!(shown["market"]["simulated"].as_bool(), Some(true));
+    assert_eq!(later["feeds"]["broker_a"]["state"].as_str(), Some("ok"));
+    service.stop();
+}
+
+#[test]
+fn what_clients_ask_for_is_answered_by_a_call_and_then_ticks() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let began = ticker(&live(&service))["subscribed"].as_u64().unwrap();
+    // Missing: a call answers although polls are slow.
+    let first = service.prices("NSE:INFY").json();
+    assert_eq!(first["quotes"][0]["symbol"].as_str(), Some("NSE:INFY"), "{first:?}");
+    let now = health_where(&service, "one more subscription", |ticker| {
+        ticker["subscribed"].as_u64() == Some(began + 1)
+    });
+    let time = |json: &Value| json["quotes"][0]["as_of"].as_str().unwrap().to_owned();
+    until("a newer price by a tick", || {
+        let quotes = service.prices("NSE:INFY").json();
+        (time(&quotes) > time(&first)).then_some(())
+    });
+    let after = service.health();
+    assert!(polls(&after) <= polls(&now) + 2);
+    assert_eq!(scene.stats()["ticker_subscribed"].as_u64(), Some(began + 1));
+    service.stop();
+}
+
+#[test]
+fn when_ticks_stop_calls_keep_every_snapshot_fresh() {
+    for (fault, failure) in [("hangup", "broken"), ("close_frame", "broken"), ("silent", "silent")]
+    {
+        let scene = Scene::at(TRADING);
+        let service = scene.start_with(&config(&scene));
+        let before = polls(&live(&service));
+        scene.fault(ROUTE, &format!(r#"{{"kind":"{fault}"}}"#));
+        fresh_until(&service, fault, "the end of the connection", |_| {
+            let health = service.health();
+            ticker(&health)["failure"].as_str() == Some(failure) && polls(&health) > before + 3
+        });
+        assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+        fresh_until(&service, fault, "ticks again", |_| ticker(&service.health())["live"] == true);
+        service.stop();
+    }
+}
+
+#[test]
+fn heartbeats_without_prices_are_not_taken_for_prices() {
+    for fault in ["heartbeat_only", "lead_stands"] {
+        let scene = Scene::at(TRADING);
+        let service = scene.start_with(&config(&scene));
+        let before = polls(&live(&service));
+        scene.fault(ROUTE, &format!(r#"{{"kind":"{fault}"}}"#));
+        fresh_until(&service, fault, "polls at full pace", |_| {
+            let health = service.health();
+            ticker(&health)["live"] == false && polls(&health) > before + 5
+        });
+        assert_eq!(ticker(&service.health())["reconnects"].as_u64(), Some(0));
+        service.stop();
+    }
+}
+
+#[test]
+fn polls_never_exceed_one_a_second_whatever_the_ticker_does() {
+    let scene = Scene::with(TRADING, SimSettings::default());
+    let mut config = config(&scene);
+    config.broker_a.quote_interval_ms = 1_050;
+    let service = scene.start_with(&config);
+    live(&service);
+    for _ in 0..2 {
+        scene.fault(ROUTE, r#"{"kind":"hangup","count":1}"#);
+        let live = || ticker(&service.health())["live"] == true;
+        fresh_until(&service, "hangup", "a loss", |_| !live());
+        fresh_until(&service, "hangup", "ticks again", |_| live());
+    }
+    let stats = scene.stats();
+    assert_eq!(stats["max_quote_calls_in_1s"].as_i64(), Some(1));
+    assert!(stats["rejected"].as_object().unwrap().is_empty(), "{stats:?}");
+    service.stop();
+}
+
+#[test]
+fn a_refused_connection_is_no_verdict_on_the_token() {
+    let scene = Scene::at(TRADING);
+    scene.fault(ROUTE, r#"{"kind":"expired_token"}"#);
+    let service = scene.start_with(&config(&scene));
+    let health = health_where(&service, "a refusal", |ticker| stands(ticker, "refused", "refused"));
+    let before = polls(&health);
+    fresh_until(&service, "expired_token", "polls at full pace", |_| {
+        polls(&service.health()) > before + 5
+    });
+    assert_eq!(service.health()["feeds"]["broker_a"]["state"].as_str(), Some("ok"));
+    assert_eq!(scene.stats()["requests"][ROUTE].as_i64(), Some(1), "tried once");
+    service.stop();
+}
+
+#[test]
+fn other_answers_than_an_upgrade_are_told_apart() {
+    for (fault, failure) in [
+        (r#"{"kind":"rate_limit"}"#, "busy"),
+        (r#"{"kind":"html_5xx"}"#, "busy"),
+        (r#"{"kind":"redirect","location":"http://127.0.0.1:1/"}"#, "redirected"),
+        (r#"{"kind":"error_in_200"}"#, "not_websocket"),
+        (r#"{"kind":"refuse"}"#, "unreachable"),
+    ] {
+        let scene = Scene::at(TRADING);
+        scene.fault(ROUTE, fault);
+        let service = scene.start_with(&config(&scene));
+        health_where(&service, fault, |ticker| stands(ticker, "waiting", failure));
+        service.fresh_snapshot();
+        service.stop();
+    }
+}
+
+#[test]
+fn damaged_packets_are_counted_and_left_out_and_bad_framing_ends_the_connection() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let before = live(&service);
+    scene.fault(ROUTE, r#"{"kind":"unknown_length"}"#);
+    let ticks = ticker(&before)["ticks"].as_u64().unwrap();
+    fresh_until(&service, "unknown_length", "polls", |_| {
+        polls(&service.health()) > polls(&before) + 3
+    });
+    let after = service.health();
+    assert_eq!(ticker(&after)["reconnects"].as_u64(), Some(0));
+    let subscribed = ticker(&after)["subscribed"].as_u64().unwrap();
+    // Health is up to a second old on both sides.
+    assert!(ticker(&after)["ticks"].as_u64().unwrap() <= ticks + 3 * subscribed);
+    scene.control("DELETE", "faults", "");
+    scene.fault(ROUTE, r#"{"kind":"short"}"#);
+    fresh_until(&service, "short", "the end of the connection", |_| {
+        ticker(&service.health())["failure"].as_str() == Some("bad_messages")
+    });
+    service.stop();
+}
+
+#[test]
+fn strange_but_harmless_messages_change_nothing() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    let before = live(&service);
+    for kind in ["order_text", "error_text", "ping", "fragmented", "flood"] {
+        scene.fault(ROUTE, &format!(r#"{{"kind":"{kind}"}}"#));
+    }
+    let ticks = ticker(&before)["ticks"].as_u64().unwrap();
+    fresh_until(&service, "a flood and more", "floods", |_| {
+        ticker(&service.health())["ticks"].as_u64().unwrap() > ticks + 15_000
+    });
+    let health = service.get("/api/health");
+    assert!(!health.text().contains("SIMORDERCANARY"));
+    assert_eq!(ticker(&health.json())["reconnects"].as_u64(), Some(0));
+    assert_eq!(ticker(&health.json())["live"].as_bool(), Some(true));
+    service.stop();
+}
+
+#[test]
+fn ticks_that_are_implausible_or_late_are_not_shown_and_polls_return_to_full_pace() {
+    for fault in [
+        r#"{"kind":"zero_price"}"#,
+        r#"{"kind":"future_time","by_s":600}"#,
+        r#"{"kind":"future_time","by_s":60}"#,
+        r#"{"kind":"lag","by_s":30}"#,
+        r#"{"kind":"wrong_endian"}"#,
+    ] {
+        let scene = Scene::at(TRADING);
+        let service = scene.start_with(&config(&scene));
+        // A source whose clock is not known yet is believed.
+        let measured = health_where(&service, "seconds of ticks", |ticker| {
+            ticker["ticks"].as_u64().unwrap() >= 4 * ticker["subscribed"].as_u64().unwrap().max(1)
+        });
+        let before = polls(&measured);
+        scene.fault(ROUTE, fault);
+        fresh_until(&service, fault, "polls at full pace", |shown| {
+            let at: jiff::Timestamp = as_of(shown).parse().unwrap();
+            let ahead = at.duration_since(scene.clock.now()).as_secs();
+            assert!(ahead < 30, "{fault}: {at}");
+            assert!(shown["index1_price"].as_f64().unwrap() > 1.0);
+            polls(&service.health()) > before + 5
+        });
+        service.stop();
+    }
+}
+
+#[test]
+fn a_login_opens_it_and_the_end_of_the_token_closes_it() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config_without_tokens();
+    config.broker_a.ticker_url = scene.sim.broker_a_ticker_url();
+    let service = scene.start_with(&config);
+    health_where(&service, "rest", |ticker| ticker["state"] == "off");
+    assert_eq!(scene.stats()["ticker_connections"].as_i64(), Some(0));
+    let body = format!(r#"{{"request_token":"{}"}}"#, scene.request_token());
+    let answer = service.post("/brokera/activate", "", &body);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    live(&service);
+    assert_eq!(scene.stats()["ticker_connections"].as_i64(), Some(1));
+    // Calls find the token dead; the ticker goes with it.
+    assert_eq!(scene.control("POST", "broker_a/expire", "").status, 200);
+    service.prices("NSE:INFY");
+    health_where(&service, "rest again", |ticker| ticker["state"] == "off");
+    until("no connection", || (scene.stats()["ticker_connections"] == 0).then_some(()));
+    service.stop();
+}
+
+#[test]
+fn it_rests_while_the_market_does() {
+    let scene = Scene::at("2026-11-20T20:00:00+05:30");
+    let service = scene.start_with(&config(&scene));
+    service.fresh_snapshot();
+    let health = service.health();
+    assert_eq!(ticker(&health)["state"].as_str(), Some("off"));
+    assert!(ticker(&health)["failure"].is_null());
+    service.stop();
+}
+
+#[test]
+fn another_broker_than_the_usual_one_has_no_usual_ticker() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    assert!(ticker(&service.health()).is_null());
+    service.stop();
+}
+
+#[test]
+fn a_peer_that_speaks_no_tls_is_told_apart() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.broker_a.ticker_url = config.broker_a.ticker_url.replace("ws://", "wss://");
+    let service = scene.start_with(&config);
+    health_where(&service, "a failed handshake", |ticker| stands(ticker, "waiting", "tls"));
+    service.fresh_snapshot();
+    service.stop();
+}
+
+#[test]
+fn a_peer_that_never_answers_does_not_hold_up_the_end() {
+    let scene = Scene::at(TRADING);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut config = config(&scene);
+    config.broker_a.ticker_url = format!("ws://{}", silent.local_addr().unwrap());
+    let service = scene.start_with(&config);
+    health_where(&service, "a connection under way", |ticker| ticker["state"] == "connecting");
+    fresh_until(&service, "no answer", "polls at full pace", |_| polls(&service.health()) > 5);
+    let timer = bhav::base::Clock::system();
+    service.stop();
+    // The upgrade alone may take seven seconds.
+    assert!(timer.monotonic_ms() < 5_000, "{}", timer.monotonic_ms());
+}
+
+#[test]
+fn a_service_that_stops_says_goodbye_and_does_not_wait_for_the_ticker() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start_with(&config(&scene));
+    live(&service);
+    let timer = bhav::base::Clock::system();
+    service.stop();
+    // The ticker has a quarter of a second; the rest is the service's own.
+    assert!(timer.monotonic_ms() < 5_000, "{}", timer.monotonic_ms());
+    until("no connection", || scene.stats()["ticker_connections"] == 0);
+}
+
+#[test]
+fn before_and_after_continuous_trading_it_stays_and_prices_are_as_fresh_as_the_phase_says() {
+    for (at, phase) in
+        [("2026-11-20T09:03:00+05:30", "pre_open"), ("2026-11-20T15:20:00+05:30", "closing")]
+    {
+        let scene = Scene::at(at);
+        let service = scene.start_with(&config(&scene));
+        let began = health_where(&service, "a subscription", |ticker| {
+            ticker["subscribed"].as_u64().unwrap() >= 3
+        });
+        // Longer than a connection without ticks lasts while prices move.
+        fresh_until(&service, phase, "some seconds", |shown| {
+            assert_eq!(shown["market"]["phase"].as_str(), Some(phase));
+            let passed_ms = service.health()["uptime_s"].as_u64().unwrap() * 1_000;
+            passed_ms > 12_000
+        });
+        let health = service.health();
+        assert_eq!(ticker(&health)["reconnects"].as_u64(), Some(0), "{phase}: {began:?}");
+        let exchange: jiff::Timestamp = as_of(&service.get(SNAPSHOT).json()).parse().unwrap();
+        assert!(exchange <= scene.clock.now(), "{phase}");
+        service.stop();
+    }
+}
+
+#[test]
+fn ticks_that_differ_from_calls_are_counted_and_those_of_the_same_world_do_not() {
+    let scene = Scene::at(TRADING);
+    let mut config = config(&scene);
+    config.admin.listen = "127.0.0.1:0".into();
+    let service = scene.start_with(&config);
+    let before = polls(&live(&service));
+    // Each miss is a call beside the ticks.
+    for symbol in ["NSE:INFY", "NSE:TCS", "NSE:SBIN"] {
+        service.prices(symbol);
+    }
+    until("calls beside ticks", || polls(&service.health()) > before + 2);
+    let metrics = service.admin().get("/metrics").text().to_owned();
+    assert!(metrics.contains("\nbhav_ticker_disagrees_total 0\n"), "{metrics}");
+    assert!(metrics.contains("\nbhav_ticker_up 1\n"), "{metrics}");
+    service.stop();
+}
