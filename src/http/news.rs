@@ -1,5 +1,7 @@
 //! The news that published content has changed, from who publishes to who wakes the streams.
 
+use std::time::Duration;
+
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 /// A bell. A second change before somebody has listened is the same news.
@@ -23,9 +25,15 @@ impl News {
         let _ = self.sender.try_send(());
     }
 
-    /// Waits until something has changed.
-    pub(crate) fn wait(&self) {
-        // Cannot fail: this value keeps the other end.
-        let _ = self.receiver.recv();
+    /// Somebody has taken the last news.
+    #[cfg(test)]
+    pub(crate) fn is_heard(&self) -> bool {
+        self.receiver.is_empty()
+    }
+
+    /// Waits until something has changed, at most for `limit`; false if nothing has.
+    pub(crate) fn wait(&self, limit: Duration) -> bool {
+        // The only failure is that the time is over: this value keeps the other end.
+        self.receiver.recv_timeout(limit).is_ok()
     }
 }
