@@ -53,11 +53,10 @@ impl Received {
         window: Range<u64>,
         report: &mut ReadersReport,
     ) {
-        let mut places = vec![None; ids.len()];
+        let mut places = vec![Vec::new(); ids.len()];
         for (place, publication) in publications.iter().enumerate() {
             if let Some(id) = ids.get(&publication.id) {
-                // The same bytes again, after others, have the same id: the first place stands.
-                places[*id as usize].get_or_insert(place);
+                places[*id as usize].push(place);
             }
         }
         let is_judged = |after_ns: u64| after_ns >= window.start && after_ns + EDGE_NS < window.end;
@@ -68,7 +67,10 @@ impl Received {
         let mut latest: HashMap<usize, u64> = HashMap::new();
         let mut lasts: HashMap<u32, Last> = HashMap::new();
         for reception in &self.0 {
-            let Some(place) = places[reception.id as usize] else {
+            // The same bytes again, after others, have the same id.
+            let had = |place: &&usize| publications[**place].after_ns <= Some(reception.at_ns);
+            let of_id = &places[reception.id as usize];
+            let Some(&place) = of_id.iter().rfind(had).or(of_id.first()) else {
                 report.unknown += 1;
                 continue;
             };
@@ -147,7 +149,10 @@ mod tests {
         assert_eq!(report.publications, 5);
         assert_eq!((report.delay.max_us / 1e3).round(), 50.0);
         assert_eq!((report.all_served.p50_us / 1e3).round(), 30.0);
-        assert_eq!((report.skipped, report.repeated, report.went_back, report.unknown), (0, 0, 0, 0));
+        assert_eq!(
+            (report.skipped, report.repeated, report.went_back, report.unknown),
+            (0, 0, 0, 0)
+        );
         let report = judged(&of_ten, 2);
         assert_eq!(report.publications, 1, "that of second 1 may not have reached everyone");
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::epoll::{Epoll, Events, Ready};
 use crate::events::{AsOf, StreamParser};
-use crate::judge::{Reception, Received};
+use crate::judge::{Received, Reception};
 use crate::published::Watcher;
 use crate::report::ReadersReport;
 use crate::schedule::NS_PER_S;
