@@ -26,7 +26,7 @@ const SILENT: usize = 1_000;
 
 /// Room for a crowd, and for others: by default streams have half of 10,000 connections.
 pub const SETTINGS: &[(&str, &str)] =
-    &[("BHAV_HTTP_CONNECTIONS_MAX", "15000"), ("BHAV_STREAMS_MAX", "12000")];
+    &[("BHAV_MAX_CONNECTIONS", "15000"), ("BHAV_STREAMS_MAX", "12000")];
 
 /// Longest wait for all streams to be open, and for a report.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
