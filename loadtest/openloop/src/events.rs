@@ -4,6 +4,8 @@
 //! Knows what the stream of a load test needs: chunked, without a content coding, one `data` line
 //! for each event. Anything else is an error and never a guess.
 
+use memchr::memchr;
+use memchr::memmem::find;
 use thiserror::Error;
 
 /// Longest head, chunk or event, in bytes: many times what any server here sends.
@@ -172,7 +174,11 @@ impl StreamParser {
     fn take_event(&mut self, text: &[u8], event: &mut impl FnMut(Event<'_>)) {
         let mut taken = Event { name: b"", id: b"", as_of: None };
         let mut has_data = false;
-        for line in text.split(|byte| *byte == b'\n') {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = &rest[..end];
+            rest = rest.get(end + 1..).unwrap_or_default();
             if let Some(data) = line.strip_prefix(b"data: ") {
                 has_data = true;
                 taken.as_of = as_of(data);
@@ -219,10 +225,6 @@ fn head(bytes: &[u8]) -> Result<Option<usize>, StreamError> {
 fn as_of(data: &[u8]) -> Option<AsOf> {
     let from = find(data, AS_OF)? + AS_OF.len();
     data.get(from..from + AS_OF_BYTES)?.try_into().ok()
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
 #[cfg(test)]
