@@ -187,6 +187,11 @@ impl Harness {
         once(&self.databases, || Databases::prepare(self))
     }
 
+    /// What is to be said of the databases of users, if a run needed them.
+    pub fn described_databases(&self) -> &str {
+        self.databases.get().map_or("", |databases| &databases.described)
+    }
+
     /// A text of the table with the number of users and the first server in it.
     pub fn filled(&self, text: &str) -> String {
         let first = if self.has(Kind::Bhav) { "bhav" } else { "may_minihttp" };

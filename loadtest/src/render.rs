@@ -52,7 +52,7 @@ pub fn section(
         if section.beside.is_some() {
             out.push_str(&head_of_peers(harness, measured)?);
         } else {
-            out.push_str(&harness.databases()?.described);
+            out.push_str(harness.described_databases());
         }
     }
     if harness.programs.bhav.is_some() {
