@@ -112,8 +112,8 @@ impl Running<'_> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the faults back and lets every client finish its request under way; all answers, and what
-    /// the readers saw.
+    /// Takes the faults back and lets every client finish its request under way; all answers, and
+    /// what the readers saw.
     pub fn end(mut self) -> Result<Answers, Error> {
         let seen = self.crowd.take().map(|mut crowd| crowd.values()).transpose()?;
         if self.background != Background::None {

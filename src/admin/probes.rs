@@ -48,8 +48,9 @@ pub(super) fn fan_out_age_ms(watched: &Watched) -> u64 {
     watched.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms)
 }
 
-/// Liveness: fails if the scheduler or the thread that wakes streams hangs. A restart helps then, as
-/// it does if the edge gives no response. There is no heartbeat before the scheduler's first report.
+/// Liveness: fails if the scheduler or the thread that wakes streams hangs. A restart helps then,
+/// as it does if the edge gives no response. Before its first report the scheduler has no
+/// heartbeat.
 pub(super) fn alive(heartbeat_age_ms: Option<u64>, fan_out_age_ms: u64) -> Verdict {
     let ages = [(HEARTBEAT, heartbeat_age_ms.unwrap_or(0)), (FAN_OUT, fan_out_age_ms)];
     let hanging = ages.into_iter().filter(|(_, age_ms)| *age_ms > HEARTBEAT_MS_MAX);

@@ -1,8 +1,8 @@
 //! `GET /api/market/candles`: the newest stored daily candles of a symbol.
 //!
 //! Answered from memory. A symbol that is not there, or was read too long ago, is read from the
-//! store once, serialised on the portfolio lane, and kept. For clients that accept it the document is
-//! compressed there once, and kept too.
+//! store once, serialised on the portfolio lane, and kept. For clients that accept it the document
+//! is compressed there once, and kept too.
 
 mod kept;
 

@@ -11,8 +11,8 @@ use crate::health::Heartbeat;
 use crate::http::server::shared::Shared;
 use crate::rt::EdgeLiveness;
 
-/// The scheduler and the sweeper run five times a second or more, the fan-out once a second, and an edge worker is free within
-/// milliseconds. Ten seconds are not explained by load.
+/// The scheduler and the sweeper run five times a second or more, the fan-out once a second, and an
+/// edge worker is free within milliseconds. Ten seconds are not explained by load.
 const LIVELY_MS: u64 = 10_000;
 
 /// A transaction waits for the disk, and for another program's lock at most five seconds.

@@ -109,8 +109,7 @@ impl StreamParser {
             joined.extend_from_slice(bytes);
             rest = &joined;
         }
-        loop {
-            let Some(taken) = self.take_piece(rest, &mut event)? else { break };
+        while let Some(taken) = self.take_piece(rest, &mut event)? {
             rest = &rest[taken..];
         }
         if rest.len() + self.text.len() > PIECE_BYTES_MAX {

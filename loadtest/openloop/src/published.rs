@@ -2,8 +2,8 @@
 //!
 //! One connection asks for the snapshot every two milliseconds and sends the tag that it has. The
 //! new state was published after the last request that still found the old one was sent: this
-//! moment counts as its publication, so a delay measured from it is never too short, and too long by
-//! a few milliseconds at most.
+//! moment counts as its publication, so a delay measured from it is never too short, and too long
+//! by a few milliseconds at most.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

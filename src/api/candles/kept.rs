@@ -26,7 +26,8 @@ const LIFE_MS: u64 = 30_000;
 /// they are bounded for themselves. Each is some 40 KiB for the usual 250 days and 90 KiB for 600.
 const COMPRESSED_MAX: usize = 512;
 
-/// Reads, and documents being compressed, under way at once. Each is about a millisecond of the store's and of the lane's time.
+/// Reads, and documents being compressed, under way at once. Each is about a millisecond of the
+/// store's and of the lane's time.
 const READS_MAX: usize = 8;
 
 /// The candles of symbols that clients asked for.
