@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::small_file;
-use super::sqlite::maintenance::MaintenanceError;
+use super::sqlite::errors::MaintenanceError;
 
 /// Name of the file in the state directory.
 pub const FILE_NAME: &str = "last-backup.json";

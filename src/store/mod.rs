@@ -31,8 +31,8 @@ pub use signal_records::{
     Basis, CandleHistory, Completion, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
     PublishedSignal, SignalOutcome, SplitSuspicion, StoredCandles,
 };
-pub use sqlite::file::OpenError;
-pub use sqlite::maintenance::{self, MaintenanceError};
+pub use sqlite::errors::{MaintenanceError, OpenError};
+pub use sqlite::maintenance;
 pub use sqlite::store::{FILE_NAME, SqliteStore};
 pub use sqlite::unfinished::remove_unfinished;
 pub use traits::{Database, Derive, SignalStore, Store, UserDirectory};

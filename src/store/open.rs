@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::settings::StoreSettings;
-use super::sqlite::file::OpenError;
-use super::sqlite::maintenance::MaintenanceError;
+use super::sqlite::errors::{MaintenanceError, OpenError};
 use super::sqlite::store::{FILE_NAME, SqliteStore};
 use super::sqlite::users::SqliteUsers;
 use super::traits::{Database, UserDirectory};

@@ -5,8 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use super::sqlite::maintenance::{MaintenanceError, owned_like_its_directory};
-use super::sqlite::unfinished::make_private;
+use super::sqlite::errors::MaintenanceError;
+use super::sqlite::unfinished::{make_private, owned_like_its_directory};
 use crate::base::paths::beside;
 
 /// Enough for two values. This program never writes a longer file.

@@ -15,7 +15,7 @@ use crate::store::signal_records::{
     CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
     SignalOutcome, StoredCandles,
 };
-use crate::store::sqlite::maintenance::MaintenanceError;
+use crate::store::sqlite::errors::MaintenanceError;
 
 /// Derives what a sync writes and what the user is told of it, from what is stored and what the
 /// broker sent. Runs within the sync's transaction on the store's writer. It must be quick and

@@ -25,8 +25,9 @@ const RETRY_MS: u64 = 5 * 60_000;
 /// Two files of megabytes.
 const FETCH_DEADLINE_MS: u64 = 90_000;
 
-/// The second file's call may have to keep its distance from the first.
-const PACE_WAIT_MAX: Duration = Duration::from_secs(1);
+/// A call keeps its distance from the first file's and from those for quotes, which may be earlier
+/// again and again; all its waits together are at most this long.
+const PACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What a fetch brought: the list, and broker A's tokens of the universe.
 pub type Fetched = Result<(InstrumentList, Tokens), String>;
@@ -35,14 +36,21 @@ pub type Fetched = Result<(InstrumentList, Tokens), String>;
 pub struct InstrumentsTask {
     outcomes: Outcomes<Box<Fetched>>,
     in_flight: bool,
-    asked_mono_ms: Option<u64>,
+    asked: Option<Asked>,
     failure: Option<String>,
+}
+
+/// The last attempt.
+struct Asked {
+    at_mono_ms: u64,
+    /// When the token was set that it was made with.
+    token_set_at: Timestamp,
 }
 
 impl InstrumentsTask {
     /// Nothing has been fetched.
     pub fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
-        Self { outcomes, in_flight: false, asked_mono_ms: None, failure: None }
+        Self { outcomes, in_flight: false, asked: None, failure: None }
     }
 
     /// No fetch is under way.
@@ -51,7 +59,8 @@ impl InstrumentsTask {
     }
 
     /// Starts a fetch if the list is of an earlier day, or read back and broker A's tokens of some
-    /// symbol are unknown, and a token can be had. `tokens` learn from what comes.
+    /// symbol are unknown, and a token can be had; at once with a new token. `tokens` learn from
+    /// what comes.
     pub fn poll(
         &mut self,
         context: &WarmerContext,
@@ -60,16 +69,23 @@ impl InstrumentsTask {
         now_mono_ms: u64,
     ) {
         let now = context.clock.now();
-        let rested = self.asked_mono_ms.is_none_or(|asked| now_mono_ms - asked >= RETRY_MS);
         let list = context.instruments.load();
         let current = list.origin() == Origin::BrokerA
             && list.as_of() >= list_date(now)
             && (tokens_learned || tokens.lacking().is_empty());
         drop(list);
-        if self.in_flight || !rested || current || context.token.usable(now).is_err() {
+        if self.in_flight || current {
             return;
         }
-        self.asked_mono_ms = Some(now_mono_ms);
+        let Ok(token) = context.token.usable(now) else { return };
+        let token_set_at = token.set_at();
+        let rested = self.asked.as_ref().is_none_or(|asked| {
+            asked.token_set_at != token_set_at || now_mono_ms - asked.at_mono_ms >= RETRY_MS
+        });
+        if !rested {
+            return;
+        }
+        self.asked = Some(Asked { at_mono_ms: now_mono_ms, token_set_at });
         let tokens = tokens.clone();
         let broker_a = Arc::clone(&context.broker_a);
         self.in_flight = true;
@@ -109,16 +125,22 @@ fn list_date(now: Timestamp) -> Date {
     if seconds >= READY_AT_S { today } else { today.yesterday().unwrap_or(today) }
 }
 
-/// Calls again once if the broker's rate limit held the first call back for a moment.
+/// Calls again as long as the broker's rate limit holds the call back for a moment.
 fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError> {
-    match call() {
-        Err(BrokerError { kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), .. })
-            if wait <= PACE_WAIT_MAX =>
-        {
-            coroutines::Parker::current().park(wait.as_millis() as u64 + 1);
-            call()
+    let parker = coroutines::Parker::current();
+    let mut left = PACE_WAIT_MAX;
+    loop {
+        match call() {
+            Err(BrokerError {
+                kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), ..
+            }) if wait <= left => {
+                // Whole milliseconds, and never none at all.
+                let wait_ms = wait.as_millis() as u64 + 1;
+                left = left.saturating_sub(Duration::from_millis(wait_ms));
+                parker.park(wait_ms);
+            }
+            other => return other,
         }
-        other => other,
     }
 }
 

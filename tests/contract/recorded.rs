@@ -161,7 +161,10 @@ fn market(to: &mut Recorder<'_>, scene: &Scene) {
         text.contains("\"stale\":false,\"source\":\"broker_a\"")
     });
     look("health", "/api/health", |_| true);
-    to.service.await_instruments();
+    until("broker A's instruments", || {
+        scene.advance_ms(STEP_MS);
+        to.service.has_instruments()
+    });
     let prices = "/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,BSE:RELIANCE,NSE:TCS";
     look("quotes", prices, |text| text.contains("\"unavailable\":[]"));
     look("the day's signals in the snapshot", SNAPSHOT, |text| {

@@ -1,6 +1,6 @@
 //! `GET /api/market/search`: instruments by ticker, name and ISIN.
 
-use crate::support::{Scene, Service, TRADING};
+use crate::support::{Scene, Service, TRADING, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 const SEARCH: &str = "/api/market/search";
@@ -63,6 +63,24 @@ fn a_brokers_list_is_searched_by_name_also_after_a_restart() {
     scene.refuse_all();
     let service = scene.start();
     assert_eq!(found(&service, &name.replace(' ', "+")), by_name);
+    service.stop();
+}
+
+/// Without the new token the list would be asked for again only after minutes.
+#[test]
+fn a_new_token_fetches_the_list_at_once() {
+    let scene = Scene::at(TRADING);
+    scene.fault("broker_a.instruments", r#"{"kind":"html_5xx","count":1}"#);
+    let service = scene.start_with(&scene.config_without_tokens());
+    let give_token = || {
+        let body = format!(r#"{{"request_token":"{}"}}"#, scene.request_token());
+        let given = service.client().send_json("POST", "/brokera/activate", "", &body);
+        assert_eq!(given.status, 200, "{}", given.text());
+    };
+    give_token();
+    until("a failed fetch of the list", || service.health()["warmers"]["instruments"] == "failing");
+    give_token();
+    service.await_instruments();
     service.stop();
 }
 

@@ -268,10 +268,12 @@ impl Service {
 
     /// Until broker A's own list of instruments is in force.
     pub fn await_instruments(&self) {
-        // Health would tell too, but only once a second.
+        until("broker A's instruments", || self.has_instruments());
+    }
+
+    /// Health would tell too, but only once a second.
+    pub fn has_instruments(&self) -> bool {
         let instruments = &self.0.server().shared().service.state().instruments;
-        until("broker A's instruments", || {
-            (instruments.load().origin() == Origin::BrokerA).then_some(())
-        });
+        instruments.load().origin() == Origin::BrokerA
     }
 }

@@ -7,7 +7,7 @@ use bhav::rt::coroutines::Parker;
 
 /// Far more than anything takes on a machine that is busy with other things; only a failure lasts
 /// this long.
-pub const PATIENCE_MS: u64 = 60_000;
+pub const PATIENCE_MS: u64 = 120_000;
 /// Between the first two looks at a condition; then twice as long each time, up to the most.
 const LOOK_AFTER_MS: u64 = 2;
 const LOOK_AFTER_MS_MAX: u64 = 20;

@@ -214,6 +214,11 @@ impl Token {
         self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
     }
 
+    /// When it was set.
+    pub fn set_at(&self) -> Timestamp {
+        self.set_at
+    }
+
     /// The broker gave market data for it.
     pub fn mark_works(&self) {
         self.no_permission_ms.store(0, Ordering::Release);

@@ -4,11 +4,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::columns::{all, damaged, first, run};
 use super::condition::Failure;
-use super::{cleaning, identity, portfolios};
-use crate::store::{
-    AccountId, AuthState, Deleted, Erased, NewUser, OutsideChanges, StoreError, User, UserSecrets,
-    limits,
-};
+use super::identity;
+use crate::store::{AccountId, AuthState, NewUser, OutsideChanges, StoreError, User, UserSecrets};
 
 const CREATE_USER: &str = include_str!("../../../sql/store/create_user.sql");
 const USER_BY_EMAIL: &str = include_str!("../../../sql/store/user_by_email.sql");
@@ -16,7 +13,6 @@ const USER_BY_ID: &str = include_str!("../../../sql/store/user_by_id.sql");
 const USER_EXISTS: &str = include_str!("../../../sql/store/user_exists.sql");
 const REPLACE_HASH: &str = include_str!("../../../sql/store/replace_hash.sql");
 const CHANGE_PASSWORD: &str = include_str!("../../../sql/store/change_password.sql");
-const ERASE_USER: &str = include_str!("../../../sql/store/erase_user.sql");
 const REVOKE_TOKEN: &str = include_str!("../../../sql/store/revoke_token.sql");
 const FORGET_TOKENS: &str = include_str!("../../../sql/store/forget_tokens.sql");
 const REVOKED_TOKENS: &str = include_str!("../../../sql/store/revoked_tokens.sql");
@@ -86,20 +82,6 @@ pub(crate) fn change_password(
     new_hash: &str,
 ) -> Result<Option<i64>, Failure> {
     first(connection, CHANGE_PASSWORD, params![id.0, old_hash, new_hash], |row| Ok(row.get(0)?))
-}
-
-pub(crate) fn erase(connection: &Connection, id: AccountId) -> Result<Erased, Failure> {
-    // Deleted explicitly to count the rows. A foreign key deletes the rest with the user.
-    let portfolio = portfolios::delete(connection, id)?;
-    let Some(counted) = first(connection, ERASE_USER, [id.0], |row| Ok(row.get::<_, i64>(0)?))?
-    else {
-        return Ok(Erased { user: false, portfolio: Deleted::default(), journal_entries: 0 });
-    };
-    cleaning::count(connection)?;
-    let journal_entries =
-        u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
-    debug_assert!(journal_entries <= limits::ENTRIES_MAX as u64);
-    Ok(Erased { user: true, portfolio, journal_entries })
 }
 
 pub(crate) fn revoke_token(

@@ -2,7 +2,6 @@
 //!
 //! Used from any thread. The lock is held only to copy the state.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +10,7 @@ use std::{fs, io};
 use parking_lot::Mutex;
 use rusqlite::{ErrorCode, ffi};
 
+use super::inode::Inode;
 use super::log::LogWatch;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::store::StoreError;
@@ -74,28 +74,13 @@ struct Seen {
     cause: String,
 }
 
-/// Identity of the file behind a path (device and inode), since a path may come to name another
-/// file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let found = fs::metadata(path)?;
-        Ok(Self { device: found.dev(), inode: found.ino() })
-    }
-}
-
 /// The state of the store, shared by the writer, the readers and health.
 pub(crate) struct Condition {
     path: PathBuf,
     seen: Mutex<Seen>,
     /// Identity of the file that was opened first and has the current schema. This process opens no
     /// other file and makes none.
-    opened: OnceLock<Identity>,
+    opened: OnceLock<Inode>,
     /// Watches the write-ahead log of the file.
     pub(crate) log: LogWatch,
     /// The lock that writing needs; `None` if no other instance is possible.
@@ -163,7 +148,7 @@ impl Condition {
     /// would be lost. Fails also if the file was truncated to nothing.
     pub(crate) fn expect_in_place(&self) -> Result<(), StoreError> {
         let Some(opened) = self.opened.get() else { return Ok(()) };
-        if Identity::of(&self.path).is_ok_and(|found| found == *opened) {
+        if Inode::of(&self.path).is_ok_and(|found| found == *opened) {
             if fs::metadata(&self.path).is_ok_and(|about| about.len() > 0) {
                 return Ok(());
             }
@@ -191,7 +176,7 @@ impl Condition {
         if self.was_opened() {
             return Ok(());
         }
-        let identity = Identity::of(&self.path)?;
+        let identity = Inode::of(&self.path)?;
         if self.opened.set(identity).is_ok() {
             match takes_writes {
                 true => self.set(State::Ok, ""),
@@ -207,7 +192,7 @@ impl Condition {
         if !self.was_opened() {
             // Only the writer's thread opens the first file, so no other identity can be set
             // already.
-            let _ = self.opened.set(Identity::of(&self.path)?);
+            let _ = self.opened.set(Inode::of(&self.path)?);
         }
         Ok(())
     }

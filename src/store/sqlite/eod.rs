@@ -1,18 +1,14 @@
 //! The revaluation at the close of a trading day: closing prices, progress of the run, pages of
 //! users. Runs on the store's threads, within a transaction.
 
-use std::collections::HashMap;
-
 use jiff::civil::Date;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
-use super::columns::{
-    all, decimal, decimal_if_any, digits, digits_if_any, first, run, symbol as symbol_at,
-};
+use super::columns::{all, digits, digits_if_any, first, run, symbol as symbol_at};
 use super::condition::Failure;
 use super::portfolios;
-use crate::base::{ClosingPrice, Symbol};
-use crate::store::{AccountId, ClosePage, PriceOfClose, Valued};
+use crate::base::Symbol;
+use crate::store::{AccountId, ClosePage, Valued};
 
 /// Most holdings in one page of users, since a larger page would delay other writes. A single
 /// user's holdings are read whatever their number.
@@ -21,9 +17,6 @@ const PAGE_ROWS_MAX: usize = 20_000;
 const CLOSE_RUN: &str = include_str!("../../../sql/store/close_run.sql");
 const FINISH_CLOSE_RUN: &str = include_str!("../../../sql/store/finish_close_run.sql");
 const NEXT_HELD_SYMBOL: &str = include_str!("../../../sql/store/next_held_symbol.sql");
-const KEEP_CLOSE: &str = include_str!("../../../sql/store/keep_close.sql");
-const CLOSES: &str = include_str!("../../../sql/store/closes.sql");
-const CLOSE_OF: &str = include_str!("../../../sql/store/close_of.sql");
 const FORGET_CLOSES: &str = include_str!("../../../sql/store/forget_closes.sql");
 const HOLDERS_AFTER: &str = include_str!("../../../sql/store/holders_after.sql");
 const LAST_SYNCED: &str = include_str!("../../../sql/store/last_synced.sql");
@@ -63,51 +56,6 @@ pub(crate) fn silent_symbols(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let after = after.map_or("", Symbol::as_str);
     all(connection, SILENT_SYMBOLS, params![after, limit], |row| symbol_at(row, 0))
-}
-
-pub(crate) fn keep(
-    connection: &Connection,
-    date: Date,
-    prices: &[PriceOfClose],
-) -> Result<(), Failure> {
-    let date = date.to_string();
-    for (symbol, close) in prices {
-        let ClosingPrice { price, previous_close, as_of_ms } = *close;
-        let (price, previous_close) = (digits(price), digits_if_any(previous_close));
-        let row = params![date, symbol.as_str(), price, previous_close, as_of_ms];
-        run(connection, KEEP_CLOSE, row)?;
-    }
-    Ok(())
-}
-
-pub(crate) fn of(connection: &Connection, date: Date) -> Result<Vec<PriceOfClose>, Failure> {
-    all(connection, CLOSES, [date.to_string()], |row| Ok((symbol_at(row, 0)?, close(row, 1)?)))
-}
-
-/// The closing prices of the symbols of a portfolio.
-pub(crate) fn of_symbols(
-    connection: &Connection,
-    date: Date,
-    symbols: impl Iterator<Item = Symbol>,
-) -> Result<HashMap<Symbol, ClosingPrice>, Failure> {
-    let date = date.to_string();
-    let mut found = HashMap::new();
-    for symbol in symbols {
-        let wanted = params![date, symbol.as_str()];
-        if let Some(close) = first(connection, CLOSE_OF, wanted, |row| close(row, 0))? {
-            found.insert(symbol, close);
-        }
-    }
-    Ok(found)
-}
-
-/// Reads a closing price from the three columns from `at` on.
-fn close(row: &Row<'_>, at: usize) -> Result<ClosingPrice, Failure> {
-    Ok(ClosingPrice {
-        price: decimal(row, at)?,
-        previous_close: decimal_if_any(row, at + 1)?,
-        as_of_ms: row.get(at + 2)?,
-    })
 }
 
 pub(crate) fn portfolios_to_close(

@@ -9,11 +9,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::condition::{Failure, State};
+use super::errors::{OpenError, is_of_writing};
+use super::lock_wait::BUSY_TIMEOUT;
 use super::{cleaning, identity, log, progress};
 use crate::base::paths::beside;
 use crate::store::StoreError;
@@ -22,9 +22,6 @@ use crate::store::StoreError;
 const APPLICATION_ID: i32 = 0x6268_6176;
 /// The first SQLite version in which the reset defect of the write-ahead log is fixed.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
-/// How long to wait for another process, such as a backup, that uses the file. Less than any
-/// write's deadline.
-pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
 /// Size to which a checkpoint cuts the write-ahead log.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 /// More than there are statements, so that each is prepared only once per connection.
@@ -59,72 +56,6 @@ pub(crate) const MIGRATION_NAMES: [&str; MIGRATIONS.len()] = [
     "0010_closing_prices",
     "0011_signal_books",
 ];
-
-/// Why a file was not opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A newer version of the program wrote the file.
-    #[error(
-        "{path} has schema version {found} and this program knows {known}: run the newer program \
-         again, or stop it and put the copy {path}.before-v{next} in place (it lacks what was \
-         written since)"
-    )]
-    Newer { path: String, found: i64, known: i64, next: i64 },
-    #[error(
-        "{path} is not a database of this program: move it away or choose another BHAV_STATE_DIR"
-    )]
-    Foreign { path: String },
-    #[error("SQLite {0} is older than 3.51.3")]
-    OldSqlite(&'static str),
-    /// The file is empty, but a database was here before.
-    #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
-    Emptied { path: String },
-    #[error("{0}")]
-    System(#[from] io::Error),
-    #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
-    #[error("{0}")]
-    Store(#[from] StoreError),
-}
-
-impl From<Failure> for OpenError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Refused(error) => error.into(),
-            Failure::Sqlite(error) => error.into(),
-        }
-    }
-}
-
-impl OpenError {
-    /// Whether only an operator can resolve it, so that the service must not start.
-    pub(crate) fn ends_the_start(&self) -> bool {
-        matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
-    }
-
-    /// The state of the store that the error means.
-    pub(crate) fn state(&self) -> State {
-        match self {
-            Self::Sqlite(error) => State::of(error).unwrap_or(State::Unavailable),
-            Self::Emptied { .. } => State::Corrupt,
-            _ => State::Unavailable,
-        }
-    }
-
-    /// Whether only writing failed, so that the file may still be read.
-    pub(crate) fn is_of_writing(&self) -> bool {
-        match self {
-            Self::Sqlite(error) => is_of_writing(error),
-            Self::System(_) | Self::Store(_) => true,
-            _ => false,
-        }
-    }
-}
-
-/// On a read-only medium SQLite cannot make its files beside the database.
-fn is_of_writing(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
-}
 
 /// The schema version that this program writes.
 pub(crate) fn known_version() -> i64 {

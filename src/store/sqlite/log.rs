@@ -16,8 +16,8 @@ use std::{fs, io};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use super::condition::Identity;
-use super::file::BUSY_TIMEOUT;
+use super::inode::Inode;
+use super::lock_wait::BUSY_TIMEOUT;
 use crate::base::paths::beside;
 
 /// How long emptying the log waits for readers; writes wait with it. A backup may read for much
@@ -29,7 +29,7 @@ pub(crate) struct LogWatch {
     log: PathBuf,
     index: PathBuf,
     /// `None` if no connection for writing is open.
-    opened: Mutex<Option<[Identity; 2]>>,
+    opened: Mutex<Option<[Inode; 2]>>,
     /// Whether erased data is in the log.
     due: AtomicBool,
 }
@@ -50,8 +50,8 @@ impl LogWatch {
         *self.opened.lock() = if opened { self.found().ok() } else { None };
     }
 
-    fn found(&self) -> io::Result<[Identity; 2]> {
-        Ok([Identity::of(&self.log)?, Identity::of(&self.index)?])
+    fn found(&self) -> io::Result<[Inode; 2]> {
+        Ok([Inode::of(&self.log)?, Inode::of(&self.index)?])
     }
 
     /// Whether the names still refer to the files that were opened.
@@ -71,8 +71,7 @@ impl LogWatch {
 
     /// Renames a log that is not ours, which SQLite would otherwise take for the next one.
     pub(crate) fn set_stranger_aside(&self) -> io::Result<()> {
-        if self.opened.lock().is_some_and(|opened| Identity::of(&self.log).ok() == Some(opened[0]))
-        {
+        if self.opened.lock().is_some_and(|opened| Inode::of(&self.log).ok() == Some(opened[0])) {
             return Ok(());
         }
         set_aside(&self.log)

@@ -5,17 +5,16 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::condition::Failure;
-use super::file::{self, OpenError};
-use super::unfinished::{claim, remove_quietly};
+use super::errors::{MaintenanceError, OpenError};
+use super::file;
+use super::lock_wait::BUSY_TIMEOUT;
+use super::unfinished::{claim, owned_like_its_directory, parent, remove_quietly};
 use super::{identity, log};
 use crate::base::paths::beside;
-use crate::store::StoreError;
 
 /// Result of inspecting a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,87 +25,6 @@ pub struct FileReport {
     pub known: i64,
     /// Names of the migrations that a start would apply, oldest first.
     pub pending: Vec<&'static str>,
-}
-
-/// Why a file cannot be used, copied or restored. Each text names the file. What to do depends on
-/// the command, which adds it.
-#[derive(Debug, thiserror::Error)]
-pub enum MaintenanceError {
-    #[error("{0} is not a database of this program")]
-    Foreign(PathBuf),
-    #[error("{path} has schema version {found} and this program knows {known}")]
-    Newer { path: PathBuf, found: i64, known: i64 },
-    #[error("{path} is damaged: {found}")]
-    Damaged { path: PathBuf, found: String },
-    #[error("there is no space left for {0}")]
-    NoSpace(PathBuf),
-    #[error("{from} cannot be copied to {to}: {source}")]
-    Copy { from: PathBuf, to: PathBuf, source: rusqlite::Error },
-    #[error("{path} has schema version {found}: start the service once, which migrates it")]
-    Older { path: PathBuf, found: i64 },
-    #[error("{0} exists already; it is not overwritten")]
-    Exists(PathBuf),
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: io::Error },
-    #[error("{path}: {source}")]
-    Database { path: PathBuf, source: rusqlite::Error },
-    /// An error of a database that is already open.
-    #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
-    #[error("{0}")]
-    Store(#[from] StoreError),
-}
-
-impl From<Failure> for MaintenanceError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Refused(error) => error.into(),
-            Failure::Sqlite(error) => error.into(),
-        }
-    }
-}
-
-impl MaintenanceError {
-    /// A system error about the file at `path`.
-    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace(path),
-            _ => Self::File { path, source },
-        }
-    }
-
-    /// An SQLite error about the file at `path`.
-    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
-        let path = path.to_owned();
-        move |source| {
-            let path = path.clone();
-            match source.sqlite_error_code() {
-                Some(ErrorCode::NotADatabase) => Self::Foreign(path),
-                Some(ErrorCode::DatabaseCorrupt) => {
-                    Self::Damaged { path, found: source.to_string() }
-                }
-                Some(ErrorCode::DiskFull) => Self::NoSpace(path),
-                _ => Self::Database { path, source },
-            }
-        }
-    }
-
-    /// Names `path` in an error about its unpublished `copy`.
-    fn naming(self, copy: &Path, path: &Path) -> Self {
-        let own = |named: PathBuf| if named == copy { path.to_owned() } else { named };
-        match self {
-            Self::Foreign(named) => Self::Foreign(own(named)),
-            Self::Newer { path: named, found, known } => {
-                Self::Newer { path: own(named), found, known }
-            }
-            Self::Damaged { path: named, found } => Self::Damaged { path: own(named), found },
-            Self::NoSpace(named) => Self::NoSpace(own(named)),
-            Self::Database { path: named, source } => Self::Database { path: own(named), source },
-            Self::File { path: named, source } => Self::File { path: own(named), source },
-            other => other,
-        }
-    }
 }
 
 /// Reports on a file without changing it.
@@ -232,16 +150,6 @@ pub fn restore(backup: &Path, path: &Path, stamp: &str) -> Result<Restored, Main
     Ok(Restored { report, kept })
 }
 
-/// Gives the file the owner of its directory, so that the service owns it also if root restores it.
-pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), MaintenanceError> {
-    let directory = fs::metadata(parent(path)).map_err(MaintenanceError::file(path))?;
-    let own = fs::metadata(path).map_err(MaintenanceError::file(path))?;
-    if own.uid() == directory.uid() {
-        return Ok(());
-    }
-    chown(path, Some(directory.uid()), Some(directory.gid())).map_err(MaintenanceError::file(path))
-}
-
 /// Moves the database and its log together, so that it opens under its new name as before.
 fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, MaintenanceError> {
     refuse_existing(kept)?;
@@ -268,7 +176,7 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>, MaintenanceErr
 
 fn fold_log(path: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    log::empty(&Connection::open_with_flags(path, flags)?, file::BUSY_TIMEOUT).map(drop)
+    log::empty(&Connection::open_with_flags(path, flags)?, BUSY_TIMEOUT).map(drop)
 }
 
 /// Opens the file for reading. If there is a log, SQLite makes its shared memory beside it.
@@ -289,7 +197,7 @@ fn open(path: &Path) -> Result<Connection, MaintenanceError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
         Connection::open_with_flags(path, flags).map_err(MaintenanceError::database(path))?;
-    connection.busy_timeout(file::BUSY_TIMEOUT).map_err(MaintenanceError::database(path))?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(MaintenanceError::database(path))?;
     Ok(connection)
 }
 
@@ -350,11 +258,4 @@ fn refuse_existing(path: &Path) -> Result<(), MaintenanceError> {
 fn sync_parent(path: &Path) -> Result<(), MaintenanceError> {
     let parent = parent(path);
     File::open(parent).and_then(|file| file.sync_all()).map_err(MaintenanceError::file(parent))
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }

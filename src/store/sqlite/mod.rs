@@ -4,14 +4,20 @@
 pub(crate) mod accounts;
 pub(crate) mod care;
 pub(crate) mod cleaning;
+pub(crate) mod closing_prices;
 pub(crate) mod columns;
 pub(crate) mod condition;
 #[cfg(test)]
 mod conformance_tests;
 pub(crate) mod eod;
+pub(crate) mod erasure;
+pub(crate) mod errors;
 pub(crate) mod file;
 pub(crate) mod identity;
+pub(crate) mod inode;
 pub(crate) mod journal;
+pub(crate) mod ledger_columns;
+pub(crate) mod lock_wait;
 pub(crate) mod log;
 pub mod maintenance;
 pub(crate) mod portfolios;

@@ -7,13 +7,12 @@ use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 
 use super::accounts::expect_user;
-use super::cleaning;
 use super::columns::{
     all, broker, damaged, date, date_if_any, decimal, decimal_if_any, digits, digits_if_any, named,
     run,
 };
 use super::condition::Failure;
-use super::eod;
+use super::{cleaning, closing_prices};
 use crate::base::{
     ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Symbol, Synced,
 };
@@ -58,7 +57,9 @@ pub(crate) fn replace(
     let portfolio = of(connection, id)?;
     let rows = portfolio.holdings.iter().chain(&synced.holdings);
     let closes = match closes_of {
-        Some(date) => eod::of_symbols(connection, date, rows.filter_map(Holding::symbol))?,
+        Some(date) => {
+            closing_prices::of_symbols(connection, date, rows.filter_map(Holding::symbol))?
+        }
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::file::OpenError;
+use super::errors::OpenError;
 use crate::base::Clock;
 use crate::ops::notify;
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::columns::{all, date, run, symbol};
 use super::condition::Failure;
-use super::signals::{basis, direction, outcome_if_any};
+use super::ledger_columns::{basis, direction, outcome_if_any};
 use crate::store::{Completion, ProvisionalEntry, ProvisionalSignal};
 
 const KEEP: &str = include_str!("../../../sql/store/keep_provisional_signal.sql");

@@ -8,13 +8,14 @@ use rusqlite::{Connection, Row, params};
 
 use super::columns::{all, date, date_if_any, first, named, run, symbol};
 use super::condition::Failure;
+use super::ledger_columns::{basis, direction, outcome_if_any};
 use super::provisional_signals;
 use super::store::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, SqliteStore};
 use crate::base::{Candle, Source, Symbol};
 use crate::store::traits::SignalStore;
 use crate::store::{
-    Basis, CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal,
-    PublishedSignal, SignalOutcome, SplitSuspicion, StoreError, StoredCandles,
+    CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
+    SignalOutcome, SplitSuspicion, StoreError, StoredCandles,
 };
 
 const CANDLES: &str = include_str!("../../../sql/store/candles.sql");
@@ -298,30 +299,6 @@ fn published(row: &Row<'_>) -> Result<PublishedSignal, Failure> {
     })
 }
 
-/// Reads what a confidence was made of. Both ledgers have these columns in the same places.
-pub(crate) fn basis(row: &Row<'_>) -> Result<Basis, Failure> {
-    let (signals, hits) = (row.get::<_, Option<u32>>(13)?, row.get(14)?);
-    Ok(Basis {
-        dates: row.get(6)?,
-        date_hit_rate: row.get(7)?,
-        base_rate: row.get(8)?,
-        prior_dates: row.get(12)?,
-        signals_and_hits: signals.zip(hits),
-    })
-}
-
-/// Reads the outcome, if there is one. Both ledgers have these columns in the same places.
-pub(crate) fn outcome_if_any(row: &Row<'_>) -> Result<Option<SignalOutcome>, Failure> {
-    let Some(hit) = row.get::<_, Option<bool>>(18)? else { return Ok(None) };
-    Ok(Some(SignalOutcome {
-        judged_on: date(row, 15)?,
-        from_close_e4: row.get(16)?,
-        to_close_e4: row.get(17)?,
-        universe: row.get::<_, Option<u32>>(19)?.zip(row.get(20)?),
-        hit,
-    }))
-}
-
 fn keep_outcome(
     file: &Connection,
     sql: &str,
@@ -332,10 +309,6 @@ fn keep_outcome(
     let (symbols, moved) = universe.unzip();
     let row = params![id, judged_on.to_string(), from_close_e4, to_close_e4, hit, symbols, moved];
     run(file, sql, row).map(drop)
-}
-
-pub(crate) fn direction(bullish: bool) -> &'static str {
-    if bullish { "bullish" } else { "bearish" }
 }
 
 fn source(word: &str) -> Option<Source> {

@@ -12,10 +12,10 @@ use jiff::civil::Date;
 use rusqlite::Connection;
 
 use super::condition::{Condition, Failure};
-use super::file::OpenError;
+use super::errors::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
-use super::{accounts, eod, journal, portfolios};
+use super::{accounts, closing_prices, eod, erasure, journal, portfolios};
 use crate::base::{Broker, Clock, Symbol, Synced};
 use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{DayPoint, SyncOutcome};
@@ -212,7 +212,7 @@ impl Store for SqliteStore {
     }
 
     fn erase_user(&self, id: AccountId) -> Result<Erased, StoreError> {
-        self.erase(move |file| accounts::erase(file, id), |erased| erased.user)
+        self.erase(move |file| erasure::erase(file, id), |erased| erased.user)
     }
 
     fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<(), StoreError> {
@@ -290,11 +290,11 @@ impl Store for SqliteStore {
 
     fn keep_closes(&self, date: Date, prices: &[PriceOfClose]) -> Result<(), StoreError> {
         let prices = prices.to_vec();
-        self.write(PAGE_DEADLINE_MS, move |file| eod::keep(file, date, &prices))
+        self.write(PAGE_DEADLINE_MS, move |file| closing_prices::keep(file, date, &prices))
     }
 
     fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
-        self.read(PAGE_DEADLINE_MS, move |file| eod::of(file, date))
+        self.read(PAGE_DEADLINE_MS, move |file| closing_prices::of(file, date))
     }
 
     fn portfolios_to_close(

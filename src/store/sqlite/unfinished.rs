@@ -4,10 +4,10 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
 use std::path::Path;
 
-use super::maintenance::MaintenanceError;
+use super::errors::MaintenanceError;
 use crate::base::paths::beside;
 
 /// Makes the temporary file of a copy and locks it while it is written, so that an abandoned one
@@ -58,7 +58,24 @@ pub(crate) fn make_private(path: &Path) -> Result<(), MaintenanceError> {
         .map_err(MaintenanceError::file(path))
 }
 
+/// Gives the file the owner of its directory, so that the service owns it also if root restores it.
+pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), MaintenanceError> {
+    let directory = fs::metadata(parent(path)).map_err(MaintenanceError::file(path))?;
+    let own = fs::metadata(path).map_err(MaintenanceError::file(path))?;
+    if own.uid() == directory.uid() {
+        return Ok(());
+    }
+    chown(path, Some(directory.uid()), Some(directory.gid())).map_err(MaintenanceError::file(path))
+}
+
 /// Removes the file and ignores errors. It was never reported as finished.
 pub(crate) fn remove_quietly(unfinished: &Path) {
     let _ = fs::remove_file(unfinished);
+}
+
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }

@@ -9,8 +9,10 @@ use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 
 use super::columns::{all, first};
 use super::condition::Failure;
-use super::maintenance::{MaintenanceError, inspect};
-use super::{accounts, file, log};
+use super::errors::MaintenanceError;
+use super::lock_wait::BUSY_TIMEOUT;
+use super::maintenance::inspect;
+use super::{accounts, erasure, log};
 use crate::store::traits::UserDirectory;
 use crate::store::{AccountId, NewUser, User, UserChange, UserSummary};
 
@@ -35,7 +37,7 @@ impl SqliteUsers {
 
     fn opened(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(file::BUSY_TIMEOUT)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "secure_delete", true)?;
@@ -92,7 +94,7 @@ impl UserDirectory for SqliteUsers {
         let changed = match change {
             UserChange::Disable { now_ms } => accounts::disable(&transaction, id, now_ms)?,
             UserChange::Enable => accounts::enable(&transaction, id)?,
-            UserChange::Delete => accounts::erase(&transaction, id)?.user,
+            UserChange::Delete => erasure::erase(&transaction, id)?.user,
         };
         if !changed {
             return Ok(None);
@@ -100,7 +102,7 @@ impl UserDirectory for SqliteUsers {
         let number = accounts::count_outside_change(&transaction)?;
         transaction.commit()?;
         // If a reader prevents it, the service empties the log once it has noticed the change.
-        if change == UserChange::Delete && !log::empty(&self.0, file::BUSY_TIMEOUT)? {
+        if change == UserChange::Delete && !log::empty(&self.0, BUSY_TIMEOUT)? {
             tracing::debug!("the database's log was not emptied: a reader uses it");
         }
         Ok(Some(number))

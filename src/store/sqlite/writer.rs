@@ -6,7 +6,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::condition::{Condition, Failure, State};
-use super::file::{BUSY_TIMEOUT, OpenError, begin_start, open_beside, open_for_writing};
+use super::errors::OpenError;
+use super::file::{begin_start, open_beside, open_for_writing};
+use super::lock_wait::BUSY_TIMEOUT;
 use super::readers::Readers;
 use super::{cleaning, log};
 use crate::rt::Ledger;

@@ -1,0 +1,156 @@
+//! Why a database file cannot be opened, or cannot be used by a command.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use super::condition::{Failure, State};
+use crate::store::StoreError;
+
+/// Why a file was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A newer version of the program wrote the file.
+    #[error(
+        "{path} has schema version {found} and this program knows {known}: run the newer program \
+         again, or stop it and put the copy {path}.before-v{next} in place (it lacks what was \
+         written since)"
+    )]
+    Newer { path: String, found: i64, known: i64, next: i64 },
+    #[error(
+        "{path} is not a database of this program: move it away or choose another BHAV_STATE_DIR"
+    )]
+    Foreign { path: String },
+    #[error("SQLite {0} is older than 3.51.3")]
+    OldSqlite(&'static str),
+    /// The file is empty, but a database was here before.
+    #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
+    Emptied { path: String },
+    #[error("{0}")]
+    System(#[from] io::Error),
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error.into(),
+            Failure::Sqlite(error) => error.into(),
+        }
+    }
+}
+
+impl OpenError {
+    /// Whether only an operator can resolve it, so that the service must not start.
+    pub(crate) fn ends_the_start(&self) -> bool {
+        matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
+    }
+
+    /// The state of the store that the error means.
+    pub(crate) fn state(&self) -> State {
+        match self {
+            Self::Sqlite(error) => State::of(error).unwrap_or(State::Unavailable),
+            Self::Emptied { .. } => State::Corrupt,
+            _ => State::Unavailable,
+        }
+    }
+
+    /// Whether only writing failed, so that the file may still be read.
+    pub(crate) fn is_of_writing(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => is_of_writing(error),
+            Self::System(_) | Self::Store(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// On a read-only medium SQLite cannot make its files beside the database.
+pub(crate) fn is_of_writing(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
+}
+
+/// Why a file cannot be used, copied or restored. Each text names the file. What to do depends on
+/// the command, which adds it.
+#[derive(Debug, thiserror::Error)]
+pub enum MaintenanceError {
+    #[error("{0} is not a database of this program")]
+    Foreign(PathBuf),
+    #[error("{path} has schema version {found} and this program knows {known}")]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("{path} is damaged: {found}")]
+    Damaged { path: PathBuf, found: String },
+    #[error("there is no space left for {0}")]
+    NoSpace(PathBuf),
+    #[error("{from} cannot be copied to {to}: {source}")]
+    Copy { from: PathBuf, to: PathBuf, source: rusqlite::Error },
+    #[error("{path} has schema version {found}: start the service once, which migrates it")]
+    Older { path: PathBuf, found: i64 },
+    #[error("{0} exists already; it is not overwritten")]
+    Exists(PathBuf),
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}")]
+    Database { path: PathBuf, source: rusqlite::Error },
+    /// An error of a database that is already open.
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl From<Failure> for MaintenanceError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error.into(),
+            Failure::Sqlite(error) => error.into(),
+        }
+    }
+}
+
+impl MaintenanceError {
+    /// A system error about the file at `path`.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace(path),
+            _ => Self::File { path, source },
+        }
+    }
+
+    /// An SQLite error about the file at `path`.
+    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        move |source| {
+            let path = path.clone();
+            match source.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase) => Self::Foreign(path),
+                Some(ErrorCode::DatabaseCorrupt) => {
+                    Self::Damaged { path, found: source.to_string() }
+                }
+                Some(ErrorCode::DiskFull) => Self::NoSpace(path),
+                _ => Self::Database { path, source },
+            }
+        }
+    }
+
+    /// Names `path` in an error about its unpublished `copy`.
+    pub(crate) fn naming(self, copy: &Path, path: &Path) -> Self {
+        let own = |named: PathBuf| if named == copy { path.to_owned() } else { named };
+        match self {
+            Self::Foreign(named) => Self::Foreign(own(named)),
+            Self::Newer { path: named, found, known } => {
+                Self::Newer { path: own(named), found, known }
+            }
+            Self::Damaged { path: named, found } => Self::Damaged { path: own(named), found },
+            Self::NoSpace(named) => Self::NoSpace(own(named)),
+            Self::Database { path: named, source } => Self::Database { path: own(named), source },
+            Self::File { path: named, source } => Self::File { path: own(named), source },
+            other => other,
+        }
+    }
+}
