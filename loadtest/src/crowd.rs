@@ -160,7 +160,7 @@ pub fn silent(harness: &Harness) -> Result<String, Error> {
         "{asked} readers that ask and never read. Most that the process grew by: {} KiB for each; \
          most unsent or not acknowledged in its \
          sockets: {} KiB for each; most that the kernel's TCP memory grew by, both ends of each \
-         connection: {} KiB for each. A hundredth of them was cut off after {} s, the last after {} s.\n",
+         connection: {} KiB for each. A hundredth was cut off after {} s, the last after {} s.\n",
         each(rss_kib - fresh_kib),
         each(unread_bytes as f64 / 1_024.0),
         each(all_kib - fresh_kernel_kib),

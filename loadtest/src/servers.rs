@@ -109,8 +109,8 @@ impl Server {
         wait::until(SIGNALS_DEADLINE, shown)?.ok_or(Error::Invalid(none))
     }
 
-    /// Stops bhav as a supervisor does and starts it again on what it left; gives how long it took to
-    /// end.
+    /// Stops bhav as a supervisor does and starts it again on what it left; gives how long it
+    /// took to end.
     pub fn restart(&mut self, work_folder: &Path) -> Result<Duration, Error> {
         let began = Instant::now();
         self.process.stop();
@@ -154,8 +154,8 @@ pub fn listen() -> Result<TcpListener, Error> {
 fn pass(command: &mut Command, socket: &TcpListener) {
     let descriptor = socket.as_raw_fd();
     command.env("LISTEN_FDS", "1");
-    // SAFETY: dup2 and fcntl are async-signal-safe and touch no memory; the descriptor is open, since
-    // the socket outlives the start.
+    // SAFETY: dup2 and fcntl are async-signal-safe and touch no memory; the descriptor is open,
+    // since the socket outlives the start.
     unsafe {
         command.pre_exec(move || {
             let done = match descriptor == PASSED {
@@ -169,7 +169,8 @@ fn pass(command: &mut Command, socket: &TcpListener) {
 }
 
 /// Starts bhav and its simulator on what is in `state_folder`, with settings as environment
-/// variables; those of the simulator begin with `BHAV_SIM_`. It binds its own socket, or takes over one.
+/// variables; those of the simulator begin with `BHAV_SIM_`. It binds its own
+/// socket, or takes over one.
 pub fn start_bhav(
     harness: &Harness,
     name: &str,
