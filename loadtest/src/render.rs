@@ -83,7 +83,8 @@ fn head_of_slices(
     };
     let head = format!(
         "- {} rounds ({} of the settings beside the default) of {} ms a slice, {pace}, {:.0} s in \
-         all\n- machine used by others: {:.1} % before the run; in slices without logins and readers {}\n",
+         all\n- machine used by others: {:.1} % before the run; in slices without logins and \
+         readers {}\n",
         effort.rounds,
         effort.rounds_aside,
         effort.slice_ms,
