@@ -2,6 +2,7 @@
 """A client of bhav in Python's standard library alone: copy what you need.
 
     python3 examples/client.py snapshot  http://127.0.0.1:8080 --answers 10
+    python3 examples/client.py stream    http://127.0.0.1:8080 --answers 10
     python3 examples/client.py prices    http://127.0.0.1:8080 NSE:INFY 'NSE:M&M'
     python3 examples/client.py portfolio http://127.0.0.1:8080 --email you@example.com
     python3 examples/client.py journal   http://127.0.0.1:8080 --email you@example.com
@@ -15,6 +16,7 @@ import getpass
 import http.client
 import json
 import os
+import random
 import sys
 import time
 import urllib.parse
@@ -23,6 +25,9 @@ from decimal import Decimal
 TIMEOUT_S = 30  # A sync may take 25.
 POLL_EVERY_S = 1
 WAIT_MAX_S = 60
+DEAD_AFTER_S = 45  # A stream beats every 15 seconds.
+BACK_OFF_MAX_S = 30
+POLLS_INSTEAD = 60  # of a stream that is refused, before it is tried again
 
 
 class Problem(Exception):
@@ -38,13 +43,17 @@ class Problem(Exception):
         super().__init__(f"{status} {self.code}: {self.detail} (request {self.request_id})")
 
 
+def connection(url, timeout_s):
+    parts = urllib.parse.urlsplit(url)
+    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+    return kinds[parts.scheme](parts.netloc, timeout=timeout_s)
+
+
 class Client:
     """One keep-alive connection and, after a login, its access token."""
 
     def __init__(self, url):
-        parts = urllib.parse.urlsplit(url)
-        kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-        self._connection = kinds[parts.scheme](parts.netloc, timeout=TIMEOUT_S)
+        self._connection = connection(url, TIMEOUT_S)
         self._token = None
 
     def call(self, method, path, body=None, headers=None):
@@ -113,6 +122,16 @@ def percent(change):
     return "change unknown" if change is None else f"{change:+} %"
 
 
+def show(document):
+    market = document["market"]
+    print(
+        f"{market['as_of_ist']} {market['phase']}{mark(market)}"
+        f"  NIFTY 50 {document['index1_price']} ({percent(document['index1_change'])})"
+        f"  NIFTY BANK {document['bankindex_price']}  SENSEX {document['index2_price']}",
+        flush=True,
+    )
+
+
 def snapshot(client, answers):
     """Polls the index snapshot. An unchanged one is a 304 without a body."""
     etag, unchanged = None, 0
@@ -131,15 +150,89 @@ def snapshot(client, answers):
         if status == 304:
             unchanged += 1
         else:
-            etag, market = headers["ETag"], document["market"]
-            print(
-                f"{market['as_of_ist']} {market['phase']}{mark(market)}"
-                f"  NIFTY 50 {document['index1_price']} ({percent(document['index1_change'])})"
-                f"  NIFTY BANK {document['bankindex_price']}  SENSEX {document['index2_price']}"
-            )
+            etag = headers["ETag"]
+            show(document)
         if answers > 0:
             time.sleep(POLL_EVERY_S)
     print(f"{unchanged} answers were 304: nothing had changed")
+
+
+class Stream:
+    """The index snapshot as server-sent events, over as many connections as it takes."""
+
+    def __init__(self, url):
+        self.url = url
+        self.last_id = None
+        self.retry_s = 3.0
+
+    def snapshots(self):
+        """The snapshots of one connection, until it ends. Raises `Problem` where it is refused."""
+        stream = connection(self.url, DEAD_AFTER_S)
+        headers = {"Accept": "text/event-stream"}
+        if self.last_id:
+            # The server sends nothing until there is another one than this.
+            headers["Last-Event-ID"] = self.last_id
+        try:
+            stream.request("GET", "/api/index/stream", headers=headers)
+            response = stream.getresponse()
+            if response.status != 200:
+                raise Problem(response.status, json.loads(response.read()), response.headers)
+            for name, last_id, data in self._events(response):
+                if name == "snapshot":
+                    # Only a whole event counts: after a cut the same one comes again.
+                    self.last_id = last_id
+                    yield json.loads(data, parse_float=Decimal)
+        finally:
+            stream.close()
+
+    def _events(self, lines):
+        """Name, id and data of each event (WHATWG HTML 9.2.6, for lines that end in LF)."""
+        name, last_id, data = "", self.last_id, []
+        for line in lines:
+            field, _, value = line.decode().rstrip("\r\n").partition(":")
+            value = value.removeprefix(" ")
+            if line in (b"\n", b"\r\n"):
+                if data:
+                    yield name or "message", last_id, "\n".join(data)
+                name, data = "", []
+            elif field == "event":
+                name = value
+            elif field == "id":
+                last_id = value
+            elif field == "data":
+                data.append(value)
+            elif field == "retry" and value.isdigit():
+                self.retry_s = int(value) / 1000
+
+
+def stream(client, url, answers):
+    """Follows the index snapshot, and polls where streams are refused."""
+    source, failures = Stream(url), 0
+    while True:
+        try:
+            for document in source.snapshots():
+                failures = 0
+                show(document)
+                answers -= 1
+                if answers == 0:
+                    return
+            cause = "the stream has ended"
+        except Problem as problem:
+            print(f"polling instead: {problem.code}", file=sys.stderr)
+            polled = min(answers, POLLS_INSTEAD)
+            snapshot(client, polled)
+            answers -= polled
+            if answers == 0:
+                return
+            continue
+        except (OSError, http.client.HTTPException) as error:
+            cause = f"the stream is lost ({error})"
+        # Not everyone at once: the server has lost all its clients in the same moment. One that
+        # stops has told each client another time.
+        wait_s = min(source.retry_s * 2**failures, BACK_OFF_MAX_S) * random.uniform(0.75, 1.25)
+        failures = min(failures + 1, 10)
+        print(f"{cause}; again in {wait_s:.1f} s", file=sys.stderr, flush=True)
+        time.sleep(wait_s)
 
 
 def prices(client, symbols):
@@ -224,10 +317,10 @@ def journal(client):
 
 def main():
     parser = argparse.ArgumentParser(description="A client of bhav.")
-    parser.add_argument("command", choices=["snapshot", "prices", "portfolio", "journal"])
+    parser.add_argument("command", choices=["snapshot", "stream", "prices", "portfolio", "journal"])
     parser.add_argument("url")
     parser.add_argument("symbols", nargs="*", help="for prices: up to 50, as NSE:INFY")
-    parser.add_argument("--answers", type=int, default=10, help="for snapshot: how many to read")
+    parser.add_argument("--answers", type=int, default=10, help="for snapshot and stream: how many to read")
     parser.add_argument("--email")
     parser.add_argument("--register", action="store_true", help="make the account if need be")
     parser.add_argument("--api-key", help="for portfolio: sync with this app of broker A first")
@@ -236,6 +329,8 @@ def main():
     client = Client(given.url)
     if given.command == "snapshot":
         return snapshot(client, given.answers)
+    if given.command == "stream":
+        return stream(client, given.url, given.answers)
     if given.command == "prices":
         return prices(client, given.symbols)
     # Secrets are no arguments: other users of the machine can read those.

@@ -1,4 +1,5 @@
-//! What goes on beside a measured load: upstreams that hang, users who log in, syncs that hang.
+//! What goes on beside a measured load: upstreams that hang, users who log in, syncs that hang,
+//! readers of the stream.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +9,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::crowd::Crowd;
 use crate::databases::{credentials, email, log_in};
 use crate::error::Error;
 use crate::figures::Figures;
+use crate::harness::Harness;
 use crate::http::{Client, DEADLINE};
 use crate::run::Background;
 use crate::servers::Server;
@@ -44,12 +47,16 @@ pub struct Running<'a> {
     stop: Arc<AtomicBool>,
     answers: Arc<Mutex<Answers>>,
     threads: Vec<JoinHandle<()>>,
+    crowd: Option<Crowd>,
 }
 
 /// The users whose syncs hang.
 pub fn prepare(server: &Server, background: Background) -> Result<Vec<String>, Error> {
     match background {
-        Background::None | Background::HangingUpstreams => Ok(Vec::new()),
+        Background::None
+        | Background::HangingUpstreams
+        | Background::Readers(_)
+        | Background::ReadersLoginsAndHangs(_) => Ok(Vec::new()),
         Background::LoginsAndSyncs => {
             (LOGINS + 1..=LOGINS + SYNCS).map(|user| log_in(server, &email(user))).collect()
         }
@@ -58,14 +65,25 @@ pub fn prepare(server: &Server, background: Background) -> Result<Vec<String>, E
 
 /// Begins, and returns when everything is at work.
 pub fn begin<'a>(
+    harness: &Harness,
     server: &'a Server,
     background: Background,
     tokens: &[String],
 ) -> Result<Running<'a>, Error> {
     let (stop, answers) = (Arc::default(), Arc::default());
-    let mut running = Running { server, background, stop, answers, threads: Vec::new() };
+    let (threads, crowd) = (Vec::new(), None);
+    let mut running = Running { server, background, stop, answers, threads, crowd };
     match background {
         Background::None => {}
+        Background::Readers(readers) => {
+            running.crowd = Some(Crowd::gather(&harness.programs, server, readers)?);
+        }
+        Background::ReadersLoginsAndHangs(readers) => {
+            running.crowd = Some(Crowd::gather(&harness.programs, server, readers)?);
+            server.simulator()?.delay("*", HANG_MS)?;
+            running.log_in(server);
+            thread::sleep(HANG_SETTLES);
+        }
         Background::HangingUpstreams => {
             server.simulator()?.delay("*", HANG_MS)?;
             thread::sleep(HANG_SETTLES);
@@ -81,14 +99,7 @@ pub fn begin<'a>(
                 });
                 running.ask("sync", server.url("/api/portfolio/sync"), Some(token), body);
             }
-            for user in 1..=LOGINS {
-                running.ask(
-                    "login",
-                    server.url("/api/auth/login"),
-                    None,
-                    credentials(&email(user)),
-                );
-            }
+            running.log_in(server);
             thread::sleep(CLIENTS_SETTLE);
         }
     }
@@ -101,8 +112,10 @@ impl Running<'_> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the faults back and lets every client finish its request under way; all answers.
+    /// Takes the faults back and lets every client finish its request under way; all answers, and
+    /// what the readers saw.
     pub fn end(mut self) -> Result<Answers, Error> {
+        let seen = self.crowd.take().map(|mut crowd| crowd.values()).transpose()?;
         if self.background != Background::None {
             self.server.simulator()?.set_faults(&[])?;
         }
@@ -110,7 +123,15 @@ impl Running<'_> {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        Ok(self.answers())
+        let mut answers = self.answers();
+        answers.extend(seen.into_iter().flatten());
+        Ok(answers)
+    }
+
+    fn log_in(&mut self, server: &Server) {
+        for user in 1..=LOGINS {
+            self.ask("login", server.url("/api/auth/login"), None, credentials(&email(user)));
+        }
     }
 
     fn ask(&mut self, kind: &'static str, url: String, token: Option<&str>, body: Value) {

@@ -55,7 +55,7 @@ impl Databases {
         let (few, many, symbols) = (folder("few"), folder("many"), folder("held-symbols.txt"));
         copy_state(harness.signals()?, &few)?;
         {
-            let server = servers::start_bhav(harness, "register", few.clone(), &[])?;
+            let server = servers::start_bhav(harness, "register", few.clone(), &[], None)?;
             let url = server.url("/api/auth/register");
             let client = Client::new(DEADLINE);
             client.send("POST", &url, &[], Some(&credentials(REGISTERED)))?.expect(201)?;

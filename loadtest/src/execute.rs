@@ -191,7 +191,7 @@ fn one_slice(
 ) -> Result<Slice, Error> {
     let arguments = [mode(case.load, half_per_s), prepared.arguments.clone()].concat();
     let lasts_ms = (slices.lasts_ms)(effort);
-    let running = background::begin(server, case.background, &prepared.tokens)?;
+    let running = background::begin(harness, server, case.background, &prepared.tokens)?;
     let (before, began) = (read(server, slices.reads, &running)?, Instant::now());
     let measured = match case.load {
         Load::None => unloaded(server, Duration::from_millis(lasts_ms)),
@@ -207,7 +207,8 @@ fn one_slice(
         slice.read.insert(name, value - earlier.unwrap_or(&0.0));
     }
     // Syncs hang over the end of the slice, so all of them count.
-    slice.read.extend(answers.into_iter().filter(|(name, _)| name.starts_with("sync ")));
+    let is_read_at_the_end = |name: &str| name.starts_with("sync ") || name.starts_with("readers ");
+    slice.read.extend(answers.into_iter().filter(|(name, _)| is_read_at_the_end(name)));
     slice.read.insert("seconds".to_owned(), seconds);
     slice.read.insert("body bytes".to_owned(), prepared.body_bytes as f64);
     if let Load::Clients(_) = case.load {

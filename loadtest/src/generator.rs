@@ -116,7 +116,8 @@ pub fn hold_idle(
     Ok(Slice { read, ..Slice::default() })
 }
 
-fn report<T: DeserializeOwned>(generator: &Process, deadline: Duration) -> Result<T, Error> {
+/// The figures that a generator prints next.
+pub fn report<T: DeserializeOwned>(generator: &Process, deadline: Duration) -> Result<T, Error> {
     let line = generator.line(deadline)?;
     serde_json::from_str(&line).map_err(|_| Error::Invalid(format!("the generator says {line}")))
 }

@@ -1,6 +1,7 @@
 //! What all runs share: the programs, and what is prepared once, when the first run needs it.
 
 use std::cell::OnceCell;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,6 +112,26 @@ impl Harness {
         state: State,
         settings: &[(&str, &str)],
     ) -> Result<Server, Error> {
+        self.start_bhav_with(name, state, settings, None)
+    }
+
+    /// The same on a listening socket that the next process can take over.
+    pub fn start_bhav_on_socket(
+        &self,
+        name: &str,
+        state: State,
+        settings: &[(&str, &str)],
+    ) -> Result<Server, Error> {
+        self.start_bhav_with(name, state, settings, Some(servers::listen()?))
+    }
+
+    fn start_bhav_with(
+        &self,
+        name: &str,
+        state: State,
+        settings: &[(&str, &str)],
+        socket: Option<TcpListener>,
+    ) -> Result<Server, Error> {
         let folder = self.programs.work_folder.join(format!("state-{name}"));
         match state {
             State::Empty => empty_folder(&folder)?,
@@ -118,7 +139,7 @@ impl Harness {
             State::FewUsers => copy_state(&self.databases()?.few, &folder)?,
             State::ManyUsers => copy_state(&self.databases()?.many, &folder)?,
         }
-        let server = servers::start_bhav(self, name, folder, settings)?;
+        let server = servers::start_bhav(self, name, folder, settings, socket)?;
         if state != State::Empty {
             server.wait_for_signals()?;
         }
@@ -132,7 +153,7 @@ impl Harness {
             eprintln!("prepare: signals of the simulator's candles");
             let folder = self.programs.work_folder.join("signals");
             empty_folder(&folder)?;
-            servers::start_bhav(self, "signals", folder.clone(), &[])?.wait_for_signals()?;
+            servers::start_bhav(self, "signals", folder.clone(), &[], None)?.wait_for_signals()?;
             Ok(folder)
         })
     }
@@ -164,6 +185,11 @@ impl Harness {
     /// The databases of users.
     pub fn databases(&self) -> Result<&Databases, Error> {
         once(&self.databases, || Databases::prepare(self))
+    }
+
+    /// What is to be said of the databases of users, if a run needed them.
+    pub fn described_databases(&self) -> &str {
+        self.databases.get().map_or("", |databases| &databases.described)
     }
 
     /// A text of the table with the number of users and the first server in it.

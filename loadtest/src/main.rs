@@ -8,9 +8,11 @@
 //!      └─ document   puts a section into RESULTS.md
 //! ```
 //!
-//! Runs with steps of their own are functions that the table names: `revaluation`, `honesty`.
+//! Runs with steps of their own are functions that the table names: `revaluation`, `honesty`, and
+//! two of `crowd`.
 
 mod background;
+mod crowd;
 mod databases;
 mod document;
 mod error;
@@ -196,7 +198,7 @@ mod tests {
             let chosen = chosen(name).expect("the name is known");
             chosen.iter().map(|(section, runs)| (section.name, runs.len())).collect()
         };
-        assert_eq!(names(None), [("peers", 9), ("accounts", 5)]);
+        assert_eq!(names(None), [("peers", 9), ("accounts", 5), ("streams", 4)]);
         assert_eq!(names(Some("honesty")), [("honesty", 1)]);
         assert_eq!(names(Some("hang")), [("peers", 1)]);
         assert!(chosen(Some("nothing")).is_err());

@@ -8,7 +8,7 @@ use crate::figures::{Figures, Slice, median, spread};
 use crate::harness::{Effort, Harness};
 use crate::lines;
 use crate::run::{
-    Background, Base, Case, Column, Label, Lines, Run, Section, Show, Slices, Target, Wanted, Work,
+    Base, Case, Column, Label, Lines, Run, Section, Show, Slices, Target, Wanted, Work,
 };
 use crate::surroundings;
 
@@ -52,7 +52,7 @@ pub fn section(
         if section.beside.is_some() {
             out.push_str(&head_of_peers(harness, measured)?);
         } else {
-            out.push_str(&harness.databases()?.described);
+            out.push_str(harness.described_databases());
         }
     }
     if harness.programs.bhav.is_some() {
@@ -83,7 +83,8 @@ fn head_of_slices(
     };
     let head = format!(
         "- {} rounds ({} of the settings beside the default) of {} ms a slice, {pace}, {:.0} s in \
-         all\n- machine used by others: {:.1} % before the run; in the slices without logins {}\n",
+         all\n- machine used by others: {:.1} % before the run; in slices without logins and \
+         readers {}\n",
         effort.rounds,
         effort.rounds_aside,
         effort.slice_ms,
@@ -97,7 +98,7 @@ fn head_of_slices(
 fn without_background<'a>(slices: &Slices, figures: &'a Figures) -> Vec<&'a Slice> {
     let busy = |name: &str| {
         let case = slices.cases.iter().find(|case| case.name == name);
-        case.is_some_and(|case| case.background == Background::LoginsAndSyncs)
+        case.is_some_and(|case| !case.background.is_quiet())
     };
     figures.all().filter(|((_, case), _)| !busy(case)).map(|(_, slice)| slice).collect()
 }
@@ -277,6 +278,7 @@ fn cell(figures: &Figures, case: &Case, server: &'static str, column: &Column) -
         Show::Median => median(&values),
         Show::BaseMedian => median(&base_values()),
         Show::Lowest => spread(&values).map(|(lowest, _)| lowest),
+        Show::Largest => spread(&values).map(|(_, largest)| largest),
         Show::Sum => sum(&values),
         Show::SumWithBase => sum(&values).zip(sum(&base_values())).map(|(own, base)| own + base),
         Show::Last => values.last().copied(),

@@ -91,7 +91,7 @@ pub struct Case {
     pub base: Base,
 }
 
-/// What the generator does. Readers of a stream will be one more kind.
+/// What the generator does.
 #[derive(Debug, Clone, Copy)]
 pub enum Load {
     None,
@@ -124,6 +124,17 @@ pub enum Background {
     HangingUpstreams,
     /// Users log in again and again; others sync with a broker that hangs.
     LoginsAndSyncs,
+    /// So many readers of the stream.
+    Readers(usize),
+    /// The same, while users log in again and again and every upstream call hangs.
+    ReadersLoginsAndHangs(usize),
+}
+
+impl Background {
+    /// It uses no CPU time that would be held against the machine.
+    pub fn is_quiet(self) -> bool {
+        matches!(self, Self::None | Self::HangingUpstreams)
+    }
 }
 
 /// What the ratios of a case refer to.
@@ -171,6 +182,7 @@ pub enum Show {
     Median,
     BaseMedian,
     Lowest,
+    Largest,
     /// Smallest and largest.
     Spread,
     Sum,

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::harness::Harness;
@@ -83,6 +85,8 @@ struct Bhav {
     program: PathBuf,
     state_folder: PathBuf,
     settings: Vec<(String, String)>,
+    /// The listening socket that each process takes over, as from a socket unit.
+    socket: Option<TcpListener>,
 }
 
 impl Server {
@@ -105,12 +109,15 @@ impl Server {
         wait::until(SIGNALS_DEADLINE, shown)?.ok_or(Error::Invalid(none))
     }
 
-    /// Stops bhav as a supervisor does and starts it again on what it left.
-    pub fn restart(&mut self, work_folder: &Path) -> Result<(), Error> {
+    /// Stops bhav as a supervisor does and starts it again on what it left; gives how long it
+    /// took to end.
+    pub fn restart(&mut self, work_folder: &Path) -> Result<Duration, Error> {
+        let began = Instant::now();
         self.process.stop();
+        let ended = began.elapsed();
         let bhav = self.bhav.as_ref().ok_or(Error::invalid("only bhav is restarted"))?;
         (self.process, self.address) = bhav.start(work_folder)?;
-        Ok(())
+        Ok(ended)
     }
 }
 
@@ -118,19 +125,58 @@ impl Bhav {
     fn start(&self, work_folder: &Path) -> Result<(Process, SocketAddr), Error> {
         let mut command = self.simulator.service(&self.program, &self.state_folder)?;
         command.envs(SETTINGS).envs(self.settings.iter().cloned());
+        if let Some(socket) = &self.socket {
+            pass(&mut command, socket);
+        }
         let process = Process::start(&self.name, command, work_folder)?;
         let address = process.announced(LISTENING)?;
         Ok((process, address))
     }
 }
 
+/// The first descriptor that a supervisor passes.
+const PASSED: i32 = 3;
+
+/// Connections that the kernel holds while no process accepts them, as a socket unit has it.
+const BACKLOG: i32 = 4_096;
+
+/// A listening socket on a free port.
+pub fn listen() -> Result<TcpListener, Error> {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a port"))?;
+    // SAFETY: plain integers; the socket is open.
+    if unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) } < 0 {
+        return Err(Error::io("listen")(std::io::Error::last_os_error()));
+    }
+    Ok(socket)
+}
+
+/// Passes a listening socket, as systemd does.
+fn pass(command: &mut Command, socket: &TcpListener) {
+    let descriptor = socket.as_raw_fd();
+    command.env("LISTEN_FDS", "1");
+    // SAFETY: dup2 and fcntl are async-signal-safe and touch no memory; the descriptor is open,
+    // since the socket outlives the start.
+    unsafe {
+        command.pre_exec(move || {
+            let done = match descriptor == PASSED {
+                // It must stay open over exec.
+                true => libc::fcntl(descriptor, libc::F_SETFD, 0),
+                false => libc::dup2(descriptor, PASSED),
+            };
+            if done < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+        });
+    }
+}
+
 /// Starts bhav and its simulator on what is in `state_folder`, with settings as environment
-/// variables; those of the simulator begin with `BHAV_SIM_`.
+/// variables; those of the simulator begin with `BHAV_SIM_`. It binds its own
+/// socket, or takes over one.
 pub fn start_bhav(
     harness: &Harness,
     name: &str,
     state_folder: PathBuf,
     settings: &[(&str, &str)],
+    socket: Option<TcpListener>,
 ) -> Result<Server, Error> {
     let program = harness.programs.bhav.clone().ok_or(Error::invalid("bhav was left out"))?;
     let work_folder = &harness.programs.work_folder;
@@ -144,7 +190,7 @@ pub fn start_bhav(
     let settings = own.map(|(setting, value)| (setting.to_owned(), value.to_owned())).collect();
     let simulator = Simulator::start(&program, work_folder, &simulated)?;
     let name = name.to_owned();
-    let bhav = Bhav { simulator, name, program, state_folder, settings };
+    let bhav = Bhav { simulator, name, program, state_folder, settings, socket };
     let (process, address) = bhav.start(work_folder)?;
     Ok(Server { address, process, bhav: Some(bhav) })
 }

@@ -3,6 +3,8 @@
 //! A run is a row: which servers, which load, what goes on beside it, what is read, which lines of
 //! RESULTS.md come of it and what they have to reach. `execute` measures a row, `render` writes it.
 
+mod streams;
+
 use crate::figures::{Figure, Figures, Slice};
 use crate::harness::Effort;
 use crate::requests::Form::{Gzip, Identity, NotModified};
@@ -23,7 +25,7 @@ use crate::servers::{Kind, State};
 use crate::{background, honesty, lines, revaluation};
 
 /// Every section, in the order of the document.
-pub static SECTIONS: [Section; 3] = [
+pub static SECTIONS: [Section; 4] = [
     // bhav beside the peers, and what only bhav is asked.
     Section {
         name: "peers",
@@ -47,6 +49,18 @@ pub static SECTIONS: [Section; 3] = [
             Effort { rounds: 1, rounds_aside: 1, slice_ms: 1_000, clients_ms: 0 },
         ],
         runs: &[JOURNAL, KEPT, USERS, LOGINS, REVALUATION],
+    },
+    // What readers of the stream cost bhav and its other clients.
+    Section {
+        name: "streams",
+        heading: "## Streams",
+        is_on_request: false,
+        beside: None,
+        effort: [
+            Effort { rounds: 3, rounds_aside: 1, slice_ms: 15_000, clients_ms: 0 },
+            Effort { rounds: 1, rounds_aside: 1, slice_ms: 5_000, clients_ms: 0 },
+        ],
+        runs: &[streams::CROWD, streams::CROWD_UNDER_FIRE, streams::SILENT, streams::DRAIN],
     },
     // Whether prices say their age while feeds break.
     Section {

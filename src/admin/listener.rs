@@ -129,7 +129,10 @@ impl Admin {
             return Err(problem.with("Allow", "GET, HEAD".to_owned()));
         }
         let verdict = match path {
-            b"/livez" => probes::alive(probes::heartbeat_age_ms(&self.watched)),
+            b"/livez" => {
+                let fan_out_age_ms = probes::fan_out_age_ms(&self.watched);
+                probes::alive(probes::heartbeat_age_ms(&self.watched), fan_out_age_ms)
+            }
             b"/readyz" => probes::ready(&self.watched),
             _ => return self.metrics(reply),
         };

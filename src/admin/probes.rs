@@ -7,8 +7,12 @@ use serde::Serialize;
 
 use super::listener::Watched;
 
-/// The scheduler reports every second. Without a report for this long it counts as hanging.
+/// The scheduler and the thread that wakes streams report every second. Without a report for this
+/// long they count as hanging.
 const HEARTBEAT_MS_MAX: u64 = 10_000;
+
+const HEARTBEAT: &str = "scheduler heartbeat";
+const FAN_OUT: &str = "fan-out heartbeat";
 
 /// The result of a probe.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -38,15 +42,23 @@ pub(super) fn heartbeat_age_ms(watched: &Watched) -> Option<u64> {
     Some(watched.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms))
 }
 
-/// Liveness: fails if the scheduler hangs. A restart helps then, as it does if the edge gives no
-/// response.
-pub(super) fn alive(heartbeat_age_ms: Option<u64>) -> Verdict {
-    match heartbeat_age_ms {
-        Some(age_ms) if age_ms > HEARTBEAT_MS_MAX => {
-            Verdict::bad("hanging", vec!["scheduler heartbeat"])
-        }
-        _ => Verdict { status: "ok", missing: Vec::new(), good: true },
+/// Time since the thread that wakes streams was last seen.
+pub(super) fn fan_out_age_ms(watched: &Watched) -> u64 {
+    let seen_mono_ms = watched.edge.streams.fan_out_mono_ms();
+    watched.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms)
+}
+
+/// Liveness: fails if the scheduler or the thread that wakes streams hangs. A restart helps then,
+/// as it does if the edge gives no response. Before its first report the scheduler has no
+/// heartbeat.
+pub(super) fn alive(heartbeat_age_ms: Option<u64>, fan_out_age_ms: u64) -> Verdict {
+    let ages = [(HEARTBEAT, heartbeat_age_ms.unwrap_or(0)), (FAN_OUT, fan_out_age_ms)];
+    let hanging = ages.into_iter().filter(|(_, age_ms)| *age_ms > HEARTBEAT_MS_MAX);
+    let missing: Vec<_> = hanging.map(|(name, _)| name).collect();
+    if missing.is_empty() {
+        return Verdict { status: "ok", missing, good: true };
     }
+    Verdict::bad("hanging", missing)
 }
 
 /// Readiness: whether clients should be routed to this instance. It needs a snapshot, however old,
@@ -73,7 +85,10 @@ pub(super) fn ready(watched: &Watched) -> Verdict {
     }
     let hangs = heartbeat_age_ms(watched).is_none_or(|age_ms| age_ms > HEARTBEAT_MS_MAX);
     if hangs {
-        missing.push("scheduler heartbeat");
+        missing.push(HEARTBEAT);
+    }
+    if fan_out_age_ms(watched) > HEARTBEAT_MS_MAX {
+        missing.push(FAN_OUT);
     }
     match (watched.edge.is_draining(), snapshot, missing.is_empty()) {
         (true, _, _) => Verdict::bad("draining", missing),
@@ -88,11 +103,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn liveness_fails_once_the_scheduler_stops_reporting() {
-        assert!(alive(None).is_good(), "before the first report");
-        assert!(alive(Some(HEARTBEAT_MS_MAX)).is_good());
-        let verdict = alive(Some(HEARTBEAT_MS_MAX + 1));
-        assert!(!verdict.is_good());
-        assert_eq!((verdict.status, verdict.missing), ("hanging", vec!["scheduler heartbeat"]));
+    fn liveness_fails_once_a_thread_stops_reporting() {
+        assert!(alive(None, 0).is_good(), "before the first report");
+        assert!(alive(Some(HEARTBEAT_MS_MAX), HEARTBEAT_MS_MAX).is_good());
+        for (age_ms, fan_out_age_ms, missing) in [
+            (HEARTBEAT_MS_MAX + 1, 0, vec![HEARTBEAT]),
+            (0, HEARTBEAT_MS_MAX + 1, vec![FAN_OUT]),
+            (HEARTBEAT_MS_MAX + 1, HEARTBEAT_MS_MAX + 1, vec![HEARTBEAT, FAN_OUT]),
+        ] {
+            let verdict = alive(Some(age_ms), fan_out_age_ms);
+            assert_eq!((verdict.is_good(), verdict.status), (false, "hanging"));
+            assert_eq!(verdict.missing, missing);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! `GET /api/market/candles`: the newest stored daily candles of a symbol.
 //!
 //! Answered from memory. A symbol that is not there, or was read too long ago, is read from the
-//! store once, serialised on the portfolio lane, and kept.
+//! store once, serialised on the portfolio lane, and kept. For clients that accept it the document
+//! is compressed there once, and kept too.
 
 mod kept;
 
@@ -12,8 +13,10 @@ use super::portfolio::compute;
 use super::query::{invalid, one};
 use super::state::State;
 use crate::base::Symbol;
+use crate::http::document::negotiate::{Coding, preferred_coding};
+use crate::http::document::variants::PUBLIC;
 use crate::http::message::response::JSON;
-use crate::http::{Problem, Response};
+use crate::http::{CachePolicy, Problem, Response, Variants};
 use crate::views::candles::{CandlesDocument, CandlesHead};
 use crate::views::values::{Mark, Simulated};
 
@@ -28,17 +31,61 @@ const DAYS_MAX: usize = 600;
 /// When to try again while other symbols are being read.
 const BUSY_RETRY_S: u64 = 1;
 
-/// The same as for signals.
-const CACHE_CONTROL: (&str, &str) = ("Cache-Control", "public, no-cache");
+const POLICY: CachePolicy = CachePolicy {
+    cache_control: PUBLIC,
+    vary: "Accept-Encoding",
+    // A smaller body fits into one packet anyway.
+    compressed_from_bytes: COMPRESSED_FROM_BYTES,
+};
 
-/// Parks for a symbol that is not in memory.
+const COMPRESSED_FROM_BYTES: usize = 1_024;
+
+/// Parks for a symbol that is not in memory, or was not compressed yet.
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let (symbol, days) = asked(call.request.query().unwrap_or_default())?;
     let document = document(state, &symbol)?.ok_or_else(not_stored)?;
-    let etag = document.write(days, reply.body());
-    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), CACHE_CONTROL]);
+    let request = &call.request;
+    if preferred_coding(request.accept_encoding()) != Coding::Identity
+        && let Some(compressed) = compressed(state, &symbol, &document, days)
+    {
+        let chosen = compressed.select(request.accept_encoding(), request.preconditions())?;
+        reply.send_document(chosen);
+        return Ok(());
+    }
+    let etag = format!("\"{}\"", document.tag(days));
+    let verdict = request.preconditions().judge(Some(etag.as_bytes()))?;
+    document.write(days, reply.body());
+    let headers = [("ETag", &*etag), ("Cache-Control", PUBLIC), ("Vary", POLICY.vary)];
+    reply.send(verdict.status(), JSON, &headers);
     Ok(())
+}
+
+/// The document with the newest `days` candles in all codings. `None` where it is small, or nobody
+/// has time to compress it now: it is sent as it is then.
+fn compressed(
+    state: &State,
+    symbol: &Symbol,
+    document: &Arc<CandlesDocument>,
+    days: usize,
+) -> Option<Arc<Variants>> {
+    if document.bytes(days) < COMPRESSED_FROM_BYTES {
+        return None;
+    }
+    let (kept, count) = (&state.candles, document.count(days));
+    let tag = document.tag(days);
+    if let Some(compressed) = kept.find_compressed(symbol, count, &tag) {
+        return Some(compressed);
+    }
+    let _permit = kept.permit()?;
+    let document = Arc::clone(document);
+    let made = compute(state, move || {
+        let mut json = Vec::with_capacity(document.bytes(days) + 256);
+        document.write(days, &mut json);
+        Ok(Arc::new(Variants::tagged(&json, &document.tag(days), &POLICY)))
+    });
+    let compressed = made.ok()?;
+    kept.keep_compressed(symbol, count, &compressed);
+    Some(compressed)
 }
 
 /// The candles of `symbol`; `None` if none are stored.

@@ -5,6 +5,7 @@ use super::query::{invalid, one};
 use super::state::State;
 use crate::base::Symbol;
 use crate::http::document::coding::etag;
+use crate::http::document::variants::PUBLIC;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::market::InstrumentList;
@@ -17,8 +18,6 @@ use crate::views::values::Day;
 /// Most instruments listed.
 const RESULTS_MAX: usize = 20;
 
-const CACHE_CONTROL: (&str, &str) = ("Cache-Control", "public, no-cache");
-
 /// Never waits.
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let text = one(call.request.query().unwrap_or_default(), "q")?.unwrap_or_default();
@@ -30,7 +29,7 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     json::write(reply.body(), &results);
     let etag = etag(reply.written());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), CACHE_CONTROL]);
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), ("Cache-Control", PUBLIC)]);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use super::state::State;
 use crate::base::Symbol;
 use crate::http::PublishedJson;
 use crate::http::document::coding::etag;
+use crate::http::document::variants::PUBLIC;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::signals::{Direction, ListedSignal};
@@ -14,9 +15,6 @@ use crate::views::signals::SignalList;
 
 /// The first list is published once the candles of every symbol have been fetched.
 const RETRY_AFTER_S: u64 = 30;
-
-/// The same as for the unfiltered list.
-const CACHE_CONTROL: (&str, &str) = ("Cache-Control", "public, no-cache");
 
 /// Which signals a client wants to see.
 #[derive(Default)]
@@ -47,7 +45,7 @@ pub fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     SignalList::of(list, |signal| filter.keeps(signal)).write(reply.body());
     let etag = etag(reply.written());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send(verdict.status(), JSON, &[("ETag", &etag), CACHE_CONTROL]);
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), ("Cache-Control", PUBLIC)]);
     Ok(())
 }
 

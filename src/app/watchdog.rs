@@ -11,8 +11,8 @@ use crate::health::Heartbeat;
 use crate::http::server::shared::Shared;
 use crate::rt::EdgeLiveness;
 
-/// The scheduler and the sweeper run five times a second or more, and an edge worker is free within
-/// milliseconds. Ten seconds are not explained by load.
+/// The scheduler and the sweeper run five times a second or more, the fan-out once a second, and an
+/// edge worker is free within milliseconds. Ten seconds are not explained by load.
 const LIVELY_MS: u64 = 10_000;
 
 /// A transaction waits for the disk, and for another program's lock at most five seconds.
@@ -24,6 +24,8 @@ pub enum Stuck {
     Edge,
     /// The thread that notices deadlines of connections.
     Sweeper,
+    /// The thread that wakes streams.
+    FanOut,
     Scheduler,
     Writer,
 }
@@ -33,6 +35,7 @@ impl fmt::Display for Stuck {
         f.write_str(match self {
             Self::Edge => "edge",
             Self::Sweeper => "http-sweep",
+            Self::FanOut => "fan-out",
             Self::Scheduler => "warm",
             Self::Writer => "store-writer",
         })
@@ -44,6 +47,7 @@ impl fmt::Display for Stuck {
 struct Progress {
     edge_mono_ms: u64,
     sweeper_mono_ms: u64,
+    fan_out_mono_ms: u64,
     scheduler_mono_ms: u64,
     writing_ms: Option<u64>,
 }
@@ -54,6 +58,8 @@ fn judged(progress: &Progress, now_mono_ms: u64) -> Option<Stuck> {
         Some(Stuck::Edge)
     } else if stands(progress.sweeper_mono_ms) {
         Some(Stuck::Sweeper)
+    } else if stands(progress.fan_out_mono_ms) {
+        Some(Stuck::FanOut)
     } else if stands(progress.scheduler_mono_ms) {
         Some(Stuck::Scheduler)
     } else if progress.writing_ms.is_some_and(|writing_ms| writing_ms > WRITING_MS_MAX) {
@@ -83,6 +89,7 @@ impl Watchdog {
         let progress = Progress {
             edge_mono_ms: self.edge.passed_mono_ms(),
             sweeper_mono_ms: self.shared.slots.now_ms(),
+            fan_out_mono_ms: self.shared.streams.fan_out_mono_ms(),
             scheduler_mono_ms: self.heartbeat.beat_mono_ms(),
             writing_ms: state.store.health().writing_ms,
         };
@@ -100,6 +107,7 @@ mod tests {
         let well = Progress {
             edge_mono_ms: now - LIVELY_MS,
             sweeper_mono_ms: now,
+            fan_out_mono_ms: now,
             scheduler_mono_ms: now + 1,
             writing_ms: Some(WRITING_MS_MAX),
         };
@@ -108,6 +116,7 @@ mod tests {
         for (stuck, progress) in [
             (Stuck::Edge, Progress { edge_mono_ms: long_ago, ..well }),
             (Stuck::Sweeper, Progress { sweeper_mono_ms: long_ago, ..well }),
+            (Stuck::FanOut, Progress { fan_out_mono_ms: long_ago, ..well }),
             (Stuck::Scheduler, Progress { scheduler_mono_ms: long_ago, ..well }),
             (Stuck::Writer, Progress { writing_ms: Some(WRITING_MS_MAX + 1), ..well }),
             // Its thread has ended.

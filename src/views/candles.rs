@@ -96,16 +96,33 @@ impl CandlesDocument {
         Self { head, rows, starts, tag }
     }
 
-    /// Appends the document with the newest `max` candles, and returns its strong `ETag`.
-    pub fn write(&self, max: usize, out: &mut Vec<u8>) -> String {
-        let count = max.min(self.starts.len());
-        let from = self.starts.len() - count;
-        let rows = self.starts.get(from).map_or(&[][..], |start| &self.rows[*start..]);
+    /// How many candles the document with the newest `max` has.
+    pub fn count(&self, max: usize) -> usize {
+        max.min(self.starts.len())
+    }
+
+    /// Names the content of the document with the newest `max` candles.
+    pub fn tag(&self, max: usize) -> String {
+        format!("{}-{}", self.tag, self.count(max))
+    }
+
+    /// Memory of the newest `max` candles.
+    pub fn bytes(&self, max: usize) -> usize {
+        self.rows(max).len()
+    }
+
+    fn rows(&self, max: usize) -> &[u8] {
+        let from = self.starts.len() - self.count(max);
+        self.starts.get(from).map_or(&[], |start| &self.rows[*start..])
+    }
+
+    /// Appends the document with the newest `max` candles.
+    pub fn write(&self, max: usize, out: &mut Vec<u8>) {
+        let (count, rows) = (self.count(max), self.rows(max));
         out.extend_from_slice(&self.head);
         out.extend_from_slice(format!(",\"count\":{count},\"candles\":[").as_bytes());
         out.extend_from_slice(rows);
         out.extend_from_slice(b"]}");
-        format!("\"{}-{count}\"", self.tag)
     }
 }
 
@@ -139,7 +156,8 @@ mod tests {
         let mut tags = Vec::new();
         for max in [0, 1, 3, 5, 600] {
             let mut joined = Vec::new();
-            tags.push(document.write(max, &mut joined));
+            document.write(max, &mut joined);
+            tags.push(document.tag(max));
             let shown = &candles[5 - max.min(5)..];
             let whole = Candles {
                 head: head.clone(),

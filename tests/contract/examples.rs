@@ -1,12 +1,12 @@
 //! The clients in `examples` against a running service: what they print, and how they end where
 //! the service refuses them.
 
-use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
 
 use crate::support::source::root;
-use crate::support::{Scene, Service, TRADING};
+use crate::support::{Process, Scene, Service, TRADING};
 
 const PASSWORD: &str = "nine green parrots";
 
@@ -68,6 +68,100 @@ fn the_python_client_polls_syncs_and_keeps_a_journal() {
     let lines: Vec<&str> = journal.lines().collect();
     assert!(lines[0].starts_with("412: "), "{journal}");
     assert_eq!(lines[1..], ["2026-11-20 buy 10 NSE:INFY at 1764.9: bought at the open"]);
+}
+
+/// A client that runs on, line by line; `None` where this machine cannot run it.
+struct Follower {
+    lines: BufReader<ChildStdout>,
+    _process: Process,
+}
+
+impl Follower {
+    fn of(mut command: Command) -> Option<Self> {
+        let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = match started {
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            child => child.unwrap(),
+        };
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Some(Self { lines, _process: Process { child } })
+    }
+
+    fn python(url: &str, answers: u32) -> Option<Self> {
+        let mut command = Command::new("python3");
+        command.arg(root().join("examples/client.py")).args(["stream", url, "--answers"]);
+        command.arg(answers.to_string()).stderr(Stdio::null());
+        Self::of(command)
+    }
+
+    fn page(url: &str, answers: u32) -> Option<Self> {
+        let mut command = Command::new("node");
+        command.arg(root().join("tests/contract/page.mjs"));
+        command.arg(root().join("examples/stream.js")).args([url, &answers.to_string()]);
+        Self::of(command)
+    }
+
+    /// The next line that has a snapshot.
+    #[track_caller]
+    fn snapshot(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the client has ended");
+            if line.contains("+05:30") {
+                return line.trim_start_matches("shown ").to_owned();
+            }
+        }
+    }
+
+    /// Until the client ends.
+    #[track_caller]
+    fn ends(mut self) {
+        let status = self._process.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+/// Both clients; where there is no Python or node nothing can be said, `.ci/run` installs them.
+fn followers(url: &str, answers: u32) -> Vec<Follower> {
+    [Follower::python(url, answers), Follower::page(url, answers)].into_iter().flatten().collect()
+}
+
+#[test]
+fn followers_of_the_stream_go_on_after_a_restart_and_never_go_back() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.fresh_snapshot();
+    let mut followers = followers(&url(&service), 4);
+    let mut seen: Vec<Vec<String>> =
+        followers.iter_mut().map(|one| vec![one.snapshot(), one.snapshot()]).collect();
+    let mut config = scene.config();
+    config.http.listen = service.0.address().into();
+    service.stop();
+    let service = scene.start_with(&config);
+    for (one, seen) in followers.iter_mut().zip(&mut seen) {
+        seen.extend([one.snapshot(), one.snapshot()]);
+        let times: Vec<&str> = seen.iter().filter_map(|line| line.split(' ').next()).collect();
+        assert!(times.is_sorted(), "{times:?}");
+    }
+    followers.into_iter().for_each(Follower::ends);
+    service.stop();
+}
+
+#[test]
+fn followers_poll_where_streams_are_refused() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    config.http.streams_max = 0;
+    let service = scene.start_with(&config);
+    service.fresh_snapshot();
+    let mut followers = followers(&url(&service), 2);
+    for one in &mut followers {
+        one.snapshot();
+    }
+    let refused = service.0.server().shared().streams.stats.refused.value();
+    assert!(refused >= followers.len() as u64, "{refused}");
+    followers.into_iter().for_each(Follower::ends);
+    service.stop();
 }
 
 /// Builds the example, if it is not built, and gives the program: `cargo test --test main` does

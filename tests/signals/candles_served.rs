@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::stage::Stage;
+use crate::support::scrape::Scrape;
 use crate::support::{Answer, Service};
 use bhav::base::{Candle, Symbol};
 use bhav::store::SignalStore;
@@ -130,5 +131,53 @@ fn symbols_without_candles_and_bad_queries_are_refused() {
         let problem = answer.expect_problem(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"], field, "{query}");
     }
+    service.stop();
+}
+
+#[test]
+fn candles_are_compressed_once_for_who_accepts_it() {
+    let stage = Stage::on(ON_FRIDAY);
+    let mut config = stage.config();
+    config.admin.listen = "127.0.0.1:0".into();
+    let service = stage.scene.start_with(&config);
+    await_candles(&stage, &service, "symbol=NSE:INFY", ON_FRIDAY);
+    let target = |days: usize| format!("{CANDLES}?symbol=NSE:INFY&days={days}");
+    let mut client = service.client();
+    let mut tags = Vec::new();
+    for days in [100, 250] {
+        let plain = service.get(&target(days));
+        tags.push(plain.header("etag").unwrap().to_owned());
+        for coding in ["br", "gzip"] {
+            let accept = format!("Accept-Encoding: {coding}\r\n");
+            let answer = client.request("GET", &target(days), &accept);
+            assert_eq!(answer.header("content-encoding"), Some(coding));
+            assert_eq!(answer.decoded(), plain.text());
+            assert!(answer.body.len() * 2 < plain.body.len(), "{coding} {}", answer.body.len());
+            let tag = answer.header("etag").unwrap();
+            let lines = format!("{accept}If-None-Match: {tag}\r\n");
+            let same = client.request("GET", &target(days), &lines);
+            assert_eq!((same.status, same.header("etag")), (304, Some(tag)));
+            for shown in [&plain, &answer, &same] {
+                assert_eq!(shown.header("vary"), Some("Accept-Encoding"));
+                assert_eq!(shown.header("cache-control"), Some("public, no-cache"));
+            }
+            tags.push(tag.to_owned());
+        }
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    assert_eq!(tags.len(), 6, "one for each coding and number of days: {tags:?}");
+    // One candle is no longer for being compressed.
+    let small = client.request("GET", &target(1), "Accept-Encoding: gzip\r\n");
+    assert_eq!((small.status, small.header("content-encoding")), (200, None));
+    let scrape = Scrape::of(&service);
+    let of =
+        |what: &str, cache: &str| scrape.value(&format!("bhav_cache_{what}{{cache=\"{cache}\"}}"));
+    assert_eq!(of("misses_total", "candles_compressed"), 2.0, "once for both codings");
+    assert_eq!(of("hits_total", "candles_compressed"), 6.0);
+    assert_eq!(of("entries", "candles_compressed"), 2.0);
+    assert_eq!(of("evictions_total", "candles_compressed"), 0.0);
+    assert!(of("hits_total", "candles") >= 11.0 && of("misses_total", "candles") >= 1.0);
+    assert!(of("entries", "candles") >= 1.0);
     service.stop();
 }

@@ -3,18 +3,24 @@
 use std::io::Write;
 use std::net::Shutdown;
 
+use rustix::net::{RecvFlags, recv};
+
 use super::stage::{Stage, number_of};
-use crate::support::{Client, EventReader, STREAM, until};
+use crate::support::{Client, EventParser, EventReader, STREAM, until};
 
 const ASK: &str = "GET /api/index/stream HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// A client whose kernel takes little for it, and which has asked for a stream.
 fn narrow(stage: &Stage) -> Client {
+    narrow_with(stage, ASK)
+}
+
+fn narrow_with(stage: &Stage, ask: &str) -> Client {
     let address = stage.service.0.address();
     let mut client = Client::unconnected(address).unwrap();
     client.socket.set_recv_buffer_size(4096).unwrap();
     client.knock(address).unwrap();
-    client.write(ASK);
+    client.write(ask);
     client
 }
 
@@ -65,6 +71,72 @@ fn a_reader_that_never_reads_holds_little_and_is_cut_off() {
     stage.await_open(0);
     let shared = stage.service.0.server().shared();
     assert_eq!(stage.streams().stats.slow_cuts.value(), 1);
+    until("nothing to be held", || shared.unread.bytes() == 0 && shared.slots.open() == 0);
+    stage.service.stop();
+}
+
+/// Takes at most so many bytes that have arrived; none if there are none.
+fn sip(client: &Client, most: usize) -> Vec<u8> {
+    let mut room = vec![0; most];
+    let (count, _) = recv(&client.socket, &mut room[..], RecvFlags::DONTWAIT).unwrap_or((0, 0));
+    room.truncate(count);
+    room
+}
+
+#[test]
+fn a_reader_slower_than_the_changes_gets_whole_frames_and_ends_with_the_newest() {
+    const FRAME: usize = 20_000;
+    let stage = Stage::running(|_| {});
+    stage.publish(0, FRAME);
+    let mut client = narrow_with(&stage, &ASK.replace("1.1", "1.0"));
+    client.head();
+    let mut parser = EventParser::default();
+    parser.feed(&client.take_pending());
+    let shared = stage.service.0.server().shared();
+    let (mut number, mut held_max) = (0, 0);
+    // One part in five of what is published.
+    until("dozens of frames not to be sent", || {
+        number += 1;
+        stage.publish(number, FRAME);
+        parser.feed(&sip(&client, FRAME / 5));
+        held_max = shared.unread.bytes().max(held_max);
+        (stage.streams().stats.conflated.value() > 50).then_some(())
+    });
+    assert!(held_max > 0 && held_max < FRAME + 200, "{held_max} bytes held for one reader");
+    let last = format!("{{\"number\":{number},");
+    until("the newest", || {
+        parser.feed(&sip(&client, FRAME));
+        parser.events.last().is_some_and(|event| event.data.starts_with(&last)).then_some(())
+    });
+    let mut seen = Vec::new();
+    for event in &parser.events {
+        assert_eq!((&*event.name, event.data.ends_with("\"}")), ("snapshot", true));
+        assert!(event.data.len() > FRAME, "{} bytes", event.data.len());
+        seen.push(number_of(&event.data));
+    }
+    assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+    assert!(parser.is_between_events());
+    assert_eq!(stage.streams().stats.slow_cuts.value(), 0);
+    stage.service.stop();
+}
+
+#[test]
+fn a_reader_that_takes_a_byte_now_and_then_is_cut_off_all_the_same() {
+    let stage = Stage::running(|config| config.http.unread_output_timeout_ms = 1_000);
+    let client = narrow(&stage);
+    stage.await_open(1);
+    let frame = 100_000;
+    stuff(&stage, frame);
+    let shared = stage.service.0.server().shared();
+    let mut sips = 0;
+    until("it to be cut off", || {
+        sips += sip(&client, 1).len();
+        let held = shared.unread.bytes();
+        assert!(held < frame + 200, "{held} bytes held for one reader");
+        (stage.streams().stats.slow_cuts.value() == 1).then_some(())
+    });
+    assert!(sips > 0, "it did read");
+    stage.await_open(0);
     until("nothing to be held", || shared.unread.bytes() == 0 && shared.slots.open() == 0);
     stage.service.stop();
 }

@@ -66,6 +66,21 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
+    /// The text, whatever its content coding.
+    #[track_caller]
+    pub fn decoded(&self) -> String {
+        let mut text = Vec::new();
+        match self.header("content-encoding") {
+            None => text.clone_from(&self.body),
+            Some("br") => brotli::BrotliDecompress(&mut &self.body[..], &mut text).unwrap(),
+            Some("gzip") => {
+                _ = flate2::read::GzDecoder::new(&self.body[..]).read_to_end(&mut text).unwrap();
+            }
+            Some(other) => panic!("coded as {other}"),
+        }
+        String::from_utf8(text).unwrap()
+    }
+
     /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {

@@ -8,13 +8,15 @@ use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::idle::{IdleConnections, IdlePlan, loopback_sources};
+use crate::readers::{Command, Readers, ReadersPlan};
 use crate::report::LoadReport;
 use crate::request::{mixed_requests, read_requests, read_symbols, render_get};
 use crate::run::{Load, Plan};
@@ -97,6 +99,37 @@ enum Mode {
         #[arg(long, default_value_t = 30_000)]
         deadline_ms: u64,
     },
+    /// Readers of a stream of events. Prints how many are open, then its figures at each line
+    /// "report" of standard input; "go" forgets what was counted; ends with it
+    Readers {
+        /// Server, as ADDRESS:PORT
+        #[arg(long)]
+        target: SocketAddr,
+        /// Path of the stream
+        #[arg(long, default_value = "/api/index/stream")]
+        path: String,
+        /// Path of the document that the stream sends
+        #[arg(long, default_value = "/api/index/snapshot")]
+        document: String,
+        /// Streams to open
+        #[arg(long, default_value_t = 500)]
+        readers: usize,
+        /// First source address is 127.0.0.N
+        #[arg(long, default_value_t = 2)]
+        source_first: u8,
+        /// Number of source addresses
+        #[arg(long, default_value_t = 8)]
+        source_count: u8,
+        /// Ask and never read
+        #[arg(long)]
+        never_read: bool,
+        /// Receive buffer of a reader's socket, in bytes; 0 leaves the system's
+        #[arg(long, default_value_t = 0)]
+        receive_buffer_bytes: usize,
+        /// Longest wait for all streams to be open, in milliseconds
+        #[arg(long, default_value_t = 60_000)]
+        deadline_ms: u64,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -165,6 +198,26 @@ impl Cli {
                     deadline: Duration::from_millis(deadline_ms),
                 })
             }
+            Mode::Readers {
+                target,
+                path,
+                document,
+                readers,
+                source_first,
+                source_count,
+                never_read,
+                receive_buffer_bytes,
+                deadline_ms,
+            } => attend(ReadersPlan {
+                target,
+                request: render_get(target, &path),
+                document,
+                readers,
+                sources: loopback_sources(source_first, source_count),
+                never_read,
+                receive_buffer_bytes,
+                deadline: Duration::from_millis(deadline_ms),
+            }),
         }
     }
 }
@@ -223,10 +276,29 @@ fn hold(plan: &IdlePlan) -> Result<(), Box<dyn Error>> {
     let connections = IdleConnections::open(plan)?;
     print_json(&connections.report())?;
     wait_for_end();
-    print_json(&connections.held())
+    Ok(print_json(&connections.held())?)
 }
 
-fn print_json(value: &impl Serialize) -> Result<(), Box<dyn Error>> {
+/// The first line is the number of open streams.
+fn attend(plan: ReadersPlan) -> Result<(), Box<dyn Error>> {
+    sys::tighten_timers();
+    let mut readers = Readers::open(plan)?;
+    print_json(&readers.open_now())?;
+    let (sender, commands) = mpsc::channel();
+    // Ends with standard input.
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            let command = if line == "go" { Command::Go } else { Command::Report };
+            if sender.send(command).is_err() {
+                return;
+            }
+        }
+    });
+    readers.run(&commands, |report| print_json(report).map_err(io::Error::other))?;
+    Ok(())
+}
+
+fn print_json(value: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, value)?;
     out.write_all(b"\n")?;

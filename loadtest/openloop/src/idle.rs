@@ -5,10 +5,8 @@
 //! the handshake: that is a result, not a fault of the run, so every state is counted.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-
-use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::epoll::{Epoll, Events};
 use crate::report::{HeldReport, IdleReport};
@@ -125,15 +123,7 @@ impl IdleConnections {
     fn start_one(&mut self, plan: &IdlePlan, epoll: &Epoll) -> io::Result<()> {
         let index = self.held.len();
         let source = plan.sources[index % plan.sources.len()];
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        sys::choose_port_at_connect(&socket)?;
-        socket.bind(&SocketAddrV4::new(source, 0).into())?;
-        let refused = socket
-            .connect(&plan.target.into())
-            .err()
-            .filter(|error| error.raw_os_error() != Some(libc::EINPROGRESS));
-        let stream: TcpStream = socket.into();
+        let (stream, refused) = sys::begin_to_connect(source, plan.target, 0)?;
         epoll.add(&stream, index, true)?;
         self.held.push(Held {
             stream,

@@ -10,13 +10,21 @@
 //!               │        ├─ schedule   which request is due when, on which connection
 //!               │        ├─ scan       status and end of a response, over any fragmentation
 //!               │        └─ epoll      the system calls
-//!               └─ idle    opens N connections, holds them, says how many were answered
+//!               ├─ idle    opens N connections, holds them, says how many were answered
+//!               └─ readers N readers of a stream: frames, gaps, delays, returns
+//!                   ├─ events     events of a stream, over any fragmentation
+//!                   ├─ published  when each snapshot was published, as a client can know it
+//!                   └─ judge      what was received against what was published
 //! ```
 
 pub mod cli;
 pub mod engine;
 pub mod epoll;
+pub mod events;
 pub mod idle;
+pub mod judge;
+pub mod published;
+pub mod readers;
 pub mod report;
 pub mod request;
 pub mod run;

@@ -81,3 +81,42 @@ pub struct HeldReport {
     /// Answered connections that the server had still not closed.
     pub still_open: usize,
 }
+
+/// Result of the mode `readers`: what happened since it was told `go`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ReadersReport {
+    /// Length of that time, in seconds.
+    pub window_s: f64,
+    /// Streams that are open now.
+    pub open: usize,
+    /// Streams that the server ended in good order.
+    pub ended: usize,
+    /// Streams that broke, whether an attempt was refused or a connection was lost.
+    pub broken: usize,
+    /// Attempts answered with another status than 200.
+    pub refused: usize,
+    /// Snapshots received.
+    pub frames: u64,
+    /// Other events received.
+    pub beats: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// States of the snapshot that were published, and seen by who asks for it all the time.
+    pub publications: usize,
+    /// States that a reader did not get because it got a later one: the sum over all readers.
+    pub skipped: u64,
+    /// States that a reader got again, without having connected anew.
+    pub repeated: u64,
+    /// Snapshots older, by their place or their own time, than one that the reader had.
+    pub went_back: u64,
+    /// Snapshots that only the readers saw; they are not in `delay`.
+    pub unknown: u64,
+    /// From the publication to the reception, for each snapshot and reader that was connected then.
+    pub delay: Percentiles,
+    /// From the publication until the last of these readers had it, for each snapshot.
+    pub all_served: Percentiles,
+    /// From `go` until a reader was connected anew, by 500 ms.
+    pub returns: Vec<u64>,
+    /// CPU time of the generator, in seconds.
+    pub generator_cpu_s: f64,
+}

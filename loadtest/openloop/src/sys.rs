@@ -1,7 +1,10 @@
 //! What the generator and the driver ask of the operating system beyond sockets.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::AsRawFd;
+
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// Raises the soft limit on open files to the hard one and returns it.
 ///
@@ -30,12 +33,35 @@ pub fn tighten_timers() {
     }
 }
 
+/// Begins to connect a non-blocking socket from a source address, and gives the error if the system
+/// refused at once. `receive_buffer_bytes` limits what the kernel takes for a client that does not
+/// read; 0 leaves it.
+///
+/// # Errors
+/// A local system call failed, for example for want of descriptors.
+pub fn begin_to_connect(
+    source: Ipv4Addr,
+    target: SocketAddr,
+    receive_buffer_bytes: usize,
+) -> io::Result<(TcpStream, Option<io::Error>)> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    if receive_buffer_bytes > 0 {
+        socket.set_recv_buffer_size(receive_buffer_bytes)?;
+    }
+    choose_port_at_connect(&socket)?;
+    socket.bind(&SocketAddrV4::new(source, 0).into())?;
+    let error = socket.connect(&target.into()).err();
+    let refused = error.filter(|error| error.raw_os_error() != Some(libc::EINPROGRESS));
+    Ok((socket.into(), refused))
+}
+
 /// Lets a later bind fix only the source address: the kernel then chooses the port at connect,
 /// when the destination is known, and ports in use towards another server are no obstacle.
 ///
 /// # Errors
 /// The system refused.
-pub fn choose_port_at_connect(socket: &impl AsRawFd) -> io::Result<()> {
+fn choose_port_at_connect(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     let bytes = libc::socklen_t::try_from(size_of_val(&on)).expect("four bytes");
     // SAFETY: `on` is valid for the call and `bytes` is its size.

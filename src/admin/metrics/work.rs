@@ -124,37 +124,50 @@ fn exports(text: &mut Exposition, watched: &Watched) {
     );
 }
 
+/// Caches whose look-ups are counted.
+const CACHES: [&str; 5] = ["l1", "l2", "answers", "candles", "candles_compressed"];
+
 fn caches(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
     let sources = &watched.sources;
     let (l1, l2, responses) = (state.l1.stats(), sources.l2.stats(), sources.responses.stats());
+    let [candles, compressed] = state.candles.stats();
     for (name, help, values) in [
         (
             "bhav_cache_hits_total",
             "Look-ups that found an entry.",
-            [l1.hits, l2.hits, responses.hits],
+            [l1.hits, l2.hits, responses.hits, candles.hits, compressed.hits],
         ),
         (
             "bhav_cache_misses_total",
             "Look-ups that found no entry.",
-            [l1.misses, l2.misses, responses.misses],
+            [l1.misses, l2.misses, responses.misses, candles.misses, compressed.misses],
         ),
         (
             "bhav_cache_evictions_total",
             "Entries evicted to make room.",
-            [l1.evictions, l2.evictions, responses.evictions],
+            [
+                l1.evictions,
+                l2.evictions,
+                responses.evictions,
+                candles.evictions,
+                compressed.evictions,
+            ],
         ),
     ] {
         let mut family = text.family(Kind::Counter, name, help);
-        for (cache, value) in ["l1", "l2", "answers"].into_iter().zip(values) {
+        for (cache, value) in CACHES.into_iter().zip(values) {
             family.sample(&[("cache", cache)], value);
         }
     }
-    let help = "Entries: quotes and unknown symbols (l1), records (l2), users (answers).";
+    let help = "Entries: quotes and unknown symbols (l1), records (l2), users (answers), symbols \
+                (candles), documents (candles_compressed).";
     let mut entries = text.family(Kind::Gauge, "bhav_cache_entries", help);
     entries.sample(&[("cache", "l1")], l1.size);
     entries.sample(&[("cache", "l2")], l2.entries);
     entries.sample(&[("cache", "answers")], responses.users);
+    entries.sample(&[("cache", "candles")], candles.entries);
+    entries.sample(&[("cache", "candles_compressed")], compressed.entries);
     let help = "Size of the entries: approximate memory (l1, answers), or the file and its \
                 write-ahead log (l2).";
     let mut bytes = text.family(Kind::Gauge, "bhav_cache_bytes", help);

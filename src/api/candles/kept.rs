@@ -1,15 +1,19 @@
-//! Candles in memory, by symbol, and how many symbols may be read from the store at once.
+//! Candles in memory, by symbol, plain and compressed, and how many symbols may be read from the
+//! store at once.
 //!
 //! Callers can invent symbols without end. So the map is bounded, symbols without candles are the
 //! first to be evicted, and few reads are under way at a time: however many symbols a client
 //! invents, few jobs of this route wait for the store's readers among those of users.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::base::{BoundedMap, Symbol};
+use crate::http::Variants;
+use crate::ops::Counter;
 use crate::views::candles::CandlesDocument;
 
 /// Every symbol of the largest universe, with about 60 KiB of candles each.
@@ -18,14 +22,66 @@ const SYMBOLS_MAX: usize = 512;
 /// How long candles are served before they are read again. A new one comes once a day.
 const LIFE_MS: u64 = 30_000;
 
-/// Reads under way at once. Each is about a millisecond of the store's and of the lane's time.
+/// Compressed documents: as many again. A client may ask for any number of days of any symbol, so
+/// they are bounded for themselves. Each is some 40 KiB for the usual 250 days and 90 KiB for 600.
+const COMPRESSED_MAX: usize = 512;
+
+/// Reads, and documents being compressed, under way at once. Each is about a millisecond of the
+/// store's and of the lane's time.
 const READS_MAX: usize = 8;
 
 /// The candles of symbols that clients asked for.
 #[derive(Debug)]
 pub struct KeptCandles {
     symbols: Mutex<BoundedMap<Symbol, Entry>>,
+    /// By symbol and number of candles.
+    compressed: Mutex<BoundedMap<(Symbol, usize), Compressed>>,
+    counts: [LookUps; 2],
     reads: Arc<AtomicUsize>,
+}
+
+/// What metrics show of the candles in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptStats {
+    pub entries: usize,
+    pub hits: u64,
+    pub misses: u64,
+    pub evictions: u64,
+}
+
+#[derive(Debug)]
+struct LookUps {
+    hits: Counter,
+    misses: Counter,
+}
+
+impl LookUps {
+    const fn new() -> Self {
+        Self { hits: Counter::new(), misses: Counter::new() }
+    }
+
+    fn count(&self, is_hit: bool) {
+        if is_hit { &self.hits } else { &self.misses }.increment();
+    }
+
+    /// Look-ups so far.
+    fn looks(&self) -> u64 {
+        self.hits.value() + self.misses.value()
+    }
+
+    fn stats<K: Eq + Hash, V>(&self, map: &Mutex<BoundedMap<K, V>>) -> KeptStats {
+        let map = map.lock();
+        let (hits, misses) = (self.hits.value(), self.misses.value());
+        KeptStats { entries: map.values().count(), hits, misses, evictions: map.evicted() }
+    }
+}
+
+/// A document in all codings.
+#[derive(Debug)]
+struct Compressed {
+    variants: Arc<Variants>,
+    /// Number of the look-up that found it last.
+    looked: u64,
 }
 
 /// A symbol's candles; `None` if the store has none.
@@ -56,16 +112,24 @@ impl Drop for Permit {
 impl Default for KeptCandles {
     fn default() -> Self {
         let symbols = Mutex::new(BoundedMap::evicting_in_batches(SYMBOLS_MAX));
-        Self { symbols, reads: Arc::default() }
+        let compressed = Mutex::new(BoundedMap::evicting_in_batches(COMPRESSED_MAX));
+        let counts = [const { LookUps::new() }; 2];
+        Self { symbols, compressed, counts, reads: Arc::default() }
     }
 }
 
 impl KeptCandles {
     pub(super) fn find(&self, symbol: &Symbol, now_mono_ms: u64) -> Found {
+        let [counts, _] = &self.counts;
         let mut symbols = self.symbols.lock();
-        let Some(entry) = symbols.value_mut(symbol) else { return Found::Absent(self.permit()) };
+        let Some(entry) = symbols.value_mut(symbol) else {
+            counts.count(false);
+            return Found::Absent(self.permit());
+        };
         let document = entry.document.clone();
-        if now_mono_ms < entry.until_mono_ms {
+        let is_fresh = now_mono_ms < entry.until_mono_ms;
+        counts.count(is_fresh);
+        if is_fresh {
             return Found::Fresh(document);
         }
         let permit = self.permit();
@@ -88,7 +152,40 @@ impl KeptCandles {
         self.symbols.lock().insert(symbol.clone(), entry, worth);
     }
 
-    fn permit(&self) -> Option<Permit> {
+    /// The newest `count` candles of `symbol` in all codings, if those in memory are named `tag`.
+    pub(super) fn find_compressed(
+        &self,
+        symbol: &Symbol,
+        count: usize,
+        tag: &str,
+    ) -> Option<Arc<Variants>> {
+        let [_, counts] = &self.counts;
+        let looked = counts.looks();
+        let mut compressed = self.compressed.lock();
+        let kept = compressed.value_mut(&(symbol.clone(), count));
+        let found = kept.filter(|kept| kept.variants.tag() == tag).map(|kept| {
+            kept.looked = looked;
+            Arc::clone(&kept.variants)
+        });
+        counts.count(found.is_some());
+        found
+    }
+
+    pub(super) fn keep_compressed(&self, symbol: &Symbol, count: usize, variants: &Arc<Variants>) {
+        let looked = self.counts[1].looks();
+        let kept = Compressed { variants: Arc::clone(variants), looked };
+        // Worth least: those looked up longest ago.
+        let worth = |kept: &Compressed| Some(kept.looked);
+        self.compressed.lock().insert((symbol.clone(), count), kept, worth);
+    }
+
+    /// Of the candles by symbol, and of the compressed documents.
+    pub fn stats(&self) -> [KeptStats; 2] {
+        let [plain, compressed] = &self.counts;
+        [plain.stats(&self.symbols), compressed.stats(&self.compressed)]
+    }
+
+    pub(super) fn permit(&self) -> Option<Permit> {
         let count = |reads: usize| (reads < READS_MAX).then_some(reads + 1);
         let counted = self.reads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
         counted.ok().map(|_| Permit(Arc::clone(&self.reads)))
@@ -99,6 +196,7 @@ impl KeptCandles {
 mod tests {
     use super::*;
     use crate::base::Source;
+    use crate::http::CachePolicy;
     use crate::views::candles::CandlesHead;
     use crate::views::values::{Mark, Simulated};
 
@@ -148,5 +246,24 @@ mod tests {
         }
         assert!(matches!(kept.find(&symbol(0), 1), Found::Fresh(Some(_))));
         assert!(kept.symbols.lock().len() <= SYMBOLS_MAX);
+    }
+
+    #[test]
+    fn compressed_documents_are_found_by_their_tag_and_the_longest_unused_are_evicted() {
+        const POLICY: CachePolicy =
+            CachePolicy { cache_control: "", vary: "", compressed_from_bytes: 0 };
+        let kept = KeptCandles::default();
+        let variants = |tag: &str| Arc::new(Variants::tagged(b"{}", tag, &POLICY));
+        for count in 0..COMPRESSED_MAX {
+            kept.keep_compressed(&symbol(0), count, &variants("a"));
+        }
+        assert!(kept.find_compressed(&symbol(0), 0, "a").is_some());
+        assert!(kept.find_compressed(&symbol(0), 0, "b").is_none(), "the candles have changed");
+        assert!(kept.find_compressed(&symbol(1), 0, "a").is_none());
+        kept.keep_compressed(&symbol(1), 0, &variants("b"));
+        assert!(kept.find_compressed(&symbol(0), 0, "a").is_some(), "it was used");
+        let [_, stats] = kept.stats();
+        assert_eq!((stats.hits, stats.misses), (2, 2));
+        assert!(stats.evictions > 0 && stats.entries <= COMPRESSED_MAX);
     }
 }

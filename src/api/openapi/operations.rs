@@ -110,7 +110,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: None,
         success: "The newest candles.",
         reply: (200, "Candles"),
-        headers: &["ETag"],
+        headers: &["ETag", "Vary"],
         refusals: &[QUERY_INVALID, NO_CANDLES, CANDLES_UNAVAILABLE],
     },
     Operation {

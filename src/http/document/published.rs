@@ -14,11 +14,11 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use super::events::{CodedFrame, event};
+use super::variants::PUBLIC;
 use crate::http::{CachePolicy, News, Variants};
 
-/// Any cache may store the document but must revalidate it on each use.
 const POLICY: CachePolicy = CachePolicy {
-    cache_control: "public, no-cache",
+    cache_control: PUBLIC,
     vary: "Accept-Encoding",
     // Polled by many clients, so even small bodies are compressed.
     compressed_from_bytes: 0,

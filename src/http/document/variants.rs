@@ -10,6 +10,10 @@ use super::prepared::Prepared;
 use crate::http::message::conditional::{PreconditionFailed, Preconditions, Verdict};
 use crate::http::message::response::JSON;
 
+/// `Cache-Control` of documents that are the same for everyone: any cache may store them but must
+/// revalidate them on each use.
+pub const PUBLIC: &str = "public, no-cache";
+
 /// Caching headers of a kind of document, and from which size on it is compressed.
 #[derive(Debug)]
 pub struct CachePolicy {
@@ -61,7 +65,11 @@ impl Variants {
     /// Makes the responses of a JSON body. Takes about a millisecond for 30 KiB, so it is for OS
     /// threads, not the edge.
     pub fn new(json: &[u8], policy: &CachePolicy) -> Self {
-        let tag = content_tag(json);
+        Self::tagged(json, &content_tag(json), policy)
+    }
+
+    /// The same where the content hash, or another name of the content, is known.
+    pub fn tagged(json: &[u8], tag: &str, policy: &CachePolicy) -> Self {
         let variant = |suffix: &str, encoding, body: &[u8]| {
             Variant::new(policy, format!("\"{tag}{suffix}\""), encoding, body)
         };

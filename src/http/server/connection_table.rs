@@ -314,6 +314,12 @@ impl SlotGuard {
     fn slot(&self) -> &Slot {
         &self.slots.slots[self.index as usize]
     }
+
+    /// Whoever wakes this connection waits until this is dropped.
+    #[cfg(test)]
+    pub(super) fn hold_waker(&self) -> impl Sized {
+        self.slot().waker.lock()
+    }
 }
 
 impl Drop for SlotGuard {

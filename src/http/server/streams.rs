@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::places::{Full, Place, PlaceLimits, Places};
 use crate::http::settings::HttpSettings;
@@ -11,6 +12,7 @@ use crate::ops::{Counter, Durations};
 #[derive(Debug)]
 pub struct Streams {
     places: Arc<Places>,
+    fan_out_mono_ms: AtomicU64,
     pub stats: StreamStats,
 }
 
@@ -40,6 +42,7 @@ impl Default for Streams {
     fn default() -> Self {
         Self {
             places: Arc::default(),
+            fan_out_mono_ms: AtomicU64::new(0),
             stats: StreamStats {
                 frames: Counter::new(),
                 heartbeats: Counter::new(),
@@ -64,6 +67,15 @@ impl Streams {
     /// Places that they take.
     pub fn taken(&self) -> usize {
         self.places.taken()
+    }
+
+    /// When the thread that wakes streams was last seen at work, by the monotonic clock.
+    pub fn fan_out_mono_ms(&self) -> u64 {
+        self.fan_out_mono_ms.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn saw_fan_out(&self, now_mono_ms: u64) {
+        self.fan_out_mono_ms.store(now_mono_ms, Ordering::Relaxed);
     }
 
     /// Counts one more stream, which takes `count` places, of a client at `address`. Programs of

@@ -1,0 +1,358 @@
+//! Many readers of a stream of events in one thread: counts frames, gaps, snapshots that go back,
+//! and the time from publication to reception; comes back after an end as the server says.
+//!
+//! What was received is kept as it came (16 bytes a frame), and judged when a report is asked for:
+//! only then is every publication known.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use crate::epoll::{Epoll, Events, Ready};
+use crate::events::{AsOf, StreamParser};
+use crate::judge::{Received, Reception};
+use crate::published::Watcher;
+use crate::report::ReadersReport;
+use crate::schedule::NS_PER_S;
+use crate::sys;
+
+/// Connections on their way at once: below the usual backlog, so that no peer drops a SYN merely
+/// because of the burst.
+const OPENING_MAX: usize = 512;
+
+/// Longest wait for events, in nanoseconds: how often commands and returns are looked for.
+const TICK_NS: u64 = 5_000_000;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Events taken from one wait.
+const EVENTS_MAX: usize = 1_024;
+
+/// When a reader tries again whose attempt failed.
+const RETRY_NS: u64 = NS_PER_S;
+
+/// Width of the classes of [`ReadersReport::returns`], in nanoseconds.
+const RETURNS_CLASS_NS: u64 = NS_PER_S / 2;
+
+/// What to open.
+#[derive(Debug, Clone)]
+pub struct ReadersPlan {
+    /// Server.
+    pub target: SocketAddr,
+    /// The request for the stream.
+    pub request: Vec<u8>,
+    /// Path of the document that the stream sends.
+    pub document: String,
+    /// How many.
+    pub readers: usize,
+    /// Source addresses, used in turn.
+    pub sources: Vec<Ipv4Addr>,
+    /// They ask and never read.
+    pub never_read: bool,
+    /// Bytes that the kernel takes for each; 0 leaves it.
+    pub receive_buffer_bytes: usize,
+    /// Longest wait for all of them to be open.
+    pub deadline: Duration,
+}
+
+/// What the driver says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Forget what was counted.
+    Go,
+    /// Give the report.
+    Report,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Until it is due to connect.
+    Away,
+    Connecting,
+    /// Asked, and not answered yet.
+    Asked,
+    Open,
+}
+
+struct Reader {
+    stream: Option<TcpStream>,
+    parser: StreamParser,
+    state: State,
+    /// Since when it is open.
+    opened_ns: u64,
+    /// The newest time that it has seen, over all its connections.
+    as_of: AsOf,
+    /// It was open before.
+    returns: bool,
+}
+
+/// All readers.
+pub struct Readers {
+    plan: ReadersPlan,
+    epoll: Epoll,
+    readers: Vec<Reader>,
+    away: BinaryHeap<Reverse<(u64, usize)>>,
+    started: Instant,
+    began_ns: u64,
+    cpu_before_ns: u64,
+    opening: usize,
+    report: ReadersReport,
+    received: Received,
+    ids: HashMap<Vec<u8>, u32>,
+    watcher: Watcher,
+}
+
+impl Readers {
+    /// Opens all streams, and returns when each is open (each that never reads: has asked), or at
+    /// the deadline.
+    ///
+    /// # Errors
+    /// A local system call failed, for example for want of descriptors.
+    pub fn open(plan: ReadersPlan) -> io::Result<Self> {
+        let started = Instant::now();
+        let reader = |_| Reader {
+            stream: None,
+            parser: StreamParser::default(),
+            state: State::Away,
+            opened_ns: 0,
+            as_of: AsOf::default(),
+            returns: false,
+        };
+        let mut all = Self {
+            epoll: Epoll::new()?,
+            readers: (0..plan.readers).map(reader).collect(),
+            away: (0..plan.readers).map(|index| Reverse((0, index))).collect(),
+            started,
+            began_ns: 0,
+            cpu_before_ns: sys::own_cpu_ns(),
+            opening: 0,
+            report: ReadersReport::default(),
+            received: Received::default(),
+            ids: HashMap::new(),
+            watcher: Watcher::start(plan.target, &plan.document, started),
+            plan,
+        };
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while started.elapsed() < all.plan.deadline && all.open_now() < all.readers.len() {
+            all.turn(&mut events)?;
+        }
+        Ok(all)
+    }
+
+    /// Streams that are open now, or silent ones that have asked.
+    pub fn open_now(&self) -> usize {
+        let is_there = |reader: &&Reader| {
+            reader.state == State::Open || (self.plan.never_read && reader.state == State::Asked)
+        };
+        self.readers.iter().filter(is_there).count()
+    }
+
+    /// Reads until there are no more commands, and gives each report that is asked for.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn run(
+        &mut self,
+        commands: &Receiver<Command>,
+        mut give: impl FnMut(&ReadersReport) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        loop {
+            match commands.try_recv() {
+                Ok(Command::Go) => self.begin(),
+                Ok(Command::Report) => give(&self.report())?,
+                Err(TryRecvError::Empty) => self.turn(&mut events)?,
+                Err(TryRecvError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn begin(&mut self) {
+        (self.began_ns, self.cpu_before_ns) = (self.now_ns(), sys::own_cpu_ns());
+        (self.report, self.received) = (ReadersReport::default(), Received::default());
+    }
+
+    fn report(&self) -> ReadersReport {
+        let mut report = self.report.clone();
+        let now_ns = self.now_ns();
+        report.open = self.open_now();
+        report.window_s = (now_ns - self.began_ns) as f64 / NS_PER_S as f64;
+        report.generator_cpu_s = (sys::own_cpu_ns() - self.cpu_before_ns) as f64 / 1e9;
+        let publications = self.watcher.seen();
+        self.received.judge(&publications, &self.ids, self.began_ns..now_ns, &mut report);
+        report
+    }
+
+    /// Connects those that are due, and takes what has happened.
+    fn turn(&mut self, events: &mut Events) -> io::Result<()> {
+        let now_ns = self.now_ns();
+        while self.opening < OPENING_MAX
+            && self.away.peek().is_some_and(|Reverse((due_ns, _))| *due_ns <= now_ns)
+        {
+            let Some(Reverse((_, index))) = self.away.pop() else { break };
+            self.connect(index)?;
+        }
+        self.epoll.wait(events, TICK_NS)?;
+        let mut room = [0; READ_BYTES];
+        for index in 0..events.len() {
+            self.advance(events.at(index), &mut room);
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, index: usize) -> io::Result<()> {
+        let source = self.plan.sources[index % self.plan.sources.len()];
+        let (target, bytes) = (self.plan.target, self.plan.receive_buffer_bytes);
+        let (stream, refused) = sys::begin_to_connect(source, target, bytes)?;
+        self.epoll.add(&stream, index, true)?;
+        let reader = &mut self.readers[index];
+        reader.stream = Some(stream);
+        reader.parser = StreamParser::default();
+        reader.state = State::Connecting;
+        self.opening += 1;
+        if let Some(error) = refused {
+            self.fail(index, &error.to_string());
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, ready: Ready, room: &mut [u8]) {
+        let index = ready.token;
+        let reader = &mut self.readers[index];
+        if reader.state == State::Connecting && ready.writable {
+            let Some(stream) = &reader.stream else { return };
+            let asked = match stream.take_error() {
+                Ok(None) => { stream }.write(&self.plan.request),
+                Ok(Some(error)) | Err(error) => Err(error),
+            };
+            match asked {
+                Ok(bytes) if bytes == self.plan.request.len() => reader.state = State::Asked,
+                Ok(_) => return self.fail(index, "short write"),
+                Err(error) => return self.fail(index, &error.to_string()),
+            }
+            if self.plan.never_read {
+                self.opening -= 1;
+            }
+        }
+        if !self.plan.never_read {
+            self.receive(index, room);
+        }
+    }
+
+    /// Edge-triggered: a read that does not fill the buffer has emptied the socket.
+    fn receive(&mut self, index: usize, room: &mut [u8]) {
+        while let State::Asked | State::Open = self.readers[index].state {
+            let Some(mut stream) = self.readers[index].stream.as_ref() else { return };
+            match stream.read(room) {
+                Ok(0) => return self.end(index),
+                Ok(count) => {
+                    self.take(index, &room[..count]);
+                    if count < room.len() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return self.fail(index, &error.to_string()),
+            }
+        }
+    }
+
+    fn take(&mut self, index: usize, bytes: &[u8]) {
+        let now_ns = self.now_ns();
+        let (report, received, ids) = (&mut self.report, &mut self.received, &mut self.ids);
+        report.bytes += bytes.len() as u64;
+        let Reader { parser, as_of: newest, opened_ns, .. } = &mut self.readers[index];
+        let opened_ns = if parser.is_open() { *opened_ns } else { now_ns };
+        let fed = parser.feed(bytes, |event| {
+            if event.name != b"snapshot" {
+                report.beats += 1;
+                return;
+            }
+            report.frames += 1;
+            if let Some(as_of) = event.as_of {
+                report.went_back += u64::from(as_of < *newest);
+                *newest = as_of.max(*newest);
+            }
+            let next = u32::try_from(ids.len()).expect("fewer states than that");
+            let id = match ids.get(event.id) {
+                Some(id) => *id,
+                None => *ids.entry(event.id.to_vec()).or_insert(next),
+            };
+            received.push(Reception { reader: index as u32, id, at_ns: now_ns, opened_ns });
+        });
+        match fed {
+            Ok(()) if parser.is_complete() => self.end(index),
+            Ok(()) => {
+                let is_open = parser.is_open();
+                let reader = &mut self.readers[index];
+                if is_open && reader.state == State::Asked {
+                    reader.state = State::Open;
+                    reader.opened_ns = now_ns;
+                    self.opening -= 1;
+                    self.count_return(index, now_ns);
+                }
+            }
+            Err(crate::events::StreamError::Status(status)) => {
+                self.report.refused += 1;
+                self.fail(index, &format!("status {status}"));
+            }
+            Err(error) => self.fail(index, &error.to_string()),
+        }
+    }
+
+    fn count_return(&mut self, index: usize, now_ns: u64) {
+        if !std::mem::replace(&mut self.readers[index].returns, true) {
+            return;
+        }
+        let class = usize::try_from((now_ns - self.began_ns) / RETURNS_CLASS_NS).unwrap_or(0);
+        let returns = &mut self.report.returns;
+        if returns.len() <= class {
+            returns.resize(class + 1, 0);
+        }
+        returns[class] += 1;
+    }
+
+    /// The server has closed the connection: in good order, if the last chunk has come.
+    fn end(&mut self, index: usize) {
+        let parser = &self.readers[index].parser;
+        if !parser.is_complete() {
+            return self.fail(index, "closed by the server");
+        }
+        self.report.ended += 1;
+        let retry_ns = parser.retry_ms().unwrap_or(0) * 1_000_000;
+        self.leave(index, retry_ns);
+    }
+
+    fn fail(&mut self, index: usize, cause: &str) {
+        if self.report.broken == 0 {
+            eprintln!("openloop: first broken stream: {cause}");
+        }
+        self.report.broken += 1;
+        self.leave(index, RETRY_NS);
+    }
+
+    /// Closes the connection, and comes back later.
+    fn leave(&mut self, index: usize, retry_ns: u64) {
+        let now_ns = self.now_ns();
+        let is_silent = self.plan.never_read;
+        let reader = &mut self.readers[index];
+        let is_opening = match reader.state {
+            State::Connecting => true,
+            State::Asked => !is_silent,
+            State::Away | State::Open => false,
+        };
+        self.opening -= usize::from(is_opening);
+        reader.stream = None;
+        reader.state = State::Away;
+        self.away.push(Reverse((now_ns + retry_ns, index)));
+    }
+}
