@@ -6,6 +6,10 @@
 
 use std::fmt::{Display, Write};
 
+use crate::ops::histogram::{BOUNDS_NS, DurationCounts};
+
+const NS_PER_S: f64 = 1e9;
+
 /// `Content-Type` of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -96,6 +100,12 @@ impl Family<'_> {
         self.line("_bucket", labels, Some(&"+Inf"), all);
         self.line("_sum", labels, None, sum);
         self.line("_count", labels, None, all);
+    }
+
+    /// Adds a histogram of durations, in seconds.
+    pub fn durations(&mut self, labels: &Labels<'_>, counts: &DurationCounts) {
+        let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / NS_PER_S);
+        self.histogram(labels, bounds, &counts.buckets, counts.sum_ns as f64 / NS_PER_S);
     }
 
     fn line(

@@ -130,10 +130,12 @@ impl Scheduler {
                 self.stats.polled(&ended);
             }
             Event::Pushed(source, Pushed { batch, .. }) => {
+                let ticked_mono_ms = batch.times.asked_mono_ms;
                 self.ticking.pushed(source, &batch, now_mono_ms);
                 self.take_quotes(|quotes, sinks| {
                     quotes.pushed(source, *batch, sinks, now_mono_ms);
                 });
+                self.context.ticker.published(ticked_mono_ms);
             }
             Event::Instruments(fetched) => {
                 if let Some((list, tokens)) = self.instruments.ended(fetched) {

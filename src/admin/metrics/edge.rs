@@ -5,9 +5,6 @@ use crate::admin::listener::Watched;
 use crate::api::ROUTES;
 use crate::http::server::stats::STATUS_CLASSES;
 use crate::ops::RefusalLines;
-use crate::ops::histogram::{BOUNDS_NS, DurationCounts};
-
-const NS_PER_S: f64 = 1e9;
 
 pub(super) fn write(text: &mut Exposition, watched: &Watched) {
     requests(text, watched);
@@ -56,9 +53,7 @@ fn requests(text: &mut Exposition, watched: &Watched) {
         for (class, counts) in STATUS_CLASSES.into_iter().zip(stats.durations(kind)) {
             if counts.count() > 0 || class == "2xx" {
                 let labels = [("method", method), ("route", route), ("status", class)];
-                let DurationCounts { buckets, sum_ns } = counts;
-                let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / NS_PER_S);
-                family.histogram(&labels, bounds, &buckets, sum_ns as f64 / NS_PER_S);
+                family.durations(&labels, &counts);
             }
         }
     }
@@ -160,14 +155,12 @@ fn streams(text: &mut Exposition, watched: &Watched) {
     cut.sample(&[("reason", "write")], stats.slow_cuts.value());
     cut.sample(&[("reason", "crowded")], stats.crowded_cuts.value());
     cut.sample(&[("reason", "read")], stats.input_cuts.value());
-    let mut walks = text.family(
+    text.family(
         Kind::Histogram,
         "bhav_stream_fan_out_seconds",
         "Time from a change's news to the last stream's wake-up.",
-    );
-    let DurationCounts { buckets, sum_ns } = stats.fan_out.read(0);
-    let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / NS_PER_S);
-    walks.histogram(&[], bounds, &buckets, sum_ns as f64 / NS_PER_S);
+    )
+    .durations(&[], &stats.fan_out.read(0));
 }
 
 fn open_streams(text: &mut Exposition, watched: &Watched) {

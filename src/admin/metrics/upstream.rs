@@ -180,6 +180,12 @@ fn ticker(text: &mut Exposition, ticker: &TickerReading, since_ms: u64) {
     ] {
         text.counter(name, help, count);
     }
+    text.family(
+        Kind::Histogram,
+        "bhav_ticker_publish_seconds",
+        "Time from the first tick of a batch to when requests can read its prices.",
+    )
+    .durations(&[], &ticker.published);
     let help = "Connections that ended or could not be opened, by reason.";
     let mut ended = text.family(Kind::Counter, "bhav_ticker_reconnects_total", help);
     for (reason, count) in &ticker.ended {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::watch::Why;
+use crate::ops::histogram::{DurationCounts, Durations};
 
 /// Every state, as health names it.
 pub const TICKER_STATES: [&str; 6] =
@@ -51,8 +52,7 @@ pub(super) enum Bad {
     Segment,
 }
 
-/// Written by the thread.
-#[derive(Default)]
+/// Written by the thread, and by the scheduler what it says of batches.
 pub(super) struct Counters {
     state: AtomicU8,
     live: AtomicBool,
@@ -63,6 +63,7 @@ pub(super) struct Counters {
     pub(super) frames: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) merged: AtomicU64,
+    pub(super) published: Durations,
     ended: [AtomicU64; REASONS.len()],
     bad: [AtomicU64; FAULTS.len()],
     /// The place in [`REASONS`] of the last failure, plus one; 0 once it speaks.
@@ -84,6 +85,8 @@ pub struct TickerReading {
     pub bytes: u64,
     /// Times that a batch had to wait for the one before.
     pub merged: u64,
+    /// From the first tick of a batch to when requests can read its prices.
+    pub published: DurationCounts,
     /// Connections that ended or could not be opened, by reason.
     pub ended: Vec<(&'static str, u64)>,
     /// Messages and packets that were not taken, by fault.
@@ -96,6 +99,25 @@ impl TickerReading {
     /// Of a ticker that does not exist.
     pub fn off() -> Self {
         Counters::default().read(0)
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            state: AtomicU8::default(),
+            live: AtomicBool::default(),
+            subscribed: AtomicUsize::default(),
+            ticked_mono_ms: AtomicU64::default(),
+            ticks: AtomicU64::default(),
+            frames: AtomicU64::default(),
+            bytes: AtomicU64::default(),
+            merged: AtomicU64::default(),
+            published: Durations::new(1),
+            ended: Default::default(),
+            bad: Default::default(),
+            failure: AtomicU8::default(),
+        }
     }
 }
 
@@ -162,6 +184,7 @@ impl Counters {
             frames: self.frames.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             merged: self.merged.load(Relaxed),
+            published: self.published.read(0),
             ended: counts(&REASONS, &self.ended),
             bad: counts(&FAULTS, &self.bad),
             failure: failure.and_then(|place| REASONS.get(place).copied()),

@@ -73,6 +73,12 @@ impl Ticker {
         self.shared.counters.is_live()
     }
 
+    /// Counts a batch that requests can read now, and whose first tick came at `ticked_mono_ms`.
+    pub fn published(&self, ticked_mono_ms: u64) {
+        let took_ms = self.clock.monotonic_ms().saturating_sub(ticked_mono_ms);
+        self.shared.counters.published.record(0, took_ms * 1_000_000);
+    }
+
     /// For health and metrics.
     pub fn reading(&self) -> TickerReading {
         self.shared.counters.read(self.clock.monotonic_ms())
