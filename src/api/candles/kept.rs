@@ -7,7 +7,7 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -36,6 +36,8 @@ pub struct KeptCandles {
     symbols: Mutex<BoundedMap<Symbol, Entry>>,
     /// By symbol and number of candles.
     compressed: Mutex<BoundedMap<(Symbol, usize), Compressed>>,
+    /// Times that a compressed document was put in or looked up.
+    uses: AtomicU64,
     counts: [LookUps; 2],
     reads: Arc<AtomicUsize>,
 }
@@ -64,11 +66,6 @@ impl LookUps {
         if is_hit { &self.hits } else { &self.misses }.increment();
     }
 
-    /// Look-ups so far.
-    fn looks(&self) -> u64 {
-        self.hits.value() + self.misses.value()
-    }
-
     fn stats<K: Eq + Hash, V>(&self, map: &Mutex<BoundedMap<K, V>>) -> KeptStats {
         let map = map.lock();
         let (hits, misses) = (self.hits.value(), self.misses.value());
@@ -80,8 +77,8 @@ impl LookUps {
 #[derive(Debug)]
 struct Compressed {
     variants: Arc<Variants>,
-    /// Number of the look-up that found it last.
-    looked: u64,
+    /// Number of its last use.
+    used: u64,
 }
 
 /// A symbol's candles; `None` if the store has none.
@@ -114,7 +111,7 @@ impl Default for KeptCandles {
         let symbols = Mutex::new(BoundedMap::evicting_in_batches(SYMBOLS_MAX));
         let compressed = Mutex::new(BoundedMap::evicting_in_batches(COMPRESSED_MAX));
         let counts = [const { LookUps::new() }; 2];
-        Self { symbols, compressed, counts, reads: Arc::default() }
+        Self { symbols, compressed, uses: AtomicU64::new(0), counts, reads: Arc::default() }
     }
 }
 
@@ -160,11 +157,11 @@ impl KeptCandles {
         tag: &str,
     ) -> Option<Arc<Variants>> {
         let [_, counts] = &self.counts;
-        let looked = counts.looks();
+        let used = self.uses.fetch_add(1, Ordering::Relaxed);
         let mut compressed = self.compressed.lock();
         let kept = compressed.value_mut(&(symbol.clone(), count));
         let found = kept.filter(|kept| kept.variants.tag() == tag).map(|kept| {
-            kept.looked = looked;
+            kept.used = used;
             Arc::clone(&kept.variants)
         });
         counts.count(found.is_some());
@@ -172,10 +169,10 @@ impl KeptCandles {
     }
 
     pub(super) fn keep_compressed(&self, symbol: &Symbol, count: usize, variants: &Arc<Variants>) {
-        let looked = self.counts[1].looks();
-        let kept = Compressed { variants: Arc::clone(variants), looked };
-        // Worth least: those looked up longest ago.
-        let worth = |kept: &Compressed| Some(kept.looked);
+        let used = self.uses.fetch_add(1, Ordering::Relaxed);
+        let kept = Compressed { variants: Arc::clone(variants), used };
+        // Worth least: those used longest ago.
+        let worth = |kept: &Compressed| Some(kept.used);
         self.compressed.lock().insert((symbol.clone(), count), kept, worth);
     }
 
@@ -254,14 +251,15 @@ mod tests {
             CachePolicy { cache_control: "", vary: "", compressed_from_bytes: 0 };
         let kept = KeptCandles::default();
         let variants = |tag: &str| Arc::new(Variants::tagged(b"{}", tag, &POLICY));
-        for count in 0..COMPRESSED_MAX {
+        for count in 0..=COMPRESSED_MAX {
             kept.keep_compressed(&symbol(0), count, &variants("a"));
+            if count == COMPRESSED_MAX / 2 {
+                assert!(kept.find_compressed(&symbol(0), 0, "a").is_some());
+            }
         }
-        assert!(kept.find_compressed(&symbol(0), 0, "a").is_some());
-        assert!(kept.find_compressed(&symbol(0), 0, "b").is_none(), "the candles have changed");
-        assert!(kept.find_compressed(&symbol(1), 0, "a").is_none());
-        kept.keep_compressed(&symbol(1), 0, &variants("b"));
         assert!(kept.find_compressed(&symbol(0), 0, "a").is_some(), "it was used");
+        assert!(kept.find_compressed(&symbol(0), 1, "a").is_none(), "it was not");
+        assert!(kept.find_compressed(&symbol(0), 0, "b").is_none(), "the candles have changed");
         let [_, stats] = kept.stats();
         assert_eq!((stats.hits, stats.misses), (2, 2));
         assert!(stats.evictions > 0 && stats.entries <= COMPRESSED_MAX);
