@@ -61,11 +61,6 @@ impl Clock {
         !matches!(&*self.0, Kind::Running { set: false, .. })
     }
 
-    /// Whether the clock stands still until it is moved.
-    pub fn is_manual(&self) -> bool {
-        matches!(&*self.0, Kind::Manual { .. })
-    }
-
     /// Wall time in milliseconds since the Unix epoch.
     pub fn now_ms(&self) -> i64 {
         match &*self.0 {

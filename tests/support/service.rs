@@ -221,7 +221,14 @@ impl Service {
         })
     }
 
+    /// A new connection. The server's time of deadlines is up to a tick behind the clock, and more
+    /// where the clock is moved by hand. A deadline that was set in between would pass at the next
+    /// tick, so the server catches up first.
     pub fn client(&self) -> Client {
+        const TICK_MS: u64 = 50;
+        let shared = self.0.server().shared();
+        let clock = &shared.service.state().clock;
+        until("the server's time", || shared.slots.now_ms() + TICK_MS > clock.monotonic_ms());
         Client::connect(self.0.address())
     }
 

@@ -47,8 +47,6 @@ pub struct ConnectionTable {
     /// Limit of open connections; at most the table's size.
     cap: AtomicUsize,
     clock: Clock,
-    /// The clock is moved by hand, in steps of any length: the sweeper's time may be far behind.
-    is_manual: bool,
     now_ms: AtomicU64,
     date: DateCell,
     /// Requests answered by connections that have ended.
@@ -82,7 +80,6 @@ impl ConnectionTable {
             now_ms: AtomicU64::new(clock.monotonic_ms()),
             date: DateCell::new(clock.now_ms()),
             clock: clock.clone(),
-            is_manual: clock.is_manual(),
             requests_ended: AtomicU64::new(0),
             waiting: Mutex::new(None),
             is_waiting: AtomicBool::new(false),
@@ -96,9 +93,6 @@ impl ConnectionTable {
 
     /// Monotonic milliseconds, at most a tick old. Costs one load.
     pub fn now_ms(&self) -> u64 {
-        if self.is_manual {
-            return self.clock.monotonic_ms();
-        }
         self.now_ms.load(Ordering::Relaxed)
     }
 
@@ -227,7 +221,7 @@ impl ConnectionTable {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             let now_ms = self.clock.monotonic_ms();
-            if now_ms < self.now_ms.load(Ordering::Relaxed) + TICK_MS {
+            if now_ms < self.now_ms() + TICK_MS {
                 continue;
             }
             self.now_ms.store(now_ms, Ordering::Relaxed);
@@ -331,22 +325,5 @@ impl SlotGuard {
 impl Drop for SlotGuard {
     fn drop(&mut self) {
         self.slots.release(self.index);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Without a sweeper, which would be late.
-    #[test]
-    fn a_deadline_counts_from_where_a_manual_clock_was_moved_to() {
-        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-        let slot = Arc::new(ConnectionTable::new(1, &clock)).acquire().unwrap();
-        clock.advance_ms(3_600_000);
-        slot.set_deadline_in(1_000);
-        assert!(!slot.is_expired());
-        clock.advance_ms(1_000);
-        assert!(slot.is_expired());
     }
 }

@@ -105,9 +105,11 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
     let began = clock.now();
     lapse.step_until(200, "some time without a trade", |seen| {
         let (share, index) = (seen.quote("NSE:SBIN"), seen.quote("NSE:NIFTY 50"));
-        // At most a round behind: quotes are taken in one after the other.
+        // At most a round behind, since quotes are taken in one after the other; or marked, where
+        // the machine is so busy that a round takes longer.
         let behind_s = time(&index["as_of"]).duration_since(time(&share["as_of"])).as_secs();
-        assert!((0..=3).contains(&behind_s), "{share} beside {index}");
+        let is_marked = behind_s > 3 && share["stale"] == true;
+        assert!((0..=3).contains(&behind_s) || is_marked, "{share} beside {index}");
         clock.now().duration_since(began).as_secs() > 20
     });
     // Prices that stand have no time that moves.
