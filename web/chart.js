@@ -1,0 +1,157 @@
+// Charts as SVG: the trend, candles, and the reliability plot. Each says in a sentence what it shows.
+import { compactRupees, count, isKnown, price, share, shortDay, wilson } from './format.js';
+import { text } from './text.js';
+import { h, s } from './view.js';
+
+const t = text.chart;
+const WIDTH = 800;
+const PAD = { left: 8, right: 72, top: 12, bottom: 26 };
+
+/**
+ * Round figures for an axis: 1, 2 or 5 times a power of ten apart.
+ * @param {number} low @param {number} high @param {number} most @returns {number[]}
+ */
+export function ticks(low, high, most) {
+  if (!(high > low)) return [low];
+  const raw = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((each) => each >= raw) ?? raw;
+  const found = [];
+  for (let at = Math.ceil(low / step); at * step <= high + step * 1e-9; at += 1) found.push(at * step);
+  return found;
+}
+
+/** The span of the known values, widened where all are the same. @param {(number | null)[]} values */
+export function extent(values) {
+  const found = values.filter(isKnown);
+  if (found.length === 0) return null;
+  const [low, high] = [Math.min(...found), Math.max(...found)];
+  const room = high > low ? (high - low) * 0.06 : Math.abs(high) * 0.02 || 1;
+  return { low: low - room, high: high + room };
+}
+
+/** @param {number} height @param {{ low: number, high: number }} y @param {number} points */
+function plane(height, y, points) {
+  const inner = WIDTH - PAD.left - PAD.right;
+  return {
+    /** A single point stands in the middle. @param {number} at */
+    x: (at) => PAD.left + (points > 1 ? (at / (points - 1)) * inner : inner / 2),
+    /** @param {number} value */
+    y: (value) => PAD.top + (1 - (value - y.low) / (y.high - y.low)) * (height - PAD.top - PAD.bottom),
+  };
+}
+
+/** @param {number} height @param {ReturnType<typeof plane>} on @param {number[]} marks @param {(value: number) => string} label */
+const grid = (height, on, marks, label) => s('g', { class: 'grid' }, marks.map((mark) => [
+  s('line', { x1: PAD.left, x2: WIDTH - PAD.right, y1: on.y(mark), y2: on.y(mark) }),
+  s('text', { x: WIDTH - PAD.right + 8, y: on.y(mark) + 4 }, label(mark)),
+]).flat());
+
+/** @param {number} height @param {ReturnType<typeof plane>} on @param {string[]} dates */
+function days(height, on, dates) {
+  const every = Math.max(1, Math.ceil(dates.length / 6));
+  const shown = dates.map((date, at) => ({ date, at })).filter(({ at }) => at % every === 0 && (at === 0 || on.x(at) < WIDTH - PAD.right - 30));
+  return s('g', { class: 'days' }, shown.map(({ date, at }) =>
+    s('text', { x: on.x(at), y: height - 6, 'text-anchor': at === 0 && dates.length > 1 ? 'start' : 'middle' }, shortDay(date))));
+}
+
+/** @param {string} label @param {number} height @param {SVGElement[]} parts */
+const picture = (label, height, parts) =>
+  s('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': label, class: 'chart' }, parts);
+
+/** @param {(number | null)[]} values @param {ReturnType<typeof plane>} on */
+export function path(values, on) {
+  let pen = 'M';
+  let out = '';
+  values.forEach((value, at) => {
+    // A gap is a gap: nothing is drawn through what is not known.
+    if (!isKnown(value)) { pen = 'M'; return; }
+    out += `${pen}${on.x(at).toFixed(1)} ${on.y(value).toFixed(1)}`;
+    pen = 'L';
+  });
+  return out;
+}
+
+/** Value and cost of a portfolio, a point a day. @param {any[]} points @param {string} sentence @param {boolean} hidden */
+export function trend(points, sentence, hidden) {
+  const height = 300;
+  const [value, cost] = [points.map((p) => p.total_current_value), points.map((p) => p.total_invested)];
+  const range = extent([...value, ...cost]);
+  if (!range) return h('p', { class: 'empty' }, t.nothing);
+  const on = plane(height, range, points.length);
+  const back = points.map((_, at) => points.length - 1 - at).map((at) => `L${on.x(at).toFixed(1)} ${on.y(cost[at]).toFixed(1)}`).join('');
+  const dots = points.map((p, at) => {
+    const kind = ['dot', p.source === 'sync' ? 'sync' : 'close', (p.carried || p.left_out) && 'hollow', p.suspect && 'suspect'].filter(Boolean).join(' ');
+    const r = p.source === 'sync' ? 4 : 2;
+    return s('circle', { class: kind, cx: on.x(at), cy: on.y(value[at]), r: points.length > 120 && p.source !== 'sync' && !p.suspect ? 0 : r },
+      s('title', null, t.point(p, hidden)));
+  });
+  return picture(sentence, height, [
+    grid(height, on, ticks(range.low, range.high, 5), hidden ? () => '•••' : compactRupees), days(height, on, points.map((p) => p.date)),
+    s('path', { class: 'area', d: `${path(value, on)}${back}Z` }),
+    s('path', { class: 'line cost', d: path(cost, on) }), s('path', { class: 'line value', d: path(value, on) }),
+    s('g', null, dots),
+  ]);
+}
+
+/** Daily candles with a cursor. @param {any[]} list @param {string} sentence */
+export function candles(list, sentence) {
+  const height = 320;
+  const range = extent(list.flatMap(({ high, low }) => [high, low]));
+  if (!range) return null;
+  const on = plane(height, range, list.length);
+  const body = Math.max(1, Math.min(12, ((WIDTH - PAD.left - PAD.right) / list.length) * 0.66));
+  const bars = list.map((candle, at) => {
+    const [top, bottom] = [on.y(Math.max(candle.open, candle.close)), on.y(Math.min(candle.open, candle.close))];
+    return s('g', { class: candle.close >= candle.open ? 'up' : 'down' },
+      s('line', { x1: on.x(at), x2: on.x(at), y1: on.y(candle.high), y2: on.y(candle.low) }),
+      s('rect', { x: on.x(at) - body / 2, y: top, width: body, height: Math.max(1, bottom - top) }));
+  });
+  const cursor = s('line', { class: 'cursor', y1: PAD.top, y2: height - PAD.bottom });
+  const node = picture(sentence, height, [
+    grid(height, on, ticks(range.low, range.high, 6), price), days(height, on, list.map(({ date }) => date)), s('g', { class: 'bars' }, bars), cursor,
+  ]);
+  return {
+    node,
+    /** @param {number} at */
+    point(at) { cursor.setAttribute('x1', String(on.x(at))); cursor.setAttribute('x2', String(on.x(at))); },
+    /** The candle under the pointer. @param {MouseEvent} event */
+    at(event) {
+      const box = node.getBoundingClientRect();
+      const x = ((event.clientX - box.left) / box.width) * WIDTH;
+      const share = (x - PAD.left) / (WIDTH - PAD.left - PAD.right);
+      return Math.max(0, Math.min(list.length - 1, Math.round(share * (list.length - 1))));
+    },
+  };
+}
+
+const FEW = 30;
+
+/** What was said against what happened; on the diagonal the two agree. @param {any[]} bins */
+export function reliability(bins) {
+  const filled = bins.filter((bin) => bin.judged > 0);
+  const all = filled.flatMap((bin) => { const { low, high } = wilson(bin.hits, bin.judged); return [bin.mean_confidence, low, high]; });
+  const range = extent(all);
+  if (!range) return h('p', { class: 'empty' }, t.nothing);
+  const size = 420;
+  const at = (/** @type {number} */ value) => 44 + ((value - range.low) / (range.high - range.low)) * (size - 64);
+  const up = (/** @type {number} */ value) => size - at(value);
+  const most = Math.max(...filled.map((bin) => bin.judged));
+  const marks = ticks(range.low, range.high, 5);
+  const points = filled.map((bin) => {
+    const { low, high } = wilson(bin.hits, bin.judged);
+    const [x, y] = [at(bin.mean_confidence), up(bin.hit_rate)];
+    return s('g', { class: bin.judged < FEW ? 'few' : null },
+      s('line', { class: 'whisker', x1: x, x2: x, y1: up(low), y2: up(high) }),
+      s('circle', { cx: x, cy: y, r: 3 + 11 * Math.sqrt(bin.judged / most) }, s('title', null, t.bin(share(bin.mean_confidence), share(bin.hit_rate), count(bin.judged)))),
+      s('text', { x, y: size - 26, class: 'count' }, count(bin.judged)));
+  });
+  const axes = marks.map((mark) => [
+    s('text', { x: at(mark), y: size - 8, 'text-anchor': 'middle' }, share(mark)),
+    s('text', { x: 40, y: up(mark) + 4, 'text-anchor': 'end' }, share(mark)),
+    s('line', { x1: 44, x2: size - 20, y1: up(mark), y2: up(mark) }),
+  ]).flat();
+  const node = s('svg', { viewBox: `0 0 ${size} ${size}`, role: 'img', 'aria-label': t.reliability(filled.length), class: 'chart square' },
+    s('g', { class: 'grid' }, axes), s('line', { class: 'diagonal', x1: at(range.low), y1: up(range.low), x2: at(range.high), y2: up(range.high) }), points);
+  return h('figure', null, node, h('figcaption', null, t.reliabilityWords));
+}
