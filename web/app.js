@@ -1,5 +1,5 @@
 // The frame: which page is shown, who is logged in, and what stands around every page.
-import { askSession, onSession, serverNow, session } from './api.js';
+import { askSession, onSession, session } from './api.js';
 import * as live from './live.js';
 import { start as startStrip } from './strip.js';
 import { text } from './text.js';
@@ -33,6 +33,7 @@ const ownVersion = document.documentElement.dataset.version;
 /** @type {(() => void) | void} */
 let leave;
 let turn = 0;
+let shownPath = '';
 /** The user for whom the page was drawn: another one gets it drawn anew. @type {number | null} */
 let shownTo = null;
 
@@ -73,6 +74,7 @@ async function render(moved) {
   main.replaceChildren();
   main.className = '';
   shownTo = session.user?.id ?? null;
+  shownPath = path;
   if (!page) { notLoaded(); return; }
   document.title = `${page.title} · bhav`;
   leave = page.show({ main, path, go, announce });
@@ -123,7 +125,10 @@ function findSession() {
 
 onSession(onSessionChange);
 document.addEventListener('click', onClick);
-addEventListener('popstate', () => render(true));
+addEventListener('popstate', () => {
+  // A jump within a page, such as the skip link's, draws nothing anew.
+  if (location.pathname !== shownPath) render(true);
+});
 addEventListener('pageshow', (event) => {
   if (!event.persisted) return;
   main.replaceChildren(); // what lay in the browser's memory may be another user's by now
@@ -133,9 +138,9 @@ addEventListener('pageshow', (event) => {
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') askSession().catch(() => {});
 });
-live.start();
 startStrip({ tools: byId('tools'), strip: byId('strip'), banner: byId('banner'), announce });
 findSession();
-render(false);
+// The page chooses its symbols first, so that one stream is opened and not two.
+render(false).finally(live.start);
 // The clock of the strip comes from answers: a page that stays open asks now and then.
-live.repeat(async () => { if (Number.isNaN(serverNow()) || session.known) await askSession(); }, 600_000);
+setInterval(() => { if (document.visibilityState === 'visible') askSession().catch(() => {}); }, 600_000);

@@ -1,6 +1,6 @@
 // The candles of a symbol: ranges, a cursor that the keyboard moves, and the same as a table.
 import { call, withQuery } from './api.js';
-import { candles as chart } from './chart.js';
+import { candles as chart, fit } from './chart.js';
 import { count, day, price } from './format.js';
 import { csvButton, table } from './table.js';
 import { text } from './text.js';
@@ -14,6 +14,8 @@ const RANGES = /** @type {const} */ ([['1m', 22], ['3m', 65], ['6m', 128], ['1y'
 export function showCandles(into, symbol) {
   let days = 65;
   let turn = 0;
+  /** @type {(() => void) | undefined} */
+  let endFit;
   const picture = h('div', { class: 'picture' }, skeleton(8));
   const readout = h('p', { class: 'readout', role: 'status' }, '\u00a0');
   const own = h('input', { type: 'number', id: 'candle-days', min: '5', max: '600', value: String(days), inputmode: 'numeric' });
@@ -42,19 +44,21 @@ export function showCandles(into, symbol) {
     const [first, last] = [list[0], list[list.length - 1]];
     put(marks, document.simulated && h('b', { class: 'mark simulated' }, text.simulated), document.suspect && h('b', { class: 'mark delayed', title: t.suspectWhy }, t.suspect));
     const sentence = t.sentence(symbol, count(list.length), day(first?.date), day(last?.date), price(last?.close));
-    const drawn = chart(list, sentence);
     rows.update(list);
     asTable.hidden = list.length === 0;
-    if (!drawn) { put(picture, h('p', { class: 'empty' }, t.none)); say(readout, ''); return; }
+    endFit?.();
+    if (list.length === 0) { put(picture, h('p', { class: 'empty' }, t.none)); say(readout, ''); return; }
     let at = list.length - 1;
-    const stage = h('div', { class: 'stage', tabindex: '0', role: 'group', 'aria-label': t.keys }, drawn.node);
+    const stage = h('div', { class: 'stage', tabindex: '0', role: 'group', 'aria-label': t.keys });
+    /** @type {ReturnType<typeof chart>} */
+    let drawn = null;
     const point = (/** @type {number} */ next) => {
       at = Math.max(0, Math.min(list.length - 1, next));
-      drawn.point(at);
+      drawn?.point(at);
       const c = list[at];
       say(readout, t.readout(day(c.date), price(c.open), price(c.high), price(c.low), price(c.close), count(c.volume)));
     };
-    stage.addEventListener('pointermove', (event) => point(drawn.at(event)));
+    stage.addEventListener('pointermove', (event) => { if (drawn) point(drawn.at(event)); });
     stage.addEventListener('keydown', (event) => {
       /** @type {{ [key: string]: number }} */
       const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: list.length - 1, PageUp: at - 20, PageDown: at + 20 };
@@ -63,7 +67,11 @@ export function showCandles(into, symbol) {
       point(to[event.key]);
     });
     put(picture, stage);
-    point(at);
+    endFit = fit(stage, (width) => {
+      drawn = chart(list, sentence, width);
+      put(stage, drawn?.node);
+      point(at);
+    });
   };
   const load = async () => {
     const mine = ++turn;
@@ -86,5 +94,8 @@ export function showCandles(into, symbol) {
     load();
   };
   choose(days);
-  return () => { turn = -1; };
+  return () => {
+    turn = -1;
+    endFit?.();
+  };
 }

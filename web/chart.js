@@ -4,7 +4,6 @@ import { text } from './text.js';
 import { h, s } from './view.js';
 
 const t = text.chart;
-const WIDTH = 800;
 const PAD = { left: 8, right: 72, top: 12, bottom: 26 };
 
 /**
@@ -30,10 +29,28 @@ export function extent(values) {
   return { low: low - room, high: high + room };
 }
 
-/** @param {number} height @param {{ low: number, high: number }} y @param {number} points */
-function plane(height, y, points) {
-  const inner = WIDTH - PAD.left - PAD.right;
+/**
+ * Draws again whenever the place has another width, so that letters keep their size on a phone.
+ * @param {HTMLElement} place @param {(width: number) => void} draw @returns {() => void} ends it
+ */
+export function fit(place, draw) {
+  let width = 0;
+  const look = () => {
+    const now = Math.max(280, Math.round(place.clientWidth));
+    if (now !== width) draw((width = now));
+  };
+  const watch = new ResizeObserver(look);
+  watch.observe(place);
+  look();
+  return () => watch.disconnect();
+}
+
+/** @param {number} width @param {number} height @param {{ low: number, high: number }} y @param {number} points */
+function plane(width, height, y, points) {
+  const inner = width - PAD.left - PAD.right;
   return {
+    width,
+    height,
     /** A single point stands in the middle. @param {number} at */
     x: (at) => PAD.left + (points > 1 ? (at / (points - 1)) * inner : inner / 2),
     /** @param {number} value */
@@ -41,23 +58,23 @@ function plane(height, y, points) {
   };
 }
 
-/** @param {number} height @param {ReturnType<typeof plane>} on @param {number[]} marks @param {(value: number) => string} label */
-const grid = (height, on, marks, label) => s('g', { class: 'grid' }, marks.map((mark) => [
-  s('line', { x1: PAD.left, x2: WIDTH - PAD.right, y1: on.y(mark), y2: on.y(mark) }),
-  s('text', { x: WIDTH - PAD.right + 8, y: on.y(mark) + 4 }, label(mark)),
+/** @param {ReturnType<typeof plane>} on @param {number[]} marks @param {(value: number) => string} label */
+const grid = (on, marks, label) => s('g', { class: 'grid' }, marks.map((mark) => [
+  s('line', { x1: PAD.left, x2: on.width - PAD.right, y1: on.y(mark), y2: on.y(mark) }),
+  s('text', { x: on.width - PAD.right + 8, y: on.y(mark) + 4 }, label(mark)),
 ]).flat());
 
-/** @param {number} height @param {ReturnType<typeof plane>} on @param {string[]} dates */
-function days(height, on, dates) {
-  const every = Math.max(1, Math.ceil(dates.length / 6));
-  const shown = dates.map((date, at) => ({ date, at })).filter(({ at }) => at % every === 0 && (at === 0 || on.x(at) < WIDTH - PAD.right - 30));
+/** @param {ReturnType<typeof plane>} on @param {string[]} dates */
+function days(on, dates) {
+  const every = Math.max(1, Math.ceil(dates.length / Math.max(2, Math.floor(on.width / 130))));
+  const shown = dates.map((date, at) => ({ date, at })).filter(({ at }) => at % every === 0 && (at === 0 || on.x(at) < on.width - PAD.right - 30));
   return s('g', { class: 'days' }, shown.map(({ date, at }) =>
-    s('text', { x: on.x(at), y: height - 6, 'text-anchor': at === 0 && dates.length > 1 ? 'start' : 'middle' }, shortDay(date))));
+    s('text', { x: on.x(at), y: on.height - 6, 'text-anchor': at === 0 && dates.length > 1 ? 'start' : 'middle' }, shortDay(date))));
 }
 
-/** @param {string} label @param {number} height @param {SVGElement[]} parts */
-const picture = (label, height, parts) =>
-  s('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': label, class: 'chart' }, parts);
+/** @param {string} label @param {ReturnType<typeof plane>} on @param {SVGElement[]} parts */
+const picture = (label, on, parts) =>
+  s('svg', { viewBox: `0 0 ${on.width} ${on.height}`, role: 'img', 'aria-label': label, class: 'chart' }, parts);
 
 /** @param {(number | null)[]} values @param {ReturnType<typeof plane>} on */
 export function path(values, on) {
@@ -72,13 +89,13 @@ export function path(values, on) {
   return out;
 }
 
-/** Value and cost of a portfolio, a point a day. @param {any[]} points @param {string} sentence @param {boolean} hidden */
-export function trend(points, sentence, hidden) {
+/** Value and cost of a portfolio, a point a day. @param {any[]} points @param {string} sentence @param {boolean} hidden @param {number} width */
+export function trend(points, sentence, hidden, width) {
   const height = 300;
   const [value, cost] = [points.map((p) => p.total_current_value), points.map((p) => p.total_invested)];
   const range = extent([...value, ...cost]);
   if (!range) return h('p', { class: 'empty' }, t.nothing);
-  const on = plane(height, range, points.length);
+  const on = plane(width, height, range, points.length);
   const back = points.map((_, at) => points.length - 1 - at).map((at) => `L${on.x(at).toFixed(1)} ${on.y(cost[at]).toFixed(1)}`).join('');
   const dots = points.map((p, at) => {
     const kind = ['dot', p.source === 'sync' ? 'sync' : 'close', (p.carried || p.left_out) && 'hollow', p.suspect && 'suspect'].filter(Boolean).join(' ');
@@ -86,21 +103,21 @@ export function trend(points, sentence, hidden) {
     return s('circle', { class: kind, cx: on.x(at), cy: on.y(value[at]), r: points.length > 120 && p.source !== 'sync' && !p.suspect ? 0 : r },
       s('title', null, t.point(p, hidden)));
   });
-  return picture(sentence, height, [
-    grid(height, on, ticks(range.low, range.high, 5), hidden ? () => '•••' : compactRupees), days(height, on, points.map((p) => p.date)),
+  return picture(sentence, on, [
+    grid(on, ticks(range.low, range.high, 5), hidden ? () => '•••' : compactRupees), days(on, points.map((p) => p.date)),
     s('path', { class: 'area', d: `${path(value, on)}${back}Z` }),
     s('path', { class: 'line cost', d: path(cost, on) }), s('path', { class: 'line value', d: path(value, on) }),
     s('g', null, dots),
   ]);
 }
 
-/** Daily candles with a cursor. @param {any[]} list @param {string} sentence */
-export function candles(list, sentence) {
+/** Daily candles with a cursor. @param {any[]} list @param {string} sentence @param {number} width */
+export function candles(list, sentence, width) {
   const height = 320;
   const range = extent(list.flatMap(({ high, low }) => [high, low]));
   if (!range) return null;
-  const on = plane(height, range, list.length);
-  const body = Math.max(1, Math.min(12, ((WIDTH - PAD.left - PAD.right) / list.length) * 0.66));
+  const on = plane(width, height, range, list.length);
+  const body = Math.max(1, Math.min(12, ((width - PAD.left - PAD.right) / list.length) * 0.66));
   const bars = list.map((candle, at) => {
     const [top, bottom] = [on.y(Math.max(candle.open, candle.close)), on.y(Math.min(candle.open, candle.close))];
     return s('g', { class: candle.close >= candle.open ? 'up' : 'down' },
@@ -108,8 +125,8 @@ export function candles(list, sentence) {
       s('rect', { x: on.x(at) - body / 2, y: top, width: body, height: Math.max(1, bottom - top) }));
   });
   const cursor = s('line', { class: 'cursor', y1: PAD.top, y2: height - PAD.bottom });
-  const node = picture(sentence, height, [
-    grid(height, on, ticks(range.low, range.high, 6), price), days(height, on, list.map(({ date }) => date)), s('g', { class: 'bars' }, bars), cursor,
+  const node = picture(sentence, on, [
+    grid(on, ticks(range.low, range.high, 6), price), days(on, list.map(({ date }) => date)), s('g', { class: 'bars' }, bars), cursor,
   ]);
   return {
     node,
@@ -118,8 +135,8 @@ export function candles(list, sentence) {
     /** The candle under the pointer. @param {MouseEvent} event */
     at(event) {
       const box = node.getBoundingClientRect();
-      const x = ((event.clientX - box.left) / box.width) * WIDTH;
-      const share = (x - PAD.left) / (WIDTH - PAD.left - PAD.right);
+      const x = ((event.clientX - box.left) / box.width) * width;
+      const share = (x - PAD.left) / (width - PAD.left - PAD.right);
       return Math.max(0, Math.min(list.length - 1, Math.round(share * (list.length - 1))));
     },
   };
@@ -130,8 +147,11 @@ const FEW = 30;
 /** What was said against what happened; on the diagonal the two agree. @param {any[]} bins */
 export function reliability(bins) {
   const filled = bins.filter((bin) => bin.judged > 0);
-  const all = filled.flatMap((bin) => { const { low, high } = wilson(bin.hits, bin.judged); return [bin.mean_confidence, low, high]; });
-  const range = extent(all);
+  // The few of a thin group reach far up and down: they are cut off rather than squeeze the rest.
+  const range = extent(filled.flatMap((bin) => {
+    const { low, high } = wilson(bin.hits, bin.judged);
+    return bin.judged < FEW ? [bin.mean_confidence, bin.hit_rate] : [bin.mean_confidence, low, high];
+  }));
   if (!range) return h('p', { class: 'empty' }, t.nothing);
   const size = 420;
   const at = (/** @type {number} */ value) => 44 + ((value - range.low) / (range.high - range.low)) * (size - 64);
@@ -142,7 +162,7 @@ export function reliability(bins) {
     const { low, high } = wilson(bin.hits, bin.judged);
     const [x, y] = [at(bin.mean_confidence), up(bin.hit_rate)];
     return s('g', { class: bin.judged < FEW ? 'few' : null },
-      s('line', { class: 'whisker', x1: x, x2: x, y1: up(low), y2: up(high) }),
+      s('line', { class: 'whisker', x1: x, x2: x, y1: up(Math.max(low, range.low)), y2: up(Math.min(high, range.high)) }),
       s('circle', { cx: x, cy: y, r: 3 + 11 * Math.sqrt(bin.judged / most) }, s('title', null, t.bin(share(bin.mean_confidence), share(bin.hit_rate), count(bin.judged)))),
       s('text', { x, y: size - 26, class: 'count' }, count(bin.judged)));
   });

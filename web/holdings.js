@@ -16,7 +16,7 @@ export function byBroker(document) {
   }));
 }
 
-/** @param {any} document */
+/** @param {{ holdings: any[], summary: any }} document */
 export function merged(document) {
   const of = new Map();
   for (const one of document.holdings) of.set(one.isin, [...(of.get(one.isin) ?? []), one]);
@@ -31,7 +31,9 @@ export function merged(document) {
       search: parts.map((/** @type {any} */ part) => `${part.tradingsymbol} ${part.isin ?? ''} ${part.exchange}`).join(' ').toLowerCase(),
     };
   });
-  return [...rows, ...byBroker({ holdings: of.get(null) ?? [] })];
+  // Merged by the API is what stands at both brokers; the rest is a row as it is.
+  const isMerged = new Set(rows.map((/** @type {any} */ row) => row.isin));
+  return [...rows, ...byBroker({ holdings: document.holdings.filter(({ isin }) => !isMerged.has(isin)) })];
 }
 
 /** @param {any} row @param {(part: any) => any} read */
@@ -75,12 +77,12 @@ const amount = (value, why) => (amountsHidden() ? HIDDEN : { text: rupees(value)
 /** @param {number | null | undefined} value @param {(value: any) => string} format @param {string} [why] @returns {import('./view.js').Bit} */
 const moved = (value, format, why) => ({ text: value == null ? '–' : `${arrow(value)} ${format(value)}`, kind: direction(value), title: value == null ? why : undefined });
 
-/** @param {boolean} isMerged @returns {import('./table.js').Column<any>[]} */
-export function holdingColumns(isMerged) {
+/** @returns {import('./table.js').Column<any>[]} */
+export function holdingColumns() {
   return [
     {
       key: 'name', label: t.instrument, wide: true, sort: (row) => row.tradingsymbol, csv: (row) => row.tradingsymbol,
-      control: (current, toggle) => (isMerged ? opener(current, toggle) : null),
+      control: opener,
       show: (row) => [{ text: row.tradingsymbol, kind: 'symbol' }, ' ', { text: t.at(row.exchange ?? '', row.brokers), kind: 'muted' }, ...marks(row)],
     },
     { key: 'quantity', label: t.quantity, hint: t.quantityHint, number: true, show: quantities, sort: (row) => row.quantity, csv: (row) => row.quantity },

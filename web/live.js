@@ -4,6 +4,7 @@ import { call, serverNow, withQuery } from './api.js';
 const SILENT_MS = 45_000; // the server says something every 15 s
 const HIDDEN_MS = 30_000; // a tab that nobody looks at gives its connection back
 const POLL_MS = 15_000;
+const FIRST_MS = 3_000;
 const RETRY_MS = { first: 5_000, most: 120_000 };
 const RENDER_MS = 1_000; // at most one change of the page a second
 
@@ -167,7 +168,8 @@ function onTick() {
 export function start() {
   setLine('connecting');
   open();
-  poll();
+  // The stream brings the first snapshot at once, unless something between holds it back.
+  polling = setTimeout(() => { if (!values.has('snapshot')) poll(); }, FIRST_MS);
   setInterval(onTick, RENDER_MS);
   document.addEventListener('visibilitychange', () => {
     clearTimeout(closing);

@@ -39,7 +39,7 @@ export function table(shape) {
     const heading = h('th', { role: 'columnheader', scope: 'col', class: column.number ? 'number' : null, title: column.hint });
     if (!column.sort) {
       heading.append(column.label === '' ? h('span', { class: 'unseen' }, text.table.actions) : column.label);
-      if (column.label === '') heading.className = 'actions';
+      if (column.label === '') heading.className = 'acts';
       return heading;
     }
     heading.append(button(column.label, () => {
@@ -78,7 +78,7 @@ export function table(shape) {
     /** @type {(Node | null)[]} */
     const controls = [];
     const cells = columns.map((column) => {
-      const cell = h('td', { role: 'cell', 'data-label': column.label, class: [column.number && 'number', column.wide && 'wide', column.label === '' && 'actions'].filter(Boolean).join(' ') || null });
+      const cell = h('td', { role: 'cell', 'data-label': column.label, class: [column.number && 'number', column.wide && 'wide', column.label === '' && 'acts'].filter(Boolean).join(' ') || null });
       const control = column.control?.(() => row, (opener) => toggle(row, opener));
       if (control) cell.append(control);
       controls.push(control ?? null);

@@ -40,7 +40,7 @@ export const text = {
     stale: (/** @type {string} */ at) => `Prices are stale: they are from ${at}. No feed has given a newer one.`,
     late: (/** @type {string} */ words) => `Prices run behind: ${words.toLowerCase()}.`,
     hide: 'Hide amounts', theme: 'Theme', account: 'Account', logIn: 'Log in',
-    themes: /** @type {Record<string, string>} */ ({ system: 'System', light: 'Light', dark: 'Dark' }),
+    themes: /** @type {Record<string, string>} */ ({ system: '◐ System', light: '○ Light', dark: '● Dark' }),
     colours: 'Blue and orange', coloursBack: 'Green and red',
   },
   form: {
@@ -66,7 +66,7 @@ export const text = {
     provisionalMark: 'Provisional', provisional: 'Today so far, provisional', provisionalCaption: 'Provisional signals',
     provisionalOf: (/** @type {string} */ at) => `Of unfinished candles at ${at}: each may vanish until the close.`,
     count: (/** @type {string} */ n) => `${n} signals`, noneMatch: 'No signal fits.',
-    record: 'The record', published: 'Published', judged: 'Judged', pending: 'Pending', meanConfidence: 'Mean confidence',
+    record: 'The record', toRecord: 'The record of all ↓', published: 'Published', judged: 'Judged', pending: 'Pending', meanConfidence: 'Mean confidence',
     since: (/** @type {string} */ at, /** @type {string} */ n) => `Since ${at}, ${n} dates with a list. `,
     noneJudged: (/** @type {number} */ n) => `No signal has been judged yet: that happens ${n} sessions after its date.`,
     tooFewDates: (/** @type {number} */ least, /** @type {number} */ now) => `Scores need signals of at least ${least} dates; there are ${now}.`,

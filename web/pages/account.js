@@ -11,7 +11,7 @@ export const title = t.title;
 
 /** @param {import('../app.js').Context} context */
 export function show({ main, go, announce }) {
-  main.className = 'narrow account';
+  main.className = 'narrow account-page';
   const user = session.user;
   if (!user) return;
   const until = session.expires_at;

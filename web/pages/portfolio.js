@@ -128,8 +128,8 @@ function showHoldings(into, state) {
     h('label', { for: 'filter' }, t.filter), filter,
     h('details', { class: 'columns' }, h('summary', null, t.columns), columnsBox), saved);
 
-  const all = () => holdingColumns(state.by === 'isin');
-  const drawMenu = () => put(columnsBox, all().slice(1).map(({ key, label }) => {
+  const all = holdingColumns();
+  const drawMenu = () => put(columnsBox, all.slice(1).map(({ key, label }) => {
     const box = h('input', { type: 'checkbox', checked: !hidden.has(key) });
     box.addEventListener('change', () => {
       if (!hidden.delete(key)) hidden.add(key);
@@ -145,7 +145,7 @@ function showHoldings(into, state) {
     if (!document.holdings.length) { if (built !== 'empty') put(into, emptyPortfolio()); built = 'empty'; return; }
     const sign = [state.by, ...hidden].join();
     if (built !== sign) {
-      const columns = all().filter(({ key }, at) => at === 0 || !hidden.has(key));
+      const columns = all.filter(({ key }, at) => at === 0 || !hidden.has(key));
       shown = table({ name: 'holdings', caption: t.caption, columns, key: (row) => row.key, sorted: '-value', details: partsOf });
       if (!bar.isConnected) put(into, bar, counted, place);
       put(place, shown.node);

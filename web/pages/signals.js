@@ -49,7 +49,7 @@ export function show({ main }) {
     try {
       const list = await call(withQuery('/api/signals', chosen));
       listed = list.signals;
-      put(about, t.of(day(list.as_of), list.horizon_sessions), ' ', simulatedMark(listed));
+      put(about, t.of(day(list.as_of), list.horizon_sessions), ' ', h('a', { href: '#record' }, t.toRecord), ' ', simulatedMark(listed));
       put(words, signalWords(list));
       if (list.provisional_at) say(/** @type {Node} */ (provisional.children[1]), t.provisionalOf(minute(list.provisional_at)));
       if (!chosen.symbol) fillPatterns(pattern, listed);

@@ -1,6 +1,6 @@
 // Profit and loss over the days: a point for each, and how it came about.
 import { call } from '../api.js';
-import { trend as chart } from '../chart.js';
+import { trend as chart, fit } from '../chart.js';
 import { HIDDEN, arrow, day, direction, isKnown, rupees, signedRupees } from '../format.js';
 import * as live from '../live.js';
 import { amountsHidden, onAppearance } from '../prefs.js';
@@ -18,6 +18,8 @@ export function show({ main }) {
   let days = 30;
   /** @type {any} */
   let document = null;
+  /** @type {(() => void) | undefined} */
+  let endFit;
   const ranges = RANGES.map((n) => button(t.days(n), () => choose(n)));
   const own = h('input', { type: 'number', id: 'days', min: '1', max: '365', value: '30', inputmode: 'numeric' });
   own.addEventListener('change', () => choose(Math.min(365, Math.max(1, Math.round(Number(own.value)) || 30))));
@@ -57,7 +59,8 @@ export function show({ main }) {
     }
     const words = summary(points);
     say(sentence, words);
-    put(picture, chart(points, words, amountsHidden()));
+    endFit?.();
+    endFit = fit(picture, (width) => put(picture, chart(points, words, amountsHidden(), width)));
     shown.update(points);
   };
   const fetched = live.repeat(async () => {
@@ -77,7 +80,7 @@ export function show({ main }) {
   const mark = () => ranges.forEach((one, at) => attr(one, 'aria-pressed', String(RANGES[at] === days)));
   mark();
   const end = onAppearance(draw);
-  return () => { fetched.stop(); end(); };
+  return () => { fetched.stop(); end(); endFit?.(); };
 }
 
 /** @param {number | null} value */
