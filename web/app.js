@@ -114,8 +114,7 @@ function onSessionChange() {
   if (isNew && update.hidden) put(update, h('p', null, text.app.newVersion, ' ', button(text.app.reload, () => location.reload())));
   update.hidden = !isNew;
   if (session.version) say(byId('version'), `bhav ${session.version} ·`);
-  const route = ROUTES[location.pathname];
-  if (user !== shownTo || (route?.isPrivate && !main.firstElementChild)) render(false);
+  if (user !== shownTo || shownPath !== location.pathname) render(false);
 }
 
 /** Until the service has answered once. */

@@ -144,34 +144,38 @@ export function candles(list, sentence, width) {
 
 const FEW = 30;
 
-/** What was said against what happened; on the diagonal the two agree. @param {any[]} bins */
-export function reliability(bins) {
+/** What was said against what happened; on the dashed line the two agree. @param {any[]} bins @param {number} width */
+export function reliability(bins, width) {
   const filled = bins.filter((bin) => bin.judged > 0);
   // The few of a thin group reach far up and down: they are cut off rather than squeeze the rest.
-  const range = extent(filled.flatMap((bin) => {
+  const across = extent(filled.map((bin) => bin.mean_confidence));
+  const upward = extent(filled.flatMap((bin) => {
     const { low, high } = wilson(bin.hits, bin.judged);
-    return bin.judged < FEW ? [bin.mean_confidence, bin.hit_rate] : [bin.mean_confidence, low, high];
+    return bin.judged < FEW ? [bin.hit_rate, bin.mean_confidence] : [low, high, bin.mean_confidence];
   }));
-  if (!range) return h('p', { class: 'empty' }, t.nothing);
-  const size = 420;
-  const at = (/** @type {number} */ value) => 44 + ((value - range.low) / (range.high - range.low)) * (size - 64);
-  const up = (/** @type {number} */ value) => size - at(value);
+  if (!across || !upward) return h('p', { class: 'empty' }, t.nothing);
+  const [left, right, top, bottom, height] = [58, 16, 12, 52, 340];
+  const scale = (/** @type {number} */ value, /** @type {{ low: number, high: number }} */ of) => (value - of.low) / (of.high - of.low);
+  const x = (/** @type {number} */ value) => left + scale(value, across) * (width - left - right);
+  const y = (/** @type {number} */ value) => top + (1 - scale(Math.min(upward.high, Math.max(upward.low, value)), upward)) * (height - top - bottom);
   const most = Math.max(...filled.map((bin) => bin.judged));
-  const marks = ticks(range.low, range.high, 5);
+  let labelled = -Infinity;
   const points = filled.map((bin) => {
     const { low, high } = wilson(bin.hits, bin.judged);
-    const [x, y] = [at(bin.mean_confidence), up(bin.hit_rate)];
+    const at = x(bin.mean_confidence);
+    const hasRoom = at - labelled > 40;
+    if (hasRoom) labelled = at;
     return s('g', { class: bin.judged < FEW ? 'few' : null },
-      s('line', { class: 'whisker', x1: x, x2: x, y1: up(Math.max(low, range.low)), y2: up(Math.min(high, range.high)) }),
-      s('circle', { cx: x, cy: y, r: 3 + 11 * Math.sqrt(bin.judged / most) }, s('title', null, t.bin(share(bin.mean_confidence), share(bin.hit_rate), count(bin.judged)))),
-      s('text', { x, y: size - 26, class: 'count' }, count(bin.judged)));
+      s('line', { class: 'whisker', x1: at, x2: at, y1: y(low), y2: y(high) }),
+      s('circle', { cx: at, cy: y(bin.hit_rate), r: 3 + 9 * Math.sqrt(bin.judged / most) }, s('title', null, t.bin(share(bin.mean_confidence), share(bin.hit_rate), count(bin.judged)))),
+      hasRoom && s('text', { x: at, y: height - bottom + 18, class: 'count' }, `n ${count(bin.judged)}`));
   });
-  const axes = marks.map((mark) => [
-    s('text', { x: at(mark), y: size - 8, 'text-anchor': 'middle' }, share(mark)),
-    s('text', { x: 40, y: up(mark) + 4, 'text-anchor': 'end' }, share(mark)),
-    s('line', { x1: 44, x2: size - 20, y1: up(mark), y2: up(mark) }),
-  ]).flat();
-  const node = s('svg', { viewBox: `0 0 ${size} ${size}`, role: 'img', 'aria-label': t.reliability(filled.length), class: 'chart square' },
-    s('g', { class: 'grid' }, axes), s('line', { class: 'diagonal', x1: at(range.low), y1: up(range.low), x2: at(range.high), y2: up(range.high) }), points);
-  return h('figure', null, node, h('figcaption', null, t.reliabilityWords));
+  const [from, to] = [Math.max(across.low, upward.low), Math.min(across.high, upward.high)];
+  const axes = [
+    ticks(across.low, across.high, Math.max(2, Math.floor(width / 110))).map((mark) => s('text', { x: x(mark), y: height - 8, 'text-anchor': 'middle' }, share(mark))),
+    ticks(upward.low, upward.high, 5).flatMap((mark) => [
+      s('text', { x: left - 8, y: y(mark) + 4, 'text-anchor': 'end' }, share(mark)), s('line', { x1: left, x2: width - right, y1: y(mark), y2: y(mark) })]),
+  ].flat();
+  return s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': t.reliability(filled.length), class: 'chart' },
+    s('g', { class: 'grid' }, axes), s('line', { class: 'diagonal', x1: x(from), y1: y(from), x2: x(to), y2: y(to) }), points);
 }

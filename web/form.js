@@ -23,8 +23,8 @@ export function field({ name, label, hint, secret, type, control, ...more }) {
     const shown = input.type === 'text';
     input.type = shown ? 'password' : 'text';
     attr(/** @type {Element} */ (see), 'aria-pressed', String(!shown));
-  }, { class: 'quiet see', 'aria-pressed': 'false', 'aria-label': text.form.showThis(label) });
-  const node = h('div', { class: 'field' }, h('label', { for: id }, label), h('div', { class: 'with' }, input, see || null), about, error);
+  }, { class: 'quiet see', 'aria-pressed': 'false', 'aria-controls': id, 'aria-describedby': `${id}-label` });
+  const node = h('div', { class: 'field' }, h('label', { for: id, id: `${id}-label` }, label), h('div', { class: 'with' }, input, see || null), about, error);
   return {
     node, input, name,
     /** @param {string} words */

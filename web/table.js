@@ -13,7 +13,9 @@ import { attr, button, flash, h, keyed, pieces, put } from './view.js';
  *   sort?: (row: Row) => string | number | null | undefined,
  *   csv?: (row: Row) => string | number | null | undefined,
  * }} Column
- *
+ */
+
+/**
  * @template Row
  * @typedef {{
  *   name: string, caption: string, columns: Column<Row>[], key: (row: Row) => string,

@@ -44,7 +44,7 @@ export const text = {
     colours: 'Blue and orange', coloursBack: 'Green and red',
   },
   form: {
-    show: 'Show', showThis: (/** @type {string} */ label) => `Show: ${label}`,
+    show: 'Show',
     again: (/** @type {number} */ s) => `Try again in ${s} s.`,
   },
   search: { results: 'Instruments', none: 'No instrument fits' },

@@ -151,6 +151,7 @@ function showHoldings(into, state) {
       put(place, shown.node);
       built = sign;
     }
+    /** @type {any[]} */
     const rows = state.by === 'isin' ? merged(document) : byBroker(document);
     const wanted = filter.value.trim().toLowerCase();
     const kept = rows.filter((row) => (!state.only || row.average_price === null) && (!wanted || row.search.includes(wanted)));

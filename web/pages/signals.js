@@ -1,6 +1,6 @@
 // The signals of the last published date, and how all earlier ones did.
 import { call, withQuery } from '../api.js';
-import { reliability } from '../chart.js';
+import { fit, reliability } from '../chart.js';
 import { count, day, minute, share } from '../format.js';
 import * as live from '../live.js';
 import { signalTable, signalWords, simulatedMark } from '../signal-table.js';
@@ -36,6 +36,8 @@ export function show({ main }) {
 
   /** @type {any[]} */
   let listed = [];
+  /** @type {(() => void) | undefined} */
+  let endFit;
   const draw = () => {
     const rows = listed.filter((row) => !pattern.value || row.pattern === pattern.value);
     const [done, open] = [rows.filter((row) => !row.provisional), rows.filter((row) => row.provisional)];
@@ -63,6 +65,9 @@ export function show({ main }) {
   const recorded = live.repeat(async () => {
     const document = await call('/api/signals/record');
     put(record, h('h2', { id: 'record' }, t.record), recordOf(document));
+    const plot = /** @type {HTMLElement | null} */ (record.querySelector('.plot'));
+    endFit?.();
+    if (plot) endFit = fit(plot, (width) => put(plot, reliability(document.reliability, width)));
   }, 300_000);
 
   const reload = () => {
@@ -73,7 +78,7 @@ export function show({ main }) {
   };
   for (const field of [direction, symbol]) field.addEventListener('change', reload);
   pattern.addEventListener('change', draw);
-  return () => { fetched.stop(); recorded.stop(); };
+  return () => { fetched.stop(); recorded.stop(); endFit?.(); };
 }
 
 /** @param {HTMLSelectElement} select @param {any[]} listed */
@@ -92,12 +97,13 @@ function recordOf(record) {
     [t.hitRate, share(record.hit_rate)], [t.meanConfidence, share(record.mean_confidence)],
   ];
   const since = record.since ? t.since(day(record.since), count(record.dates_published)) : '';
+  /** @type {Node[]} */
   const parts = [
     h('p', { class: 'muted' }, since, record.simulated && h('b', { class: 'mark simulated' }, text.simulated)),
     h('dl', { class: 'figures' }, figures.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value)))),
   ];
   if (record.judged === 0) parts.push(h('p', { class: 'empty' }, t.noneJudged(record.horizon_sessions)));
-  else parts.push(scores(record), reliability(record.reliability), bins(record.reliability));
+  else parts.push(scores(record), h('figure', null, h('div', { class: 'plot' }), h('figcaption', null, text.chart.reliabilityWords)), bins(record.reliability));
   return h('div', null, parts, signalWords(record));
 }
 
