@@ -3,7 +3,6 @@ import { text } from './text.js';
 
 /** An answer that is not a success, or none at all (status 0). */
 export class Problem extends Error {
-  /** @param {number} status @param {any} body @param {number | null} retryS */
   constructor(status, body, retryS) {
     super(body?.detail ?? (status === 0 ? text.problem.offline : text.problem.unknown(status)));
     this.status = status;
@@ -24,7 +23,6 @@ let readAtMs = 0;
 /** The time of day at the server, in ms; NaN before the first answer. */
 export const serverNow = () => serverMs + (performance.now() - readAtMs);
 
-/** @param {Response} answer */
 function readClock(answer) {
   const date = Date.parse(answer.headers.get('date') ?? '');
   // An answer out of the browser's own cache has an old date: the clock never goes back by that.
@@ -69,13 +67,11 @@ export async function call(path, options = {}) {
   throw problem;
 }
 
-/** @param {string} path */
 function isPrivate(path) {
   return path.startsWith('/api/auth') || path.startsWith('/api/journal') ||
     (path.startsWith('/api/portfolio') && !path.startsWith('/api/portfolio/live-prices'));
 }
 
-/** @param {string} path @param {{ [name: string]: string | number | null | undefined }} query */
 export function withQuery(path, query) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
   const encoded = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
@@ -95,13 +91,12 @@ export let session = {
 
 /** @type {Set<() => void>} */
 const watchers = new Set();
-/** Calls `changed` whenever who is logged in, or the server's version, has changed. @param {() => void} changed */
+/** Calls `changed` whenever who is logged in, or the server's version, has changed. */
 export const onSession = (changed) => {
   watchers.add(changed);
   return () => { watchers.delete(changed); };
 };
 
-/** @param {Session} next */
 function setSession(next) {
   const before = JSON.stringify(session);
   session = next;
@@ -113,13 +108,11 @@ export async function askSession() {
   setSession({ ...session, ...(await call('/api/auth/session')), known: true });
 }
 
-/** @param {string} email @param {string} password */
 export async function logIn(email, password) {
   await call('/api/auth/login', { method: 'POST', body: { email, password, cookie: true } });
   await askSession();
 }
 
-/** @param {string} email @param {string} password @param {string} name */
 export async function register(email, password, name) {
   const body = { email, password, cookie: true, ...(name ? { name } : {}) };
   await call('/api/auth/register', { method: 'POST', body });
@@ -131,14 +124,12 @@ export async function logOut() {
   await askSession();
 }
 
-/** @param {string} current @param {string} next */
 export async function changePassword(current, next) {
   const body = { current_password: current, new_password: next, cookie: true };
   await call('/api/auth/password', { method: 'POST', body });
   await askSession();
 }
 
-/** @param {string} password */
 export async function eraseAccount(password) {
   await call('/api/auth/account', { method: 'DELETE', body: { password } });
   await askSession();

@@ -26,7 +26,6 @@ const ROUTES = {
   '/status': { load: () => import('./pages/status.js') },
 };
 
-/** @param {string} id */
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const main = byId('main');
 const ownVersion = document.documentElement.dataset.version;
@@ -37,12 +36,10 @@ let shownPath = '';
 /** The user for whom the page was drawn: another one gets it drawn anew. @type {number | null} */
 let shownTo = null;
 
-/** @param {string} words */
 function announce(words) {
   say(byId('announce'), words);
 }
 
-/** @param {string} path */
 function go(path) {
   history.pushState(null, '', path);
   render(true);
@@ -57,7 +54,6 @@ function markNavigation() {
   }
 }
 
-/** @param {boolean} moved whether a person asked for another page, so that focus follows */
 async function render(moved) {
   const mine = ++turn;
   const path = location.pathname;
@@ -96,7 +92,7 @@ const missing = {
   show: ({ main: into }) => put(into, h('h1', null, text.app.missing), h('p', null, h('a', { href: '/' }, text.app.toMarket))),
 };
 
-/** Links of this site change the page without loading it again. @param {MouseEvent} event */
+/** Links of this site change the page without loading it again. */
 function onClick(event) {
   if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = event.target instanceof Element ? event.target.closest('a') : null;

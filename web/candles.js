@@ -10,7 +10,6 @@ const t = text.candles;
 // Trading days of a month, a quarter, half a year, a year, and all that is stored.
 const RANGES = /** @type {const} */ ([['1m', 22], ['3m', 65], ['6m', 128], ['1y', 250], ['all', 600]]);
 
-/** @param {HTMLElement} into @param {string} symbol */
 export function showCandles(into, symbol) {
   let days = 65;
   let turn = 0;
@@ -25,7 +24,7 @@ export function showCandles(into, symbol) {
     columns: [
       { key: 'date', label: t.date, show: (c) => day(c.date), sort: (c) => c.date, csv: (c) => c.date },
       ...(/** @type {const} */ (['open', 'high', 'low', 'close'])).map((name) => ({
-        key: name, label: t[name], number: true, show: (/** @type {any} */ c) => price(c[name]), csv: (/** @type {any} */ c) => c[name],
+        key: name, label: t[name], number: true, show: (c) => price(c[name]), csv: (c) => c[name],
       })),
       { key: 'volume', label: t.volume, number: true, show: (c) => count(c.volume), sort: (c) => c.volume, csv: (c) => c.volume },
     ],
@@ -38,7 +37,6 @@ export function showCandles(into, symbol) {
       h('div', { class: 'filters no-print' }, h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, ranges), h('label', { for: 'candle-days' }, t.own), own)),
     picture, readout, asTable);
 
-  /** @param {any} document */
   const draw = (document) => {
     const list = document.candles;
     const [first, last] = [list[0], list[list.length - 1]];
@@ -52,7 +50,7 @@ export function showCandles(into, symbol) {
     const stage = h('div', { class: 'stage', tabindex: '0', role: 'group', 'aria-label': t.keys });
     /** @type {ReturnType<typeof chart>} */
     let drawn = null;
-    const point = (/** @type {number} */ next) => {
+    const point = (next) => {
       at = Math.max(0, Math.min(list.length - 1, next));
       drawn?.point(at);
       const c = list[at];
@@ -86,7 +84,6 @@ export function showCandles(into, symbol) {
         problem.code === 'candles_not_found' ? null : button(text.app.again, load, { class: 'link' })));
     }
   };
-  /** @param {number} n */
   const choose = (n) => {
     days = n;
     own.value = String(n);

@@ -6,10 +6,7 @@ import { h, s } from './view.js';
 const t = text.chart;
 const PAD = { left: 8, right: 72, top: 12, bottom: 26 };
 
-/**
- * Round figures for an axis: 1, 2 or 5 times a power of ten apart.
- * @param {number} low @param {number} high @param {number} most @returns {number[]}
- */
+/** Round figures for an axis: 1, 2 or 5 times a power of ten apart. */
 export function ticks(low, high, most) {
   if (!(high > low)) return [low];
   const raw = (high - low) / most;
@@ -20,7 +17,7 @@ export function ticks(low, high, most) {
   return found;
 }
 
-/** The span of the known values, widened where all are the same. @param {(number | null)[]} values */
+/** The span of the known values, widened where all are the same. */
 export function extent(values) {
   const found = values.filter(isKnown);
   if (found.length === 0) return null;
@@ -29,10 +26,7 @@ export function extent(values) {
   return { low: low - room, high: high + room };
 }
 
-/**
- * Draws again whenever the place has another width, so that letters keep their size on a phone.
- * @param {HTMLElement} place @param {(width: number) => void} draw @returns {() => void} ends it
- */
+/** Draws again whenever the place has another width, so that letters keep their size on a phone. */
 export function fit(place, draw) {
   let width = 0;
   const look = () => {
@@ -45,26 +39,22 @@ export function fit(place, draw) {
   return () => watch.disconnect();
 }
 
-/** @param {number} width @param {number} height @param {{ low: number, high: number }} y @param {number} points */
 function plane(width, height, y, points) {
   const inner = width - PAD.left - PAD.right;
   return {
     width,
     height,
-    /** A single point stands in the middle. @param {number} at */
+    /** A single point stands in the middle. */
     x: (at) => PAD.left + (points > 1 ? (at / (points - 1)) * inner : inner / 2),
-    /** @param {number} value */
     y: (value) => PAD.top + (1 - (value - y.low) / (y.high - y.low)) * (height - PAD.top - PAD.bottom),
   };
 }
 
-/** @param {ReturnType<typeof plane>} on @param {number[]} marks @param {(value: number) => string} label */
 const grid = (on, marks, label) => s('g', { class: 'grid' }, marks.map((mark) => [
   s('line', { x1: PAD.left, x2: on.width - PAD.right, y1: on.y(mark), y2: on.y(mark) }),
   s('text', { x: on.width - PAD.right + 8, y: on.y(mark) + 4 }, label(mark)),
 ]).flat());
 
-/** @param {ReturnType<typeof plane>} on @param {string[]} dates */
 function days(on, dates) {
   const every = Math.max(1, Math.ceil(dates.length / Math.max(2, Math.floor(on.width / 130))));
   const shown = dates.map((date, at) => ({ date, at })).filter(({ at }) => at % every === 0 && (at === 0 || on.x(at) < on.width - PAD.right - 30));
@@ -72,11 +62,9 @@ function days(on, dates) {
     s('text', { x: on.x(at), y: on.height - 6, 'text-anchor': at === 0 && dates.length > 1 ? 'start' : 'middle' }, shortDay(date))));
 }
 
-/** @param {string} label @param {ReturnType<typeof plane>} on @param {SVGElement[]} parts */
 const picture = (label, on, parts) =>
   s('svg', { viewBox: `0 0 ${on.width} ${on.height}`, role: 'img', 'aria-label': label, class: 'chart' }, parts);
 
-/** @param {(number | null)[]} values @param {ReturnType<typeof plane>} on */
 export function path(values, on) {
   let pen = 'M';
   let out = '';
@@ -89,7 +77,7 @@ export function path(values, on) {
   return out;
 }
 
-/** Value and cost of a portfolio, a point a day. @param {any[]} points @param {string} sentence @param {boolean} hidden @param {number} width */
+/** Value and cost of a portfolio, a point a day. */
 export function trend(points, sentence, hidden, width) {
   const height = 300;
   const [value, cost] = [points.map((p) => p.total_current_value), points.map((p) => p.total_invested)];
@@ -111,7 +99,7 @@ export function trend(points, sentence, hidden, width) {
   ]);
 }
 
-/** Daily candles with a cursor. @param {any[]} list @param {string} sentence @param {number} width */
+/** Daily candles with a cursor. */
 export function candles(list, sentence, width) {
   const height = 320;
   const range = extent(list.flatMap(({ high, low }) => [high, low]));
@@ -130,9 +118,8 @@ export function candles(list, sentence, width) {
   ]);
   return {
     node,
-    /** @param {number} at */
     point(at) { cursor.setAttribute('x1', String(on.x(at))); cursor.setAttribute('x2', String(on.x(at))); },
-    /** The candle under the pointer. @param {MouseEvent} event */
+    /** The candle under the pointer. */
     at(event) {
       const box = node.getBoundingClientRect();
       const x = ((event.clientX - box.left) / box.width) * width;
@@ -144,7 +131,7 @@ export function candles(list, sentence, width) {
 
 const FEW = 30;
 
-/** What was said against what happened; on the dashed line the two agree. @param {any[]} bins @param {number} width */
+/** What was said against what happened; on the dashed line the two agree. */
 export function reliability(bins, width) {
   const filled = bins.filter((bin) => bin.judged > 0);
   // The few of a thin group reach far up and down: they are cut off rather than squeeze the rest.
@@ -155,9 +142,9 @@ export function reliability(bins, width) {
   }));
   if (!across || !upward) return h('p', { class: 'empty' }, t.nothing);
   const [left, right, top, bottom, height] = [58, 16, 12, 52, 340];
-  const scale = (/** @type {number} */ value, /** @type {{ low: number, high: number }} */ of) => (value - of.low) / (of.high - of.low);
-  const x = (/** @type {number} */ value) => left + scale(value, across) * (width - left - right);
-  const y = (/** @type {number} */ value) => top + (1 - scale(Math.min(upward.high, Math.max(upward.low, value)), upward)) * (height - top - bottom);
+  const scale = (value, of) => (value - of.low) / (of.high - of.low);
+  const x = (value) => left + scale(value, across) * (width - left - right);
+  const y = (value) => top + (1 - scale(Math.min(upward.high, Math.max(upward.low, value)), upward)) * (height - top - bottom);
   const most = Math.max(...filled.map((bin) => bin.judged));
   let labelled = -Infinity;
   const points = filled.map((bin) => {

@@ -5,9 +5,7 @@ import { attr, h, put, uid } from './view.js';
 
 const WAIT_MS = 250;
 
-/**
- * @param {{ name: string, value?: string, placeholder?: string, choose: (symbol: string, name: string | null) => void }} options
- */
+/** @param {any} options */
 export function combobox({ name, value = '', placeholder, choose }) {
   const listId = uid('options');
   const list = h('ul', { role: 'listbox', id: listId, class: 'options', hidden: true, 'aria-label': text.search.results });
@@ -30,14 +28,12 @@ export function combobox({ name, value = '', placeholder, choose }) {
     attr(input, 'aria-expanded', 'false');
     attr(input, 'aria-activedescendant', null);
   };
-  /** @param {number} next */
   const mark = (next) => {
     at = (next + found.length) % found.length;
     [...list.children].forEach((option, index) => attr(option, 'aria-selected', String(index === at)));
     attr(input, 'aria-activedescendant', list.children[at].id);
     list.children[at].scrollIntoView({ block: 'nearest' });
   };
-  /** @param {number} index */
   const take = (index) => {
     const { symbol, name: label } = found[index];
     input.value = symbol;

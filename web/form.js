@@ -9,7 +9,7 @@ import { attr, button, h, put, say, uid } from './view.js';
  * }} Wanted
  */
 
-/** A labelled field with room for its error. @param {Wanted} wanted */
+/** A labelled field with room for its error. @param {any} wanted */
 export function field({ name, label, hint, secret, type, control, ...more }) {
   const id = uid(name);
   const input = control ?? h(type === 'textarea' ? 'textarea' : 'input', {
@@ -27,7 +27,6 @@ export function field({ name, label, hint, secret, type, control, ...more }) {
   const node = h('div', { class: 'field' }, h('label', { for: id, id: `${id}-label` }, label), h('div', { class: 'with' }, input, see || null), about, error);
   return {
     node, input, name,
-    /** @param {string} words */
     fail(words) {
       say(error, words);
       attr(input, 'aria-invalid', words ? 'true' : null);
@@ -37,10 +36,7 @@ export function field({ name, label, hint, secret, type, control, ...more }) {
 
 /** @typedef {ReturnType<typeof field>} Field */
 
-/**
- * Shows a refusal: each error under its field, the rest above the form; focus goes to the first.
- * @param {Field[]} fields @param {HTMLElement} place @param {import('./api.js').Problem} problem
- */
+/** Shows a refusal: each error under its field, the rest above the form; focus goes to the first. */
 export function refuse(fields, place, problem) {
   for (const one of fields) one.fail('');
   /** @type {Field | null} */
@@ -59,7 +55,7 @@ export function refuse(fields, place, problem) {
   if (first) first.input.focus();
 }
 
-/** "Try again in 47 s", counting down. @param {HTMLElement} place @param {string} words @param {number} seconds */
+/** "Try again in 47 s", counting down. */
 function countDown(place, words, seconds) {
   const ends = performance.now() + seconds * 1000;
   const count = h('span', { 'aria-hidden': 'true' });
@@ -77,10 +73,7 @@ function countDown(place, words, seconds) {
 /** Where a form says what went wrong as a whole. */
 export const problemPlace = () => h('p', { class: 'problem', role: 'alert', hidden: true });
 
-/**
- * Runs what a form sends, with its button off meanwhile.
- * @param {HTMLFormElement} form @param {(event: Event) => Promise<void>} send
- */
+/** Runs what a form sends, with its button off meanwhile. */
 export function onSubmit(form, send) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();

@@ -13,9 +13,7 @@ export const FRESH_S = 60;
 /** Below ten lakh a compact figure would lose what people read: 99,999 became "1L". */
 const COMPACT_FROM = 1_000_000;
 
-/** @param {Intl.NumberFormatOptions} options */
 const number = (options) => new Intl.NumberFormat(IN, /** @type {any} */ ({ signDisplay: 'negative', ...options }));
-/** @param {Intl.DateTimeFormatOptions} options */
 const date = (options) => new Intl.DateTimeFormat(IN, { timeZone: ZONE, hourCycle: 'h23', ...options });
 
 const TWO = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
@@ -38,10 +36,8 @@ const formats = {
 
 /** @typedef {number | null | undefined} Figure */
 
-/** @param {Figure} value @returns {value is number} */
 export const isKnown = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/** @param {Intl.NumberFormat} format @returns {(value: Figure) => string} */
 const known = (format) => (value) => (isKnown(value) ? format.format(value) : UNKNOWN);
 
 /** ₹1,23,456.00 */
@@ -56,14 +52,14 @@ export const signedPrice = known(formats.signedPrice);
 export const quantity = known(formats.quantity);
 export const count = known(formats.count);
 
-/** A percentage with its sign: +0.42 %. @param {Figure} value */
+/** A percentage with its sign: +0.42 %. */
 export const percent = (value) => (isKnown(value) ? `${formats.signedPrice.format(value)} %` : UNKNOWN);
 
-/** A share of one as percent: 0.5123 is 51.2 %. @param {Figure} value */
+/** A share of one as percent: 0.5123 is 51.2 %. */
 export const share = (value) =>
   isKnown(value) ? `${number({ minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value * 100)} %` : UNKNOWN;
 
-/** ₹1.23Cr, and in full below ten lakh. @param {Figure} value */
+/** ₹1.23Cr, and in full below ten lakh. */
 export function compactRupees(value) {
   if (!isKnown(value)) return UNKNOWN;
   if (Math.abs(value) < COMPACT_FROM) return rupees(value);
@@ -71,19 +67,18 @@ export function compactRupees(value) {
   return `${sign}₹${formats.compact.format(Math.abs(value))}`;
 }
 
-/** The mark before a change: colour is never alone. @param {Figure} value */
+/** The mark before a change: colour is never alone. */
 export function arrow(value) {
   if (!isKnown(value)) return '';
   return value > 0 ? '▲' : value < 0 ? '▼' : '=';
 }
 
-/** @param {Figure} value @returns {'gain' | 'loss' | 'even' | 'none'} */
 export function direction(value) {
   if (!isKnown(value)) return 'none';
   return value > 0 ? 'gain' : value < 0 ? 'loss' : 'even';
 }
 
-/** The step of a sector's tile, cut at 0.3 and 1.5 percent. @param {Figure} percentage */
+/** The step of a sector's tile, cut at 0.3 and 1.5 percent. */
 export function heat(percentage) {
   if (!isKnown(percentage)) return 'unknown';
   if (percentage <= -1.5) return 'down2';
@@ -92,7 +87,6 @@ export function heat(percentage) {
   return percentage < 1.5 ? 'up1' : 'up2';
 }
 
-/** @param {Intl.DateTimeFormat} format @returns {(when: string | number | null | undefined) => string} */
 const moment = (format) => (when) => {
   if (when === null || when === undefined) return UNKNOWN;
   const at = new Date(when);
@@ -109,16 +103,16 @@ export const day = moment(formats.day);
 export const shortDay = moment(formats.shortDay);
 /** Fri, 20 Nov */
 export const weekday = moment(formats.weekday);
-/** 2026-11-20, in India. @param {number} at */
+/** 2026-11-20, in India. */
 export const isoDay = (at) => formats.iso.format(new Date(at));
 
-/** The time alone where it is of today, else with its day. @param {string | null | undefined} when @param {number} now */
+/** The time alone where it is of today, else with its day. */
 export function moments(when, now) {
   if (!when) return UNKNOWN;
   return isoDay(Date.parse(when)) === isoDay(now) ? minute(when) : `${shortDay(when)}, ${minute(when)}`;
 }
 
-/** 47 s · 15 min · 1 h 12 min · 3 days. @param {number} seconds */
+/** 47 s · 15 min · 1 h 12 min · 3 days. */
 export function span(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   if (s < 60) return `${s} s`;
@@ -129,18 +123,13 @@ export function span(seconds) {
   return `${Math.floor(hours / 24)} days`;
 }
 
-/** `bullish_engulfing` as words. @param {string} name */
+/** `bullish_engulfing` as words. */
 export function words(name) {
   const text = name.replaceAll('_', ' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/**
- * How old a price is, in the words that stand beside it.
- * @param {{ as_of?: string | null, stale?: boolean, delay_s?: number | null }} price
- * @param {{ now: number, open: boolean }} market `now` is the server's clock
- * @returns {{ kind: 'stale' | 'delayed', words: string } | null} null: it is current
- */
+/** How old a price is, in the words that stand beside it. */
 export function age(price, market) {
   if (price.stale) return { kind: 'stale', words: `Stale, from ${moments(price.as_of, market.now)}` };
   const ageS = price.as_of ? (market.now - Date.parse(price.as_of)) / 1000 : 0;
@@ -149,7 +138,7 @@ export function age(price, market) {
   return behind > 0 ? { kind: 'delayed', words: `Delayed ${span(behind)}` } : null;
 }
 
-/** A cell of a CSV file. Text that a spreadsheet would run as a formula is quoted with a tab. @param {string | number | null | undefined} value */
+/** A cell of a CSV file. Text that a spreadsheet would run as a formula is quoted with a tab. */
 export function csvCell(value) {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return String(value);
@@ -157,7 +146,7 @@ export function csvCell(value) {
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** The 95 % Wilson interval of a share of hits. @param {number} hits @param {number} judged */
+/** The 95 % Wilson interval of a share of hits. */
 export function wilson(hits, judged) {
   const z = 1.959964;
   const p = hits / judged;

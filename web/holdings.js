@@ -8,38 +8,35 @@ import { attr, button, h, pieces } from './view.js';
 
 const t = text.portfolio;
 
-/** @param {any} document */
 export function byBroker(document) {
-  return document.holdings.map((/** @type {any} */ one) => ({
+  return document.holdings.map((one) => ({
     ...one, key: `${one.broker} ${one.exchange}:${one.tradingsymbol} ${one.isin}`, brokers: one.broker.toUpperCase(), parts: [one],
     search: `${one.tradingsymbol} ${one.isin ?? ''} ${one.exchange}`.toLowerCase(),
   }));
 }
 
-/** @param {{ holdings: any[], summary: any }} document */
 export function merged(document) {
   const of = new Map();
   for (const one of document.holdings) of.set(one.isin, [...(of.get(one.isin) ?? []), one]);
-  const rows = document.summary.merged.map((/** @type {any} */ row) => {
+  const rows = document.summary.merged.map((row) => {
     const parts = of.get(row.isin) ?? [];
     // The newest price of the parts is shown; nothing is computed from them here.
     const priced = [...parts].filter((part) => part.as_of).sort((a, b) => (a.as_of < b.as_of ? 1 : -1))[0] ?? {};
     return {
-      ...row, key: row.isin, parts, exchange: parts[0]?.exchange, brokers: [...new Set(parts.map((/** @type {any} */ part) => part.broker.toUpperCase()))].join('+'),
+      ...row, key: row.isin, parts, exchange: parts[0]?.exchange, brokers: [...new Set(parts.map((part) => part.broker.toUpperCase()))].join('+'),
       last_price: priced.last_price ?? null, as_of: priced.as_of ?? null, stale: priced.stale, delay_s: priced.delay_s,
-      simulated: parts.length > 0 && parts.every((/** @type {any} */ part) => part.simulated),
-      search: parts.map((/** @type {any} */ part) => `${part.tradingsymbol} ${part.isin ?? ''} ${part.exchange}`).join(' ').toLowerCase(),
+      simulated: parts.length > 0 && parts.every((part) => part.simulated),
+      search: parts.map((part) => `${part.tradingsymbol} ${part.isin ?? ''} ${part.exchange}`).join(' ').toLowerCase(),
     };
   });
   // Merged by the API is what stands at both brokers; the rest is a row as it is.
-  const isMerged = new Set(rows.map((/** @type {any} */ row) => row.isin));
+  const isMerged = new Set(rows.map((row) => row.isin));
   return [...rows, ...byBroker({ holdings: document.holdings.filter(({ isin }) => !isMerged.has(isin)) })];
 }
 
-/** @param {any} row @param {(part: any) => any} read */
-const some = (row, read) => row.parts.find((/** @type {any} */ part) => read(part));
+const some = (row, read) => row.parts.find((part) => read(part));
 
-/** What a person must know about a holding, in words. @param {any} row @returns {import('./view.js').Bit[]} */
+/** What a person must know about a holding, in words. */
 function marks(row) {
   /** @type {[string, string, string, any][]} */
   const found = [
@@ -51,7 +48,7 @@ function marks(row) {
   return found.filter(([, , , there]) => there).flatMap(([kind, words, why]) => [' ', { text: words, kind: `mark ${kind}`, title: why }]);
 }
 
-/** Settled, not yet delivered, pledged, funded. @param {any} row @returns {import('./view.js').Bit[]} */
+/** Settled, not yet delivered, pledged, funded. */
 function quantities(row) {
   if (amountsHidden()) return [HIDDEN];
   const parts = row.parts.length === 1 ? row.parts[0] : row;
@@ -62,7 +59,6 @@ function quantities(row) {
   return [quantity(row.quantity), ...notes.flatMap((words) => [' ', { text: words, kind: 'note-small' }])];
 }
 
-/** @param {any} row @returns {import('./view.js').Bit[]} */
 function lastPrice(row) {
   if (row.last_price === null) return [{ text: '–', title: t.noPrice }];
   const open = live.valueOf('snapshot')?.market.is_open ?? false;
@@ -71,13 +67,10 @@ function lastPrice(row) {
   return [{ text: price(row.last_price), title: when }, ...(old ? [' ', { text: old.words, kind: `mark ${old.kind}` }] : [])];
 }
 
-/** @param {number | null | undefined} value @param {string} [why] @returns {import('./view.js').Bit} */
 const amount = (value, why) => (amountsHidden() ? HIDDEN : { text: rupees(value), title: value == null ? why : undefined });
 
-/** @param {number | null | undefined} value @param {(value: any) => string} format @param {string} [why] @returns {import('./view.js').Bit} */
 const moved = (value, format, why) => ({ text: value == null ? '–' : `${arrow(value)} ${format(value)}`, kind: direction(value), title: value == null ? why : undefined });
 
-/** @returns {import('./table.js').Column<any>[]} */
 export function holdingColumns() {
   return [
     {
@@ -103,16 +96,15 @@ export function holdingColumns() {
   ];
 }
 
-/** @param {() => any} current @param {(button: Element) => void} toggle */
 function opener(current, toggle) {
   const node = button('▸', () => toggle(node), { class: 'opener', 'aria-expanded': 'false' });
   attr(node, 'aria-label', t.open(current().tradingsymbol));
   return node;
 }
 
-/** What a merged row is made of. @param {any} row */
+/** What a merged row is made of. */
 export function partsOf(row) {
-  return h('ul', { class: 'parts' }, row.parts.map((/** @type {any} */ part) => h('li', null,
+  return h('ul', { class: 'parts' }, row.parts.map((part) => h('li', null,
     h('b', null, t.broker[part.broker]), h('span', null, `${part.exchange}:${part.tradingsymbol}`),
     h('span', null, t.quantity, ' ', pieces(quantities({ ...part, parts: [part] }))),
     h('span', null, `${t.average} `, amountsHidden() ? HIDDEN : price(part.average_price)),

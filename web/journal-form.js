@@ -14,14 +14,11 @@ let draft = null;
 /** Whether a form with unsaved text is waiting. */
 export const hasDraft = () => draft !== null;
 
-/**
- * @param {any} entry the one to change, or null for a new one
- * @param {{ done: () => void, close: () => void }} then
- */
+/** the one to change, or null for a new one */
 export function entryForm(entry, then) {
   const id = entry?.id ?? null;
   const typed = draft?.id === id ? draft?.values : undefined;
-  const value = (/** @type {string} */ name, /** @type {any} */ first) => typed?.[name] ?? String(entry?.[name] ?? first ?? '');
+  const value = (name, first) => typed?.[name] ?? String(entry?.[name] ?? first ?? '');
   const side = h('select', { name: 'side' }, Object.entries(t.sides).map(([name, label]) => h('option', { value: name }, label)));
   side.value = value('side', 'buy');
   const symbol = combobox({ name: 'symbol', value: value('symbol', ''), choose: () => {} });
@@ -65,7 +62,6 @@ export function entryForm(entry, then) {
   return form;
 }
 
-/** @param {import('./form.js').Field[]} fields @returns {{ body: any, wrong: any }} */
 function bodyOf(fields) {
   /** @type {any} */
   const body = {};
@@ -78,7 +74,7 @@ function bodyOf(fields) {
       const number = Number(typed.replaceAll(',', ''));
       if (typed === '' || !Number.isFinite(number)) errors.push({ field: name, message: t.notNumber });
       body[name] = number;
-    } else if (name === 'tags') body.tags = typed.split(',').map((/** @type {string} */ tag) => tag.trim()).filter(Boolean);
+    } else if (name === 'tags') body.tags = typed.split(',').map((tag) => tag.trim()).filter(Boolean);
     else if (name === 'symbol') body.symbol = typed.toUpperCase();
     else if (typed !== '' || name === 'traded_on') body[name] = typed;
   }

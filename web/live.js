@@ -34,10 +34,9 @@ let closing;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let polling;
 
-/** The last value of a topic: `snapshot`, `line`, `tick`, or `quote NSE:INFY`, whose changes are told as `quotes`. @param {string} topic */
+/** The last value of a topic: `snapshot`, `line`, `tick`, or `quote NSE:INFY`, whose changes are told as `quotes`. */
 export const valueOf = (topic) => values.get(topic);
 
-/** @param {string} topic @param {(value: any) => void} run @returns {() => void} ends it */
 export function on(topic, run) {
   const set = subscribers.get(topic) ?? new Set();
   subscribers.set(topic, set.add(run));
@@ -45,7 +44,6 @@ export function on(topic, run) {
   return () => { set.delete(run); };
 }
 
-/** @param {string} topic @param {any} value */
 function note(topic, value) {
   values.set(topic, value);
   changed.add(topic);
@@ -63,7 +61,6 @@ function flush() {
   }
 }
 
-/** @param {Line} line */
 function setLine(line) {
   if (values.get('line') !== line) note('line', line);
 }
@@ -75,7 +72,7 @@ function heard() {
   setLine('live');
 }
 
-/** @param {any} data a `quotes` event, or the answer of live prices */
+/** a `quotes` event, or the answer of live prices */
 function takeQuotes(data) {
   for (const quote of data.quotes) values.set(`quote ${quote.symbol}`, quote);
   for (const symbol of data.unavailable) values.set(`quote ${symbol}`, { symbol, unavailable: true });
@@ -136,7 +133,7 @@ async function poll() {
   }
 }
 
-/** Chooses the symbols whose quotes come beside the snapshot. @param {string[]} wanted */
+/** Chooses the symbols whose quotes come beside the snapshot. */
 export function follow(wanted) {
   if (wanted.join() === symbols.join()) return;
   symbols = wanted.slice(0, 50);
@@ -144,7 +141,6 @@ export function follow(wanted) {
   if (values.has('line')) open();
 }
 
-/** @param {boolean} still */
 export function freeze(still) {
   frozen = still;
   note('frozen', still ? serverNow() : null);
@@ -180,16 +176,12 @@ export function start() {
   addEventListener('pageshow', (event) => { if (event.persisted && !source) open(); });
 }
 
-/**
- * Repeats `task` while the tab is looked at; after a failure sooner, with growing pauses.
- * @param {() => Promise<void>} task @param {number} everyMs @returns {{ now: () => void, stop: () => void }}
- */
+/** Repeats `task` while the tab is looked at; after a failure sooner, with growing pauses. */
 export function repeat(task, everyMs) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let turn = 0;
   let failures = 0;
-  /** @param {boolean} wanted whether a person asked, so that a frozen page changes too */
   const run = async (wanted) => {
     if (turn < 0) return;
     const mine = ++turn;

@@ -9,11 +9,9 @@ import { attr, button, h, put, say } from './view.js';
 
 const t = text.positions;
 
-/** @param {number | null} value @returns {import('./view.js').Bit} */
 const money = (value) => (!isKnown(value) ? { text: '–', title: t.unknown }
   : { text: amountsHidden() ? HIDDEN : `${arrow(value)} ${signedRupees(value)}`, kind: direction(value) });
 
-/** @param {HTMLElement} into */
 export function showPositions(into) {
   let type = 'net';
   /** @type {any} */

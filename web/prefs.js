@@ -1,12 +1,10 @@
 // What a browser remembers of its user's taste: appearance, the watch list, and how tables are sorted.
 // Nothing of a user's portfolio is ever kept here. Storage may be switched off: then it is not kept.
 
-/** @param {string} name @returns {string | null} */
 export function kept(name) {
   try { return localStorage.getItem(name); } catch { return null; }
 }
 
-/** @param {string} name @param {string | null} value */
 export function keep(name, value) {
   try {
     if (value === null) localStorage.removeItem(name);
@@ -18,7 +16,7 @@ const root = document.documentElement;
 
 /** @type {Set<() => void>} */
 const watchers = new Set();
-/** Calls `changed` when amounts are hidden or shown, or the colours change. @param {() => void} changed */
+/** Calls `changed` when amounts are hidden or shown, or the colours change. */
 export const onAppearance = (changed) => {
   watchers.add(changed);
   return () => { watchers.delete(changed); };
@@ -28,7 +26,6 @@ const tell = () => { for (const changed of watchers) changed(); };
 /** @typedef {'system' | 'light' | 'dark'} Theme @returns {Theme} */
 export const theme = () => /** @type {Theme} */ (root.dataset.theme ?? 'system');
 
-/** @param {Theme} wanted */
 export function setTheme(wanted) {
   if (wanted === 'system') delete root.dataset.theme;
   else root.dataset.theme = wanted;
@@ -38,7 +35,6 @@ export function setTheme(wanted) {
 
 export const amountsHidden = () => root.dataset.amounts === 'hidden';
 
-/** @param {boolean} hidden */
 export function hideAmounts(hidden) {
   if (hidden) root.dataset.amounts = 'hidden';
   else delete root.dataset.amounts;
@@ -48,7 +44,6 @@ export function hideAmounts(hidden) {
 
 export const blueOrange = () => root.dataset.colours === 'blue';
 
-/** @param {boolean} wanted */
 export function setBlueOrange(wanted) {
   if (wanted) root.dataset.colours = 'blue';
   else delete root.dataset.colours;
@@ -59,7 +54,7 @@ export function setBlueOrange(wanted) {
 const WATCHED_MAX = 50;
 const FIRST = ['NSE:NIFTY 50', 'NSE:RELIANCE', 'NSE:HDFCBANK', 'NSE:INFY', 'NSE:TCS'];
 
-/** The symbols of the watch list. @returns {string[]} */
+/** The symbols of the watch list. */
 export function watched() {
   try {
     const list = JSON.parse(kept('watch') ?? 'null');
@@ -68,6 +63,5 @@ export function watched() {
   return FIRST;
 }
 
-/** @param {string[]} symbols */
 export const setWatched = (symbols) => keep('watch', JSON.stringify(symbols.slice(0, WATCHED_MAX)));
 export const isWatchListFull = () => watched().length >= WATCHED_MAX;

@@ -6,20 +6,16 @@ import { h } from './view.js';
 
 const t = text.report;
 
-/** @param {number | null} value */
 const money = (value) => (amountsHidden() && value !== null ? HIDDEN : rupees(value));
 
-/** @param {any} row */
 const name = (row) => `${row.exchange}:${row.tradingsymbol}`;
 
-/** @param {string} heading @param {number} counted @param {any[]} rows @param {(row: any) => string} words */
 function listed(heading, counted, rows, words) {
   if (counted === 0) return null;
   const more = counted > rows.length ? h('li', { class: 'muted' }, t.more(counted - rows.length)) : null;
   return h('details', { open: counted <= 8 }, h('summary', null, heading), h('ul', null, rows.map((row) => h('li', null, words(row))), more));
 }
 
-/** @param {any} row */
 function changeOf(row) {
   const parts = [name(row)];
   const hidden = amountsHidden();
@@ -28,7 +24,7 @@ function changeOf(row) {
   return parts.join(' · ');
 }
 
-/** @param {any} report the answer of a sync */
+/** the answer of a sync */
 export function syncReport(report) {
   const { changes, reconciliation: sums } = report;
   const positions = report.net_positions_count ?? report.positions_count;
@@ -39,10 +35,10 @@ export function syncReport(report) {
     h('p', { class: 'lead' }, t.counts(report.holdings_count, positions), ' ',
       t.changes(changes.added_count, changes.removed_count, changes.changed_count),
       report.simulated && [' ', h('b', { class: 'mark simulated' }, text.simulated)]),
-    (report.warnings ?? []).map((/** @type {any} */ warning) => h('p', { class: 'problem' }, warning.detail)),
+    (report.warnings ?? []).map((warning) => h('p', { class: 'problem' }, warning.detail)),
     report.unresolved_count > 0 && h('p', null, h('b', { class: 'mark note' }, t.unresolved(report.unresolved_count)), ' ', report.unresolved.join(', '), '. ', t.unresolvedWhy),
     report.suspected_corporate_actions.length > 0 && h('div', null, h('h3', null, t.suspected),
-      h('ul', null, report.suspected_corporate_actions.map((/** @type {any} */ row) => h('li', null, h('b', null, name(row)), ': ', t.reasons[row.reason] ?? row.reason)))),
+      h('ul', null, report.suspected_corporate_actions.map((row) => h('li', null, h('b', null, name(row)), ': ', t.reasons[row.reason] ?? row.reason)))),
     h('h3', null, t.reconciliation),
     h('dl', { class: 'figures' }, figures.map(([label, value]) => h('div', null, h('dt', null, label), h('dd', null, value)))),
     h('p', { class: 'muted' }, sums.reason === null ? t.same : t.whys[sums.reason] ?? sums.reason),

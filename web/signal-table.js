@@ -29,7 +29,6 @@ const BASE = { key: 'base', label: t.baseRate, hint: t.baseRateHint, number: tru
 /** @type {Column} */
 const AS_OF = { key: 'as_of', label: t.asOf, number: true, show: (row) => day(row.as_of), sort: (row) => row.as_of, csv: (row) => row.as_of };
 
-/** @param {any} row @returns {import('./view.js').Bit[]} */
 function marks(row) {
   const bits = [];
   if (row.conflict) bits.push(' ', { text: t.conflict, kind: 'mark note', title: t.conflictWhy });
@@ -38,10 +37,8 @@ function marks(row) {
   return bits;
 }
 
-/** @param {any} row @returns {import('./view.js').Bit[]} */
 const pastOf = (row) => (row.past_signals == null ? [] : [' ', { text: t.past(count(row.past_hits), count(row.past_signals)), kind: 'muted' }]);
 
-/** @param {string} caption @param {any[]} rows @param {{ all?: boolean }} [options] */
 export function signalTable(caption, rows, options = {}) {
   const built = table({
     name: options.all ? 'signals' : 'best',
@@ -50,7 +47,7 @@ export function signalTable(caption, rows, options = {}) {
     key: (row) => `${row.symbol} ${row.pattern} ${row.direction} ${row.as_of}`,
   });
   // Where all are simulated, the page says it once above the table.
-  const update = (/** @type {any[]} */ list) => {
+  const update = (list) => {
     const all = list.every((row) => row.simulated);
     built.update(all ? list : list.map((row) => ({ ...row, isMixed: row.simulated })));
   };
@@ -58,9 +55,9 @@ export function signalTable(caption, rows, options = {}) {
   return { ...built, update };
 }
 
-/** The mark above a table whose rows all come from the simulator. @param {any[]} rows */
+/** The mark above a table whose rows all come from the simulator. */
 export const simulatedMark = (rows) =>
   rows.length > 0 && rows.every((row) => row.simulated) && h('b', { class: 'mark simulated' }, text.simulated);
 
-/** What a confidence is, and that it is no advice: the API's own words. @param {{ meaning: string, disclaimer: string }} list */
+/** What a confidence is, and that it is no advice: the API's own words. */
 export const signalWords = (list) => h('div', { class: 'fine' }, h('p', null, list.meaning), h('p', null, list.disclaimer));

@@ -13,7 +13,6 @@ const ANNOUNCE_MS = 60_000;
  * @typedef {{ tools: HTMLElement, strip: HTMLElement, banner: HTMLElement, announce: (words: string) => void }} Places
  */
 
-/** @param {any} market */
 function phaseWords(market) {
   const at = market.next_transition_at;
   const name = text.phase[market.phase] ?? market.phase;
@@ -25,13 +24,12 @@ function phaseWords(market) {
   return left > 0 ? `${name} · ${next} (${t.in(span(left))})` : `${name} · ${next}`;
 }
 
-/** The state of the snapshot's prices in words, as every page shows them. @param {any} market */
+/** The state of the snapshot's prices in words, as every page shows them. */
 export function marketAge(market) {
   const price = { as_of: market.as_of_ist, stale: market.stale, delay_s: market.delay_s };
   return age(price, { now: serverNow(), open: market.is_open });
 }
 
-/** @param {Places} places */
 export function start({ tools, strip, banner, announce }) {
   startTools(tools);
   const phase = h('span', { class: 'phase' });
@@ -48,7 +46,7 @@ export function start({ tools, strip, banner, announce }) {
 
   let said = '';
   let saidAt = -ANNOUNCE_MS;
-  /** One sentence a minute at most, and never for a price. @param {string} words */
+  /** One sentence a minute at most, and never for a price. */
   const tell = (words) => {
     if (words === said || performance.now() - saidAt < ANNOUNCE_MS) return;
     if (said !== '') announce(words);
@@ -79,13 +77,11 @@ export function start({ tools, strip, banner, announce }) {
   for (const topic of ['snapshot', 'line', 'tick', 'frozen']) live.on(topic, draw);
 }
 
-/** @param {HTMLElement} banner @param {string} words */
 function drawBanner(banner, words) {
   banner.hidden = words === '';
   if (say(banner, '') || words) put(banner, h('p', null, words));
 }
 
-/** @param {HTMLElement} tools */
 function startTools(tools) {
   const hide = button('₹', () => hideAmounts(!amountsHidden()), { class: 'icon', 'aria-label': t.hide, title: t.hide });
   const choose = h('select', { 'aria-label': t.theme, title: t.theme },

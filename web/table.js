@@ -59,7 +59,6 @@ export function table(shape) {
     h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, headings)),
     body);
 
-  /** @param {Row[]} list */
   function sorted(list) {
     const column = columns.find(({ key }) => key === by);
     if (!column?.sort) return list;
@@ -74,7 +73,6 @@ export function table(shape) {
     });
   }
 
-  /** @param {Row} first */
   function make(first) {
     let row = first;
     /** @type {(Node | null)[]} */
@@ -89,10 +87,9 @@ export function table(shape) {
     const node = h('tr', { role: 'row' }, cells);
     /** @type {string[]} */
     const signs = [];
-    return { node, handle: { set: (/** @type {Row} */ next) => { row = next; patch(node, cells, controls, signs, next); } } };
+    return { node, handle: { set: (next) => { row = next; patch(node, cells, controls, signs, next); } } };
   }
 
-  /** @param {Element} node @param {Element[]} cells @param {(Node | null)[]} controls @param {string[]} signs @param {Row} row */
   function patch(node, cells, controls, signs, row) {
     attr(node, 'class', shape.kind?.(row) || null);
     columns.forEach((column, at) => {
@@ -127,7 +124,7 @@ export function table(shape) {
   function makeDetails() {
     const cell = h('td', { role: 'cell', colspan: columns.length });
     let sign = '';
-    const set = (/** @type {Row} */ row) => {
+    const set = (row) => {
       if (sign === JSON.stringify(row)) return;
       sign = JSON.stringify(row);
       put(cell, shape.details?.(row) ?? null);
@@ -135,7 +132,7 @@ export function table(shape) {
     return { node: h('tr', { role: 'row', class: 'details' }, cell), handle: { set } };
   }
 
-  /** Opens or closes what belongs to a row. @param {Row} row @param {Element} opener */
+  /** Opens or closes what belongs to a row. */
   function toggle(row, opener) {
     const key = shape.key(row);
     if (!open.delete(key)) open.add(key);
@@ -145,7 +142,6 @@ export function table(shape) {
 
   return {
     node,
-    /** @param {Row[]} list */
     update(list) {
       given = list;
       draw();
@@ -161,7 +157,7 @@ export function table(shape) {
   };
 }
 
-/** Saves a text as a file of the user. @param {string} name @param {string} content @param {string} type */
+/** Saves a text as a file of the user. */
 export function save(name, content, type) {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = h('a', { href: url, download: name });
@@ -171,6 +167,6 @@ export function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** The button that saves a table. @param {() => string} csv @param {string} name */
+/** The button that saves a table. */
 export const csvButton = (csv, name) =>
   button(text.table.csv, () => save(name, `\uFEFF${csv()}`, 'text/csv;charset=utf-8'), { class: 'quiet' });

@@ -1,6 +1,5 @@
 // Runs before the first paint, so that a chosen appearance does not flash as the other one.
 (() => {
-  /** @param {string} name */
   const kept = (name) => {
     try { return localStorage.getItem(name) ?? ''; } catch { return ''; }
   };

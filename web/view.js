@@ -5,7 +5,6 @@
  * @typedef {{ [name: string]: any }} Props
  */
 
-/** @param {Element} node @param {Props} props */
 function apply(node, props) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
@@ -15,7 +14,6 @@ function apply(node, props) {
   }
 }
 
-/** @param {Element} node @param {Array<Child | Child[]>} children */
 function fill(node, children) {
   for (const child of children.flat()) {
     if (child === null || child === undefined || child === false) continue;
@@ -23,12 +21,7 @@ function fill(node, children) {
   }
 }
 
-/**
- * An element with attributes, listeners (`onclick`) and children.
- * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag @param {Props | null} [props] @param {Array<Child | Child[]>} children
- * @returns {HTMLElementTagNameMap[T]}
- */
+/** An element with attributes, listeners (`onclick`) and children. */
 export function h(tag, props, ...children) {
   const node = document.createElement(tag);
   fill(node, children);
@@ -36,10 +29,7 @@ export function h(tag, props, ...children) {
   return node;
 }
 
-/**
- * The same for SVG.
- * @param {string} tag @param {Props | null} [props] @param {Array<Child | Child[]>} children
- */
+/** The same for SVG. */
 export function s(tag, props, ...children) {
   const node = /** @type {SVGElement} */ (document.createElementNS('http://www.w3.org/2000/svg', tag));
   if (props) apply(node, props);
@@ -47,41 +37,32 @@ export function s(tag, props, ...children) {
   return node;
 }
 
-/** Replaces what is in `node`. @param {Element} node @param {Array<Child | Child[]>} children */
+/** Replaces what is in `node`. */
 export function put(node, ...children) {
   node.replaceChildren();
   fill(node, children);
 }
 
-/** Sets a text only where it differs, so that nothing is announced or painted twice. @param {Node} node @param {string} text */
+/** Sets a text only where it differs, so that nothing is announced or painted twice. */
 export function say(node, text) {
   if (node.textContent === text) return false;
   node.textContent = text;
   return true;
 }
 
-/** Sets or takes away an attribute. @param {Element} node @param {string} name @param {string | null | false} value */
+/** Sets or takes away an attribute. */
 export function attr(node, name, value) {
   if (value === null || value === false) node.removeAttribute(name);
   else if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
-/** Makes a changed cell flash; CSS leaves it out where motion is not wanted. @param {Element} node */
+/** Makes a changed cell flash; CSS leaves it out where motion is not wanted. */
 export function flash(node) {
   node.classList.remove('flash');
   requestAnimationFrame(() => node.classList.add('flash'));
 }
 
-/**
- * Keeps the children of `parent` in step with `items`: nodes of a key stay, move and are patched.
- * @template Item, Handle
- * @param {Element} parent
- * @param {Map<string, { node: Element, handle: Handle }>} kept
- * @param {Item[]} items
- * @param {(item: Item) => string} key
- * @param {(item: Item) => { node: Element, handle: Handle }} make
- * @param {(handle: Handle, item: Item) => void} patch
- */
+/** Keeps the children of `parent` in step with `items`: nodes of a key stay, move and are patched. */
 export function keyed(parent, kept, items, key, make, patch) {
   const keys = new Set(items.map(key));
   for (const [name, { node }] of kept) {
@@ -105,7 +86,6 @@ export function keyed(parent, kept, items, key, make, patch) {
  * A piece of a cell: text, and what it is.
  */
 
-/** @param {Bit[]} bits */
 export function pieces(bits) {
   return bits.map((bit) => {
     if (typeof bit === 'string') return bit;
@@ -115,16 +95,16 @@ export function pieces(bits) {
   });
 }
 
-/** A button. @param {Child} label @param {(event: Event) => void} run @param {Props} [props] */
+/** A button. */
 export function button(label, run, props) {
   return h('button', { type: 'button', onclick: run, ...props }, label);
 }
 
-/** Waits for an image of the data; the same height as what comes. @param {number} lines */
+/** Waits for an image of the data; the same height as what comes. */
 export function skeleton(lines) {
   return h('div', { class: 'skeleton', 'aria-hidden': 'true' }, Array.from({ length: lines }, () => h('i', null)));
 }
 
 let lastId = 0;
-/** A name for `aria-describedby` and the like. @param {string} prefix */
+/** A name for `aria-describedby` and the like. */
 export const uid = (prefix) => `${prefix}-${++lastId}`;

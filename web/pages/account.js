@@ -9,7 +9,6 @@ import { button, h, put, say } from '../view.js';
 const t = text.account;
 export const title = t.title;
 
-/** @param {import('../app.js').Context} context */
 export function show({ main, go, announce }) {
   main.className = 'narrow account-page';
   const user = session.user;
@@ -26,7 +25,6 @@ export function show({ main, go, announce }) {
     h('section', null, h('h2', null, t.stored), h('ul', null, t.storedLines.map((line) => h('li', null, line)))));
 }
 
-/** @param {string} email @param {(words: string) => void} announce */
 function passwordForm(email, announce) {
   const current = field({ name: 'current_password', label: t.current, secret: true, autocomplete: 'current-password', required: true });
   const next = field({ name: 'new_password', label: t.next, secret: true, autocomplete: 'new-password', hint: text.login.passwordHint, required: true });
@@ -68,7 +66,7 @@ function exportPart() {
     }));
 }
 
-/** A button that asks once more before it acts. @param {string} label @param {string} question @param {string} sure @param {() => Promise<void>} run */
+/** A button that asks once more before it acts. */
 function asksAgain(label, question, sure, run) {
   const box = h('div', null);
   const draw = () => put(box, button(label, () => {
@@ -94,7 +92,6 @@ function deletePart() {
   return h('section', null, h('h2', null, t.deleteTitle), h('p', { class: 'muted' }, t.deleteWhy), asked.box, problem, done);
 }
 
-/** @param {string} email @param {(path: string) => void} go @param {(words: string) => void} announce */
 function erasePart(email, go, announce) {
   const mail = field({ name: 'confirm', label: t.typeEmail, autocomplete: 'off', required: true });
   const password = field({ name: 'password', label: text.login.password, secret: true, autocomplete: 'current-password', required: true });

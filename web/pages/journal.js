@@ -15,7 +15,6 @@ const PAGE = 50;
 const UNDO_MS = 10_000;
 const FILTERS = ['symbol', 'strategy', 'tag', 'from', 'to'];
 
-/** @param {import('../app.js').Context} context */
 export function show({ main, announce }) {
   /** @type {{ [name: string]: string }} */
   const chosen = {};
@@ -33,7 +32,6 @@ export function show({ main, announce }) {
   const older = button(t.older, () => more(), { hidden: true });
   const box = h('div', null, skeleton(6));
 
-  /** @param {any} [entry] */
   const edit = (entry) => {
     put(place, entryForm(entry ?? null, {
       done: () => { place.replaceChildren(); add.focus(); reload(); },
@@ -54,7 +52,7 @@ export function show({ main, announce }) {
       { key: 'strategy', label: t.strategy, show: (e) => e.strategy ?? '', csv: (e) => e.strategy },
       {
         key: 'notes', label: t.notes, wide: true, csv: (e) => e.notes,
-        show: (e) => [...e.tags.flatMap((/** @type {string} */ tag) => [{ text: tag, kind: 'tag' }, ' ']), e.notes ?? ''],
+        show: (e) => [...e.tags.flatMap((tag) => [{ text: tag, kind: 'tag' }, ' ']), e.notes ?? ''],
       },
       { key: 'tags', label: '', csv: (e) => e.tags.join(' '), control: (current) => h('span', { class: 'row-actions' },
         button(t.edit, () => edit(current()), { class: 'quiet', 'aria-label': t.editThis(current().symbol, day(current().traded_on)) }),
@@ -75,7 +73,7 @@ export function show({ main, announce }) {
   put(main,
     h('div', { class: 'title-row' }, h('h1', null, t.title), h('div', { class: 'actions' }, add)),
     place, undo,
-    h('form', { class: 'filters', onsubmit: (/** @type {Event} */ event) => event.preventDefault() }, inputs, csvButton(shown.csv, 'journal.csv')),
+    h('form', { class: 'filters', onsubmit: (event) => event.preventDefault() }, inputs, csvButton(shown.csv, 'journal.csv')),
     sums, status, problem, box, h('p', null, older));
 
   const draw = () => {
@@ -84,9 +82,9 @@ export function show({ main, announce }) {
     put(box, listed.length ? shown.node : emptyJournal(Object.values(chosen).some(Boolean)));
     older.hidden = cursor === null;
   };
-  const drawSums = (/** @type {any} */ sum) => {
+  const drawSums = (sum) => {
     say(status, t.count(count(sum.entries)));
-    const money = (/** @type {number | null} */ value) => (amountsHidden() ? HIDDEN : signedRupees(value));
+    const money = (value) => (amountsHidden() ? HIDDEN : signedRupees(value));
     const figures = [
       [t.closed, count(sum.closed_pairs), null, t.closedWhy], [t.winRate, share(sum.win_rate), null, t.winRateWhy],
       [t.realised, isKnown(sum.realised) ? `${arrow(sum.realised)} ${money(sum.realised)}` : '–', sum.realised, t.realisedWhy],
@@ -119,7 +117,6 @@ export function show({ main, announce }) {
     draw();
   };
 
-  /** @param {any} entry */
   const remove = (entry) => {
     const finish = async () => {
       clearTimeout(timer);
@@ -155,5 +152,4 @@ export function show({ main, announce }) {
   };
 }
 
-/** @param {boolean} isFiltered */
 const emptyJournal = (isFiltered) => h('p', { class: 'empty' }, isFiltered ? t.noneMatch : t.none);

@@ -10,7 +10,6 @@ export const title = t.title;
 /** Kept between log in and register, so that nothing is asked for twice. */
 let email = '';
 
-/** @param {import('../app.js').Context} context */
 export function show({ main, path, go }) {
   main.className = 'narrow';
   let isNew = false;

@@ -15,7 +15,6 @@ const INDICES = [
   { key: 'index2', name: 'SENSEX', symbol: 'BSE:SENSEX' },
 ];
 
-/** @param {import('../app.js').Context} context */
 export function show({ main }) {
   const cards = INDICES.map(makeCard);
   const sectors = h('ul', { class: 'tiles' });
@@ -71,7 +70,6 @@ export function show({ main }) {
   return () => { fetched.stop(); for (const end of ends) end(); };
 }
 
-/** @param {HTMLElement} node */
 async function explainNothing(node) {
   const problem = await call('/api/index/snapshot').then(() => null, (refused) => refused);
   if (!problem || live.valueOf('snapshot')) return;
@@ -82,14 +80,12 @@ async function explainNothing(node) {
     : `${problem.message} ${t.retrying}`);
 }
 
-/** @param {{ name: string, symbol: string }} index */
 function makeCard({ name }) {
   const level = h('p', { class: 'level' }, '\u00a0');
   const change = h('p', { class: 'change' }, '\u00a0');
   const state = h('p', { class: 'state' }, '\u00a0');
   const node = h('article', { class: 'card waiting' }, h('h2', null, name), level, change, state);
   let sign = '';
-  /** @param {any} snapshot @param {string} key */
   const draw = (snapshot, key) => {
     const { market } = snapshot;
     const own = snapshot[`${key}_stale`] !== undefined;
@@ -116,12 +112,10 @@ function makeCard({ name }) {
   return { node, draw };
 }
 
-/** @param {any} sector */
 function makeTile(sector) {
   const name = h('span', { class: 'name' }, sector.name);
   const moved = h('span', { class: 'moved' });
   const node = h('li', { class: 'tile' }, name, moved);
-  /** @param {any} next */
   const draw = (next) => {
     attr(node, 'data-heat', heat(next.change_pct));
     say(moved, next.change_pct === null ? t.noQuote : `${arrow(next.change_pct)} ${percent(next.change_pct)}`);
@@ -129,7 +123,7 @@ function makeTile(sector) {
   return { node, handle: draw };
 }
 
-/** @param {any} list the document of `/api/signals`, null before there is one @param {any[]} top */
+/** the document of `/api/signals`, null before there is one */
 function signalsOf(list, top) {
   if (!list) return h('p', { class: 'empty' }, text.signals.none);
   const rows = signalTable('best signals', top);

@@ -12,7 +12,6 @@ import { attr, button, h, put, say, skeleton } from '../view.js';
 const t = text.portfolio;
 export const title = t.title;
 
-/** @param {import('../app.js').Context} context */
 export function show({ main }) {
   main.className = 'portfolio';
   const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', document: /** @type {any} */ (null) };
@@ -33,7 +32,6 @@ export function show({ main }) {
   let endTab = null;
   /** @type {((document: any) => void) | null} */
   let drawTab = null;
-  /** @param {'holdings' | 'positions'} name */
   const choose = (name) => {
     endTab?.();
     drawTab = endTab = null;
@@ -65,13 +63,8 @@ export function show({ main }) {
   return () => { fetched.stop(); endTab?.(); for (const end of ends) end(); };
 }
 
-/** @param {number | null} value @param {(value: number | null) => string} format */
 const money = (value, format = rupees) => (amountsHidden() ? HIDDEN : format(value));
 
-/**
- * @param {HTMLElement} totals @param {HTMLElement} leftOut @param {HTMLElement} synced @param {any} sum
- * @param {() => void} showThem
- */
 function drawTotals(totals, leftOut, synced, sum, showThem) {
   const now = serverNow();
   const of = sum.day && sum.day !== isoDay(now) ? t.on(day(sum.day)) : t.today;
@@ -108,7 +101,6 @@ function drawTotals(totals, leftOut, synced, sum, showThem) {
   say(synced, [times.join(' · '), priced].filter(Boolean).join(' · '));
 }
 
-/** @param {HTMLElement} into @param {{ by: string, only: string, document: any }} state */
 function showHoldings(into, state) {
   /** @type {ReturnType<typeof table<any>> | null} */
   let shown = null;
@@ -140,7 +132,6 @@ function showHoldings(into, state) {
   }));
   drawMenu();
 
-  /** @param {any} document */
   const draw = (document) => {
     if (!document.holdings.length) { if (built !== 'empty') put(into, emptyPortfolio()); built = 'empty'; return; }
     const sign = [state.by, ...hidden].join();

@@ -11,7 +11,6 @@ import { h, put, say, skeleton } from '../view.js';
 const t = text.signals;
 export const title = t.title;
 
-/** @param {import('../app.js').Context} context */
 export function show({ main }) {
   const chosen = { direction: '', symbol: '' };
   const about = h('p', { class: 'lead' }, '\u00a0');
@@ -27,7 +26,7 @@ export function show({ main }) {
 
   put(main,
     h('h1', null, t.title), about, words,
-    h('form', { class: 'filters', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); reload(); } },
+    h('form', { class: 'filters', onsubmit: (event) => { event.preventDefault(); reload(); } },
       h('label', { for: 'symbol' }, t.symbol), symbol,
       h('label', { for: 'direction' }, t.direction), direction,
       h('label', { for: 'pattern' }, t.pattern), pattern,
@@ -81,7 +80,6 @@ export function show({ main }) {
   return () => { fetched.stop(); recorded.stop(); endFit?.(); };
 }
 
-/** @param {HTMLSelectElement} select @param {any[]} listed */
 function fillPatterns(select, listed) {
   const before = select.value;
   const names = [...new Set(listed.map((row) => row.pattern))].sort();
@@ -90,7 +88,6 @@ function fillPatterns(select, listed) {
   select.value = names.includes(before) ? before : '';
 }
 
-/** @param {any} record */
 function recordOf(record) {
   const figures = [
     [t.published, count(record.published)], [t.judged, count(record.judged)], [t.pending, count(record.pending)],
@@ -107,11 +104,10 @@ function recordOf(record) {
   return h('div', null, parts, signalWords(record));
 }
 
-/** @param {any} record */
 function scores(record) {
   const { brier } = record;
   if (brier.confidence === null) return h('p', { class: 'muted' }, t.tooFewDates(record.score_dates_min, record.dates));
-  const four = (/** @type {number | null} */ value) => (value === null ? '–' : value.toFixed(4));
+  const four = (value) => (value === null ? '–' : value.toFixed(4));
   const verdicts = [brier.from_coin, brier.from_base_rate].filter(Boolean).map(({ verdict }) => t.verdict(verdict));
   return h('div', null,
     h('h3', null, t.brier),
@@ -121,7 +117,6 @@ function scores(record) {
     verdicts.map((words) => h('p', null, words)));
 }
 
-/** @param {any[]} list */
 function bins(list) {
   const built = table({
     name: 'bins', caption: t.binsCaption, key: (bin) => String(bin.up_to),

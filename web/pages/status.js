@@ -10,7 +10,6 @@ export const title = t.title;
 
 const GOOD = new Set(['ok', 'standby', 'paused', 'kept', 'given', 'sqlite', 'off']);
 
-/** @param {import('../app.js').Context} context */
 export function show({ main }) {
   const head = h('div', { class: 'health' }, skeleton(1));
   const body = h('div', null, skeleton(12));
@@ -32,7 +31,6 @@ export function show({ main }) {
   return fetched.stop;
 }
 
-/** @param {any} health */
 function headOf(health) {
   const kind = health.status === 'ok' ? 'good' : health.status === 'down' ? 'bad' : 'warn';
   return h('p', { class: `state-line ${kind}` }, h('b', null, '● ', t.states[health.status] ?? health.status),
@@ -41,22 +39,20 @@ function headOf(health) {
 
 /** @typedef {{ name: string, state: string, more: string, bad: boolean, cure: string }} Row */
 
-/** @param {string} name @param {string} state @param {string} [more] @param {boolean} [bad] @param {string} [cure] @returns {Row} */
 const row = (name, state, more = '', bad = !GOOD.has(state), cure = '') => ({ name, state: t.words[state] ?? state, more, bad, cure: bad ? cure || t.cures[state] || '' : '' });
 
-/** @param {any} health @param {any} a @param {any} b @returns {[string, Row[]][]} */
 function rowsOf(health, a, b) {
   const now = serverNow();
   const { feeds, warmers, market, close, signals } = health;
-  const feed = (/** @type {string} */ name, /** @type {any} */ one) =>
+  const feed = (name, one) =>
     row(name, one.state, [one.age_ms === undefined ? '' : t.age(span(one.age_ms / 1000)), one.delay_s ? t.behind(span(one.delay_s)) : '', one.failure ?? ''].filter(Boolean).join(' · '), !GOOD.has(one.state));
-  const token = (/** @type {string} */ name, /** @type {any} */ one, /** @type {string} */ cure) => {
+  const token = (name, one, cure) => {
     if (!one) return row(name, 'unknown', '', false);
     const until = one.expires_at ? t.until(moments(one.expires_at, now)) : '';
     return row(name, one.valid ? 'valid' : one.initialized ? 'ended' : 'never_set', until, one.initialized && !one.valid, cure);
   };
-  const refused = health.lanes.reduce((/** @type {number} */ sum, /** @type {any} */ lane) => sum + lane.refused, 0);
-  const waiting = health.lanes.reduce((/** @type {number} */ sum, /** @type {any} */ lane) => sum + lane.depth, 0);
+  const refused = health.lanes.reduce((sum, lane) => sum + lane.refused, 0);
+  const waiting = health.lanes.reduce((sum, lane) => sum + lane.depth, 0);
   return [
     [t.prices, [
       row(t.snapshot, market.as_of_ist === null ? 'starting' : market.stale ? 'stale' : 'ok', market.as_of_ist ? `${moments(market.as_of_ist, now)} · ${text.source[market.source] ?? market.source}` : ''),
@@ -80,7 +76,6 @@ function rowsOf(health, a, b) {
   ];
 }
 
-/** @param {[string, Row[]][]} groups */
 const sections = (groups) => h('div', { class: 'status-groups' }, groups.map(([name, rows]) => h('section', { class: 'panel' },
   h('h2', null, name),
   h('dl', { class: 'rows' }, rows.map(({ name: label, state, more, bad, cure }) => h('div', { class: bad ? 'bad' : 'fine-row' },

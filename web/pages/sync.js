@@ -21,7 +21,6 @@ function takeCode() {
   return code;
 }
 
-/** @param {import('../app.js').Context} context */
 export function show({ main, path, announce }) {
   main.className = 'narrow sync';
   const which = path.endsWith('/b') ? 'b' : 'a';
@@ -92,7 +91,7 @@ export function show({ main, path, announce }) {
   };
 }
 
-/** The code alone, or out of a pasted address. @param {string} pasted */
+/** The code alone, or out of a pasted address. */
 function codeIn(pasted) {
   const trimmed = pasted.trim();
   const query = trimmed.split('?')[1];

@@ -13,7 +13,6 @@ export const title = t.title;
 
 const RANGES = [30, 90, 365];
 
-/** @param {import('../app.js').Context} context */
 export function show({ main }) {
   let days = 30;
   /** @type {any} */
@@ -70,7 +69,6 @@ export function show({ main }) {
     document = answer;
     draw();
   }, 300_000);
-  /** @param {number} n */
   const choose = (n) => {
     days = n;
     own.value = String(n);
@@ -83,10 +81,8 @@ export function show({ main }) {
   return () => { fetched.stop(); end(); endFit?.(); };
 }
 
-/** @param {number | null} value */
 const money = (value) => (amountsHidden() ? HIDDEN : rupees(value));
 
-/** @param {any} p @returns {import('../view.js').Bit[]} */
 function how(p) {
   /** @type {import('../view.js').Bit[]} */
   const bits = [p.source === 'sync' ? `● ${t.sync}` : p.source === 'close' ? `· ${t.close}` : p.source];
@@ -96,7 +92,7 @@ function how(p) {
   return bits;
 }
 
-/** What the picture shows, in a sentence. @param {any[]} points */
+/** What the picture shows, in a sentence. */
 function summary(points) {
   const [first, last] = [points[0], points[points.length - 1]];
   const known = points.filter((p) => isKnown(p.total_current_value));

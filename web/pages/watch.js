@@ -15,7 +15,6 @@ export const title = t.title;
 /** @type {Map<string, string | null>} names that were learnt from searches in this visit */
 const names = new Map();
 
-/** @param {import('../app.js').Context} context */
 export function show({ main, announce }) {
   let symbols = watched();
   /** @type {(() => void) | void} */
@@ -64,7 +63,6 @@ export function show({ main, announce }) {
     live.follow([...symbols].sort());
     draw();
   };
-  /** @param {string} symbol */
   const add = (symbol) => {
     search.input.value = '';
     if (symbols.includes(symbol)) { announce(t.already(symbol)); return; }
@@ -73,14 +71,12 @@ export function show({ main, announce }) {
     announce(t.added(symbol));
     changed();
   };
-  /** @param {string} symbol */
   const remove = (symbol) => {
     symbols = symbols.filter((one) => one !== symbol);
     announce(t.removed(symbol));
     changed();
     search.input.focus();
   };
-  /** @param {string} symbol @param {number} by */
   const move = (symbol, by) => {
     const from = symbols.indexOf(symbol);
     const to = from + by;
@@ -90,7 +86,6 @@ export function show({ main, announce }) {
     changed();
     focused?.focus(); // a row that moved takes its focus along
   };
-  /** @param {string} symbol */
   const choose = (symbol) => {
     endCandles?.();
     endCandles = showCandles(chart, symbol);
@@ -105,16 +100,13 @@ export function show({ main, announce }) {
   return () => { endCandles?.(); for (const end of ends) end(); };
 }
 
-/** @param {any} row @returns {import('../view.js').Bit} */
 function lastOf(row) {
   if (row.unavailable) return { text: t.unavailable, kind: 'muted', title: t.unavailableWhy };
   return row.isWaiting ? { text: '…', title: t.waiting } : price(row.last_price);
 }
 
-/** @param {number | null | undefined} value @param {(value: any) => string} format @returns {import('../view.js').Bit} */
 const moved = (value, format) => (value == null ? { text: '–', title: text.noClose } : { text: `${arrow(value)} ${format(value)}`, kind: direction(value) });
 
-/** @param {any} row @returns {import('../view.js').Bit[]} */
 function stateOf(row) {
   if (!row.as_of) return ['–'];
   const open = live.valueOf('snapshot')?.market.is_open ?? false;
