@@ -17,6 +17,7 @@ use crate::market::settings::MarketSettings;
 use crate::ops::log_settings::LogSettings;
 use crate::store::settings::StoreSettings;
 use crate::warmers::settings::CloseSettings;
+use crate::web::settings::WebSettings;
 
 /// All settings. `Config::default()` is what an empty environment gives.
 #[derive(Debug, Clone)]
@@ -32,6 +33,7 @@ pub struct Config {
     pub market: MarketSettings,
     pub close: CloseSettings,
     pub auth: AuthSettings,
+    pub web: WebSettings,
     pub sim: SimSettings,
     pub log: LogSettings,
     /// Directory of the databases and the signing key (`BHAV_STATE_DIR`).
@@ -56,6 +58,7 @@ impl Default for Config {
             market: MarketSettings::default(),
             close: CloseSettings::default(),
             auth: AuthSettings::default(),
+            web: WebSettings::default(),
             sim: SimSettings::default(),
             log: LogSettings::default(),
             state_dir: PathBuf::from("./bhav-state"),

@@ -82,8 +82,8 @@ export function show({ main, announce }) {
     put(box, listed.length ? shown.node : emptyJournal(Object.values(chosen).some(Boolean)));
     older.hidden = cursor === null;
   };
-  const drawSums = (sum) => {
-    say(status, t.count(count(sum.entries)));
+  const drawSums = ({ count: all, summary: sum }) => {
+    say(status, t.count(count(all)));
     const money = (value) => (amountsHidden() ? HIDDEN : signedRupees(value));
     const figures = [
       [t.closed, count(sum.closed_pairs), null, t.closedWhy], [t.winRate, share(sum.win_rate), null, t.winRateWhy],
@@ -96,12 +96,10 @@ export function show({ main, announce }) {
   let summed = null;
   const fetched = live.repeat(async () => {
     try {
-      const [page, sum] = await Promise.all([
-        call(withQuery('/api/journal', { ...chosen, limit: PAGE })), call(withQuery('/api/journal/summary', chosen)),
-      ]);
+      const page = await call(withQuery('/api/journal/search', { ...chosen, limit: PAGE }));
       ({ entries, next_cursor: cursor } = page);
       problem.hidden = true;
-      drawSums((summed = sum));
+      drawSums((summed = page));
       draw();
     } catch (failed) {
       say(problem, failed.message);
@@ -111,7 +109,7 @@ export function show({ main, announce }) {
   }, 600_000);
   const reload = () => fetched.now();
   const more = async () => {
-    const page = await call(withQuery('/api/journal', { ...chosen, limit: PAGE, cursor }));
+    const page = await call(withQuery('/api/journal/search', { ...chosen, limit: PAGE, cursor }));
     entries = [...entries, ...page.entries];
     cursor = page.next_cursor;
     draw();
