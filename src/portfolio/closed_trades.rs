@@ -69,7 +69,9 @@ impl Lot {
     fn take(&mut self, quantity: Decimal) -> Option<Decimal> {
         let share = match quantity == self.quantity {
             true => Some(self.fees),
-            false => quantity.checked_div(self.quantity).and_then(|part| part.checked_mul(self.fees)),
+            false => {
+                quantity.checked_div(self.quantity).and_then(|part| part.checked_mul(self.fees))
+            }
         };
         self.quantity -= quantity;
         self.fees -= share.unwrap_or_default();

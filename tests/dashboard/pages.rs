@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Client, Scene, TRADING};
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "/",
     "/watch",
     "/login",
@@ -14,6 +14,7 @@ const PAGES: [&str; 11] = [
     "/journal",
     "/account",
     "/status",
+    "/api",
 ];
 
 /// What the brief asked for, to the letter.

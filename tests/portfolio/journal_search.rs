@@ -67,7 +67,10 @@ fn filters_keep_what_fits_and_pairs_are_summed_to_the_paisa() {
         ("?tag=it", vec!["NSE:TCS", "NSE:INFY"]),
         ("?from=2026-11-05&to=2026-11-06", vec!["NSE:TCS", "NSE:INFY"]),
         ("?from=2026-11-05&symbol=INFY", vec!["NSE:INFY"]),
-        ("?symbol=&tag=", vec!["NIFTY 26NOV 25000 CE", "NSE:TCS", "NSE:INFY", "NSE:TCS", "NSE:INFY"]),
+        (
+            "?symbol=&tag=",
+            vec!["NIFTY 26NOV 25000 CE", "NSE:TCS", "NSE:INFY", "NSE:TCS", "NSE:INFY"],
+        ),
         ("?symbol=%3Cimg%3E", vec![]),
     ] {
         let json = found(&service, &token, query);
@@ -122,7 +125,10 @@ fn bad_filters_are_named_and_other_users_entries_do_not_exist() {
     }
     let other = service.register("b@mail.example", "correct horse");
     let json = found(&service, &other, "");
-    assert_eq!((json["count"].as_u64(), json["summary"]["closed_pairs"].as_u64()), (Some(0), Some(0)));
+    assert_eq!(
+        (json["count"].as_u64(), json["summary"]["closed_pairs"].as_u64()),
+        (Some(0), Some(0))
+    );
     service.get("/api/journal/search").expect_problem(401, "token_missing");
     service.stop();
 }

@@ -12,7 +12,7 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** Machines that test are often busy. */
 export const PATIENCE_MS = 60_000;
 
-export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status'];
+export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status', '/api'];
 export const PASSWORD = 'nine green parrots';
 
 /** Starts `bhav demo` with a state of its own. */

@@ -135,11 +135,7 @@ fn found(
 
 /// A pair counts if it was closed in the time, and either of its trades is marked as wanted: most
 /// people note a strategy when they open a position.
-fn summary(
-    entries: &[JournalEntry],
-    filters: &Filters,
-    kept: &[&JournalEntry],
-) -> JournalSummary {
+fn summary(entries: &[JournalEntry], filters: &Filters, kept: &[&JournalEntry]) -> JournalSummary {
     let oldest_first: Vec<_> = entries.iter().rev().collect();
     let trades: Vec<_> = oldest_first.iter().map(|entry| trade(entry)).collect();
     let pairs = closed_pairs(&trades);
