@@ -79,7 +79,8 @@ function drawBanner(banner, words) {
 }
 
 function startTools(tools) {
-  const hide = button('₹', () => hideAmounts(!amountsHidden()), { class: 'icon', 'aria-label': t.hide, title: t.hide });
+  const hide = button(h('span', { 'aria-hidden': 'true' }, '₹'), () => hideAmounts(!amountsHidden()), { class: 'icon', title: t.hide });
+  hide.append(h('span', { class: 'unseen' }, t.hide));
   const choose = h('select', { 'aria-label': t.theme, title: t.theme },
     ['system', 'light', 'dark'].map((name) => h('option', { value: name }, t.themes[name])),
     h('option', { value: 'colours' }, t.colours));

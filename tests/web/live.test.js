@@ -8,8 +8,9 @@ let demo;
 let browser;
 
 before(async () => {
-  // A public provider that is only a minute behind passes broker A's last prices soon.
-  demo = await startDemo('--sim-public-delay-s', '60');
+  // A public provider that is only two minutes behind passes broker A's last prices soon. Pushed
+  // prices would go on while broker A refuses calls.
+  demo = await startDemo({ BHAV_SIM_PUBLIC_DELAY_S: '120', BHAV_BROKERA_TICKER: 'false' });
   browser = await launch();
 });
 after(async () => {
@@ -28,9 +29,9 @@ test('every price of the simulator says so, on every page that shows one', async
   }
   await visit(page, `${demo.base}/`);
   const list = await (await fetch(`${demo.base}/api/signals`)).json();
-  const words = await page.locator('main').innerText();
-  assert.ok(words.includes(list.meaning) && words.includes(list.disclaimer), 'word by word');
-  assert.doesNotMatch(words, /\b(buy|sell)\b/i);
+  const words = () => page.locator('main').innerText();
+  await until('meaning and disclaimer, word by word', async () => (await words()).includes(list.meaning) && (await words()).includes(list.disclaimer));
+  assert.doesNotMatch(await words(), /\b(buy|sell)\b/i);
   await context.close();
 });
 
@@ -99,7 +100,7 @@ test('when broker A refuses, prices are never shown as current', async () => {
   try {
     await until('a word on their age', async () => /Stale, from|Delayed/.test(await strip(page)), 60_000);
     await until('the same beside the price', async () => /Stale, from|Delayed/.test(await page.locator('.card .state').first().innerText()), 10_000);
-    await until('the delay of the public provider', async () => /Delayed \d+ min/.test(await strip(page)), 180_000);
+    await until('the delay of the public provider', async () => /Delayed \d+ min/.test(await strip(page)), 240_000);
   } finally {
     await demo.mend();
   }

@@ -20,6 +20,7 @@ export function show({ main }) {
   const pattern = h('select', { id: 'pattern' }, h('option', { value: '' }, t.allPatterns));
   const counted = h('p', { class: 'muted', role: 'status' });
   const finished = signalTable(t.caption, [], { all: true });
+  finished.node.hidden = true;
   const running = signalTable(t.provisionalCaption, [], { all: true });
   const provisional = h('section', { class: 'provisional', hidden: true }, h('h2', null, t.provisional), h('p', { class: 'muted' }), running.node);
   const record = h('section', { 'aria-labelledby': 'record' }, h('h2', { id: 'record' }, t.record), skeleton(8));
