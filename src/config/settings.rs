@@ -412,6 +412,13 @@ pub const SETTINGS: &[Setting] = &[
         sim.public_delay_s = number(0, 2_400), "seconds",
         "Delay of the simulated public provider behind the exchange",
         "A short delay lets it take over soon when broker A's faults are simulated."),
+    setting!(Simulator "BHAV_SIM_MORE_SHARES", sim.more_shares = number(0, 9_000), "shares",
+        "Made-up shares that the simulated exchange lists beside its 455 instruments",
+        "With 2545 there are as many instruments as broker A's WebSocket takes on one connection."),
+    setting!(Simulator "BHAV_SIM_PRICES_PER_S", sim.prices_per_s = number(1, 4), "prices",
+        "How often a second each simulated price moves while the market trades",
+        "Their times are whole seconds, as the exchange's are. Above 1 the WebSocket spreads what \
+         it sends over the second."),
     setting!(Log "BHAV_LOG", log.filter = filter, "tracing filter",
         "Which events are logged",
         "A level, or levels by module, as in info,bhav::http=debug."),

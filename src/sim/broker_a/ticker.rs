@@ -30,8 +30,12 @@ const INSTRUMENTS_MAX: usize = 3_000;
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// How long a read may hold up what is to be sent.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
-/// Between two heartbeats, and two looks for prices that have changed.
+/// Between two heartbeats. Also between two looks for prices that have changed, where those move
+/// once a second.
 const BEAT_MS: u64 = 1_000;
+/// Where prices move more often, what is sent of a move is spread over so many messages, each with
+/// as large a part of the instruments.
+const SPREAD: u64 = 10;
 /// Packets of a message that the fault `flood` makes.
 const FLOOD_PACKETS: usize = 5_000;
 /// What nobody may keep or log: an order of the app's owner.
@@ -80,7 +84,7 @@ pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
         return error(403, "GeneralException", "Too many connections.");
     };
     let accept = derive_accept_key(key.as_bytes());
-    let ticker = Ticker { place, subscriptions: BTreeMap::new(), turn: 0 };
+    let ticker = Ticker::new(place);
     Answer { status: 101, content: Content::Ticker(accept, ticker), rejected: false }
 }
 
@@ -120,15 +124,18 @@ impl Drop for Place {
 pub(crate) struct Ticker {
     place: Place,
     subscriptions: BTreeMap<i64, Subscription>,
-    /// Beats so far.
-    turn: usize,
+    /// Looks so far.
+    looks: u64,
+    looks_per_beat: u64,
+    /// Messages over which a move is spread.
+    spread: u64,
 }
 
 #[derive(Debug)]
 struct Subscription {
     mode: Mode,
-    /// The time of the last price that was sent.
-    sent_at: Option<jiff::Timestamp>,
+    /// Second and part of the last price that was sent.
+    sent_at: Option<(jiff::Timestamp, i64)>,
 }
 
 /// A client's request: `subscribe` and `unsubscribe` have tokens, `mode` a name and tokens.
@@ -160,6 +167,13 @@ impl From<Error> for End {
 }
 
 impl Ticker {
+    fn new(place: Place) -> Self {
+        let moves = place.world.settings.prices_per_s.unsigned_abs().max(1);
+        let spread = if moves == 1 { 1 } else { SPREAD };
+        let subscriptions = BTreeMap::new();
+        Self { place, subscriptions, looks: 0, looks_per_beat: moves * spread, spread }
+    }
+
     /// Speaks until the client leaves, a fault ends it, or the simulator stops. True: the end is to
     /// be a reset.
     pub(crate) fn run(mut self, stream: &TcpStream, stopping: impl Fn() -> bool) -> bool {
@@ -167,17 +181,19 @@ impl Ticker {
         let mut socket = WebSocket::from_raw_socket(stream, Role::Server, Some(config));
         let _ = stream.set_read_timeout(Some(READ_TIMEOUT));
         let timer = Clock::system();
-        let mut beat_ms = 0;
+        let mut due_ms = timer.monotonic_ms();
         let end = loop {
             if stopping() {
                 break End::Over;
             }
             let now_ms = timer.monotonic_ms();
-            let beats = now_ms >= beat_ms;
-            if beats {
-                beat_ms = now_ms + BEAT_MS;
+            let looks = now_ms >= due_ms;
+            if looks {
+                // In step, but what a standstill has missed is not made up for.
+                due_ms =
+                    (due_ms + BEAT_MS / self.looks_per_beat).max(now_ms.saturating_sub(BEAT_MS));
             }
-            if let Err(end) = self.pass(&mut socket, beats) {
+            if let Err(end) = self.pass(&mut socket, looks) {
                 break end;
             }
         };
@@ -185,7 +201,8 @@ impl Ticker {
         matches!(end, End::Reset)
     }
 
-    fn pass(&mut self, socket: &mut Socket<'_>, beats: bool) -> Result<(), End> {
+    fn pass(&mut self, socket: &mut Socket<'_>, looks: bool) -> Result<(), End> {
+        let beats = looks && self.looks.is_multiple_of(self.looks_per_beat);
         let effects = self.effects(beats);
         let is_silent = effects.has(Kind::Silent);
         if !is_silent {
@@ -195,8 +212,14 @@ impl Ticker {
             // Waits as long as a read would have.
             let _ = socket.get_ref().peek(&mut [0]);
         }
+        if looks {
+            self.looks += 1;
+        }
         if beats && !is_silent {
             self.beat(socket, &effects)?;
+        }
+        if looks && !is_silent {
+            self.send_prices(socket, &effects)?;
         }
         Ok(())
     }
@@ -251,9 +274,8 @@ impl Ticker {
         tickers.subscribed = tickers.subscribed + self.subscriptions.len() - before;
     }
 
-    /// What is sent each second.
+    /// What is sent each second beside prices.
     fn beat(&mut self, socket: &mut Socket<'_>, effects: &Effects) -> Result<(), End> {
-        self.turn += 1;
         if effects.has(Kind::Hangup) {
             return Err(End::Reset);
         }
@@ -270,10 +292,14 @@ impl Ticker {
             socket.send(Message::text(ORDER))?;
         }
         if effects.has(Kind::ErrorText) {
-            socket.send(Message::text(ERRORS[self.turn % ERRORS.len()]))?;
+            let turn = (self.looks / self.looks_per_beat) as usize;
+            socket.send(Message::text(ERRORS[turn % ERRORS.len()]))?;
         }
-        socket.send(Message::binary(vec![0_u8]))?;
-        if effects.has(Kind::HeartbeatOnly) {
+        Ok(socket.send(Message::binary(vec![0_u8]))?)
+    }
+
+    fn send_prices(&mut self, socket: &mut Socket<'_>, effects: &Effects) -> Result<(), End> {
+        if effects.has(Kind::HeartbeatOnly) || effects.has(Kind::CloseFrame) {
             return Ok(());
         }
         let bodies = self.bodies(effects);
@@ -283,20 +309,23 @@ impl Ticker {
         send(socket, damaged(bodies, effects), effects)
     }
 
-    /// A packet of each instrument whose price has changed since it was sent.
+    /// A packet of each instrument of this turn whose price has changed since it was sent.
     fn bodies(&mut self, effects: &Effects) -> Vec<Vec<u8>> {
         let world = Arc::clone(&self.place.world);
         let now = world.clock.now();
         let shown = effects.muted_at.map_or(now, |muted| muted.min(now));
         let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
         let mut bodies = Vec::new();
-        for (token, subscription) in &mut self.subscriptions {
+        let turn = self.looks % self.spread;
+        let numbered = (0..self.spread).cycle().zip(&mut self.subscriptions);
+        for (_, (token, subscription)) in numbered.filter(|(number, _)| *number == turn) {
             let Some(instrument) = world.universe.by_token(*token) else { continue };
             if instrument.is_index && effects.has(Kind::LeadStands) {
                 continue;
             }
             let mut tick = world.day.tick(instrument, prices_at);
-            if subscription.sent_at.replace(tick.as_of) == Some(tick.as_of) {
+            let moment = (tick.as_of, tick.part);
+            if subscription.sent_at.replace(moment) == Some(moment) {
                 continue;
             }
             if effects.has(Kind::ZeroPrice) {

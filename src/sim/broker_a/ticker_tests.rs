@@ -160,6 +160,28 @@ fn faults_damage_what_is_sent() {
 }
 
 #[test]
+fn prices_that_move_twice_a_second_are_sent_twice_a_second() {
+    let settings = SimSettings { prices_per_s: 2, more_shares: 20, ..SimSettings::default() };
+    let (sim, clock) = sim_at("2026-11-20T11:42:17+05:30", settings);
+    let mut client = open(&sim, GOOD).unwrap();
+    let listed = crate::sim::exchange::universe::Universe::new(1, 20);
+    let tokens: Vec<i64> = listed.all().iter().rev().take(25).map(|i| i.token).collect();
+    client.send(Message::text(format!(r#"{{"a":"subscribe","v":{tokens:?}}}"#))).unwrap();
+    for _ in 0..4 {
+        let (mut heard, mut messages) = (std::collections::BTreeSet::new(), 0);
+        while heard.len() < tokens.len() {
+            let message = prices(&mut client);
+            messages += 1;
+            for (token, ..) in read(&message) {
+                assert!(heard.insert(token), "{token} twice while the price stands");
+            }
+        }
+        assert!(messages > 1, "all in one message");
+        clock.advance_ms(500);
+    }
+}
+
+#[test]
 fn stopping_ends_open_tickers() {
     let sim = start(SimSettings::default(), crate::base::Clock::system()).unwrap();
     let mut client = subscribed(&sim, "full");
