@@ -1,6 +1,6 @@
 //! Broker A's WebSocket: who may open one, and what it sends. One connection thread each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ const BEAT_MS: u64 = 1_000;
 const SPREAD: u64 = 10;
 /// Packets of a message that the fault `flood` makes.
 const FLOOD_PACKETS: usize = 5_000;
+/// Prices remembered of the instruments that somebody watches; the oldest are forgotten.
+const SENT_MAX: usize = 32_768;
 /// What nobody may keep or log: an order of the app's owner.
 const ORDER: &str = r#"{"type":"order","data":{"order_id":"SIMORDERCANARY","status":"COMPLETE"}}"#;
 const ERRORS: [&str; 2] = [
@@ -50,9 +52,43 @@ const ERRORS: [&str; 2] = [
 pub(crate) struct Tickers {
     open: BTreeMap<String, usize>,
     subscribed: usize,
+    /// Tokens of which every price that is sent is remembered.
+    watched: BTreeSet<i64>,
+    sent: VecDeque<Sent>,
+}
+
+/// A price that went to a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) token: i64,
+    pub(crate) paise: i64,
+    /// The time that was told.
+    pub(crate) as_of: jiff::Timestamp,
+    /// Wall time of the machine just before it was sent, in milliseconds.
+    pub(crate) at_ms: i64,
 }
 
 impl Tickers {
+    /// Remembers what is sent of these from now on, and nothing of before.
+    pub(crate) fn watch(&mut self, tokens: BTreeSet<i64>) {
+        self.sent.clear();
+        self.watched = tokens;
+    }
+
+    /// What was sent of the watched ones, oldest first.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Sent> {
+        self.sent.iter()
+    }
+
+    fn note(&mut self, sent: Sent) {
+        if self.watched.contains(&sent.token) {
+            if self.sent.len() >= SENT_MAX {
+                self.sent.pop_front();
+            }
+            self.sent.push_back(sent);
+        }
+    }
+
     pub(crate) fn connections(&self) -> usize {
         self.open.values().sum()
     }
@@ -315,6 +351,7 @@ impl Ticker {
         let now = world.clock.now();
         let shown = effects.muted_at.map_or(now, |muted| muted.min(now));
         let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
+        let timer = Clock::system();
         let mut bodies = Vec::new();
         let turn = self.looks % self.spread;
         let numbered = (0..self.spread).cycle().zip(&mut self.subscriptions);
@@ -333,6 +370,8 @@ impl Ticker {
             }
             let told = tick.as_of.checked_add(effects.ahead).unwrap_or(tick.as_of);
             bodies.push(packet(instrument, &tick, told.as_second(), subscription.mode));
+            let (token, paise) = (*token, tick.last);
+            world.tickers.lock().note(Sent { token, paise, as_of: told, at_ms: timer.now_ms() });
         }
         bodies
     }
