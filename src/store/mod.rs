@@ -4,19 +4,25 @@
 //! they park, and on OS threads, where they block. Each has a deadline. `Ok` of a write means that
 //! it is on disk. A broker credential is never stored: no type here has a field for one.
 
+mod arg;
 pub mod backups;
+mod cells;
 #[cfg(test)]
 pub(crate) mod conformance;
 mod error;
 mod expected;
 pub(crate) mod limits;
 mod open;
+mod operations;
 pub(crate) mod records;
 pub mod settings;
 pub(crate) mod signal_records;
 mod small_file;
 pub mod sqlite;
+mod statements;
 mod traits;
+mod transact;
+mod tx;
 
 pub use backups::BackupRecord;
 pub use error::StoreError;

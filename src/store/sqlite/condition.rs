@@ -14,6 +14,7 @@ use super::inode::Inode;
 use super::log::LogWatch;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::store::StoreError;
+use crate::store::tx::Failure;
 
 /// A state of the store, as health reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +58,6 @@ impl State {
             _ => Some(Self::Unavailable),
         }
     }
-}
-
-/// Why work on a connection failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("{0}")]
-    Refused(#[from] StoreError),
-    #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
 }
 
 #[derive(Clone)]

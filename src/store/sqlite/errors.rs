@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use super::condition::{Failure, State};
+use super::condition::State;
 use crate::store::StoreError;
+use crate::store::tx::Failure;
 
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,105 @@
+//! The operations on candles and signals, over any engine.
+
+use jiff::civil::Date;
+
+use crate::base::{Candle, Symbol};
+use crate::store::statements::{candles, provisional_signals, signals};
+use crate::store::traits::SignalStore;
+use crate::store::transact::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write};
+use crate::store::{
+    CandleHistory, LedgerEntry, NewHistory, ProvisionalEntry, ProvisionalSignal, PublishedSignal,
+    SignalOutcome, StoreError, StoredCandles,
+};
+
+impl<E: Transact> SignalStore for E {
+    fn candle_histories(&self) -> Result<Vec<CandleHistory>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, candles::histories)
+    }
+
+    fn candle_history(
+        &self,
+        symbol: &Symbol,
+        max: usize,
+    ) -> Result<Option<StoredCandles>, StoreError> {
+        let symbol = symbol.clone();
+        self.read(READ_DEADLINE_MS, move |tx| candles::newest(tx, &symbol, max))
+    }
+
+    fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>, StoreError> {
+        let symbol = symbol.clone();
+        self.read(PAGE_DEADLINE_MS, move |tx| candles::of(tx, &symbol))
+    }
+
+    fn replace_candles(&self, history: NewHistory) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| candles::replace(tx, &history))
+    }
+
+    fn append_candles(
+        &self,
+        symbol: &Symbol,
+        candles: Vec<Candle>,
+        keep_from: Date,
+    ) -> Result<(), StoreError> {
+        let symbol = symbol.clone();
+        self.write(Write::page(), move |tx| candles::append(tx, &symbol, &candles, keep_from))
+    }
+
+    fn want_refetch(&self, symbol: &Symbol, suspected: Option<Date>) -> Result<(), StoreError> {
+        let symbol = symbol.clone();
+        self.write(Write::page(), move |tx| candles::want_refetch(tx, &symbol, suspected))
+    }
+
+    fn publish_signals(
+        &self,
+        on: Date,
+        published_ms: i64,
+        symbols: usize,
+        found: Vec<PublishedSignal>,
+    ) -> Result<bool, StoreError> {
+        self.write(Write::page(), move |tx| signals::publish(tx, on, published_ms, symbols, &found))
+    }
+
+    fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, signals::first_and_last_date)
+    }
+
+    fn published_dates(&self) -> Result<Vec<Date>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, signals::dates)
+    }
+
+    fn signals_of(&self, on: Date) -> Result<Vec<PublishedSignal>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| signals::of_date(tx, on))
+    }
+
+    fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| signals::page(tx, after, limit))
+    }
+
+    fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| signals::keep_outcomes(tx, &outcomes))
+    }
+
+    fn keep_provisional(
+        &self,
+        on: Date,
+        seen_ms: i64,
+        signals: Vec<ProvisionalSignal>,
+    ) -> Result<usize, StoreError> {
+        self.write(Write::page(), move |tx| provisional_signals::keep(tx, on, seen_ms, &signals))
+    }
+
+    fn provisional_ledger(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<ProvisionalEntry>, StoreError> {
+        self.read(PAGE_DEADLINE_MS, move |tx| provisional_signals::page(tx, after, limit))
+    }
+
+    fn keep_provisional_outcomes(
+        &self,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| provisional_signals::keep_outcomes(tx, &outcomes))
+    }
+}
