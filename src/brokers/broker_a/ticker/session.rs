@@ -10,6 +10,7 @@ use super::subscriptions::{Changes, Subscriptions, Wanted};
 use super::watch::{Verdict, Watch};
 use super::window::Window;
 use super::worker::{Way, Worker};
+use crate::base::Symbol;
 use crate::brokers::broker_a::ticks::{self, PacketFault};
 
 /// Longest wait for a message: commands, deadlines and the end of the service are looked at this
@@ -166,14 +167,17 @@ impl Session<'_> {
         let counters = worker.counters();
         if self.window.due_in_ms(now_mono_ms) == Some(0) {
             let (clock, simulated) = (&worker.parts.clock, self.link.simulated);
-            let batch = self.window.batch(&self.subscriptions, wanted.trades, simulated, clock);
+            let Self { window, subscriptions, watch, .. } = self;
             // A price that cannot be true shows no more than silence does.
-            let believed = batch.iter().flat_map(|batch| &batch.quotes);
-            believed.for_each(|quote| self.watch.ticked(&quote.symbol, now_mono_ms));
+            let believed = |symbol: &Symbol, at_mono_ms| watch.ticked(symbol, at_mono_ms);
+            let batch = window.batch(subscriptions, wanted.trades, simulated, clock, believed);
             match batch.map(|batch| (worker.parts.push)(Box::new(batch))) {
-                // What was gathered goes with what is to come.
-                Some(Err(_)) => drop(counters.merged.fetch_add(1, Relaxed)),
-                Some(Ok(())) | None => self.window.clear(),
+                Some(Err(_)) => {
+                    if window.refused(now_mono_ms) {
+                        counters.merged.fetch_add(1, Relaxed);
+                    }
+                }
+                Some(Ok(())) | None => window.clear(),
             }
         }
         let live = self.watch.is_live(now_mono_ms);
