@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn who_has_the_answer_does_not_find_the_job_running() {
         /// Dropped where the answer is given, since nobody waits for it.
-        struct Given(Arc<Counters>, crossbeam_channel::Sender<(u64, u64)>);
+        struct Given(Arc<Counters>, Sender<(u64, u64)>);
         impl Drop for Given {
             fn drop(&mut self) {
                 let counted = [&self.0.running, &self.0.completed];
