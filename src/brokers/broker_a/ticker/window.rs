@@ -203,6 +203,40 @@ mod tests {
         assert!(window.refused(clock.monotonic_ms() + WINDOW_MS));
     }
 
+    /// The longer run, with the service around it, is a measurement of the load test.
+    #[test]
+    #[expect(clippy::print_stdout, reason = "what was measured")]
+    fn a_minute_of_three_thousand_symbols_takes_no_more_room_than_its_first_second() {
+        let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+        let all = (0..SYMBOLS_MAX as u32)
+            .map(|number| (Symbol::parse(&format!("NSE:S{number}")).unwrap(), (number << 8) | 1));
+        let all: Vec<_> = all.collect();
+        let (known, mut subscriptions) = (KnownTokens::default(), Subscriptions::default());
+        known.learn(all.clone());
+        let shares = all.iter().map(|(symbol, _)| symbol.clone()).collect();
+        let wanted = Wanted { shares, ..Wanted::default() };
+        subscriptions.follow(&wanted, &known, SYMBOLS_MAX, 0);
+        let (mut window, mut room, mut batches) = (Window::default(), Vec::new(), 0);
+        let timer = Clock::system();
+        for half_second in 0..120 {
+            for (_, token) in &all {
+                window.add(tick(*token, 140_000 + half_second, 139_000, &clock), &clock);
+            }
+            clock.advance_ms(WINDOW_MS as i64);
+            assert_eq!(window.due_in_ms(clock.monotonic_ms()), Some(0));
+            let batch = window.batch(&subscriptions, true, true, &clock, |_, _| {}).unwrap();
+            assert_eq!(batch.quotes.len(), SYMBOLS_MAX);
+            batches += 1;
+            window.clear();
+            clock.advance_ms(500 - WINDOW_MS as i64);
+            room.push((window.ticks.capacity(), window.closes.capacity()));
+        }
+        assert_eq!(room[1], *room.last().unwrap());
+        assert!(room[1].0 < 3 * SYMBOLS_MAX && window.closes.len() == SYMBOLS_MAX);
+        println!("{batches} batches within {} ms", timer.monotonic_ms());
+        assert!(timer.monotonic_ms() < 60_000, "{} ms of a minute", timer.monotonic_ms());
+    }
+
     #[test]
     fn what_cannot_be_true_is_implausible_with_its_time() {
         let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
@@ -226,7 +260,10 @@ mod tests {
         let clock = Clock::manual("2026-11-20T16:05:00+05:30".parse().unwrap());
         let (subscriptions, mut window) = (subscribed(), Window::default());
         window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
-        assert!(window.batch(&subscriptions, false, false, &clock, |_, _| {}).is_none(), "not known");
+        assert!(
+            window.batch(&subscriptions, false, false, &clock, |_, _| {}).is_none(),
+            "not known"
+        );
         window.batch(&subscriptions, true, false, &clock, |_, _| {}).unwrap();
         window.clear();
         window.add(tick(INFY, 140_000, 140_000, &clock), &clock);
