@@ -1,7 +1,7 @@
 //! Broker A's WebSocket: who may open one, and what it sends. One connection thread each.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,8 @@ const REQUEST_BYTES_MAX: usize = 64 * 1024;
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
 /// Between two heartbeats, and two looks for prices that have changed.
 const BEAT_MS: u64 = 1_000;
+/// Between two pieces of a message that the fault `drip` slows down: 20 bytes a second at least.
+const PIECE_PAUSE: Duration = Duration::from_millis(50);
 /// Packets of a message that the fault `flood` makes.
 const FLOOD_PACKETS: usize = 5_000;
 /// What nobody may keep or log: an order of the app's owner.
@@ -147,6 +149,9 @@ enum Value {
 
 type Socket<'a> = WebSocket<&'a TcpStream>;
 
+/// Whether the simulator stops.
+type Stopping<'a> = &'a dyn Fn() -> bool;
+
 /// Why a connection ends.
 enum End {
     Over,
@@ -177,7 +182,7 @@ impl Ticker {
             if beats {
                 beat_ms = now_ms + BEAT_MS;
             }
-            if let Err(end) = self.pass(&mut socket, beats) {
+            if let Err(end) = self.pass(&mut socket, beats, &stopping) {
                 break end;
             }
         };
@@ -185,7 +190,12 @@ impl Ticker {
         matches!(end, End::Reset)
     }
 
-    fn pass(&mut self, socket: &mut Socket<'_>, beats: bool) -> Result<(), End> {
+    fn pass(
+        &mut self,
+        socket: &mut Socket<'_>,
+        beats: bool,
+        stopping: Stopping<'_>,
+    ) -> Result<(), End> {
         let effects = self.effects(beats);
         let is_silent = effects.has(Kind::Silent);
         if !is_silent {
@@ -196,7 +206,7 @@ impl Ticker {
             let _ = socket.get_ref().peek(&mut [0]);
         }
         if beats && !is_silent {
-            self.beat(socket, &effects)?;
+            self.beat(socket, &effects, stopping)?;
         }
         Ok(())
     }
@@ -252,7 +262,12 @@ impl Ticker {
     }
 
     /// What is sent each second.
-    fn beat(&mut self, socket: &mut Socket<'_>, effects: &Effects) -> Result<(), End> {
+    fn beat(
+        &mut self,
+        socket: &mut Socket<'_>,
+        effects: &Effects,
+        stopping: Stopping<'_>,
+    ) -> Result<(), End> {
         self.turn += 1;
         if effects.has(Kind::Hangup) {
             return Err(End::Reset);
@@ -280,7 +295,7 @@ impl Ticker {
         if bodies.is_empty() {
             return Ok(());
         }
-        send(socket, damaged(bodies, effects), effects)
+        send(socket, damaged(bodies, effects), effects, stopping)
     }
 
     /// A packet of each instrument whose price has changed since it was sent.
@@ -332,7 +347,15 @@ fn damaged(mut bodies: Vec<Vec<u8>>, effects: &Effects) -> Vec<u8> {
     message
 }
 
-fn send(socket: &mut Socket<'_>, message: Vec<u8>, effects: &Effects) -> Result<(), End> {
+fn send(
+    socket: &mut Socket<'_>,
+    message: Vec<u8>,
+    effects: &Effects,
+    stopping: Stopping<'_>,
+) -> Result<(), End> {
+    if let Some(bytes_per_s) = effects.delivery.bytes_per_s {
+        return drip(socket.get_ref(), message, bytes_per_s, stopping);
+    }
     if !effects.has(Kind::Fragmented) {
         return Ok(socket.send(Message::binary(message))?);
     }
@@ -342,6 +365,27 @@ fn send(socket: &mut Socket<'_>, message: Vec<u8>, effects: &Effects) -> Result<
     socket.send(Message::Frame(first))?;
     let last = Frame::message(rest, OpCode::Data(Data::Continue), true);
     Ok(socket.send(Message::Frame(last))?)
+}
+
+/// Sends a message at this rate; nothing is sent between its pieces.
+fn drip(
+    mut stream: &TcpStream,
+    message: Vec<u8>,
+    bytes_per_s: u32,
+    stopping: Stopping<'_>,
+) -> Result<(), End> {
+    let mut bytes = Vec::new();
+    Frame::message(message, OpCode::Data(Data::Binary), true).format(&mut bytes)?;
+    let pieces_per_s = 1_000 / PIECE_PAUSE.as_millis() as usize;
+    let pause = crossbeam_channel::never::<()>();
+    for piece in bytes.chunks((bytes_per_s as usize / pieces_per_s).max(1)) {
+        if stopping() {
+            return Err(End::Over);
+        }
+        stream.write_all(piece).map_err(|_| End::Over)?;
+        let _ = pause.recv_timeout(PIECE_PAUSE);
+    }
+    Ok(())
 }
 
 fn is_wait(error: &io::Error) -> bool {
