@@ -399,7 +399,7 @@ fn a_peer_that_speaks_no_tls_is_told_apart() {
 #[expect(clippy::print_stdout, reason = "what was measured")]
 fn ended_within_reason(took_ms: u64) {
     println!("the service ended within {took_ms} ms");
-    assert!(took_ms < 3_000, "{took_ms} ms");
+    assert!(took_ms < 5_000, "{took_ms} ms");
 }
 
 #[test]
