@@ -164,9 +164,9 @@ impl ConnectionTable {
         }
     }
 
-    /// Wakes the first `count` streams that show this among the slots from `first` on. Returns the slot after
-    /// them; `None` at the table's end. A slot may change hands meanwhile: its new connection is
-    /// woken once for nothing.
+    /// Wakes the first `count` streams that show this among the slots from `first` on. Returns the
+    /// slot after them; `None` at the table's end. A slot may change hands meanwhile: its new
+    /// connection is woken once for nothing.
     pub fn wake_streams(&self, shown: Shows, first: usize, count: usize) -> Option<usize> {
         let mut woken = 0;
         for (index, slot) in self.slots.iter().enumerate().skip(first) {
