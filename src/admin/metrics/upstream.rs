@@ -174,7 +174,7 @@ fn ticker(text: &mut Exposition, ticker: &TickerReading, since_ms: u64) {
         ("bhav_ticker_bytes_total", "Bytes of binary messages received.", ticker.bytes),
         (
             "bhav_ticker_windows_merged_total",
-            "Times that gathered ticks waited because the scheduler had not taken those before.",
+            "Batches of ticks that waited because the scheduler had not taken the one before.",
             ticker.merged,
         ),
     ] {

@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 
 use super::events::{CodedFrame, event};
 use super::variants::PUBLIC;
-use crate::http::{CachePolicy, News, Variants};
+use crate::http::{CachePolicy, Variants};
+use crate::rt::News;
 
 const POLICY: CachePolicy = CachePolicy {
     cache_control: PUBLIC,

@@ -1,7 +1,7 @@
 //! Broker A's WebSocket: who may open one, and what it sends. One connection thread each.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,8 @@ const BEAT_MS: u64 = 1_000;
 /// Where prices move more often, what is sent of a move is spread over so many messages, each with
 /// as large a part of the instruments.
 const SPREAD: u64 = 10;
+/// Between two pieces of a message that the fault `drip` slows down: 20 bytes a second at least.
+const PIECE_PAUSE: Duration = Duration::from_millis(50);
 /// Packets of a message that the fault `flood` makes.
 const FLOOD_PACKETS: usize = 5_000;
 /// Prices remembered of the instruments that somebody watches; the oldest are forgotten.
@@ -190,6 +192,9 @@ enum Value {
 
 type Socket<'a> = WebSocket<&'a TcpStream>;
 
+/// Whether the simulator stops.
+type Stopping<'a> = &'a dyn Fn() -> bool;
+
 /// Why a connection ends.
 enum End {
     Over,
@@ -229,7 +234,7 @@ impl Ticker {
                 due_ms =
                     (due_ms + BEAT_MS / self.looks_per_beat).max(now_ms.saturating_sub(BEAT_MS));
             }
-            if let Err(end) = self.pass(&mut socket, looks) {
+            if let Err(end) = self.pass(&mut socket, looks, &stopping) {
                 break end;
             }
         };
@@ -237,7 +242,12 @@ impl Ticker {
         matches!(end, End::Reset)
     }
 
-    fn pass(&mut self, socket: &mut Socket<'_>, looks: bool) -> Result<(), End> {
+    fn pass(
+        &mut self,
+        socket: &mut Socket<'_>,
+        looks: bool,
+        stopping: Stopping<'_>,
+    ) -> Result<(), End> {
         let beats = looks && self.looks.is_multiple_of(self.looks_per_beat);
         let effects = self.effects(beats);
         let is_silent = effects.has(Kind::Silent);
@@ -255,7 +265,7 @@ impl Ticker {
             self.beat(socket, &effects)?;
         }
         if looks && !is_silent {
-            self.send_prices(socket, &effects)?;
+            self.send_prices(socket, &effects, stopping)?;
         }
         Ok(())
     }
@@ -334,7 +344,12 @@ impl Ticker {
         Ok(socket.send(Message::binary(vec![0_u8]))?)
     }
 
-    fn send_prices(&mut self, socket: &mut Socket<'_>, effects: &Effects) -> Result<(), End> {
+    fn send_prices(
+        &mut self,
+        socket: &mut Socket<'_>,
+        effects: &Effects,
+        stopping: Stopping<'_>,
+    ) -> Result<(), End> {
         if effects.has(Kind::HeartbeatOnly) || effects.has(Kind::CloseFrame) {
             return Ok(());
         }
@@ -342,7 +357,7 @@ impl Ticker {
         if bodies.is_empty() {
             return Ok(());
         }
-        send(socket, damaged(bodies, effects), effects)
+        send(socket, damaged(bodies, effects), effects, stopping)
     }
 
     /// A packet of each instrument of this turn whose price has changed since it was sent.
@@ -400,7 +415,15 @@ fn damaged(mut bodies: Vec<Vec<u8>>, effects: &Effects) -> Vec<u8> {
     message
 }
 
-fn send(socket: &mut Socket<'_>, message: Vec<u8>, effects: &Effects) -> Result<(), End> {
+fn send(
+    socket: &mut Socket<'_>,
+    message: Vec<u8>,
+    effects: &Effects,
+    stopping: Stopping<'_>,
+) -> Result<(), End> {
+    if let Some(bytes_per_s) = effects.delivery.bytes_per_s {
+        return drip(socket.get_ref(), message, bytes_per_s, stopping);
+    }
     if !effects.has(Kind::Fragmented) {
         return Ok(socket.send(Message::binary(message))?);
     }
@@ -410,6 +433,27 @@ fn send(socket: &mut Socket<'_>, message: Vec<u8>, effects: &Effects) -> Result<
     socket.send(Message::Frame(first))?;
     let last = Frame::message(rest, OpCode::Data(Data::Continue), true);
     Ok(socket.send(Message::Frame(last))?)
+}
+
+/// Sends a message at this rate; nothing is sent between its pieces.
+fn drip(
+    mut stream: &TcpStream,
+    message: Vec<u8>,
+    bytes_per_s: u32,
+    stopping: Stopping<'_>,
+) -> Result<(), End> {
+    let mut bytes = Vec::new();
+    Frame::message(message, OpCode::Data(Data::Binary), true).format(&mut bytes)?;
+    let pieces_per_s = 1_000 / PIECE_PAUSE.as_millis() as usize;
+    let pause = crossbeam_channel::never::<()>();
+    for piece in bytes.chunks((bytes_per_s as usize / pieces_per_s).max(1)) {
+        if stopping() {
+            return Err(End::Over);
+        }
+        stream.write_all(piece).map_err(|_| End::Over)?;
+        let _ = pause.recv_timeout(PIECE_PAUSE);
+    }
+    Ok(())
 }
 
 fn is_wait(error: &io::Error) -> bool {

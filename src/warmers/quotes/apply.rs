@@ -63,6 +63,8 @@ pub fn apply(
     // Made before and shown right behind them: whoever saw an index's quote sees no older one in
     // the snapshot. Shares come last, since none may look newer than its index.
     let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
+    // Streams are told of all of it at the end, so that they show it together.
+    let _gathering = context.snapshot.news().gather();
     keep(&coming, context, persist, now_mono_ms);
     if let Some(unshown) = unshown {
         snapshot.show(context, unshown);
