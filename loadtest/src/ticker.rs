@@ -370,7 +370,10 @@ mod tests {
 
     #[test]
     fn a_delay_counts_from_the_first_tick_with_the_price_and_none_from_a_call() {
-        let price = |rupees: f64, as_of, at: u64| json!({"symbol": "NSE:A", "last_price": rupees, "as_of": as_of, "sent_ms": at});
+        let price = |rupees: f64, as_of: &str, at: u64| {
+            let symbol = "NSE:A";
+            json!({"symbol": symbol, "last_price": rupees, "as_of": as_of, "sent_ms": at})
+        };
         let sent = json!({"sent": [
             price(10.05, "t1", 1_000), price(10.05, "t1", 1_500), price(10.1, "t2", 2_000),
         ]});

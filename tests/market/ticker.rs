@@ -43,6 +43,8 @@ pub fn stands(ticker: &Value, state: &str, failure: &str) -> bool {
 #[track_caller]
 pub fn fresh_until(service: &Service, fault: &str, what: &str, done: impl Fn(&Value) -> bool) {
     let (mut client, mut newest) = (service.client(), String::new());
+    // The ticker's state may be told before the first call is answered.
+    service.snapshot_where("a first snapshot", |_| true);
     until(&format!("{what} under {fault}"), || {
         let shown = client.get(SNAPSHOT).json();
         let seen = || format!("{}\n{}", shown["market"], service.health()["feeds"]);
