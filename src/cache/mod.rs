@@ -8,6 +8,8 @@
 mod freshness;
 pub mod l1;
 pub mod l2;
+#[cfg(feature = "engines")]
+pub mod nodes;
 pub mod pending;
 pub mod responses;
 pub mod settings;
