@@ -12,6 +12,7 @@ use crate::brokers::settings::BrokerBSettings;
 use crate::brokers::settings::PublicSettings;
 use crate::brokers::settings::UpstreamSettings;
 use crate::cache::settings::CacheSettings;
+use crate::cache::valkey::ValkeySettings;
 use crate::http::settings::HttpSettings;
 use crate::market::settings::MarketSettings;
 use crate::ops::log_settings::LogSettings;
@@ -28,6 +29,7 @@ pub struct Config {
     pub public: PublicSettings,
     pub upstream: UpstreamSettings,
     pub cache: CacheSettings,
+    pub valkey: ValkeySettings,
     pub store: StoreSettings,
     pub market: MarketSettings,
     pub close: CloseSettings,
@@ -52,6 +54,7 @@ impl Default for Config {
             public: PublicSettings::default(),
             upstream: UpstreamSettings::default(),
             cache: CacheSettings::default(),
+            valkey: ValkeySettings::default(),
             store: StoreSettings::default(),
             market: MarketSettings::default(),
             close: CloseSettings::default(),

@@ -331,8 +331,21 @@ pub const SETTINGS: &[Setting] = &[
         ""),
     setting!(Cache "BHAV_CACHE_L2_RECORDS_MAX",
         cache.l2_records_max = number(100, 10_000_000), "records",
-        "Most records of each kind in the cache file on disk",
+        "Most records of each kind in the second cache level",
         ""),
+    setting!(Cache "BHAV_CACHE_URL", valkey.url = cache_url, "url",
+        "Valkey or Redis server that holds the second cache level, in place of the file on disk",
+        "valkey://HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH; USER@ \
+         before the host and /NUMBER of a database after it may be given. The password goes into \
+         BHAV_CACHE_PASSWORD: one in the URL is refused. Cluster and Sentinel are not supported. \
+         Give the server maxmemory-policy noeviction, and a user that may use ~bhav:* and \
+         &bhav:* alone; docs/operating.md names the rules."),
+    setting!(Cache "BHAV_CACHE_CA_FILE", valkey.ca_file = path_if_any, "path",
+        "PEM file of the authorities trusted for BHAV_CACHE_URL with rediss://",
+        "If not given, those of the web are. Name and chain are always verified."),
+    setting!(Cache "BHAV_CACHE_NAMESPACE", valkey.namespace = namespace, "name",
+        "Keeps several installations apart on one server: all keys begin with bhav:NAME:",
+        "Small letters, digits, -, _ and ., at most 64."),
     setting!(Cache "BHAV_ANSWERS_BYTES_MAX",
         cache.answers_bytes_max = number(4 * MIB, 4_096 * MIB), "bytes",
         "Memory for cached responses of users' portfolios",

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use crate::admin::settings::AdminListen;
 use crate::auth::settings::Registration;
 use crate::brokers::broker_a::ticker::Endpoint;
+use crate::cache::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log_settings::LogFormat;
 
 /// Why a text is not a valid value, and what to give instead.
@@ -95,6 +96,24 @@ pub fn socket_url(text: &str) -> Result<String, Refused> {
             "give a URL such as wss://ws.example.com or ws://127.0.0.1:9000/ticker",
         ),
     }
+}
+
+/// A Valkey or Redis server, without a password: addresses are printed.
+pub fn cache_url(text: &str) -> Result<Option<Address>, Refused> {
+    Address::parse(text).map(Some).map_err(|bad| Refused {
+        problem: bad.to_string(),
+        cure: match bad {
+            BadAddress::Password => "put the password into BHAV_CACHE_PASSWORD".into(),
+            _ => "give valkey://HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT or unix:/PATH"
+                .into(),
+        },
+    })
+}
+
+/// A name in front of keys.
+pub fn namespace(text: &str) -> Result<Namespace, Refused> {
+    Namespace::parse(text)
+        .or_else(|bad| refused(bad.to_string(), "give up to 64 small letters, digits, -, _ and ."))
 }
 
 /// An `http` or `https` root to which documented paths are appended; a last slash is dropped.
@@ -238,7 +257,7 @@ macro_rules! show_displayed {
         fn show(&self) -> String { self.to_string() }
     })+ };
 }
-show_displayed!(u32, u64, usize, bool, String);
+show_displayed!(u32, u64, usize, bool, String, Namespace);
 
 impl Show for PathBuf {
     fn show(&self) -> String {
@@ -255,6 +274,12 @@ impl<T: Display> Show for Vec<T> {
 impl Show for Option<PathBuf> {
     fn show(&self) -> String {
         self.as_ref().map(Show::show).unwrap_or_default()
+    }
+}
+
+impl Show for Option<Address> {
+    fn show(&self) -> String {
+        self.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 }
 

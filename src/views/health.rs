@@ -79,11 +79,11 @@ pub struct HealthCacheAnswers {
     pub refused: u64,
 }
 
-/// The second level, on disk.
+/// The second level, on disk or on a server that nodes share.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthCacheL2 {
-    #[cfg_attr(test, schemars(extend("enum" = ["sqlite", "none"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ["sqlite", "valkey", "redis", "none"])))]
     pub backend: &'static str,
     pub hits: u64,
     pub misses: u64,

@@ -38,6 +38,8 @@ fn graph(policy: &Table) -> Vec<Crate> {
     let platform = policy["graph"]["targets"][0].as_str().unwrap();
     let mut command = Command::new(env!("CARGO"));
     command.args(["tree", "--offline", "--locked", "--target", platform, "--edges=normal,build"]);
+    let features = listed(policy, "graph", "features").into_iter().collect::<Vec<_>>().join(",");
+    command.arg(format!("--features={features}"));
     command.args(["--prefix=none", "--no-dedupe", "--format={p};{l}"]);
     let output = command.current_dir(root()).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -10,6 +10,8 @@ pub mod process;
 pub mod program;
 pub mod scrape;
 pub mod service;
+#[cfg(feature = "engines")]
+pub mod shared_server;
 pub mod source;
 pub mod upstream;
 pub mod wait;
@@ -23,4 +25,6 @@ pub use program::{
     refused, run, run_with, serve, state_flag, without_admin,
 };
 pub use service::{PRICES, SNAPSHOT, Scene, Service, TRADING, UNIVERSE};
+#[cfg(feature = "engines")]
+pub use shared_server::SharedServer;
 pub use wait::{say, until};
