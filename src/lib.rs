@@ -21,3 +21,4 @@ pub mod sim;
 pub mod store;
 pub mod views;
 pub mod warmers;
+pub mod web;

@@ -7,6 +7,7 @@
 mod accounts;
 mod commands;
 mod contract;
+mod dashboard;
 mod http;
 mod incidents;
 mod market;

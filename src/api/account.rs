@@ -5,17 +5,21 @@
 //! `crypto`, which hashes it.
 
 use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
 
 use super::body::Fields;
 use super::call::Call;
+use super::cookie::{self, LoginCookie};
 use super::report::reply_with;
 use super::state::State;
 use crate::auth::{
     AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Session,
     TOKEN_LIFE_S, normalised,
 };
+use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
 use crate::views::account::{AccountErased, ErasedRows, LoggedIn, Message, User};
+use crate::views::json;
 
 /// `POST /api/auth/register`.
 pub fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
@@ -27,12 +31,14 @@ pub fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     }
     let password = new_password(&mut fields, "password");
     let name = name(&mut fields);
+    let cookie = LoginCookie::wanted(&mut fields);
     fields.done()?;
+    let cookie = cookie.admitted(state, &call.request)?;
     let email = normal.unwrap_or_default();
     let client = call.request.client_address();
     let session = state.auth.register(email, name, password, client);
     let session = session.map_err(|error| about(error, "password"))?;
-    logged_in(201, &session, reply);
+    logged_in(201, &session, cookie, reply);
     Ok(())
 }
 
@@ -41,18 +47,22 @@ pub fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
     let mut fields = Fields::of(&call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.secret("password", PASSWORD_CHARS_MAX);
+    let cookie = LoginCookie::wanted(&mut fields);
     fields.done()?;
+    let cookie = cookie.admitted(state, &call.request)?;
     // Text that is no e-mail address is answered like an unknown address.
     let email = normalised(&email).unwrap_or(email);
     let session = state.auth.login(&email, password, call.request.client_address())?;
-    logged_in(200, &session, reply);
+    logged_in(200, &session, cookie, reply);
     Ok(())
 }
 
 /// `POST /api/auth/logout`.
 pub fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     state.auth.logout(call.caller())?;
-    reply_with(200, &Message { message: "Logged out; this token is refused from now on." }, reply);
+    let message = Message { message: "Logged out; this token is refused from now on." };
+    let cleared = cookie::cleared(&call.request);
+    reply_and_set(200, &message, &cleared, reply);
     Ok(())
 }
 
@@ -61,11 +71,20 @@ pub fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Res
     let mut fields = Fields::of(&call.request)?;
     let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
+    let cookie = LoginCookie::wanted(&mut fields);
     fields.done()?;
+    let cookie = cookie.admitted(state, &call.request)?;
     let client = call.request.client_address();
     let session = state.auth.change_password(call.caller(), current, new, client);
     let session = session.map_err(|error| about(error, "new_password"))?;
-    logged_in(200, &session, reply);
+    match cookie {
+        Some(_) => logged_in(200, &session, cookie, reply),
+        // The cookie's token is among those that were revoked.
+        None => {
+            let cleared = cookie::cleared(&call.request);
+            reply_and_set(200, &view(&session, false), &cleared, reply);
+        }
+    }
     Ok(())
 }
 
@@ -85,7 +104,8 @@ pub fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result
         journal_entries: erased.journal_entries,
     };
     let message = "The account and everything stored for it are erased.";
-    reply_with(200, &AccountErased { message, deleted }, reply);
+    let cleared = cookie::cleared(&call.request);
+    reply_and_set(200, &AccountErased { message, deleted }, &cleared, reply);
     Ok(())
 }
 
@@ -120,13 +140,34 @@ fn name(fields: &mut Fields<'_>) -> Option<String> {
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-fn logged_in(status: u16, session: &Session, reply: &mut Response<'_>) {
+/// With a cookie the token is in no place that a script can read.
+fn logged_in(
+    status: u16,
+    session: &Session,
+    cookie: Option<LoginCookie>,
+    reply: &mut Response<'_>,
+) {
+    match cookie {
+        Some(cookie) => {
+            let set = cookie.set(&session.token);
+            reply_and_set(status, &view(session, true), &set, reply);
+        }
+        None => reply_with(status, &view(session, false), reply),
+    }
+}
+
+fn view(session: &Session, by_cookie: bool) -> LoggedIn<'_> {
     let user = &session.user;
-    let view = LoggedIn {
-        access_token: &session.token,
+    LoggedIn {
+        access_token: (!by_cookie).then_some(&*session.token),
         token_type: "Bearer",
         expires_in: TOKEN_LIFE_S,
         user: User { id: user.id.0, email: &user.email, name: user.name.as_deref() },
-    };
-    reply_with(status, &view, reply);
+    }
+}
+
+/// Sends `view` with `Set-Cookie`.
+fn reply_and_set(status: u16, view: &impl Serialize, cookie: &str, reply: &mut Response<'_>) {
+    json::write(reply.body(), view);
+    reply.send(status, JSON, &[("Cache-Control", "no-store"), ("Set-Cookie", cookie)]);
 }

@@ -123,6 +123,18 @@ impl<'a> Fields<'a> {
         read.map_err(|message| self.fault(name, message)).ok()
     }
 
+    /// `true` or `false`; `false` if it is absent.
+    pub fn flag(&mut self, name: &'static str) -> bool {
+        match self.raw(name) {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => {
+                self.fault(name, "This field must be true or false.");
+                false
+            }
+        }
+    }
+
     /// A date as `YYYY-MM-DD`; `None` if it is absent.
     pub fn optional_date(&mut self, name: &'static str) -> Option<Date> {
         let date = json::unescaped(self.raw(name)?).and_then(|text| parse_date(&text));

@@ -43,8 +43,13 @@ pub(crate) fn send_broker_b(status: &TokenStatus, reply: &mut Response<'_>) {
     reply_with(200, &of_broker_b(status), reply);
 }
 
-fn show(status: &impl Serialize, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
-    json::write(reply.body(), status);
+/// Sends `view` as of this instant, with its `ETag`.
+pub(super) fn show(
+    view: &impl Serialize,
+    call: &Call<'_>,
+    reply: &mut Response<'_>,
+) -> Result<(), Problem> {
+    json::write(reply.body(), view);
     let etag = etag(reply.written());
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     reply.send(verdict.status(), JSON, &[("ETag", &etag), NO_STORE]);

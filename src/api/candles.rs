@@ -32,10 +32,9 @@ const DAYS_MAX: usize = 600;
 const BUSY_RETRY_S: u64 = 1;
 
 const POLICY: CachePolicy = CachePolicy {
-    cache_control: PUBLIC,
-    vary: "Accept-Encoding",
     // A smaller body fits into one packet anyway.
     compressed_from_bytes: COMPRESSED_FROM_BYTES,
+    ..CachePolicy::JSON
 };
 
 const COMPRESSED_FROM_BYTES: usize = 1_024;

@@ -74,6 +74,13 @@ impl Cors {
         }
     }
 
+    /// Whether the request's page is of the host that the request names, or of an allowed origin.
+    pub fn is_from_here(&self, request: &Request<'_>) -> bool {
+        request
+            .origin()
+            .is_some_and(|origin| is_own(origin, request) || self.find(origin).is_some())
+    }
+
     fn find(&self, origin: &[u8]) -> Option<&Allowed> {
         self.allowed.iter().find(|allowed| *allowed.origin == *origin)
     }

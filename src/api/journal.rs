@@ -22,6 +22,9 @@ use crate::views::json;
 use crate::views::values::{Day, Exact, Instant};
 
 mod cursor;
+mod search;
+
+pub use search::search;
 
 /// Entries on a page.
 const LIMIT_DEFAULT: usize = 50;

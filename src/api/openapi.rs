@@ -24,11 +24,7 @@ use crate::http::{CachePolicy, Problem, Response, Variants};
 const JSON: &[u8] = include_bytes!("openapi.json");
 
 /// Another version of the program may have another description, so clients revalidate each time.
-const POLICY: CachePolicy = CachePolicy {
-    cache_control: "public, no-cache",
-    vary: "Accept-Encoding",
-    compressed_from_bytes: 0,
-};
+const POLICY: CachePolicy = CachePolicy::JSON;
 
 /// The document as complete responses.
 pub struct Document(Variants);

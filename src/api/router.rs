@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::api::call::Access;
 use crate::api::call::Call;
 use crate::api::errors;
+use crate::api::pages::Place;
 use crate::api::routes::{ROUTES, Route};
 use crate::api::state::State;
 use crate::auth::{Caller, Unidentified};
@@ -13,6 +14,9 @@ use crate::rt::News;
 
 /// Bytes of a path that a log line shows. The longest route has a third of this.
 const LOGGED_PATH_BYTES_MAX: usize = 160;
+
+/// Kind of the requests for the dashboard's pages and files in the statistics: after all routes.
+const PAGE_KIND: usize = ROUTES.len() + 1;
 
 /// The service that the HTTP layer calls.
 pub struct Api {
@@ -42,9 +46,28 @@ impl Api {
         let path = normal.as_deref().unwrap_or(sent);
         match place {
             Found::Route(number, path_id) => self.run(number, path_id, request, reply),
-            Found::Path if method == Method::Options => self.options(path, request, reply),
+            Found::Path if method == Method::Options => {
+                self.options(&allowed_methods(path), request, reply)
+            }
             Found::Path => Err(method_not_allowed(path)),
-            Found::Nothing => Err(Problem::new(404, "not_found", "There is nothing at this path.")),
+            Found::Nothing => self.page(path, request, reply),
+        }
+    }
+
+    /// Answers what is no route: a page of the dashboard, or nothing.
+    fn page(
+        &self,
+        path: &[u8],
+        request: &Request<'_>,
+        reply: &mut Response<'_>,
+    ) -> Result<(), Problem> {
+        let Some(place) = Place::at(&self.state, path) else {
+            return Err(Problem::new(404, "not_found", "There is nothing at this path."));
+        };
+        reply.is_of_kind(PAGE_KIND);
+        match request.method() {
+            Method::Options => self.options(place.allowed_methods(), request, reply),
+            _ => place.serve(&self.state, request, reply),
         }
     }
 
@@ -105,15 +128,14 @@ impl Api {
     /// Answers OPTIONS, including CORS preflights. Never identifies the caller.
     fn options(
         &self,
-        path: &[u8],
+        allow: &str,
         request: &Request<'_>,
         reply: &mut Response<'_>,
     ) -> Result<(), Problem> {
-        let allow = allowed_methods(path);
         reply.body();
-        match self.state.cors().preflight(request, &allow) {
+        match self.state.cors().preflight(request, allow) {
             Some(headers) => reply.send(204, "", &headers),
-            None => reply.send(204, "", &[("Allow", &allow)]),
+            None => reply.send(204, "", &[("Allow", allow)]),
         }
         Ok(())
     }
@@ -121,7 +143,7 @@ impl Api {
 
 impl Serve for Api {
     fn kinds(&self) -> usize {
-        ROUTES.len()
+        PAGE_KIND
     }
 
     fn news(&self) -> Option<News> {

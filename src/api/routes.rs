@@ -8,7 +8,7 @@ use super::call::Handler;
 use super::call::Hop::{self, Always, Never, OnMiss};
 use super::{
     account, activation, broker_status, candles, health, journal, openapi, portfolio, quotes,
-    search, signals, snapshot, stream,
+    search, session, signals, snapshot, stream,
 };
 use crate::http::Method::{self, Delete, Get, Post, Put};
 
@@ -82,6 +82,8 @@ pub const ROUTES: &[Route] = &[
         "A page of the journal, newest entries first"),
     route((Post, "/api/journal"), User, Always, journal::add,
         "Adds an entry to the journal"),
+    route((Get, "/api/journal/search"), User, Always, journal::search,
+        "Entries that fit filters, and what their closed pairs came to"),
     route((Get, "/api/journal/{id}"), User, Always, journal::show,
         "One entry of the journal"),
     route((Put, "/api/journal/{id}"), User, Always, journal::replace,
@@ -92,6 +94,8 @@ pub const ROUTES: &[Route] = &[
         "Creates an account and logs it in"),
     route((Post, "/api/auth/login"), Public, Always, account::login,
         "Gives an access token for an e-mail and password"),
+    route((Get, "/api/auth/session"), Public, OnMiss, session::read,
+        "Who is logged in, and until when"),
     route((Post, "/api/auth/logout"), User, Always, account::logout,
         "Revokes the access token of the request"),
     route((Post, "/api/auth/password"), User, Always, account::password,

@@ -25,6 +25,7 @@ use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
 use crate::store::{SignalStore, Store};
+use crate::web::Site;
 
 /// The state that handlers use: cheap handles, put together by `app`.
 pub struct State {
@@ -66,6 +67,8 @@ pub struct State {
     pub portfolio: PortfolioState,
     /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
+    /// The dashboard; `None` if it is switched off.
+    pub site: Option<&'static Site>,
     /// The OpenAPI description.
     pub document: Document,
 }

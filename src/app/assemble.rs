@@ -33,6 +33,7 @@ use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, Database, Store};
 use crate::warmers::{Mailbox, Publication, WarmerContext};
+use crate::web::Site;
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
 /// list.
@@ -212,6 +213,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         cors: ArcSwap::from_pointee(Cors::new(&config.http.allowed_origins)),
         portfolio: portfolio_state(config, context)?,
         refusal_lines: RefusalLines::default(),
+        site: config.web.on.then(Site::embedded),
         document: Document::new(),
     })
 }

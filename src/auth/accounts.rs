@@ -70,7 +70,7 @@ impl Auth {
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<Session, AccountError> {
-        if !self.registration_open.load(Ordering::Relaxed) {
+        if !self.is_registration_open() {
             return Err(AccountError::Closed);
         }
         self.expect_ready()?;
@@ -86,6 +86,11 @@ impl Auth {
         let user = self.store.create_user(NewUser { email, name, password_hash, created_ms })?;
         self.remember(&user.email, client);
         self.session(user, 0)
+    }
+
+    /// Whether anybody may create an account.
+    pub fn is_registration_open(&self) -> bool {
+        self.registration_open.load(Ordering::Relaxed)
     }
 
     /// Logs in. An unknown e-mail address gives the same error as a wrong password, after the same

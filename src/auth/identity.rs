@@ -26,8 +26,8 @@ use crate::ops::Counter;
 use crate::rt::Lane;
 use crate::store::{AccountId, Store};
 
-/// The cookie that may carry a token. Clients set it; the service never does.
-const COOKIE: &[u8] = b"access_token_cookie";
+/// The cookie that may carry a token. A login sets it where the client asks for that.
+pub const COOKIE: &str = "access_token_cookie";
 
 /// Time between two attempts to load accounts and revocations, if the first failed.
 const LOAD_INTERVAL_MS: u64 = 1_000;
@@ -265,7 +265,7 @@ fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified
     let pairs = request.headers("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
     let mut found = pairs.filter_map(|pair| {
         let at = memchr::memchr(b'=', pair)?;
-        (pair[..at].trim_ascii() == COOKIE).then(|| pair[at + 1..].trim_ascii())
+        (pair[..at].trim_ascii() == COOKIE.as_bytes()).then(|| pair[at + 1..].trim_ascii())
     });
     match (found.next(), found.next()) {
         (Some(token), None) => Ok((token, true)),

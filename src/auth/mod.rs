@@ -26,7 +26,7 @@ pub use accounts::{
 pub use common_passwords::Weakness;
 pub use email::{EMAIL_BYTES_MAX, normalised};
 pub use error::AuthError;
-pub use identity::{Auth, AuthCounts, Caller, PreparedAuth, Unidentified};
+pub use identity::{Auth, AuthCounts, COOKIE, Caller, PreparedAuth, Unidentified};
 pub use keys::{KeyError, KeyState};
 pub use passwords::{CryptoError, hash_here};
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_LIFE_S};

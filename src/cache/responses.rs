@@ -37,6 +37,7 @@ const POLICY: CachePolicy = CachePolicy {
     vary: "Accept-Encoding, Authorization, Cookie",
     // A smaller body fits into one packet anyway.
     compressed_from_bytes: 1_024,
+    ..CachePolicy::JSON
 };
 
 /// Which response of a user.

@@ -5,16 +5,14 @@ use zeroize::Zeroizing;
 
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
+use crate::brokers::login_page;
 
 /// In the place of an API key that is not known to the command.
 const PLACEHOLDER: &str = "YOUR_API_KEY";
 
 /// The URL of the page where a person logs in to get a code.
 pub fn page(broker: Broker, api_key: Option<&SecretString>) -> String {
-    let mut url = String::from(match broker {
-        Broker::A => "https://kite.zerodha.com/connect/login?v=3&api_key=",
-        Broker::B => "https://api.icicidirect.com/apiuser/login?api_key=",
-    });
+    let mut url = String::from(login_page(broker));
     match api_key {
         Some(key) => push_encoded(&mut url, key.expose_secret()),
         None => url.push_str(PLACEHOLDER),

@@ -18,6 +18,7 @@ use crate::market::settings::MarketSettings;
 use crate::ops::log_settings::LogSettings;
 use crate::store::settings::StoreSettings;
 use crate::warmers::settings::CloseSettings;
+use crate::web::settings::WebSettings;
 
 /// All settings. `Config::default()` is what an empty environment gives.
 #[derive(Debug, Clone)]
@@ -34,6 +35,7 @@ pub struct Config {
     pub market: MarketSettings,
     pub close: CloseSettings,
     pub auth: AuthSettings,
+    pub web: WebSettings,
     pub sim: SimSettings,
     pub log: LogSettings,
     /// Directory of the databases and the signing key (`BHAV_STATE_DIR`).
@@ -59,6 +61,7 @@ impl Default for Config {
             market: MarketSettings::default(),
             close: CloseSettings::default(),
             auth: AuthSettings::default(),
+            web: WebSettings::default(),
             sim: SimSettings::default(),
             log: LogSettings::default(),
             state_dir: PathBuf::from("./bhav-state"),

@@ -133,6 +133,9 @@ pub const SETTINGS: &[Setting] = &[
          refused. Also decides which requests with the login cookie are accepted. With none, only \
          pages served from this service's own address can use it. Danger: every page of a listed \
          origin can act as the users who visit it."),
+    setting!(Service "BHAV_WEB", web.on = switch, "on or off",
+        "Serve the dashboard's pages beside the API",
+        "With off every page is 404, for an installation that other programs use."),
     setting!(Service "BHAV_TRUSTED_PROXIES",
         http.trusted_proxies = ip_addresses, "IP addresses, comma-separated",
         "Proxies whose X-Forwarded-For is trusted",

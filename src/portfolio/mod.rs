@@ -5,6 +5,7 @@
 //! overflows is an error value.
 
 mod close;
+pub(crate) mod closed_trades;
 pub(crate) mod corporate_actions;
 mod day_point;
 mod diff;

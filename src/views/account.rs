@@ -2,11 +2,15 @@
 
 use serde::Serialize;
 
+use super::values::Instant;
+
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoggedIn<'a> {
-    /// A JWT: send it as `Authorization: Bearer`, or in the cookie `access_token_cookie`.
-    pub access_token: &'a str,
+    /// A JWT: send it as `Authorization: Bearer`, or in the cookie `access_token_cookie`. Absent if
+    /// it was set as a cookie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_token: Option<&'a str>,
     #[cfg_attr(test, schemars(extend("const" = "Bearer")))]
     pub token_type: &'static str,
     /// Seconds until the token expires: 7 days.
@@ -23,6 +27,32 @@ pub struct User<'a> {
     /// As stored: trimmed and in lower case.
     pub email: &'a str,
     pub name: Option<&'a str>,
+}
+
+/// Who is logged in, and what a page has to know before it asks for anything else.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SessionState<'a> {
+    /// Null without a valid token.
+    pub user: Option<User<'a>>,
+    /// When the token expires; null without a valid one.
+    pub expires_at: Option<Instant>,
+    /// Whether `POST /api/auth/register` creates accounts.
+    #[cfg_attr(test, schemars(extend("enum" = ["open", "closed"])))]
+    pub registration: &'static str,
+    /// Version of the program.
+    pub version: &'static str,
+    /// Names the content of the dashboard's files, as in their paths; null if it is switched off.
+    pub web: Option<&'a str>,
+    pub login_pages: LoginPages,
+}
+
+/// Addresses of the brokers' login pages. The API key, percent-encoded, belongs to their end.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LoginPages {
+    pub a: &'static str,
+    pub b: &'static str,
 }
 
 #[derive(Debug, Clone, Serialize)]

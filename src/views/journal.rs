@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::values::{Day, Exact, Instant};
+use super::values::{Day, Exact, Instant, Money, Share};
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -13,6 +13,37 @@ pub struct JournalPage<'a> {
     /// Send it as `cursor` for the next page; null on the last page. It stays valid when the
     /// service restarts.
     pub next_cursor: Option<String>,
+}
+
+/// The entries that fit, and what they came to.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundEntries<'a> {
+    /// Newest trading date first.
+    #[cfg_attr(test, schemars(extend("maxItems" = 200)))]
+    pub entries: Vec<JournalEntry<'a>>,
+    /// Send it as `cursor`, with the same filters, for the next page; null on the last page.
+    pub next_cursor: Option<String>,
+    /// Entries that fit, on all pages.
+    pub count: usize,
+    pub summary: JournalSummary,
+}
+
+/// Closed pairs: parts of a trade and of a later one on the other side, of the same symbol, matched
+/// first in, first out over the whole journal. A pair counts if it was closed within the dates and
+/// one of its trades has the strategy and the tag.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct JournalSummary {
+    pub closed_pairs: usize,
+    /// Closed pairs with a profit after fees.
+    pub wins: usize,
+    /// Share of wins among the closed pairs; null without any.
+    pub win_rate: Option<Share>,
+    /// Sum of the closed pairs after their shares of the fees; null without any.
+    pub realised: Option<Money>,
+    /// Sum of the fees of the entries that fit; null if it has too many digits.
+    pub fees: Option<Money>,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -6,6 +6,7 @@ pub mod close;
 mod close_waiting;
 mod exports;
 mod journal;
+mod journal_search;
 mod live_prices;
 mod money;
 mod money_rows;

@@ -47,8 +47,9 @@ fn requests(text: &mut Exposition, watched: &Watched) {
          and status class.",
     );
     let known = ROUTES.iter().map(|route| (route.method.as_str(), route.path));
-    // The HTTP layer numbers kinds of requests: 0 is no route, then ROUTES in their order.
-    let kinds = std::iter::once(("other", "other")).chain(known);
+    // The HTTP layer numbers kinds of requests: 0 is no route, then ROUTES in their order, then the
+    // dashboard's pages and files.
+    let kinds = std::iter::once(("other", "other")).chain(known).chain([("GET", "page")]);
     for (kind, (method, route)) in kinds.enumerate() {
         for (class, counts) in STATUS_CLASSES.into_iter().zip(stats.durations(kind)) {
             if counts.count() > 0 || class == "2xx" {

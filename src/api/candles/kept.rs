@@ -247,10 +247,8 @@ mod tests {
 
     #[test]
     fn compressed_documents_are_found_by_their_tag_and_the_longest_unused_are_evicted() {
-        const POLICY: CachePolicy =
-            CachePolicy { cache_control: "", vary: "", compressed_from_bytes: 0 };
         let kept = KeptCandles::default();
-        let variants = |tag: &str| Arc::new(Variants::tagged(b"{}", tag, &POLICY));
+        let variants = |tag: &str| Arc::new(Variants::tagged(b"{}", tag, &CachePolicy::JSON));
         for count in 0..=COMPRESSED_MAX {
             kept.keep_compressed(&symbol(0), count, &variants("a"));
             if count == COMPRESSED_MAX / 2 {

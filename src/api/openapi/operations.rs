@@ -176,7 +176,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: Some("Registration"),
         success: "The account has been created.",
         reply: (201, "LoggedIn"),
-        headers: &[],
+        headers: &["May-Set-Cookie"],
         refusals: &[
             own(
                 400,
@@ -188,7 +188,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
                     "malformed_request",
                 ],
             ),
-            own(403, &["registration_closed"]),
+            own(403, &["registration_closed", "cross_site_request"]),
             TOO_MANY_ATTEMPTS,
             PASSWORD_UNAVAILABLE,
         ],
@@ -199,19 +199,34 @@ pub(super) const OPERATIONS: &[Operation] = &[
         tag: "account",
         description: "\
             An unknown address and a wrong password get the same answer. Attempts are limited per \
-            account and per client address.",
+            account and per client address. With `cookie` the token is set as a cookie, which \
+            only a page of this site may ask for.",
         parameters: &[],
         body: Some("Login"),
         success: "A token for 7 days.",
         reply: (200, "LoggedIn"),
-        headers: &[],
+        headers: &["May-Set-Cookie"],
         refusals: &[
             BODY_INVALID,
             own(401, &["invalid_credentials"]),
-            own(403, &["account_disabled"]),
+            own(403, &["account_disabled", "cross_site_request"]),
             TOO_MANY_ATTEMPTS,
             PASSWORD_UNAVAILABLE,
         ],
+    },
+    Operation {
+        route: (Get, "/api/auth/session"),
+        id: "readSession",
+        tag: "account",
+        description: "\
+            Whether the request has a valid token, of whom, and until when. A guest gets nulls and \
+            not a 401. Pages ask this first.",
+        parameters: &["IfNoneMatch"],
+        body: None,
+        success: "The state at this moment.",
+        reply: (200, "SessionState"),
+        headers: &["ETag"],
+        refusals: &[STORE_UNAVAILABLE],
     },
     Operation {
         route: (Post, "/api/auth/logout"),
@@ -224,7 +239,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: None,
         success: "The token has been revoked.",
         reply: (200, "Message"),
-        headers: &[],
+        headers: &["Set-Cookie"],
         refusals: &[STORE_UNAVAILABLE],
     },
     Operation {
@@ -238,7 +253,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: Some("PasswordChange"),
         success: "A new token; all older ones are refused.",
         reply: (200, "LoggedIn"),
-        headers: &[],
+        headers: &["Set-Cookie"],
         refusals: &[
             own(
                 400,
@@ -266,7 +281,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: Some("PasswordProof"),
         success: "Deleted for good.",
         reply: (200, "AccountErased"),
-        headers: &[],
+        headers: &["Set-Cookie"],
         refusals: &[BODY_INVALID, PASSWORD_UNAUTHORIZED, TOO_MANY_ATTEMPTS, PASSWORD_UNAVAILABLE],
     },
     Operation {
@@ -435,6 +450,33 @@ pub(super) const OPERATIONS: &[Operation] = &[
         reply: (201, "JournalEntry"),
         headers: &["Location", "ETag"],
         refusals: &[BODY_INVALID, JOURNAL_FULL, TOO_MANY_WRITES, STORE_UNAVAILABLE],
+    },
+    Operation {
+        route: (Get, "/api/journal/search"),
+        id: "searchJournal",
+        tag: "journal",
+        description: "\
+            Entries that fit every given filter, newest first, with the number of all that fit, \
+            and what the closed pairs among them came to. Pairs are matched over the whole \
+            journal, so a sale may close a purchase that does not fit.",
+        parameters: &[
+            "journal_symbol",
+            "journal_strategy",
+            "journal_tag",
+            "journal_from",
+            "journal_to",
+            "PageLimit",
+            "PageCursor",
+            "IfNoneMatch",
+        ],
+        body: None,
+        success: "A page of what fits, and the summary of all of it.",
+        reply: (200, "FoundEntries"),
+        headers: &["ETag", "Vary"],
+        refusals: &[
+            own(400, &["validation_failed", "cursor_invalid", "malformed_request"]),
+            PORTFOLIO_UNAVAILABLE,
+        ],
     },
     Operation {
         route: (Get, "/api/journal/{id}"),

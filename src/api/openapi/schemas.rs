@@ -5,13 +5,13 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::http::ProblemDocument;
-use crate::views::account::{AccountErased, LoggedIn, Message};
+use crate::views::account::{AccountErased, LoggedIn, Message, SessionState};
 use crate::views::broker_status::{BrokerAStatus, BrokerBStatus};
 use crate::views::candles::Candles;
 use crate::views::export::Export;
 use crate::views::health::Health;
 use crate::views::holdings::Holdings;
-use crate::views::journal::JournalPage;
+use crate::views::journal::{FoundEntries, JournalPage};
 use crate::views::pnl::Pnl;
 use crate::views::portfolio_deleted::PortfolioDeleted;
 use crate::views::positions::Positions;
@@ -50,6 +50,7 @@ pub(super) fn of_views() -> Map<String, Value> {
     views!(
         ProblemDocument<'_>,
         LoggedIn<'_>,
+        SessionState<'_>,
         Message,
         AccountErased,
         BrokerAStatus,
@@ -67,6 +68,7 @@ pub(super) fn of_views() -> Map<String, Value> {
         Pnl,
         PortfolioDeleted,
         JournalPage<'_>,
+        FoundEntries<'_>,
         Export<'_>,
         RowName<'_>,
         sync::SyncReport<'_, SyncReport>,

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// On documents of a few KiB, nearly the best ratio of brotli without the slow search of its
 /// highest settings. Documents change every few seconds or minutes.
-const BROTLI_QUALITY: i32 = 5;
+pub const BROTLI_QUALITY: i32 = 5;
 
 /// Base 2 logarithm of brotli's window: 128 KiB, larger than most documents. With 16 or less this
 /// encoder allocates a table of 32 MiB for each document, with 17 or more one of 1 MiB.
@@ -45,10 +45,10 @@ pub fn gzip(body: &[u8]) -> Vec<u8> {
         .expect("writing to memory does not fail")
 }
 
-/// Compresses to brotli. For OS threads, not the edge.
-pub fn brotli(body: &[u8]) -> Vec<u8> {
+/// Compresses to brotli, with a quality up to 11. For OS threads, not the edge.
+pub fn brotli(body: &[u8], quality: i32) -> Vec<u8> {
     let params = brotli::enc::BrotliEncoderParams {
-        quality: BROTLI_QUALITY,
+        quality,
         lgwin: BROTLI_WINDOW_BITS,
         mode: brotli::enc::backward_references::BrotliEncoderMode::BROTLI_MODE_TEXT,
         size_hint: body.len(),

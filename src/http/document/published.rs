@@ -14,16 +14,11 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use super::events::{CodedFrame, event};
-use super::variants::PUBLIC;
 use crate::http::{CachePolicy, Variants};
 use crate::rt::News;
 
-const POLICY: CachePolicy = CachePolicy {
-    cache_control: PUBLIC,
-    vary: "Accept-Encoding",
-    // Polled by many clients, so even small bodies are compressed.
-    compressed_from_bytes: 0,
-};
+/// Polled by many clients, so even small bodies are compressed.
+const POLICY: CachePolicy = CachePolicy::JSON;
 
 /// Responses that are made but not published yet.
 #[derive(Debug)]

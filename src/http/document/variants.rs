@@ -1,10 +1,10 @@
-//! All variants of a JSON document: three content codings, each with its ETag, its response 200 and
+//! All variants of a document: three content codings, each with its ETag, its response 200 and
 //! its response 304.
 //!
 //! Made on OS threads, because making them compresses. The edge selects one and copies it out,
 //! without allocating, formatting, locking or compressing.
 
-use super::coding::{brotli, content_tag, gzip};
+use super::coding::{BROTLI_QUALITY, brotli, content_tag, gzip};
 use super::negotiate::{Coding, preferred_coding};
 use super::prepared::Prepared;
 use crate::http::message::conditional::{PreconditionFailed, Preconditions, Verdict};
@@ -14,13 +14,29 @@ use crate::http::message::response::JSON;
 /// revalidate them on each use.
 pub const PUBLIC: &str = "public, no-cache";
 
-/// Caching headers of a kind of document, and from which size on it is compressed.
-#[derive(Debug)]
+/// Headers of a kind of document, and how it is compressed.
+#[derive(Debug, Clone, Copy)]
 pub struct CachePolicy {
+    pub content_type: &'static str,
     pub cache_control: &'static str,
     pub vary: &'static str,
+    /// Further headers of the full response.
+    pub headers: &'static [(&'static str, &'static str)],
     /// Smaller bodies are not compressed.
     pub compressed_from_bytes: usize,
+    pub brotli_quality: i32,
+}
+
+impl CachePolicy {
+    /// Of JSON that changes every few seconds or minutes.
+    pub const JSON: Self = Self {
+        content_type: JSON,
+        cache_control: PUBLIC,
+        vary: "Accept-Encoding",
+        headers: &[],
+        compressed_from_bytes: 0,
+        brotli_quality: BROTLI_QUALITY,
+    };
 }
 
 /// One coding of the document, with its two responses.
@@ -34,14 +50,15 @@ struct Variant {
 
 impl Variant {
     fn new(policy: &CachePolicy, etag: String, encoding: Option<&str>, body: &[u8]) -> Self {
-        let mut headers = Vec::with_capacity(5);
+        let mut headers = Vec::with_capacity(5 + policy.headers.len());
         headers.extend([
             ("ETag", etag.as_str()),
             ("Cache-Control", policy.cache_control),
             ("Vary", policy.vary),
         ]);
         let not_modified = Prepared::new(304, &headers, b"");
-        headers.push(("Content-Type", JSON));
+        headers.push(("Content-Type", policy.content_type));
+        headers.extend(policy.headers);
         headers.extend(encoding.map(|encoding| ("Content-Encoding", encoding)));
         let full = Prepared::new(200, &headers, body);
         Self { full, not_modified, etag }
@@ -62,22 +79,22 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// Makes the responses of a JSON body. Takes about a millisecond for 30 KiB, so it is for OS
+    /// Makes the responses of a body. Takes about a millisecond for 30 KiB, so it is for OS
     /// threads, not the edge.
-    pub fn new(json: &[u8], policy: &CachePolicy) -> Self {
-        Self::tagged(json, &content_tag(json), policy)
+    pub fn new(body: &[u8], policy: &CachePolicy) -> Self {
+        Self::tagged(body, &content_tag(body), policy)
     }
 
     /// The same where the content hash, or another name of the content, is known.
-    pub fn tagged(json: &[u8], tag: &str, policy: &CachePolicy) -> Self {
-        let variant = |suffix: &str, encoding, body: &[u8]| {
-            Variant::new(policy, format!("\"{tag}{suffix}\""), encoding, body)
+    pub fn tagged(body: &[u8], tag: &str, policy: &CachePolicy) -> Self {
+        let variant = |suffix: &str, encoding, coded: &[u8]| {
+            Variant::new(policy, format!("\"{tag}{suffix}\""), encoding, coded)
         };
-        let compressed = (json.len() >= policy.compressed_from_bytes).then(|| {
-            let br = variant("-br", Some("br"), &brotli(json));
-            [br, variant("-gz", Some("gzip"), &gzip(json))]
+        let compressed = (body.len() >= policy.compressed_from_bytes).then(|| {
+            let br = variant("-br", Some("br"), &brotli(body, policy.brotli_quality));
+            [br, variant("-gz", Some("gzip"), &gzip(body))]
         });
-        Self { identity: variant("", None, json), compressed }
+        Self { identity: variant("", None, body), compressed }
     }
 
     /// The response to a GET (or, without its body, HEAD): 200 in the coding that the client

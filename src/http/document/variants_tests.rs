@@ -4,11 +4,8 @@ use std::io::Read;
 
 use super::*;
 
-const POLICY: CachePolicy = CachePolicy {
-    cache_control: "no-cache",
-    vary: "Accept-Encoding",
-    compressed_from_bytes: 1_000,
-};
+const POLICY: CachePolicy =
+    CachePolicy { cache_control: "no-cache", compressed_from_bytes: 1_000, ..CachePolicy::JSON };
 const CODINGS: [(Coding, &str); 3] =
     [(Coding::Br, "br"), (Coding::Gzip, "gzip"), (Coding::Identity, "identity")];
 

@@ -1,0 +1,173 @@
+//! `GET /api/journal/search`: the entries that fit, and what the pairs among them came to.
+//!
+//! Reads the whole journal, which has a limit, because pairs are matched over all of it: a sale of
+//! this month may close a purchase of the last.
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use super::{KEPT, entry_view, page_of};
+use crate::api::call::Call;
+use crate::api::journal::cursor;
+use crate::api::portfolio::compute;
+use crate::api::query::{invalid, one};
+use crate::api::state::State;
+use crate::http::document::coding::etag;
+use crate::http::message::response::JSON;
+use crate::http::{Problem, Response};
+use crate::portfolio::closed_trades::{NotedTrade, closed_pairs};
+use crate::store::{AccountId, JournalCursor, JournalEntry, Side};
+use crate::views::journal::{FoundEntries, JournalSummary};
+use crate::views::json;
+use crate::views::values::{Money, Share};
+
+/// Entries that are read at once; the store cuts a page of long ones.
+const READ_AT_ONCE: usize = 1_000;
+
+/// What an entry has to be. A field that is not given is not asked about.
+struct Filters {
+    /// Part of the symbol.
+    symbol: Option<String>,
+    strategy: Option<String>,
+    tag: Option<String>,
+    from: Option<Date>,
+    to: Option<Date>,
+}
+
+/// `GET /api/journal/search`. Parks for the store once for each thousand entries, and then for the
+/// lane that computes.
+pub fn search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    let user = call.caller().id;
+    let (after, limit) = page_of(call)?;
+    let filters = Filters::of(call.request.query().unwrap_or_default())?;
+    let entries = all_entries(state, user)?;
+    let body = compute(state, move || Ok(found(user, &entries, &filters, after, limit)))?;
+    let etag = etag(&body);
+    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
+    reply.body().extend_from_slice(&body);
+    let [cache_control, vary] = KEPT;
+    reply.send(verdict.status(), JSON, &[("ETag", &etag), cache_control, vary]);
+    Ok(())
+}
+
+/// Newest first.
+fn all_entries(state: &State, user: AccountId) -> Result<Vec<JournalEntry>, Problem> {
+    let (mut entries, mut after) = (Vec::new(), None);
+    loop {
+        let page = state.store.entries(user, after, READ_AT_ONCE)?;
+        after = page.next();
+        entries.extend(page.entries);
+        if after.is_none() {
+            return Ok(entries);
+        }
+    }
+}
+
+impl Filters {
+    fn of(query: &[u8]) -> Result<Self, Problem> {
+        Ok(Self {
+            symbol: text(query, "symbol")?.map(|symbol| symbol.to_uppercase()),
+            strategy: text(query, "strategy")?.map(|strategy| strategy.to_lowercase()),
+            tag: text(query, "tag")?.map(|tag| tag.to_lowercase()),
+            from: date(query, "from")?,
+            to: date(query, "to")?,
+        })
+    }
+
+    fn is_of_symbol(&self, entry: &JournalEntry) -> bool {
+        self.symbol.as_deref().is_none_or(|part| entry.fields.symbol.contains(part))
+    }
+
+    fn is_in_time(&self, entry: &JournalEntry) -> bool {
+        let day = entry.fields.traded_on;
+        self.from.is_none_or(|from| day >= from) && self.to.is_none_or(|to| day <= to)
+    }
+
+    fn is_marked(&self, entry: &JournalEntry) -> bool {
+        let strategy = entry.fields.strategy.as_deref().unwrap_or_default().to_lowercase();
+        let named = self.strategy.as_deref().is_none_or(|wanted| strategy == wanted);
+        let tags = &entry.fields.tags;
+        let tagged = |wanted: &str| tags.iter().any(|tag| tag.to_lowercase() == wanted);
+        named && self.tag.as_deref().is_none_or(tagged)
+    }
+
+    fn keep(&self, entry: &JournalEntry) -> bool {
+        self.is_of_symbol(entry) && self.is_in_time(entry) && self.is_marked(entry)
+    }
+}
+
+fn text(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
+    let found = one(query, name)?.map(|text| text.trim().to_owned());
+    Ok(found.filter(|text| !text.is_empty()))
+}
+
+fn date(query: &[u8], name: &'static str) -> Result<Option<Date>, Problem> {
+    let Some(text) = text(query, name)? else { return Ok(None) };
+    let plain = text.len() == "2026-11-20".len();
+    let date = text.parse().ok().filter(|_| plain);
+    date.map(Some).ok_or_else(|| invalid(name, "A date, YYYY-MM-DD."))
+}
+
+fn found(
+    user: AccountId,
+    entries: &[JournalEntry],
+    filters: &Filters,
+    after: Option<JournalCursor>,
+    limit: usize,
+) -> Vec<u8> {
+    let kept: Vec<_> = entries.iter().filter(|entry| filters.keep(entry)).collect();
+    let comes_after = |entry: &&&JournalEntry| {
+        let place = (entry.fields.traded_on, entry.id);
+        after.is_none_or(|position| place < (position.traded_on, position.id))
+    };
+    let mut rest = kept.iter().filter(comes_after);
+    let page: Vec<_> = rest.by_ref().take(limit).collect();
+    let next = page.last().filter(|_| rest.next().is_some()).map(|last| {
+        cursor::seal(user, JournalCursor { traded_on: last.fields.traded_on, id: last.id })
+    });
+    json::to_vec(&FoundEntries {
+        entries: page.into_iter().map(|entry| entry_view(entry)).collect(),
+        next_cursor: next,
+        count: kept.len(),
+        summary: summary(entries, filters, &kept),
+    })
+}
+
+/// A pair counts if it was closed in the time, and either of its trades is marked as wanted: most
+/// people note a strategy when they open a position.
+fn summary(entries: &[JournalEntry], filters: &Filters, kept: &[&JournalEntry]) -> JournalSummary {
+    let oldest_first: Vec<_> = entries.iter().rev().collect();
+    let trades: Vec<_> = oldest_first.iter().map(|entry| trade(entry)).collect();
+    let pairs = closed_pairs(&trades);
+    let counted = pairs.iter().filter(|pair| {
+        let (opened, closed) = (oldest_first[pair.opened_by], oldest_first[pair.closed_by]);
+        let marked = filters.is_marked(opened) || filters.is_marked(closed);
+        filters.is_of_symbol(closed) && filters.is_in_time(closed) && marked
+    });
+    let realised: Vec<_> = counted.map(|pair| pair.realised).collect();
+    let wins = realised.iter().flatten().filter(|profit| **profit > Decimal::ZERO).count();
+    let share = wins as f64 / realised.len() as f64;
+    JournalSummary {
+        closed_pairs: realised.len(),
+        wins,
+        win_rate: (!realised.is_empty()).then(|| Share::of(share)),
+        realised: sum(realised.iter().copied()).filter(|_| !realised.is_empty()).map(Money),
+        fees: sum(kept.iter().map(|entry| Some(entry.fields.fees.unwrap_or_default()))).map(Money),
+    }
+}
+
+fn trade(entry: &JournalEntry) -> NotedTrade<'_> {
+    let fields = &entry.fields;
+    NotedTrade {
+        symbol: &fields.symbol,
+        is_buy: fields.side == Side::Buy,
+        quantity: fields.quantity,
+        price: fields.price,
+        fees: fields.fees.unwrap_or_default(),
+    }
+}
+
+/// `None` where an amount is not known, or the sum has too many digits.
+fn sum(mut amounts: impl Iterator<Item = Option<Decimal>>) -> Option<Decimal> {
+    amounts.try_fold(Decimal::ZERO, |sum, amount| sum.checked_add(amount?))
+}

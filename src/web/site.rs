@@ -1,0 +1,168 @@
+//! Finds the file of a path, as complete responses.
+//!
+//! The pages have fixed paths and are revalidated on each visit. Everything else has the version in
+//! its path and may be kept for ever: modules import each other by relative paths, so a page of
+//! yesterday never loads a module of today.
+
+use std::borrow::Cow;
+use std::sync::{LazyLock, OnceLock};
+
+use super::assets::{ASSETS, INDEX};
+use crate::http::document::coding::content_tag;
+use crate::http::{CachePolicy, Variants};
+
+/// What the pages may do: load from here, connect to here, and nothing else. Scripts cannot turn
+/// text into markup or code, since no Trusted Types policy can be made.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+const HEADERS: &[(&str, &str)] = &[
+    ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()"),
+];
+
+const HTML: &str = "text/html; charset=utf-8";
+
+/// Smaller files get larger by compression, or not noticeably smaller.
+const COMPRESSED_FROM_BYTES: usize = 256;
+
+/// The slowest: files are compressed once in the life of a process.
+const BROTLI_QUALITY: i32 = 11;
+
+/// The paths that answer with a page.
+const PAGES: &[&str] = &[
+    "/",
+    "/watch",
+    "/login",
+    "/portfolio",
+    "/portfolio/sync/a",
+    "/portfolio/sync/b",
+    "/trend",
+    "/signals",
+    "/journal",
+    "/account",
+    "/status",
+];
+
+const ASSETS_PATH: &str = "/assets/";
+
+/// Hexadecimal digits of the hash that is the version.
+const VERSION_DIGITS: usize = 12;
+
+/// The embedded dashboard.
+pub struct Site {
+    version: String,
+    index: File,
+    /// In the order of the table.
+    assets: Vec<File>,
+}
+
+/// A file as complete responses.
+pub struct File {
+    body: Cow<'static, [u8]>,
+    tag: String,
+    policy: CachePolicy,
+    /// Without a content coding.
+    plain: Variants,
+    compressed: OnceLock<Variants>,
+}
+
+impl Site {
+    /// The site of this program, made when it is first asked for.
+    pub fn embedded() -> &'static Self {
+        static SITE: LazyLock<Site> = LazyLock::new(Site::new);
+        &SITE
+    }
+
+    fn new() -> Self {
+        let version = version();
+        let index = INDEX.replace("%V%", &version).into_bytes();
+        let asset = |asset: &super::assets::Asset| {
+            File::new(
+                Cow::Borrowed(asset.bytes),
+                asset.content_type,
+                "public, max-age=31536000, immutable",
+            )
+        };
+        Self {
+            index: File::new(Cow::Owned(index), HTML, "no-cache"),
+            assets: ASSETS.iter().map(asset).collect(),
+            version,
+        }
+    }
+
+    /// Names the content of all files.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The file at a path; `None` if there is none.
+    pub fn find(&self, path: &[u8]) -> Option<&File> {
+        let path = std::str::from_utf8(path).ok()?;
+        if PAGES.contains(&path) {
+            return Some(&self.index);
+        }
+        let name =
+            path.strip_prefix(ASSETS_PATH)?.strip_prefix(&self.version)?.strip_prefix('/')?;
+        let at = ASSETS.iter().position(|asset| asset.name == name)?;
+        self.assets.get(at)
+    }
+}
+
+impl File {
+    fn new(
+        body: Cow<'static, [u8]>,
+        content_type: &'static str,
+        cache_control: &'static str,
+    ) -> Self {
+        let policy = CachePolicy {
+            content_type,
+            cache_control,
+            vary: "Accept-Encoding",
+            headers: HEADERS,
+            compressed_from_bytes: COMPRESSED_FROM_BYTES,
+            brotli_quality: BROTLI_QUALITY,
+        };
+        let tag = content_tag(&body);
+        let alone = CachePolicy { compressed_from_bytes: usize::MAX, ..policy };
+        let plain = Variants::tagged(&body, &tag, &alone);
+        Self { body, tag, policy, plain, compressed: OnceLock::new() }
+    }
+
+    /// The file without a content coding.
+    pub fn plain(&self) -> &Variants {
+        &self.plain
+    }
+
+    /// The file in every content coding, if it was compressed already.
+    pub fn compressed(&self) -> Option<&Variants> {
+        self.compressed.get()
+    }
+
+    /// Compresses the file. Takes some tens of milliseconds, so it is for OS threads, not the edge.
+    pub fn compress(&self) -> &Variants {
+        self.compressed.get_or_init(|| Variants::tagged(&self.body, &self.tag, &self.policy))
+    }
+}
+
+fn version() -> String {
+    let mut all = INDEX.as_bytes().to_vec();
+    for asset in ASSETS {
+        all.extend_from_slice(asset.name.as_bytes());
+        all.push(0);
+        all.extend_from_slice(asset.bytes);
+        all.push(0);
+    }
+    let mut version = content_tag(&all);
+    version.truncate(VERSION_DIGITS);
+    version
+}
+
+#[cfg(test)]
+#[path = "site_tests.rs"]
+mod tests;

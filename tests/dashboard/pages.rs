@@ -1,0 +1,158 @@
+//! Pages and files: headers, codings, conditions, methods, and the switch.
+
+use crate::support::{Answer, Client, Scene, TRADING};
+
+const PAGES: [&str; 11] = [
+    "/",
+    "/watch",
+    "/login",
+    "/portfolio",
+    "/portfolio/sync/a",
+    "/portfolio/sync/b",
+    "/trend",
+    "/signals",
+    "/journal",
+    "/account",
+    "/status",
+];
+
+/// What the brief asked for, to the letter.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors \
+    'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+const CODINGS: [&str; 3] = ["br", "gzip", "identity"];
+
+fn coded(client: &mut Client, path: &str, coding: &str) -> Answer {
+    client.request("GET", path, &format!("Accept-Encoding: {coding}\r\n"))
+}
+
+/// The paths of the files that a page loads.
+fn linked(page: &str) -> Vec<String> {
+    let found = page.split('"').filter(|text| text.starts_with("/assets/"));
+    found.map(str::to_owned).collect()
+}
+
+fn expect_safe(answer: &Answer, path: &str) {
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=()"),
+    ] {
+        assert_eq!(answer.header(name), Some(value), "{path}");
+    }
+}
+
+#[test]
+fn every_page_and_file_comes_in_every_coding_with_its_headers() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let mut client = service.client();
+    let mut files = linked(client.get("/").text());
+    files.sort();
+    files.dedup();
+    assert!(files.len() > 8, "{files:?}");
+    let pages = PAGES.iter().map(|path| ((*path).to_owned(), "no-cache"));
+    let files = files.into_iter().map(|path| (path, "public, max-age=31536000, immutable"));
+    for (path, kept) in pages.chain(files) {
+        let plain = coded(&mut client, &path, "identity");
+        assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{path}");
+        let mut tags = Vec::new();
+        for coding in CODINGS {
+            let answer = coded(&mut client, &path, coding);
+            expect_safe(&answer, &path);
+            assert_eq!(answer.header("cache-control"), Some(kept), "{path}");
+            assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{path}");
+            let is_coded = coding != "identity" && plain.body.len() >= 256;
+            assert_eq!(answer.header("content-encoding"), is_coded.then_some(coding), "{path}");
+            assert_eq!(answer.decoded(), plain.text(), "{path} as {coding}");
+            let etag = answer.header("etag").unwrap().to_owned();
+            let lines = format!("Accept-Encoding: {coding}\r\nIf-None-Match: {etag}\r\n");
+            let again = client.request("GET", &path, &lines);
+            assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+            let head = client.request("HEAD", &path, &format!("Accept-Encoding: {coding}\r\n"));
+            let without_date = |answer: &Answer| {
+                let headers = answer.headers.iter().filter(|(name, _)| name != "Date");
+                headers.cloned().collect::<Vec<_>>()
+            };
+            assert_eq!((head.status, without_date(&head)), (200, without_date(&answer)), "{path}");
+            tags.push(etag);
+        }
+        tags.dedup();
+        assert_eq!(tags.len(), if plain.body.len() >= 256 { 3 } else { 1 }, "{path}");
+    }
+    service.stop();
+}
+
+#[test]
+fn all_pages_are_one_document_and_know_no_user() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let token = service.register("asha@mail.example", "correct horse");
+    let mut client = service.client();
+    let page = client.get("/");
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    for path in PAGES {
+        let own = client.request("GET", path, &format!("Cookie: access_token_cookie={token}\r\n"));
+        assert_eq!(own.text(), page.text(), "{path}");
+        assert_eq!(own.header("set-cookie"), None);
+    }
+    service.stop();
+}
+
+#[test]
+fn other_methods_and_other_paths_are_refused() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let mut client = service.client();
+    let file = linked(client.get("/").text()).remove(0);
+    for path in ["/", "/portfolio", &file, "/return/a"] {
+        for method in ["POST", "PUT", "PATCH", "DELETE"] {
+            let answer = client.request(method, path, "Content-Length: 0\r\n");
+            answer.expect_problem(405, "method_not_allowed");
+            assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS"), "{method} {path}");
+        }
+        let answer = client.request("OPTIONS", path, "");
+        assert_eq!(answer.status, 204);
+        assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS"), "{path}");
+    }
+    let folder = &file[..file.rfind('/').unwrap()];
+    let elsewhere = file.replace("/assets/", "/assets/0");
+    let missing = [
+        format!("{folder}/nothing.js"),
+        format!("{folder}/jsconfig.json"),
+        format!("{folder}/index.html"),
+        format!("{folder}/"),
+        format!("{folder}/../../Cargo.toml"),
+        elsewhere,
+        "/assets/".into(),
+        "/portfolio/".into(),
+        "/portfolio/sync/c".into(),
+        "/return/c".into(),
+        "/index.html".into(),
+    ];
+    for path in missing {
+        client.get(&path).expect_problem(404, "not_found");
+    }
+    service.stop();
+}
+
+#[test]
+fn switched_off_every_page_is_404_and_the_api_is_there() {
+    let scene = Scene::at(TRADING);
+    let mut config = scene.config();
+    let service = scene.start();
+    let file = linked(service.get("/").text()).remove(0);
+    service.stop();
+    config.web.on = false;
+    let service = scene.start_with(&config);
+    let mut client = service.client();
+    for path in PAGES.into_iter().chain([file.as_str(), "/return/a?request_token=x", "/return/b"]) {
+        client.get(path).expect_problem(404, "not_found");
+    }
+    assert_eq!(client.get("/api/health").status, 200);
+    service.stop();
+}

@@ -1,0 +1,27 @@
+// W14: what charts compute before they draw.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { extent, path, ticks } from '../../web/chart.js';
+
+const on = { x: (at) => at * 10, y: (value) => 100 - value };
+
+test('an axis has round figures within its ends', () => {
+  assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
+  assert.deepEqual(ticks(1_480, 1_720, 6), [1500, 1550, 1600, 1650, 1700]);
+  assert.deepEqual(ticks(5, 5, 5), [5]);
+});
+
+test('a flat or single series has room around it, and none at all has no span', () => {
+  assert.deepEqual(extent([100]), { low: 98, high: 102 });
+  assert.deepEqual(extent([0, 0]), { low: -1, high: 1 });
+  assert.equal(extent([null, null]), null);
+  assert.equal(extent([]), null);
+  const { low, high } = extent([100, null, 200]);
+  assert.ok(low < 100 && high > 200);
+});
+
+test('no line is drawn through what is not known', () => {
+  assert.equal(path([1, 2], on), 'M0.0 99.0L10.0 98.0');
+  assert.equal(path([1, null, 3], on), 'M0.0 99.0M20.0 97.0');
+  assert.equal(path([null], on), '');
+});

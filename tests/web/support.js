@@ -1,0 +1,126 @@
+// What the browser tests share: a demo of their own, a browser, and a page that records its faults.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const PROGRAM = process.env.BHAV ?? join(ROOT, 'target', 'release', 'bhav');
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+/** Machines that test are often busy. */
+export const PATIENCE_MS = 60_000;
+
+export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status'];
+export const PASSWORD = 'nine green parrots';
+
+/** Starts `bhav demo` with a state of its own. */
+export async function startDemo(...more) {
+  const state = mkdtempSync(join(tmpdir(), 'bhav-web-'));
+  const args = ['demo', '--listen', '127.0.0.1:0', '--sim-listen', '127.0.0.1:0', '--state-dir', state, ...more];
+  const process_ = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  const addresses = new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`the demo did not start: ${said}`)), PATIENCE_MS);
+    const look = (chunk) => {
+      said += chunk;
+      const base = /^listening on (http:\S+)$/m.exec(said)?.[1];
+      const sim = /^simulator on (http:\S+)$/m.exec(said)?.[1];
+      if (!base || !sim) return;
+      clearTimeout(late);
+      resolve({ base, sim });
+    };
+    process_.stdout.on('data', look);
+    process_.stderr.on('data', look);
+    process_.on('exit', (code) => reject(new Error(`the demo ended with ${code}: ${said}`)));
+  });
+  const { base, sim } = await addresses;
+  await until('the first snapshot', async () => (await fetch(`${base}/api/index/snapshot`)).ok);
+  const post = async (path, body, method = 'POST') => {
+    const answer = await fetch(sim + path, { method, body: body && JSON.stringify(body) });
+    return answer.json().catch(() => null);
+  };
+  return {
+    base,
+    sim,
+    log: () => said,
+    requestToken: async () => (await post('/sim/control/broker_a/request_token')).request_token,
+    apiSession: async () => (await post('/sim/control/broker_b/api_session')).api_session,
+    fault: (route, kind) => post('/sim/control/faults', { route, fault: { kind } }),
+    mend: () => post('/sim/control/faults', undefined, 'DELETE'),
+    pause: () => process_.kill('SIGSTOP'),
+    resume: () => process_.kill('SIGCONT'),
+    stop: () => new Promise((resolve) => {
+      process_.removeAllListeners('exit');
+      process_.on('exit', () => { rmSync(state, { recursive: true, force: true }); resolve(undefined); });
+      process_.kill('SIGTERM');
+    }),
+  };
+}
+
+/** Waits until `holds` does. */
+export async function until(what, holds, patienceMs = PATIENCE_MS) {
+  const ends = Date.now() + patienceMs;
+  for (;;) {
+    if (await Promise.resolve().then(holds).catch(() => false)) return;
+    if (Date.now() > ends) throw new Error(`never came: ${what}`);
+    await new Promise((resolve) => { setTimeout(resolve, 100); });
+  }
+}
+
+/** `no-sandbox` only where root tests, as in containers. */
+export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
+
+/** A page of a context of its own, with what went wrong on it. */
+export async function open(browser, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  await context.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  const faults = [];
+  const hosts = new Set();
+  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) faults.push(`console: ${message.text()}`); });
+  page.on('pageerror', (error) => faults.push(`error: ${error.stack}`));
+  page.on('requestfailed', (request) => {
+    // What a page leaves behind when another is opened is given up, and no fault.
+    if (request.failure()?.errorText !== 'net::ERR_ABORTED') faults.push(`failed: ${request.url()}`);
+  });
+  page.on('request', (request) => hosts.add(new URL(request.url()).origin));
+  return { context, page, faults, hosts, violations: () => page.evaluate(() => window.violations) };
+}
+
+/** Opens a page and waits until it has drawn itself. */
+export async function visit(page, url) {
+  await page.goto(url, { waitUntil: 'commit' });
+  await page.locator('main h1').first().waitFor({ state: 'attached' });
+  await page.waitForFunction(() => !document.querySelector('.skeleton, .tile.waiting'));
+}
+
+let users = 0;
+/** Registers through the page. */
+export async function register(page, base) {
+  const email = `user${++users}@example.com`;
+  await visit(page, `${base}/login`);
+  await page.getByRole('button', { name: 'Create an account' }).click();
+  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Create account' }).click();
+  await page.getByRole('heading', { name: 'Nothing synced yet' }).waitFor();
+  return email;
+}
+
+/** Syncs one of the brokers through the page. */
+export async function sync(page, demo, which, user = 1) {
+  const name = which === 'a' ? 'Sync broker A' : 'Sync broker B';
+  await visit(page, `${demo.base}/portfolio/sync/${which}`);
+  await page.getByLabel('API key', { exact: true }).fill(which === 'a' ? `simkeya-${user}` : `sim+key=b&1-${user}`);
+  await page.getByLabel('API secret', { exact: true }).fill(which === 'a' ? 'simsecreta' : 'simsecretb');
+  if (which === 'a') await page.getByLabel('Request token', { exact: true }).fill(await demo.requestToken());
+  else await page.getByLabel('API session', { exact: true }).fill(await demo.apiSession());
+  await page.getByRole('button', { name }).click();
+  await page.getByRole('heading', { name: `Broker ${which.toUpperCase()} is synced` }).waitFor();
+}

@@ -1,0 +1,136 @@
+// Calls of the API, the session, and the server's clock. The only module that fetches.
+import { text } from './text.js';
+
+/** An answer that is not a success, or none at all (status 0). */
+export class Problem extends Error {
+  constructor(status, body, retryS) {
+    super(body?.detail ?? (status === 0 ? text.problem.offline : text.problem.unknown(status)));
+    this.status = status;
+    /** @type {string} */
+    this.code = body?.code ?? (status === 0 ? 'offline' : 'unknown');
+    /** @type {{ field: string, message: string }[]} */
+    this.errors = body?.errors ?? [];
+    /** Seconds after which another attempt makes sense. */
+    this.retryS = retryS;
+  }
+}
+
+// The server's clock: the `Date` of the newest answer, and what has passed since by a clock that no
+// user can set. The device's own time of day may be wrong.
+let serverMs = NaN;
+let readAtMs = 0;
+
+/** The time of day at the server, in ms; NaN before the first answer. */
+export const serverNow = () => serverMs + (performance.now() - readAtMs);
+
+function readClock(answer) {
+  const date = Date.parse(answer.headers.get('date') ?? '');
+  // An answer out of the browser's own cache has an old date: the clock never goes back by that.
+  if (Number.isNaN(date) || date + 1000 < serverNow()) return;
+  serverMs = date;
+  readAtMs = performance.now();
+}
+
+/**
+ * @typedef {{ method?: string, body?: any, signal?: AbortSignal, timeoutMs?: number,
+ *   accept?: number[], raw?: boolean }} Options `accept`: further statuses that are an answer; `raw`: the text as it came
+ * @param {string} path @param {Options} [options] @returns {Promise<any>} the document; throws a Problem
+ */
+export async function call(path, options = {}) {
+  const { method = 'GET', body, signal, timeoutMs = 30_000, accept = [], raw = false } = options;
+  const asked = performance.now();
+  const late = AbortSignal.timeout(timeoutMs);
+  let answer;
+  let document = null;
+  try {
+    answer = await fetch(path, {
+      method,
+      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      // Nothing of a user lies in the browser's cache; public documents are revalidated.
+      cache: isPrivate(path) ? 'no-store' : 'no-cache',
+      signal: signal ? AbortSignal.any([signal, late]) : late,
+    });
+    if (raw && answer.ok) document = await answer.text();
+    else if (answer.headers.get('content-type')?.includes('json')) document = await answer.json();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Problem(0, null, null);
+  }
+  // After a machine slept, an answer that waited with it says nothing about now.
+  if (performance.now() - asked < 5_000) readClock(answer);
+  if (answer.ok || accept.includes(answer.status)) return document;
+  const retry = Number(answer.headers.get('retry-after'));
+  const problem = new Problem(answer.status, document, retry > 0 ? retry : null);
+  const ended = ['token_missing', 'token_invalid', 'account_disabled'].includes(problem.code);
+  if (ended && session.user) setSession({ ...session, user: null, expires_at: null });
+  throw problem;
+}
+
+function isPrivate(path) {
+  return path.startsWith('/api/auth') || path.startsWith('/api/journal') ||
+    (path.startsWith('/api/portfolio') && !path.startsWith('/api/portfolio/live-prices'));
+}
+
+export function withQuery(path, query) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const encoded = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
+  return encoded.length ? `${path}?${encoded.join('&')}` : path;
+}
+
+/**
+ * @typedef {{ id: number, email: string, name: string | null }} User
+ * @typedef {{ user: User | null, expires_at: string | null, registration: string, version: string | null,
+ *   web: string | null, login_pages: { a: string, b: string } | null, known: boolean }} Session
+ */
+
+/** @type {Session} */
+export let session = {
+  user: null, expires_at: null, registration: 'closed', version: null, web: null, login_pages: null, known: false,
+};
+
+/** @type {Set<() => void>} */
+const watchers = new Set();
+/** Calls `changed` whenever who is logged in, or the server's version, has changed. */
+export const onSession = (changed) => {
+  watchers.add(changed);
+  return () => { watchers.delete(changed); };
+};
+
+function setSession(next) {
+  const before = JSON.stringify(session);
+  session = next;
+  if (JSON.stringify(next) !== before) for (const changed of watchers) changed();
+}
+
+/** Asks who is logged in: always answered 200, so that a guest's visit is no error. */
+export async function askSession() {
+  setSession({ ...session, ...(await call('/api/auth/session')), known: true });
+}
+
+export async function logIn(email, password) {
+  await call('/api/auth/login', { method: 'POST', body: { email, password, cookie: true } });
+  await askSession();
+}
+
+export async function register(email, password, name) {
+  const body = { email, password, cookie: true, ...(name ? { name } : {}) };
+  await call('/api/auth/register', { method: 'POST', body });
+  await askSession();
+}
+
+export async function logOut() {
+  await call('/api/auth/logout', { method: 'POST' });
+  await askSession();
+}
+
+export async function changePassword(current, next) {
+  const body = { current_password: current, new_password: next, cookie: true };
+  await call('/api/auth/password', { method: 'POST', body });
+  await askSession();
+}
+
+export async function eraseAccount(password) {
+  await call('/api/auth/account', { method: 'DELETE', body: { password } });
+  await askSession();
+}

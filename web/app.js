@@ -1,0 +1,141 @@
+// The frame: which page is shown, who is logged in, and what stands around every page.
+import { askSession, onSession, session } from './api.js';
+import * as live from './live.js';
+import { start as startStrip } from './strip.js';
+import { text } from './text.js';
+import { attr, button, h, put, say } from './view.js';
+
+/**
+ * @typedef {{ main: HTMLElement, path: string, go: (path: string) => void, announce: (words: string) => void }} Context
+ * @typedef {{ title: string, show: (context: Context) => (() => void) | void }} Page
+ * @typedef {{ load: () => Promise<Page>, isPrivate?: boolean }} Route
+ */
+
+/** @type {{ [path: string]: Route }} */
+const ROUTES = {
+  '/': { load: () => import('./pages/market.js') },
+  '/watch': { load: () => import('./pages/watch.js') },
+  '/login': { load: () => import('./pages/login.js') },
+  '/portfolio': { load: () => import('./pages/portfolio.js'), isPrivate: true },
+  '/portfolio/sync/a': { load: () => import('./pages/sync.js'), isPrivate: true },
+  '/portfolio/sync/b': { load: () => import('./pages/sync.js'), isPrivate: true },
+  '/trend': { load: () => import('./pages/trend.js'), isPrivate: true },
+  '/signals': { load: () => import('./pages/signals.js') },
+  '/journal': { load: () => import('./pages/journal.js'), isPrivate: true },
+  '/account': { load: () => import('./pages/account.js'), isPrivate: true },
+  '/status': { load: () => import('./pages/status.js') },
+};
+
+const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+const main = byId('main');
+const ownVersion = document.documentElement.dataset.version;
+/** @type {(() => void) | void} */
+let leave;
+let turn = 0;
+let shownPath = '';
+/** The user for whom the page was drawn: another one gets it drawn anew. @type {number | null} */
+let shownTo = null;
+
+function announce(words) {
+  say(byId('announce'), words);
+}
+
+function go(path) {
+  history.pushState(null, '', path);
+  render(true);
+}
+
+function markNavigation() {
+  const path = location.pathname;
+  for (const link of document.querySelectorAll('header nav a')) {
+    const to = link.getAttribute('href') ?? '';
+    const here = to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
+    attr(link, 'aria-current', here ? 'page' : null);
+  }
+}
+
+async function render(moved) {
+  const mine = ++turn;
+  const path = location.pathname;
+  markNavigation();
+  const route = ROUTES[path] ?? { load: async () => missing };
+  const needsLogin = route.isPrivate && !session.user;
+  // Whether somebody is logged in is known soon; until then a private page waits.
+  if (needsLogin && !session.known) return;
+  const page = await (needsLogin ? ROUTES['/login'] : route).load().catch(() => null);
+  if (mine !== turn) return;
+  leave?.();
+  leave = undefined;
+  live.follow([]);
+  main.replaceChildren();
+  main.className = '';
+  shownTo = session.user?.id ?? null;
+  shownPath = path;
+  if (!page) { notLoaded(); return; }
+  document.title = `${page.title} · bhav`;
+  leave = page.show({ main, path, go, announce });
+  if (!moved) return;
+  scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+}
+
+function notLoaded() {
+  const again = button(text.app.again, () => location.reload(), { class: 'primary' });
+  put(main, h('h1', null, text.app.notLoaded), h('p', null, text.app.notLoadedWhy), again);
+  // Perhaps the connection was away for a moment, perhaps a new version has replaced this one.
+  setTimeout(() => askSession().then(() => location.reload(), notLoaded), 5_000);
+}
+
+/** @type {Page} */
+const missing = {
+  title: text.app.missing,
+  show: ({ main: into }) => put(into, h('h1', null, text.app.missing), h('p', null, h('a', { href: '/' }, text.app.toMarket))),
+};
+
+/** Links of this site change the page without loading it again. */
+function onClick(event) {
+  if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const link = event.target instanceof Element ? event.target.closest('a') : null;
+  const to = link?.getAttribute('href') ?? '';
+  if (!to.startsWith('/') || to.startsWith('/api') || link?.hasAttribute('download') || link?.target) return;
+  event.preventDefault();
+  if (to === location.pathname + location.search) render(true);
+  else go(to);
+}
+
+function onSessionChange() {
+  const user = session.user?.id ?? null;
+  const isNew = session.known && session.web !== null && session.web !== ownVersion;
+  const update = byId('update');
+  if (isNew && update.hidden) put(update, h('p', null, text.app.newVersion, ' ', button(text.app.reload, () => location.reload())));
+  update.hidden = !isNew;
+  if (session.version) say(byId('version'), `bhav ${session.version} ·`);
+  if (user !== shownTo || shownPath !== location.pathname) render(false);
+}
+
+/** Until the service has answered once. */
+function findSession() {
+  askSession().catch(() => setTimeout(findSession, 3_000));
+}
+
+onSession(onSessionChange);
+document.addEventListener('click', onClick);
+addEventListener('popstate', () => {
+  // A jump within a page, such as the skip link's, draws nothing anew.
+  if (location.pathname !== shownPath) render(true);
+});
+addEventListener('pageshow', (event) => {
+  if (!event.persisted) return;
+  main.replaceChildren(); // what lay in the browser's memory may be another user's by now
+  render(false);
+  findSession();
+});
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible') askSession().catch(() => {});
+});
+startStrip({ tools: byId('tools'), strip: byId('strip'), banner: byId('banner'), announce });
+findSession();
+// The page chooses its symbols first, so that one stream is opened and not two.
+render(false).finally(live.start);
+// The clock of the strip comes from answers: a page that stays open asks now and then.
+setInterval(() => { if (document.visibilityState === 'visible') askSession().catch(() => {}); }, 600_000);

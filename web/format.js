@@ -1,0 +1,157 @@
+// Numbers, times and the words for how old a price is. Pure: no page, no network, no clock of its own.
+
+const IN = 'en-IN';
+const ZONE = 'Asia/Kolkata';
+
+/** What stands for a figure that is not known. */
+export const UNKNOWN = '–';
+/** What stands for a hidden amount. */
+export const HIDDEN = '•••';
+
+/** A price that runs behind by more than this while the market trades is never shown as current. */
+export const FRESH_S = 60;
+/** Below ten lakh a compact figure would lose what people read: 99,999 became "1L". */
+const COMPACT_FROM = 1_000_000;
+
+const number = (options) => new Intl.NumberFormat(IN, /** @type {any} */ ({ signDisplay: 'negative', ...options }));
+const date = (options) => new Intl.DateTimeFormat(IN, { timeZone: ZONE, hourCycle: 'h23', ...options });
+
+const TWO = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+const RUPEES = { style: /** @type {'currency'} */ ('currency'), currency: 'INR', ...TWO };
+const formats = {
+  rupees: number(RUPEES),
+  signedRupees: number({ ...RUPEES, signDisplay: 'exceptZero' }),
+  price: number(TWO),
+  signedPrice: number({ ...TWO, signDisplay: 'exceptZero' }),
+  quantity: number({ maximumFractionDigits: 6 }),
+  count: number({ maximumFractionDigits: 0 }),
+  compact: number({ notation: 'compact', maximumFractionDigits: 2 }),
+  time: date({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
+  minute: date({ hour: '2-digit', minute: '2-digit' }),
+  day: date({ day: 'numeric', month: 'short', year: 'numeric' }),
+  shortDay: date({ day: 'numeric', month: 'short' }),
+  weekday: date({ weekday: 'short', day: 'numeric', month: 'short' }),
+  iso: new Intl.DateTimeFormat('en-CA', { timeZone: ZONE }),
+};
+
+/** @typedef {number | null | undefined} Figure */
+
+export const isKnown = (value) => typeof value === 'number' && Number.isFinite(value);
+
+const known = (format) => (value) => (isKnown(value) ? format.format(value) : UNKNOWN);
+
+/** ₹1,23,456.00 */
+export const rupees = known(formats.rupees);
+/** +₹1,23,456.00: a change of money, whose sign is said. */
+export const signedRupees = known(formats.signedRupees);
+/** 1,23,456.00: the price of a share or the level of an index. */
+export const price = known(formats.price);
+/** +12.35: the change of a price. */
+export const signedPrice = known(formats.signedPrice);
+/** Up to six decimals, as units of funds have. */
+export const quantity = known(formats.quantity);
+export const count = known(formats.count);
+
+/** A percentage with its sign: +0.42 %. */
+export const percent = (value) => (isKnown(value) ? `${formats.signedPrice.format(value)} %` : UNKNOWN);
+
+/** A share of one as percent: 0.5123 is 51.2 %. */
+export const share = (value) =>
+  isKnown(value) ? `${number({ minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value * 100)} %` : UNKNOWN;
+
+/** ₹1.23Cr, and in full below ten lakh. */
+export function compactRupees(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  if (Math.abs(value) < COMPACT_FROM) return rupees(value);
+  const sign = value < 0 ? '-' : '';
+  return `${sign}₹${formats.compact.format(Math.abs(value))}`;
+}
+
+/** The mark before a change: colour is never alone. */
+export function arrow(value) {
+  if (!isKnown(value)) return '';
+  return value > 0 ? '▲' : value < 0 ? '▼' : '=';
+}
+
+export function direction(value) {
+  if (!isKnown(value)) return 'none';
+  return value > 0 ? 'gain' : value < 0 ? 'loss' : 'even';
+}
+
+/** The step of a sector's tile, cut at 0.3 and 1.5 percent. */
+export function heat(percentage) {
+  if (!isKnown(percentage)) return 'unknown';
+  if (percentage <= -1.5) return 'down2';
+  if (percentage < -0.3) return 'down1';
+  if (percentage <= 0.3) return 'even';
+  return percentage < 1.5 ? 'up1' : 'up2';
+}
+
+const moment = (format) => (when) => {
+  if (when === null || when === undefined) return UNKNOWN;
+  const at = new Date(when);
+  return Number.isNaN(at.getTime()) ? UNKNOWN : format.format(at);
+};
+
+/** 11:00:17 */
+export const time = moment(formats.time);
+/** 11:00 */
+export const minute = moment(formats.minute);
+/** 20 Nov 2026 */
+export const day = moment(formats.day);
+/** 20 Nov */
+export const shortDay = moment(formats.shortDay);
+/** Fri, 20 Nov */
+export const weekday = moment(formats.weekday);
+/** 2026-11-20, in India. */
+export const isoDay = (at) => formats.iso.format(new Date(at));
+
+/** The time alone where it is of today, else with its day. */
+export function moments(when, now) {
+  if (!when) return UNKNOWN;
+  return isoDay(Date.parse(when)) === isoDay(now) ? minute(when) : `${shortDay(when)}, ${minute(when)}`;
+}
+
+/** 47 s · 15 min · 1 h 12 min · 3 days. */
+export function span(seconds) {
+  const s = Math.max(0, Math.floor(seconds));
+  if (s < 60) return `${s} s`;
+  const min = Math.floor(s / 60);
+  if (min < 60) return `${min} min`;
+  const hours = Math.floor(min / 60);
+  if (hours < 48) return min % 60 === 0 ? `${hours} h` : `${hours} h ${min % 60} min`;
+  return `${Math.floor(hours / 24)} days`;
+}
+
+/** `bullish_engulfing` as words. */
+export function words(name) {
+  const text = name.replaceAll('_', ' ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** How old a price is, in the words that stand beside it. */
+export function age(price, market) {
+  if (price.stale) return { kind: 'stale', words: `Stale, from ${moments(price.as_of, market.now)}` };
+  const ageS = price.as_of ? (market.now - Date.parse(price.as_of)) / 1000 : 0;
+  const old = market.open && ageS > FRESH_S ? ageS : 0;
+  const behind = Math.max(price.delay_s ?? 0, old);
+  return behind > 0 ? { kind: 'delayed', words: `Delayed ${span(behind)}` } : null;
+}
+
+/** A cell of a CSV file. Text that a spreadsheet would run as a formula is quoted with a tab. */
+export function csvCell(value) {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'number') return String(value);
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** The 95 % Wilson interval of a share of hits. */
+export function wilson(hits, judged) {
+  const z = 1.959964;
+  const p = hits / judged;
+  const scale = 1 + (z * z) / judged;
+  const middle = (p + (z * z) / (2 * judged)) / scale;
+  const half = (z * Math.sqrt((p * (1 - p)) / judged + (z * z) / (4 * judged * judged))) / scale;
+  return { low: Math.max(0, middle - half), high: Math.min(1, middle + half) };
+}

@@ -1,0 +1,60 @@
+// Log in or create an account. On a private page it stands in that page's place.
+import { logIn, onSession, register, session } from '../api.js';
+import { field, onSubmit, problemPlace, refuse } from '../form.js';
+import { text } from '../text.js';
+import { button, h, put, say } from '../view.js';
+
+const t = text.login;
+export const title = t.title;
+
+/** Kept between log in and register, so that nothing is asked for twice. */
+let email = '';
+
+export function show({ main, path, go }) {
+  main.className = 'narrow';
+  let isNew = false;
+  const draw = () => {
+    const mail = field({ name: 'email', label: t.email, type: 'email', autocomplete: 'username', value: email, required: true });
+    mail.input.addEventListener('input', () => { email = mail.input.value; });
+    const password = field({
+      name: 'password', label: t.password, secret: true, required: true,
+      autocomplete: isNew ? 'new-password' : 'current-password', hint: isNew ? t.passwordHint : undefined,
+    });
+    const name = field({ name: 'name', label: t.name, autocomplete: 'name' });
+    const fields = isNew ? [mail, password, name] : [mail, password];
+    const problem = problemPlace();
+    const submit = h('button', { type: 'submit', class: 'primary' }, isNew ? t.create : t.logIn);
+    const form = h('form', { method: 'post', novalidate: true }, fields.map(({ node }) => node), problem, submit);
+    onSubmit(form, async () => {
+      try {
+        if (isNew) await register(mail.input.value, password.input.value, name.input.value.trim());
+        else await logIn(mail.input.value, password.input.value);
+        email = '';
+        // On a private page the frame draws that page now; from here the portfolio is next.
+        if (path === '/login') go('/portfolio');
+      } catch (refused) {
+        refuse(fields, problem, refused);
+      } finally {
+        password.input.value = '';
+      }
+    });
+    const other = session.registration === 'open' || isNew
+      ? h('p', null, isNew ? t.have : t.new, ' ', button(isNew ? t.logIn : t.toCreate, () => { isNew = !isNew; draw(); main.querySelector('input')?.focus(); }, { class: 'link' }))
+      : h('p', { class: 'muted' }, t.closed);
+    put(main, h('h1', null, isNew ? t.toCreate : t.logIn), path !== '/login' && h('p', { class: 'lead' }, t.needed), form, other,
+      !isNew && h('p', { class: 'muted' }, t.forgot));
+  };
+  draw();
+  if (session.user && path === '/login') {
+    put(main, h('h1', null, t.title), h('p', { class: 'lead' }), h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)));
+    say(/** @type {Node} */ (main.querySelector('.lead')), t.already(session.user.email));
+    return undefined;
+  }
+  // Whether accounts can be made is known with the session's first answer.
+  let wasOpen = session.registration;
+  return onSession(() => {
+    if (session.registration === wasOpen || session.user) return;
+    wasOpen = session.registration;
+    if (!main.contains(document.activeElement) || document.activeElement === main) draw();
+  });
+}

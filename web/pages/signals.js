@@ -1,0 +1,133 @@
+// The signals of the last published date, and how all earlier ones did.
+import { call, withQuery } from '../api.js';
+import { fit, reliability } from '../chart.js';
+import { count, day, minute, share } from '../format.js';
+import * as live from '../live.js';
+import { signalTable, signalWords, simulatedMark } from '../signal-table.js';
+import { csvButton, table } from '../table.js';
+import { text } from '../text.js';
+import { h, put, say, skeleton } from '../view.js';
+
+const t = text.signals;
+export const title = t.title;
+
+export function show({ main }) {
+  const chosen = { direction: '', symbol: '' };
+  const about = h('p', { class: 'lead' }, '\u00a0');
+  const words = h('div', null, skeleton(3));
+  const direction = h('select', { id: 'direction' }, ['', 'bullish', 'bearish'].map((name) => h('option', { value: name }, name ? text.direction[name] : t.both)));
+  const symbol = h('input', { id: 'symbol', type: 'search', placeholder: 'NSE:INFY', autocomplete: 'off', spellcheck: 'false' });
+  const pattern = h('select', { id: 'pattern' }, h('option', { value: '' }, t.allPatterns));
+  const counted = h('p', { class: 'muted', role: 'status' });
+  const finished = signalTable(t.caption, [], { all: true });
+  const running = signalTable(t.provisionalCaption, [], { all: true });
+  const provisional = h('section', { class: 'provisional', hidden: true }, h('h2', null, t.provisional), h('p', { class: 'muted' }), running.node);
+  const record = h('section', { 'aria-labelledby': 'record' }, h('h2', { id: 'record' }, t.record), skeleton(8));
+
+  put(main,
+    h('h1', null, t.title), about, words,
+    h('form', { class: 'filters', onsubmit: (event) => { event.preventDefault(); reload(); } },
+      h('label', { for: 'symbol' }, t.symbol), symbol,
+      h('label', { for: 'direction' }, t.direction), direction,
+      h('label', { for: 'pattern' }, t.pattern), pattern,
+      csvButton(finished.csv, 'signals.csv')),
+    counted, finished.node, provisional, record);
+
+  /** @type {any[]} */
+  let listed = [];
+  /** @type {(() => void) | undefined} */
+  let endFit;
+  const draw = () => {
+    const rows = listed.filter((row) => !pattern.value || row.pattern === pattern.value);
+    const [done, open] = [rows.filter((row) => !row.provisional), rows.filter((row) => row.provisional)];
+    say(counted, done.length ? t.count(count(done.length)) : t.noneMatch);
+    finished.node.hidden = done.length === 0;
+    finished.update(done);
+    provisional.hidden = open.length === 0;
+    running.update(open);
+  };
+  const fetched = live.repeat(async () => {
+    try {
+      const list = await call(withQuery('/api/signals', chosen));
+      listed = list.signals;
+      put(about, t.of(day(list.as_of), list.horizon_sessions), ' ', h('a', { href: '#record' }, t.toRecord), ' ', simulatedMark(listed));
+      put(words, signalWords(list));
+      if (list.provisional_at) say(/** @type {Node} */ (provisional.children[1]), t.provisionalOf(minute(list.provisional_at)));
+      if (!chosen.symbol) fillPatterns(pattern, listed);
+      draw();
+    } catch (problem) {
+      if (problem.code === 'signals_not_ready') { say(about, t.none); put(words); }
+      else if (problem.status === 400) { listed = []; draw(); say(counted, problem.message); }
+      else throw problem;
+    }
+  }, 60_000);
+  const recorded = live.repeat(async () => {
+    const document = await call('/api/signals/record');
+    put(record, h('h2', { id: 'record' }, t.record), recordOf(document));
+    const plot = /** @type {HTMLElement | null} */ (record.querySelector('.plot'));
+    endFit?.();
+    if (plot) endFit = fit(plot, (width) => put(plot, reliability(document.reliability, width)));
+  }, 300_000);
+
+  const reload = () => {
+    chosen.symbol = symbol.value.trim().toUpperCase();
+    if (chosen.symbol && !chosen.symbol.includes(':')) chosen.symbol = `NSE:${chosen.symbol}`;
+    chosen.direction = direction.value;
+    fetched.now();
+  };
+  for (const field of [direction, symbol]) field.addEventListener('change', reload);
+  pattern.addEventListener('change', draw);
+  return () => { fetched.stop(); recorded.stop(); endFit?.(); };
+}
+
+function fillPatterns(select, listed) {
+  const before = select.value;
+  const names = [...new Set(listed.map((row) => row.pattern))].sort();
+  if (names.length + 1 === select.options.length) return;
+  put(select, h('option', { value: '' }, t.allPatterns), names.map((name) => h('option', { value: name }, text.pattern(name))));
+  select.value = names.includes(before) ? before : '';
+}
+
+function recordOf(record) {
+  const figures = [
+    [t.published, count(record.published)], [t.judged, count(record.judged)], [t.pending, count(record.pending)],
+    [t.hitRate, share(record.hit_rate)], [t.meanConfidence, share(record.mean_confidence)],
+  ];
+  const since = record.since ? t.since(day(record.since), count(record.dates_published)) : '';
+  /** @type {Node[]} */
+  const parts = [
+    h('p', { class: 'muted' }, since, record.simulated && h('b', { class: 'mark simulated' }, text.simulated)),
+    h('dl', { class: 'figures' }, figures.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value)))),
+  ];
+  if (record.judged === 0) parts.push(h('p', { class: 'empty' }, t.noneJudged(record.horizon_sessions)));
+  else parts.push(scores(record), h('figure', null, h('div', { class: 'plot' }), h('figcaption', null, text.chart.reliabilityWords)), bins(record.reliability));
+  return h('div', null, parts, signalWords(record));
+}
+
+function scores(record) {
+  const { brier } = record;
+  if (brier.confidence === null) return h('p', { class: 'muted' }, t.tooFewDates(record.score_dates_min, record.dates));
+  const four = (value) => (value === null ? '–' : value.toFixed(4));
+  const verdicts = [brier.from_coin, brier.from_base_rate].filter(Boolean).map(({ verdict }) => t.verdict(verdict));
+  return h('div', null,
+    h('h3', null, t.brier),
+    h('dl', { class: 'figures' },
+      [[t.ours, brier.confidence], [t.coin, brier.coin], [t.baseRate, brier.base_rate]].map(([name, value]) =>
+        h('div', null, h('dt', null, name), h('dd', null, four(value))))),
+    verdicts.map((words) => h('p', null, words)));
+}
+
+function bins(list) {
+  const built = table({
+    name: 'bins', caption: t.binsCaption, key: (bin) => String(bin.up_to),
+    columns: [
+      { key: 'range', label: t.said, show: (bin) => t.range(share(bin.over), share(bin.up_to)) },
+      { key: 'mean', label: t.meanConfidence, number: true, show: (bin) => share(bin.mean_confidence) },
+      { key: 'rate', label: t.happened, number: true, show: (bin) => share(bin.hit_rate) },
+      { key: 'judged', label: t.judged, number: true, show: (bin) => count(bin.judged) },
+      { key: 'note', label: t.note, show: (bin) => (bin.judged < 30 ? t.tooFew : '') },
+    ],
+  });
+  built.update(list.filter((bin) => bin.judged > 0));
+  return built.node;
+}

@@ -1,0 +1,103 @@
+// Brings a broker's holdings and positions in. Key, secret and code are sent once and kept nowhere.
+import { call, session } from '../api.js';
+import { field, onSubmit, problemPlace, refuse } from '../form.js';
+import { syncReport } from '../report.js';
+import { text } from '../text.js';
+import { attr, button, h, put, say } from '../view.js';
+
+const t = text.sync;
+export const title = t.title;
+
+const BROKERS = {
+  a: { path: '/api/portfolio/sync', code: 'request_token', back: '/return/a' },
+  b: { path: '/api/portfolio/brokerb-sync', code: 'api_session', back: '/return/b' },
+};
+const WAIT_MS = 120_000;
+
+/** The code that the broker's login left behind `#`; the address loses it at once. */
+function takeCode() {
+  const code = new URLSearchParams(location.hash.slice(1)).get('code') ?? '';
+  if (location.hash) history.replaceState(null, '', location.pathname);
+  return code;
+}
+
+export function show({ main, path, announce }) {
+  main.className = 'narrow sync';
+  const which = path.endsWith('/b') ? 'b' : 'a';
+  const broker = BROKERS[which];
+  const brought = takeCode();
+  const off = { autocomplete: 'off', secret: true, required: true };
+  const key = field({ name: 'api_key', label: t.key, ...off });
+  const secret = field({ name: 'api_secret', label: t.secret, ...off });
+  const code = field({ name: broker.code, label: t.code[which], hint: brought ? t.codeCame : t.codeHint, ...off, value: brought });
+  const fields = [key, secret, code];
+  const problem = problemPlace();
+  const waiting = h('p', { class: 'muted', role: 'status' });
+  const result = h('section', { 'aria-live': 'polite' });
+  const address = `${location.origin}${broker.back}`;
+  const copied = h('span', { role: 'status', class: 'muted' });
+  const login = h('a', { class: 'button', target: '_blank', rel: 'noreferrer noopener' }, t.openLogin);
+  const drawLogin = () => {
+    const page = session.login_pages?.[which];
+    const typed = key.input.value.trim();
+    attr(login, 'href', page && typed ? page + encodeURIComponent(typed) : null);
+    attr(login, 'aria-disabled', page && typed ? null : 'true');
+  };
+  key.input.addEventListener('input', drawLogin);
+  drawLogin();
+  /** @type {AbortController | null} */
+  let asking = null;
+  const cancel = button(t.cancel, () => asking?.abort(), { class: 'quiet', hidden: true });
+  const submit = h('button', { type: 'submit', class: 'primary' }, t.sync[which]);
+
+  const form = h('form', { method: 'post', autocomplete: 'off', novalidate: true },
+    h('ol', { class: 'steps' },
+      h('li', null, h('h2', null, t.stepKey), key.node, login, h('p', { class: 'hint' }, t.register, ' '),
+        h('p', { class: 'address' }, h('code', null, address), ' ', button(t.copy, () => {
+          navigator.clipboard?.writeText(address).then(() => say(copied, t.copied), () => say(copied, t.notCopied));
+        }, { class: 'quiet' }), ' ', copied)),
+      h('li', null, h('h2', null, t.stepCode), code.node),
+      h('li', null, h('h2', null, t.stepSync), secret.node, h('p', { class: 'promise' }, t.promise))),
+    problem, h('p', { class: 'actions' }, submit, ' ', cancel), waiting);
+  put(main, h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)), h('h1', null, t.sync[which]), h('p', { class: 'lead' }, t.who[which]), form, result);
+  if (brought) key.input.focus();
+
+  onSubmit(form, async () => {
+    asking = new AbortController();
+    cancel.hidden = false;
+    problem.hidden = true;
+    say(waiting, t.asking[which]);
+    try {
+      const body = { api_key: key.input.value.trim(), api_secret: secret.input.value.trim(), [broker.code]: codeIn(code.input.value) };
+      const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
+      for (const one of fields) one.fail('');
+      put(result, syncReport(report));
+      form.hidden = true;
+      result.querySelector('h2')?.focus();
+    } catch (failed) {
+      if (asking.signal.aborted) announce(t.cancelled);
+      else refuse(fields, problem, failed);
+    } finally {
+      // Neither the page nor the browser keeps them, whatever came of it.
+      for (const one of fields) { one.input.value = ''; one.input.removeAttribute('value'); }
+      cancel.hidden = true;
+      say(waiting, '');
+      drawLogin();
+    }
+  });
+  return () => {
+    asking?.abort();
+    for (const one of fields) { one.input.value = ''; one.input.removeAttribute('value'); }
+  };
+}
+
+/** The code alone, or out of a pasted address. */
+function codeIn(pasted) {
+  const trimmed = pasted.trim();
+  const query = trimmed.split('?')[1];
+  if (!query) return trimmed;
+  for (const [name, value] of new URLSearchParams(query.split('#')[0])) {
+    if (['request_token', 'apisession', 'api_session'].includes(name.toLowerCase())) return value;
+  }
+  return trimmed;
+}

@@ -1,0 +1,118 @@
+// The user's own list of symbols with their prices, and the candles of the one that is chosen.
+import { serverNow } from '../api.js';
+import { showCandles } from '../candles.js';
+import { combobox } from '../combobox.js';
+import { age, arrow, direction, moments, percent, price, signedPrice, time } from '../format.js';
+import * as live from '../live.js';
+import { isWatchListFull, setWatched, watched } from '../prefs.js';
+import { csvButton, table } from '../table.js';
+import { text } from '../text.js';
+import { button, h, put, say } from '../view.js';
+
+const t = text.watch;
+export const title = t.title;
+
+/** @type {Map<string, string | null>} names that were learnt from searches in this visit */
+const names = new Map();
+
+export function show({ main, announce }) {
+  let symbols = watched();
+  /** @type {(() => void) | void} */
+  let endCandles;
+  const chart = h('section', { class: 'candles', 'aria-label': t.candles });
+  const note = h('p', { class: 'muted', role: 'status' });
+  const search = combobox({ name: 'search', placeholder: t.search, choose: (symbol, name) => { names.set(symbol, name); add(symbol); } });
+  search.input.id = 'search';
+
+  const shown = table({
+    name: 'watch', caption: t.caption, key: (row) => row.symbol,
+    columns: [
+      {
+        key: 'symbol', label: t.symbol, wide: true, sort: (row) => row.symbol, csv: (row) => row.symbol,
+        control: (current) => button(current().symbol, () => choose(current().symbol), { class: 'link symbol', title: t.toCandles }),
+        show: (row) => (names.get(row.symbol) ? [' ', { text: names.get(row.symbol) ?? '', kind: 'muted' }] : ''),
+      },
+      { key: 'last', label: t.last, number: true, live: true, show: lastOf, sort: (row) => row.last_price, csv: (row) => row.last_price },
+      { key: 'change', label: t.change, number: true, live: true, show: (row) => moved(row.change, signedPrice), sort: (row) => row.change, csv: (row) => row.change },
+      { key: 'pct', label: t.changePct, number: true, live: true, show: (row) => moved(row.change_pct, percent), sort: (row) => row.change_pct, csv: (row) => row.change_pct },
+      { key: 'as_of', label: t.asOf, number: true, show: stateOf, csv: (row) => row.as_of },
+      {
+        key: 'actions', label: '', control: (current) => h('span', { class: 'row-actions' },
+          button('↑', () => move(current().symbol, -1), { class: 'quiet', 'aria-label': t.up(current().symbol) }),
+          button('↓', () => move(current().symbol, 1), { class: 'quiet', 'aria-label': t.down(current().symbol) }),
+          button('✕', () => remove(current().symbol), { class: 'quiet', 'aria-label': t.remove(current().symbol) })),
+      },
+    ],
+  });
+  const empty = h('p', { class: 'empty', hidden: true }, t.none);
+  put(main, h('h1', null, t.title),
+    h('div', { class: 'filters' }, h('label', { for: 'search' }, t.add), h('div', { class: 'with combo' }, search.input, search.list), csvButton(shown.csv, 'watch.csv')),
+    note, empty, shown.node, chart);
+
+  const draw = () => {
+    const rows = symbols.map((symbol) => ({ symbol, ...(live.valueOf(`quote ${symbol}`) ?? { isWaiting: true }) }));
+    empty.hidden = rows.length > 0;
+    shown.node.hidden = rows.length === 0;
+    const all = rows.length > 0 && rows.every((row) => row.simulated);
+    put(note, t.count(rows.length), ' ', all && h('b', { class: 'mark simulated' }, text.simulated));
+    shown.update(rows);
+  };
+  const changed = () => {
+    setWatched(symbols);
+    // A fixed order lets streams with the same list share the work.
+    live.follow([...symbols].sort());
+    draw();
+  };
+  const add = (symbol) => {
+    search.input.value = '';
+    if (symbols.includes(symbol)) { announce(t.already(symbol)); return; }
+    if (isWatchListFull()) { say(note, t.full); return; }
+    symbols = [...symbols, symbol];
+    announce(t.added(symbol));
+    changed();
+  };
+  const remove = (symbol) => {
+    symbols = symbols.filter((one) => one !== symbol);
+    announce(t.removed(symbol));
+    changed();
+    search.input.focus();
+  };
+  const move = (symbol, by) => {
+    const from = symbols.indexOf(symbol);
+    const to = from + by;
+    if (to < 0 || to >= symbols.length) return;
+    symbols = symbols.with(from, symbols[to]).with(to, symbol);
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement);
+    changed();
+    focused?.focus(); // a row that moved takes its focus along
+  };
+  const choose = (symbol) => {
+    endCandles?.();
+    endCandles = showCandles(chart, symbol);
+    chart.scrollIntoView({ block: 'nearest' });
+  };
+  live.follow([...symbols].sort());
+  draw();
+  const ends = [live.on('quotes', draw), live.on('tick', draw)];
+  // The first share of the list: an index has no candles.
+  const first = symbols.find((symbol) => !symbol.includes(' ') && symbol !== 'BSE:SENSEX');
+  if (first) endCandles = showCandles(chart, first);
+  return () => { endCandles?.(); for (const end of ends) end(); };
+}
+
+function lastOf(row) {
+  if (row.unavailable) return { text: t.unavailable, kind: 'muted', title: t.unavailableWhy };
+  return row.isWaiting ? { text: '…', title: t.waiting } : price(row.last_price);
+}
+
+const moved = (value, format) => (value == null ? { text: '–', title: text.noClose } : { text: `${arrow(value)} ${format(value)}`, kind: direction(value) });
+
+function stateOf(row) {
+  if (!row.as_of) return ['–'];
+  const open = live.valueOf('snapshot')?.market.is_open ?? false;
+  const old = age(row, { now: serverNow(), open });
+  /** @type {import('../view.js').Bit[]} */
+  const bits = [open ? time(row.as_of) : moments(row.as_of, serverNow())];
+  if (old) bits.push(' ', { text: old.words, kind: `mark ${old.kind}` });
+  return bits;
+}

@@ -1,0 +1,67 @@
+// What a browser remembers of its user's taste: appearance, the watch list, and how tables are sorted.
+// Nothing of a user's portfolio is ever kept here. Storage may be switched off: then it is not kept.
+
+export function kept(name) {
+  try { return localStorage.getItem(name); } catch { return null; }
+}
+
+export function keep(name, value) {
+  try {
+    if (value === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, value);
+  } catch { /* it holds for this visit */ }
+}
+
+const root = document.documentElement;
+
+/** @type {Set<() => void>} */
+const watchers = new Set();
+/** Calls `changed` when amounts are hidden or shown, or the colours change. */
+export const onAppearance = (changed) => {
+  watchers.add(changed);
+  return () => { watchers.delete(changed); };
+};
+const tell = () => { for (const changed of watchers) changed(); };
+
+/** @typedef {'system' | 'light' | 'dark'} Theme @returns {Theme} */
+export const theme = () => /** @type {Theme} */ (root.dataset.theme ?? 'system');
+
+export function setTheme(wanted) {
+  if (wanted === 'system') delete root.dataset.theme;
+  else root.dataset.theme = wanted;
+  keep('theme', wanted === 'system' ? null : wanted);
+  tell();
+}
+
+export const amountsHidden = () => root.dataset.amounts === 'hidden';
+
+export function hideAmounts(hidden) {
+  if (hidden) root.dataset.amounts = 'hidden';
+  else delete root.dataset.amounts;
+  keep('amounts', hidden ? 'hidden' : null);
+  tell();
+}
+
+export const blueOrange = () => root.dataset.colours === 'blue';
+
+export function setBlueOrange(wanted) {
+  if (wanted) root.dataset.colours = 'blue';
+  else delete root.dataset.colours;
+  keep('colours', wanted ? 'blue' : null);
+  tell();
+}
+
+const WATCHED_MAX = 50;
+const FIRST = ['NSE:NIFTY 50', 'NSE:RELIANCE', 'NSE:HDFCBANK', 'NSE:INFY', 'NSE:TCS'];
+
+/** The symbols of the watch list. */
+export function watched() {
+  try {
+    const list = JSON.parse(kept('watch') ?? 'null');
+    if (Array.isArray(list)) return list.filter((name) => typeof name === 'string').slice(0, WATCHED_MAX);
+  } catch { /* somebody else's text */ }
+  return FIRST;
+}
+
+export const setWatched = (symbols) => keep('watch', JSON.stringify(symbols.slice(0, WATCHED_MAX)));
+export const isWatchListFull = () => watched().length >= WATCHED_MAX;

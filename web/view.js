@@ -1,0 +1,110 @@
+// Builds elements and keeps lists of them in step with data. Text is set as text, never as markup.
+
+/**
+ * @typedef {Node | string | number | null | undefined | false} Child
+ * @typedef {{ [name: string]: any }} Props
+ */
+
+function apply(node, props) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (name === 'value') /** @type {HTMLInputElement} */ (node).value = value;
+    else node.setAttribute(name, value === true ? '' : String(value));
+  }
+}
+
+function fill(node, children) {
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(typeof child === 'number' ? String(child) : child);
+  }
+}
+
+/** An element with attributes, listeners (`onclick`) and children. */
+export function h(tag, props, ...children) {
+  const node = document.createElement(tag);
+  fill(node, children);
+  if (props) apply(node, props);
+  return node;
+}
+
+/** The same for SVG. */
+export function s(tag, props, ...children) {
+  const node = /** @type {SVGElement} */ (document.createElementNS('http://www.w3.org/2000/svg', tag));
+  if (props) apply(node, props);
+  fill(node, children);
+  return node;
+}
+
+/** Replaces what is in `node`. */
+export function put(node, ...children) {
+  node.replaceChildren();
+  fill(node, children);
+}
+
+/** Sets a text only where it differs, so that nothing is announced or painted twice. */
+export function say(node, text) {
+  if (node.textContent === text) return false;
+  node.textContent = text;
+  return true;
+}
+
+/** Sets or takes away an attribute. */
+export function attr(node, name, value) {
+  if (value === null || value === false) node.removeAttribute(name);
+  else if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
+/** Makes a changed cell flash; CSS leaves it out where motion is not wanted. */
+export function flash(node) {
+  node.classList.remove('flash');
+  requestAnimationFrame(() => node.classList.add('flash'));
+}
+
+/** Keeps the children of `parent` in step with `items`: nodes of a key stay, move and are patched. */
+export function keyed(parent, kept, items, key, make, patch) {
+  const keys = new Set(items.map(key));
+  for (const [name, { node }] of kept) {
+    if (keys.has(name)) continue;
+    node.remove();
+    kept.delete(name);
+  }
+  let at = parent.firstElementChild;
+  for (const item of items) {
+    const name = key(item);
+    let entry = kept.get(name);
+    if (!entry) kept.set(name, (entry = make(item)));
+    patch(entry.handle, item);
+    if (entry.node === at) at = at.nextElementSibling;
+    else parent.insertBefore(entry.node, at);
+  }
+}
+
+/**
+ * @typedef {string | { text: string, kind?: string, title?: string, href?: string }} Bit
+ * A piece of a cell: text, and what it is.
+ */
+
+export function pieces(bits) {
+  return bits.map((bit) => {
+    if (typeof bit === 'string') return bit;
+    const { text, kind, title, href } = bit;
+    if (href) return h('a', { href, class: kind, title }, text);
+    return h('span', { class: kind, title }, text);
+  });
+}
+
+/** A button. */
+export function button(label, run, props) {
+  return h('button', { type: 'button', onclick: run, ...props }, label);
+}
+
+/** Waits for an image of the data; the same height as what comes. */
+export function skeleton(lines) {
+  return h('div', { class: 'skeleton', 'aria-hidden': 'true' }, Array.from({ length: lines }, () => h('i', null)));
+}
+
+let lastId = 0;
+/** A name for `aria-describedby` and the like. */
+export const uid = (prefix) => `${prefix}-${++lastId}`;
