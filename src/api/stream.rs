@@ -6,7 +6,6 @@
 mod choice;
 mod choices;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +13,6 @@ use super::call::Call;
 use super::query::{once, values};
 use super::quotes::symbols;
 use super::state::State;
-use crate::base::Symbol;
 use crate::base::network::network;
 use crate::http::document::coding::ETAG_HASH_BYTES;
 use crate::http::document::events::{CodedFrame, event};
@@ -90,7 +88,11 @@ impl EventStreams {
 /// Never waits.
 pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
     let request = &call.request;
-    let symbols = chosen(request)?;
+    let query = request.query().unwrap_or_default();
+    let symbols = match values(query, b"symbols").next() {
+        Some(_) => Some(symbols(query)?),
+        None => None,
+    };
     // A stream has no state that could be named.
     if request.preconditions().judge(None)? == Verdict::NotModified {
         reply.body();
@@ -111,48 +113,23 @@ pub fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Result<
     let wanted = WantedStream { coding, address, places, opening: &streams.opening };
     let opened = reply.stream(wanted, || match symbols {
         None => Ok(Box::new(snapshot)),
-        Some(symbols) => with_quotes(state, snapshot, symbols, address, choices_max),
+        Some(symbols) => {
+            let client = address.map(network);
+            let member = streams.choices.join(state, symbols, client, choices_max)?;
+            Ok(Box::new(QuoteFrames { snapshot, member, seen: None }))
+        }
     });
-    opened.map_err(|StreamsFull| full())
-}
-
-// Apart, and never inlined: what these need of the stack would be held in each stream's, of which
-// every page that was touched once stays for as long as it is open.
-
-#[inline(never)]
-fn chosen(request: &Request<'_>) -> Result<Option<Vec<Symbol>>, Problem> {
-    let query = request.query().unwrap_or_default();
-    match values(query, b"symbols").next() {
-        Some(_) => symbols(query).map(Some),
-        None => Ok(None),
-    }
-}
-
-#[inline(never)]
-fn with_quotes(
-    state: &State,
-    snapshot: SnapshotFrames,
-    symbols: Vec<Symbol>,
-    address: Option<IpAddr>,
-    choices_max: usize,
-) -> Result<Box<dyn Frames>, StreamsFull> {
-    let choices = &state.event_streams.choices;
-    let member = choices.join(state, symbols, address.map(network), choices_max)?;
-    Ok(Box::new(QuoteFrames { snapshot, member, seen: None }))
-}
-
-#[inline(never)]
-fn full() -> Problem {
-    let detail = "Too many streams are open, of all clients or of this address, or with too many \
-                  different choices of symbols.";
-    Problem::unavailable("streams_full", detail, RETRY_AFTER_S)
+    opened.map_err(|StreamsFull| {
+        let detail = "Too many streams are open, of all clients or of this address, or with too \
+                      many different choices of symbols.";
+        Problem::unavailable("streams_full", detail, RETRY_AFTER_S)
+    })
 }
 
 type Tag = [u8; 2 * ETAG_HASH_BYTES];
 
 /// The id of the last event that the client has: by header, or by query, because a browser cannot
 /// set the header of its first request. One that cannot be an id is like one that is not there.
-#[inline(never)]
 fn last_event(request: &Request<'_>) -> Option<Tag> {
     let mut sent = request.headers("last-event-id");
     match (sent.next(), sent.next()) {

@@ -35,9 +35,7 @@ const LINGER_BYTES: usize = 256 * 1024;
 /// every second.
 const DRAIN_IDLE_MS: u64 = 1_500;
 
-/// An accepted connection. It lives on the heap: a coroutine's stack would have it twice, once as
-/// what is started and once in the frame that runs it, and each page of a stack that is touched
-/// once stays.
+/// An accepted connection.
 pub struct Connection<S> {
     /// Dropped first: an ended connection may have to wait until its readiness can be dropped, and
     /// the client's next one must not be refused for it.
@@ -93,14 +91,14 @@ impl<S: Serve> Connection<S> {
         shared: Arc<Shared<S>>,
         place: Place,
         slot: SlotGuard,
-    ) -> io::Result<Box<Self>> {
+    ) -> io::Result<Self> {
         let readiness = Readiness::of(&socket)?;
         slot.register(readiness.waker());
         // A client that sends nothing after connecting gets the timeout of a head, which is shorter
         // than the idle timeout.
         let (generation, settings) = (shared.generation(), shared.settings());
         slot.set_deadline_in(settings.head_timeout_ms);
-        Ok(Box::new(Self {
+        Ok(Self {
             readiness,
             socket,
             shared,
@@ -116,11 +114,11 @@ impl<S: Serve> Connection<S> {
             drain_seen: false,
             last_look: false,
             timed: Timed::Idle,
-        }))
+        })
     }
 
     /// Serves the connection until it ends.
-    pub fn run(&mut self) {
+    pub fn run(mut self) {
         let mut need_input = true;
         loop {
             if need_input && !self.readable {
@@ -310,7 +308,7 @@ impl<S: Serve> Connection<S> {
     }
 
     /// Ends a connection whose deadline has passed: silently if idle, else with 408.
-    fn expire(&mut self) {
+    fn expire(mut self) {
         if self.timed == Timed::Idle {
             self.shared.stats.idle_closed.increment();
             return;
@@ -332,7 +330,7 @@ impl<S: Serve> Connection<S> {
 
     /// Ends the connection. If the client may still be sending, its input is read and dropped for a
     /// while after our last byte (RFC 9112 9.6).
-    fn close(&mut self, unread_input: bool) {
+    fn close(mut self, unread_input: bool) {
         self.socket.finish_writing();
         if !unread_input && self.carry.is_empty() {
             return;

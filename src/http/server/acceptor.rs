@@ -176,7 +176,7 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
     let descriptor = socket.as_raw_fd();
     let connection = Connection::new(socket, peer, Arc::clone(shared), place, slot);
     let started = connection
-        .and_then(|mut connection| coroutines::spawn_for(descriptor, move || connection.run()));
+        .and_then(|connection| coroutines::spawn_for(descriptor, move || connection.run()));
     if let Err(error) = started {
         shared.stats.accept_errors.increment();
         tracing::warn!(%error, "connection dropped");

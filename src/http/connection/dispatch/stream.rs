@@ -58,7 +58,7 @@ struct Stream {
 
 impl<S: Serve> Connection<S> {
     /// Sends the stream that the last response has begun, and ends the connection with it.
-    pub(super) fn stream(&mut self) {
+    pub(super) fn stream(mut self) {
         let Stage::Stream(open) = std::mem::take(&mut self.stage) else { return };
         let OpenStream { frames, framing, place } = *open;
         if let Err(error) = self.socket.limit_unsent(UNSENT_BYTES_MAX, DEAD_PEER) {
@@ -168,7 +168,7 @@ impl<S: Serve> Connection<S> {
     }
 
     /// Ends the stream as the protocol wants it, if the client takes the bytes at once.
-    fn say_goodbye(&mut self, stream: &Stream, is_draining: bool) {
+    fn say_goodbye(self, stream: &Stream, is_draining: bool) {
         let mut last = Vec::new();
         if is_draining {
             let farewell = stream.frames.farewell(spread(self.slot.index(), RETRY_MS));
