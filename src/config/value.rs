@@ -14,6 +14,7 @@ use crate::auth::settings::Registration;
 use crate::brokers::broker_a::ticker::Endpoint;
 use crate::cache::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log_settings::LogFormat;
+use crate::store::url::StoreUrl;
 
 /// Why a text is not a valid value, and what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +196,12 @@ pub fn path_if_any(text: &str) -> Result<Option<PathBuf>, Refused> {
     path(text).map(Some)
 }
 
+/// The URL of a database server.
+pub fn store_url(text: &str) -> Result<Option<StoreUrl>, Refused> {
+    let parsed = StoreUrl::parse(text);
+    parsed.map(Some).map_err(|bad| Refused { problem: bad.problem, cure: bad.cure.to_owned() })
+}
+
 /// An instant with its offset; the years are those that a market calendar can mean.
 pub fn instant(text: &str) -> Result<Option<Timestamp>, Refused> {
     const CURE: &str = "give an ISO 8601 instant with offset, such as 2026-11-20T10:00:00+05:30";
@@ -268,6 +275,12 @@ impl Show for PathBuf {
 impl<T: Display> Show for Vec<T> {
     fn show(&self) -> String {
         self.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Show for Option<StoreUrl> {
+    fn show(&self) -> String {
+        self.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 }
 

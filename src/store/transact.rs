@@ -16,7 +16,7 @@ pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
 pub(crate) struct Write {
     pub(crate) deadline_ms: u64,
     /// Users whose data is compared before it is changed. No other write changes it meanwhile.
-    #[expect(dead_code, reason = "the only engine writes one after the other")]
+    #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "SQLite writes in turn"))]
     pub(crate) users: Vec<AccountId>,
     /// Whether older data is overwritten that must not stay in a log for long.
     pub(crate) hides: bool,

@@ -13,17 +13,49 @@ use super::error::StoreError;
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
     pub(crate) sqlite: &'static str,
+    /// The same with `$1` for `?1`.
+    #[cfg(feature = "engines")]
+    pub(crate) postgres: &'static str,
 }
 
-/// The statement in a file, whose path is given from the root of the repository.
+/// The statement in a file, whose path is given from the root of the repository. A second file is
+/// the form of PostgreSQL, for what the engines say too differently.
 macro_rules! sql {
-    ($path:literal) => {
+    ($path:literal) => {{
+        const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+        #[cfg(feature = "engines")]
+        const DOLLARS: [u8; TEXT.len()] = $crate::store::tx::with_dollars(TEXT);
+        $crate::store::tx::Sql {
+            sqlite: TEXT,
+            #[cfg(feature = "engines")]
+            postgres: match std::str::from_utf8(&DOLLARS) {
+                Ok(text) => text,
+                Err(_) => panic!("not text"),
+            },
+        }
+    }};
+    ($path:literal, postgres: $other:literal) => {
         $crate::store::tx::Sql {
             sqlite: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path)),
+            #[cfg(feature = "engines")]
+            postgres: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $other)),
         }
     };
 }
 pub(crate) use sql;
+
+/// Writes parameters as PostgreSQL does. No statement has a question mark in another place.
+#[cfg(feature = "engines")]
+pub(crate) const fn with_dollars<const BYTES: usize>(text: &str) -> [u8; BYTES] {
+    let mut written = [0; BYTES];
+    let mut at = 0;
+    while at < BYTES {
+        let byte = text.as_bytes()[at];
+        written[at] = if byte == b'?' { b'$' } else { byte };
+        at += 1;
+    }
+    written
+}
 
 /// Why work on a transaction failed.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +64,9 @@ pub(crate) enum Failure {
     Refused(#[from] StoreError),
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
+    #[cfg(feature = "engines")]
+    #[error("{0}")]
+    Postgres(#[from] tokio_postgres::Error),
 }
 
 /// Reads one row of a result.

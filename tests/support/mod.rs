@@ -5,6 +5,11 @@ pub mod canaries;
 pub mod client;
 pub mod events;
 pub mod harness;
+/// The same servers as for the tests of the store itself.
+#[cfg(feature = "engines")]
+#[allow(dead_code, reason = "poolers are of those tests alone")]
+#[path = "../../src/store/postgres/test_server.rs"]
+pub mod postgres;
 pub mod probe;
 pub mod process;
 pub mod program;

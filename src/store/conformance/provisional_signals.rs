@@ -95,7 +95,7 @@ pub(crate) fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
     for statement in [
         "UPDATE provisional_signals SET confidence = 0.9",
         "DELETE FROM provisional_signals",
-        "UPDATE provisional_outcomes SET hit = 0",
+        "UPDATE provisional_outcomes SET hit = FALSE",
         "DELETE FROM provisional_outcomes",
     ] {
         let error = engine.execute(statement).unwrap_err();

@@ -22,7 +22,7 @@ fn history(candles: Vec<Candle>, suspicions: Vec<SplitSuspicion>) -> NewHistory 
     NewHistory { symbol: infy(), source: Source::Public, simulated: true, candles, suspicions }
 }
 
-fn signal(rank: u32, date_hit_rate: Option<f64>) -> PublishedSignal {
+pub(crate) fn signal(rank: u32, date_hit_rate: Option<f64>) -> PublishedSignal {
     PublishedSignal {
         symbol: infy(),
         pattern: format!("pattern_{rank}"),
@@ -129,7 +129,7 @@ pub(crate) fn what_was_published_cannot_be_altered_by_any_statement<E: Engine>()
     for statement in [
         "UPDATE signal_ledger SET confidence = 0.9",
         "DELETE FROM signal_ledger",
-        "UPDATE signal_outcomes SET hit = 0",
+        "UPDATE signal_outcomes SET hit = FALSE",
         "DELETE FROM signal_outcomes",
         "UPDATE signal_dates SET symbols = 50",
         "DELETE FROM signal_dates",

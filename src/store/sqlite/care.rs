@@ -4,9 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use super::cleaning;
-use super::condition::State;
 use super::store::SqliteStore;
 use crate::store::StoreError;
+use crate::store::condition::State;
 use crate::store::transact::{
     PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write,
 };

@@ -26,6 +26,8 @@ use crate::store::{AccountId, StoreError, StoreHealth};
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";
 
+/// Reader threads where the settings do not say. More help only if the disk is slow.
+const READERS: usize = 2;
 /// Most waiting requests of each kind. Beyond it, an immediate refusal is better than a wait that
 /// times out.
 const READS_WAITING_MAX: usize = 1_024;
@@ -84,7 +86,7 @@ impl SqliteStore {
         };
         let lane = LaneSpec {
             name: "store-reader",
-            threads: settings.readers,
+            threads: if settings.readers == 0 { READERS } else { settings.readers },
             queue_max: READS_WAITING_MAX,
         };
         Ok(Self {

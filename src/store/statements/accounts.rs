@@ -16,7 +16,8 @@ const REVOKE_TOKEN: Sql = sql!("sql/store/revoke_token.sql");
 const FORGET_TOKENS: Sql = sql!("sql/store/forget_tokens.sql");
 const REVOKED_TOKENS: Sql = sql!("sql/store/revoked_tokens.sql");
 const USER_IDS: Sql = sql!("sql/store/user_ids.sql");
-const LAST_USER_ID: Sql = sql!("sql/store/last_user_id.sql");
+const LAST_USER_ID: Sql =
+    sql!("sql/store/last_user_id.sql", postgres: "sql/postgres/last_user_id.sql");
 const DISABLE_USER: Sql = sql!("sql/store/disable_user.sql");
 const ENABLE_USER: Sql = sql!("sql/store/enable_user.sql");
 const OUTSIDE_CHANGES: Sql = sql!("sql/store/outside_changes.sql");
