@@ -2,8 +2,10 @@
 //!
 //! [`l1`] holds quotes in memory and is read on the edge. [`pending`] lets requests wait for
 //! symbols that are not cached yet. [`l2`] is on disk, or on a server that several nodes share
-//! ([`valkey`]), and survives a restart; lane threads and start-up code use it. [`responses`] holds users' finished responses until the data changes.
-//! Nothing here calls an upstream: the warmers (background tasks) fill the caches.
+//! ([`valkey`]), and survives a restart; lane threads and start-up code use it. [`responses`] holds
+//! users' finished responses until the data changes. With several nodes, `nodes` is what they tell
+//! each other over that server. Nothing here calls an upstream: the warmers (background tasks) fill
+//! the caches.
 
 mod freshness;
 pub mod l1;

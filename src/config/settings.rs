@@ -461,13 +461,14 @@ mod tests {
     use super::*;
 
     /// The files of the settings structs; the first contains the struct that composes the others.
-    const STRUCTS: [&str; 11] = [
+    const STRUCTS: [&str; 12] = [
         include_str!("composed.rs"),
         include_str!("sim.rs"),
         include_str!("../admin/settings.rs"),
         include_str!("../auth/settings.rs"),
         include_str!("../brokers/settings.rs"),
         include_str!("../cache/settings.rs"),
+        include_str!("../cache/valkey/settings.rs"),
         include_str!("../http/settings.rs"),
         include_str!("../market/settings.rs"),
         include_str!("../ops/log_settings.rs"),

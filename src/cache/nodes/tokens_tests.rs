@@ -89,7 +89,9 @@ proptest! {
 
     /// Who has the key may still run another version.
     #[test]
-    fn sealed_bytes_that_are_no_words_are_refused(plain in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn sealed_bytes_that_are_no_words_are_refused(
+        plain in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
         let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
         let heard = b.hear(&a.seal(&plain).unwrap(), 0);
         if let Ok(Some(TokenWord::Has(token))) = heard {

@@ -73,7 +73,8 @@ proptest! {
 
     #[test]
     fn a_damaged_message_is_refused_or_is_another_of_ours(
-        update in update(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+        update in update(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
     ) {
         let mut bytes = encode(&update);
         for (at, byte) in damage {
@@ -95,7 +96,9 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_taken_for_more_than_they_are(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn no_bytes_are_taken_for_more_than_they_are(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
         let versioned = [&[VERSION][..], &bytes].concat();
         if let Ok((node, symbols)) = decode_wanted(&versioned) {
             prop_assert_eq!(encode_wanted(&node, &symbols), versioned.clone());
