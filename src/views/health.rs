@@ -120,7 +120,7 @@ pub struct Feed {
         test,
         schemars(extend("enum" = [
             "off", "no_permission", "token_dead", "no_token", "open", "hanging", "ok", "failing",
-            "standby", "mute", "starting", "stale"
+            "standby", "mute", "starting", "stale", "relayed"
         ]))
     )]
     pub state: &'static str,

@@ -106,6 +106,14 @@ impl CloseTask {
         }
     }
 
+    /// Another node leads and does the date's run. What is under way here ends first.
+    pub fn rest(&mut self) {
+        if !self.store_in_flight && !self.calls.is_under_way() {
+            self.work = None;
+            self.failure = None;
+        }
+    }
+
     /// Begins and gives up runs; true while there is one to work on.
     fn follow(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let due = Due::at(&context.calendar, context.clock.now());

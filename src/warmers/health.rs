@@ -382,6 +382,7 @@ fn feed_state(seen: &Seen<'_>, feed: &FeedState) -> &'static str {
         Readiness::NoToken if !context.broker_a.has_app() => return "off",
         Readiness::NoToken => return "no_token",
         Readiness::Open(_) => return "open",
+        Readiness::Follows => return "relayed",
         _ if is_broker_a && token.no_permission => return "no_permission",
         Readiness::Paced(_) | Readiness::Ready => {}
     }

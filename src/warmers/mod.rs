@@ -7,13 +7,16 @@
 //! upstream or a disk.
 
 mod close;
+mod cluster;
 mod context;
 mod health;
 mod instruments;
 mod job;
+mod lead;
 mod mailbox;
 mod persist;
 mod quotes;
+mod relay;
 mod reloads;
 mod scheduler;
 pub mod settings;
@@ -22,8 +25,11 @@ mod stats;
 mod store_check;
 mod thread;
 
+pub use cluster::Cluster;
 pub use context::WarmerContext;
-pub use mailbox::{Mailbox, MarketFiles};
+pub use lead::Lead;
+pub use mailbox::{Mailbox, MarketFiles, RelayInbox};
+pub use relay::{Evening, News, Told, Wire, WireError, WireReading};
 pub use reloads::Reloads;
 pub use signals::publication::Publication;
 pub use thread::Warmers;

@@ -27,6 +27,7 @@ pub type Written = Result<(), String>;
 /// Owner of the changes that are not stored yet. Bounded by the symbols of L1.
 pub struct PersistTask {
     outcomes: Outcomes<Written>,
+    on: bool,
     quotes: HashMap<Symbol, Quote>,
     instruments: Option<Vec<u8>>,
     in_flight: bool,
@@ -41,6 +42,7 @@ impl PersistTask {
     pub fn new(outcomes: Outcomes<Written>) -> Self {
         Self {
             outcomes,
+            on: true,
             quotes: HashMap::new(),
             instruments: None,
             in_flight: false,
@@ -49,14 +51,26 @@ impl PersistTask {
         }
     }
 
+    /// Whether this node stores what changes. A follower of a level that all nodes share does not.
+    pub fn set_on(&mut self, on: bool) {
+        if self.on && !on {
+            drop(self.take());
+            self.failure = None;
+        }
+        self.on = on;
+    }
+
     /// A quote that L1 took.
     pub fn add_quote(&mut self, quote: &Quote) {
+        if !self.on {
+            return;
+        }
         self.quotes.insert(quote.symbol.clone(), quote.clone());
     }
 
     /// A new instrument list.
     pub fn add_instruments(&mut self, list: &InstrumentList) {
-        self.instruments = Some(list.to_bytes());
+        self.instruments = self.on.then(|| list.to_bytes());
     }
 
     /// Sends what has changed to the cache lane, if it is time.

@@ -157,6 +157,40 @@ impl SignalsTask {
         }
     }
 
+    /// This node leads from now on: what the store has may be another leader's.
+    pub fn begin_leading(&mut self) {
+        self.loaded = false;
+        self.calls.forget_arrived();
+    }
+
+    /// What is left to do while another node leads: shows what that one published, `said` to be in
+    /// the store.
+    pub fn follow(&mut self, context: &WarmerContext, said: Option<Date>, now_mono_ms: u64) {
+        self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
+        self.provisional.follow(false, None);
+        let behind = self.shown.top.as_of < said;
+        if self.in_flight || self.withdraws(context, now_mono_ms) {
+            return;
+        }
+        if now_mono_ms < self.retry_mono_ms || (self.loaded && !behind) {
+            return;
+        }
+        if behind {
+            // Where the store does not have it yet it is looked for again.
+            self.retry_mono_ms = now_mono_ms + RETRY_MS;
+        }
+        self.load(context);
+    }
+
+    /// Reads what the store has and shows what was published last.
+    fn load(&mut self, context: &WarmerContext) {
+        let (expected, publication) = (self.expected(context), context.publication.clone());
+        self.submit(context, move |store| {
+            let (histories, shown) = load(store, &publication, &expected)?;
+            Ok(Done::Loaded(histories, shown))
+        });
+    }
+
     /// Takes in how a call for candles ended; `None` when it was lost.
     pub fn take_candles(&mut self, source: Source, answer: Option<Box<Answer>>, now_mono_ms: u64) {
         let of = (&mut self.histories, &mut self.provisional);
@@ -219,11 +253,7 @@ impl SignalsTask {
         }
         let publication = context.publication.clone();
         if !self.loaded {
-            let expected = self.expected(context);
-            self.submit(context, move |store| {
-                let (histories, shown) = load(store, &publication, &expected)?;
-                Ok(Done::Loaded(histories, shown))
-            });
+            self.load(context);
         } else if let Some(arrived) = self.calls.next_arrived() {
             let calendar = Arc::clone(&context.calendar);
             self.submit(context, move |store| take_in(store, &calendar, arrived).map(Done::Taken));

@@ -12,9 +12,10 @@ use crate::health::{Readings, WARMER_STATES, WarmerReadings};
 const CIRCUIT_STATES: [&str; 3] = ["closed", "open", "half_open"];
 const PHASES: [&str; 6] = ["pre_open", "open", "closing", "post_close", "closed", "holiday"];
 /// All feed states, named as in `/api/health`.
-const FEED_STATES: [&str; 12] = [
+const FEED_STATES: [&str; 13] = [
     "ok",
     "standby",
+    "relayed",
     "off",
     "starting",
     "stale",
