@@ -32,6 +32,7 @@ use super::stats::WarmerStats;
 use super::store_check::StoreCheck;
 use crate::base::{Clock, Epoch, Role, Source};
 use crate::cache::l2::codec;
+use crate::store::StoreError;
 
 /// Longest sleep: health, `Date` and staleness are looked at this often.
 const TICK_MS: u64 = 200;
@@ -183,16 +184,30 @@ impl Scheduler {
                 let feed = self.quotes.feeds().of(source);
                 self.close.take_prices(source, answer, feed, now_mono_ms);
             }
-            Event::Close(outcome) => self.close.ended(outcome, now_mono_ms),
+            Event::Close(outcome) => {
+                self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
+                self.close.ended(outcome, now_mono_ms);
+            }
             Event::Candles(source, answer) => {
                 self.signals.take_candles(source, answer, now_mono_ms);
             }
-            Event::Signals(outcome) => self.signals.ended(outcome, now_mono_ms),
+            Event::Signals(outcome) => {
+                self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
+                self.signals.ended(outcome, now_mono_ms);
+            }
             Event::StoreChecked => self.store_check.ended(),
             Event::Files(files) => self.take_files(*files),
             Event::Stop => return false,
         }
         true
+    }
+
+    /// Counts a write that the store refused because another node has led since.
+    fn note_fence(&self, error: Option<&StoreError>) {
+        if error == Some(&StoreError::Deposed) {
+            tracing::warn!("another node has led since; the evening's work here is dropped");
+            self.context.lead.fenced(Fence::Store);
+        }
     }
 
     /// Lets `take` judge quotes and put them where requests read them.
@@ -238,6 +253,9 @@ impl Scheduler {
             tell.set_epoch(leads);
         }
         persist.set_on(context.cluster.is_none() || leads.is_some());
+        if let Some(epoch) = leads {
+            self.signals.set_epoch(epoch);
+        }
         if asks && !self.asked {
             self.quotes.begin(now_mono_ms);
             self.signals.begin_leading();
