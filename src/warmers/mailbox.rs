@@ -161,6 +161,11 @@ pub struct RelayInbox {
 }
 
 impl RelayInbox {
+    /// Whether news would be taken now.
+    pub fn has_room(&self) -> bool {
+        !self.news.load(Ordering::SeqCst)
+    }
+
     /// What the leader told.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod health;
 mod instruments;
 mod job;
 mod lead;
+mod lease;
 mod mailbox;
 mod persist;
 mod quotes;
@@ -27,8 +28,11 @@ mod thread;
 
 pub use cluster::Cluster;
 pub use context::WarmerContext;
-pub use lead::Lead;
+pub use lead::{Fence, Lead};
+pub use lease::{Lease, LeaseParts};
 pub use mailbox::{Mailbox, MarketFiles, RelayInbox};
+#[cfg(feature = "engines")]
+pub use relay::ValkeyWire;
 pub use relay::{Evening, News, Told, Wire, WireError, WireReading};
 pub use reloads::Reloads;
 pub use signals::publication::Publication;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::context::WarmerContext;
 use super::job::{LOST, Outcomes};
+use super::lead::Fence;
 use crate::base::{Quote, Symbol};
 use crate::cache::{Kind, L2Error, SecondLevel, l2::codec};
 use crate::market::InstrumentList;
@@ -83,9 +84,15 @@ impl PersistTask {
         self.written_mono_ms = Some(now_mono_ms);
         let work = self.take();
         let (l2, now_ms) = (Arc::clone(&context.l2), context.clock.now_ms());
+        let lead = context.lead.clone();
         self.in_flight = true;
         let submitted = self.outcomes.submit(&context.cache_lane, WRITE_DEADLINE_MS, move || {
-            work.store(&*l2, now_ms).map_err(|error| error.to_string())
+            work.store(&*l2, now_ms).map_err(|error| {
+                if matches!(error, L2Error::Deposed) {
+                    lead.fenced(Fence::Cache);
+                }
+                error.to_string()
+            })
         });
         if let Err(refused) = submitted {
             tracing::warn!(%refused, "second cache level not written");

@@ -89,6 +89,7 @@ impl Scheduler {
             follow: FollowTask::new(
                 events.outcomes(|_| Event::WantTold),
                 events.outcomes(Event::List),
+                now_mono_ms,
             ),
             led: None,
             // Alone, nothing has to be taken over.
@@ -251,6 +252,7 @@ impl Scheduler {
                 None => tracing::warn!(node = cluster.node, "this node does not lead any more"),
             }
             tell.set_epoch(leads);
+            self.follow.begin(now_mono_ms);
         }
         persist.set_on(context.cluster.is_none() || leads.is_some());
         if let Some(epoch) = leads {
@@ -337,6 +339,7 @@ impl Scheduler {
             status: self.market.status(),
             feeds: self.quotes.feeds(),
             ticking: &self.ticking,
+            standing: Standing::now(&self.context, &self.follow, now_mono_ms),
             snapshot: &self.snapshot,
             close: &self.close,
             signals: &self.signals,

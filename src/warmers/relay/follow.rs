@@ -45,6 +45,8 @@ pub struct FollowTask {
     lists: Outcomes<Box<FoundList>>,
     /// When the leader was last heard.
     heard_mono_ms: Option<i64>,
+    /// Since when this node follows.
+    since_mono_ms: u64,
     evening: Evening,
     /// What was wanted at the last look.
     wanted: Vec<Symbol>,
@@ -57,11 +59,12 @@ pub struct FollowTask {
 
 impl FollowTask {
     /// Nothing was heard. What becomes of wants that were told, and of looks for the list.
-    pub fn new(wants: Outcomes<Sent>, lists: Outcomes<Box<FoundList>>) -> Self {
+    pub fn new(wants: Outcomes<Sent>, lists: Outcomes<Box<FoundList>>, now_mono_ms: u64) -> Self {
         Self {
             wants,
             lists,
             heard_mono_ms: None,
+            since_mono_ms: now_mono_ms,
             evening: Evening::default(),
             wanted: Vec::new(),
             looked_mono_ms: 0,
@@ -72,13 +75,20 @@ impl FollowTask {
         }
     }
 
-    /// Whether the leader was heard lately.
+    /// This node follows from now on: whoever leads has the first chance to tell.
+    pub fn begin(&mut self, now_mono_ms: u64) {
+        self.since_mono_ms = now_mono_ms;
+    }
+
+    /// Whether the leader was heard lately, or could not be yet.
     pub fn speaks(&self, now_mono_ms: u64) -> bool {
-        self.age_ms(now_mono_ms).is_some_and(|age_ms| age_ms < MUTE_MS)
+        let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
+        let age_ms = self.age_ms(now_mono_ms).map_or(follows_ms, |age_ms| age_ms.min(follows_ms));
+        age_ms < MUTE_MS
     }
 
     /// How long ago the leader was last heard; `None` before the first time.
-    pub fn age_ms(&self, now_mono_ms: u64) -> Option<u64> {
+    fn age_ms(&self, now_mono_ms: u64) -> Option<u64> {
         self.heard_mono_ms.map(|at| (now_mono_ms as i64).abs_diff(at))
     }
 
