@@ -12,7 +12,7 @@ use crate::api::{
     SNAPSHOT_EVENT, State,
 };
 use crate::auth::Auth;
-use crate::base::{Clock, Source, ist};
+use crate::base::{Clock, Leadership, Source, ist};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken};
 #[cfg(feature = "engines")]
@@ -32,7 +32,7 @@ use crate::ops::state_lock::InstanceLock;
 use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::store::{self, Database, Store};
-use crate::warmers::{Mailbox, Publication, WarmerContext};
+use crate::warmers::{Lead, Mailbox, Publication, WarmerContext};
 use crate::web::Site;
 
 /// Upstream jobs that may wait per lane: the scheduler has one in flight per feed, and the daily
@@ -109,8 +109,11 @@ fn context(
     let mailbox = Mailbox::new();
     let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
     let ticker = broker_a.start_ticker(leads, mailbox.push(Source::BrokerA))?;
+    let lead = Lead::new(&Arc::new(Leadership::alone()), clock);
     let context = WarmerContext {
         clock: clock.clone(),
+        lead,
+        cluster: None,
         calendar,
         indices,
         broker_a: Arc::new(broker_a),

@@ -34,6 +34,9 @@ pub enum StartError {
     #[cfg(feature = "engines")]
     #[error("{0}")]
     SharedCache(#[from] Unusable),
+    #[cfg(feature = "engines")]
+    #[error("one node of several needs BHAV_CACHE_URL")]
+    NoSharedServer,
     /// The settings are checked before, so this is a caller that did not.
     #[cfg(not(feature = "engines"))]
     #[error("{setting}={value} needs a program built with --features engines")]
@@ -58,7 +61,7 @@ impl StartError {
             #[cfg(feature = "engines")]
             Self::SharedCache(Unusable::System(_)) => Exit::Internal,
             #[cfg(feature = "engines")]
-            Self::SharedCache(_) => Exit::Usage,
+            Self::SharedCache(_) | Self::NoSharedServer => Exit::Usage,
             #[cfg(not(feature = "engines"))]
             Self::NotBuiltIn { .. } => Exit::Usage,
             Self::Store(OpenError::System(_)) => Exit::Internal,

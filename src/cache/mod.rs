@@ -17,6 +17,7 @@ pub mod responses;
 pub mod settings;
 pub mod valkey;
 
+pub use freshness::{FreshnessRules, SourceRules};
 pub use l1::{Freshness, Hit, Kept, L1, Limits, Peek, Vouched};
 pub use l2::sqlite::SqliteL2;
 #[cfg(feature = "engines")]

@@ -17,7 +17,7 @@ use crate::http::settings::HttpSettings;
 use crate::market::settings::MarketSettings;
 use crate::ops::log_settings::LogSettings;
 use crate::store::settings::StoreSettings;
-use crate::warmers::settings::CloseSettings;
+use crate::warmers::settings::{CloseSettings, NodeSettings};
 use crate::web::settings::WebSettings;
 
 /// All settings. `Config::default()` is what an empty environment gives.
@@ -34,6 +34,7 @@ pub struct Config {
     pub store: StoreSettings,
     pub market: MarketSettings,
     pub close: CloseSettings,
+    pub nodes: NodeSettings,
     pub auth: AuthSettings,
     pub web: WebSettings,
     pub sim: SimSettings,
@@ -60,6 +61,7 @@ impl Default for Config {
             store: StoreSettings::default(),
             market: MarketSettings::default(),
             close: CloseSettings::default(),
+            nodes: NodeSettings::default(),
             auth: AuthSettings::default(),
             web: WebSettings::default(),
             sim: SimSettings::default(),

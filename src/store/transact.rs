@@ -3,6 +3,7 @@
 use super::error::StoreError;
 use super::records::{AccountId, StoreHealth};
 use super::tx::{Failure, Tx};
+use crate::base::Epoch;
 
 /// Deadline of a read. A person waits for it; a local disk takes milliseconds.
 pub(crate) const READ_DEADLINE_MS: u64 = 2_000;
@@ -68,6 +69,15 @@ pub(crate) trait Transact: Send + Sync {
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
         erased: fn(&T) -> bool,
     ) -> Result<T, StoreError>;
+
+    /// Holds the leadership of `epoch` to the end of a transaction that writes: no other node takes
+    /// it meanwhile. An engine that one process alone uses has nothing to hold.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] where another node has led since.
+    fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure>
+    where
+        Self: Sized;
 
     /// [`Store::health`](super::traits::Store::health).
     fn condition(&self) -> StoreHealth;

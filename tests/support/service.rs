@@ -206,6 +206,12 @@ impl Scene {
 pub struct Service(pub App, Option<ManualClock>);
 
 impl Service {
+    /// One that was started by other means, by a clock that runs.
+    #[cfg(feature = "engines")]
+    pub fn of(app: App) -> Self {
+        Self(app, None)
+    }
+
     /// How many connections were cut off. On a clock that stands still no deadline of this would
     /// ever pass, so that it is moved in the end.
     pub fn stop(self) -> usize {

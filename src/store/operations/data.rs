@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use crate::base::{Broker, Symbol, Synced};
+use crate::base::{Broker, Epoch, Symbol, Synced};
 use crate::portfolio::{DayPoint, SyncOutcome};
 use crate::store::statements::{accounts, closing_prices, eod, erasure, journal, portfolios};
 use crate::store::traits::{Derive, Store};
@@ -119,9 +119,17 @@ impl<E: Transact> Store for E {
         self.read(PAGE_DEADLINE_MS, move |tx| eod::silent_symbols(tx, after.as_ref(), limit))
     }
 
-    fn keep_closes(&self, date: Date, prices: &[PriceOfClose]) -> Result<(), StoreError> {
+    fn keep_closes(
+        &self,
+        epoch: Epoch,
+        date: Date,
+        prices: &[PriceOfClose],
+    ) -> Result<(), StoreError> {
         let prices = prices.to_vec();
-        self.write(Write::page(), move |tx| closing_prices::keep(tx, date, &prices))
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            closing_prices::keep(tx, date, &prices)
+        })
     }
 
     fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>, StoreError> {
@@ -137,19 +145,26 @@ impl<E: Transact> Store for E {
         self.read(PAGE_DEADLINE_MS, move |tx| eod::portfolios_to_close(tx, date, after, limit))
     }
 
-    fn keep_points(&self, date: Date, points: Vec<Valued>) -> Result<(), StoreError> {
+    fn keep_points(&self, epoch: Epoch, date: Date, points: Vec<Valued>) -> Result<(), StoreError> {
         let users = points.iter().map(|valued| valued.id);
         let write = Write::page().of(users);
-        self.write(write, move |tx| eod::keep_points(tx, date, &points))
+        self.write(write, move |tx| {
+            E::hold(tx, epoch)?;
+            eod::keep_points(tx, date, &points)
+        })
     }
 
     fn finish_close(
         &self,
+        epoch: Epoch,
         date: Date,
         finished_ms: i64,
         silent: Vec<Symbol>,
     ) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| eod::finish(tx, date, finished_ms, &silent))
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            eod::finish(tx, date, finished_ms, &silent)
+        })
     }
 
     fn add_entry(

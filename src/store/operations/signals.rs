@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use crate::base::{Candle, Symbol};
+use crate::base::{Candle, Epoch, Symbol};
 use crate::store::statements::{candles, provisional_signals, signals};
 use crate::store::traits::SignalStore;
 use crate::store::transact::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, Transact, Write};
@@ -30,33 +30,52 @@ impl<E: Transact> SignalStore for E {
         self.read(PAGE_DEADLINE_MS, move |tx| candles::of(tx, &symbol))
     }
 
-    fn replace_candles(&self, history: NewHistory) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| candles::replace(tx, &history))
+    fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            candles::replace(tx, &history)
+        })
     }
 
     fn append_candles(
         &self,
+        epoch: Epoch,
         symbol: &Symbol,
         candles: Vec<Candle>,
         keep_from: Date,
     ) -> Result<(), StoreError> {
         let symbol = symbol.clone();
-        self.write(Write::page(), move |tx| candles::append(tx, &symbol, &candles, keep_from))
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            candles::append(tx, &symbol, &candles, keep_from)
+        })
     }
 
-    fn want_refetch(&self, symbol: &Symbol, suspected: Option<Date>) -> Result<(), StoreError> {
+    fn want_refetch(
+        &self,
+        epoch: Epoch,
+        symbol: &Symbol,
+        suspected: Option<Date>,
+    ) -> Result<(), StoreError> {
         let symbol = symbol.clone();
-        self.write(Write::page(), move |tx| candles::want_refetch(tx, &symbol, suspected))
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            candles::want_refetch(tx, &symbol, suspected)
+        })
     }
 
     fn publish_signals(
         &self,
+        epoch: Epoch,
         on: Date,
         published_ms: i64,
         symbols: usize,
         found: Vec<PublishedSignal>,
     ) -> Result<bool, StoreError> {
-        self.write(Write::page(), move |tx| signals::publish(tx, on, published_ms, symbols, &found))
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            signals::publish(tx, on, published_ms, symbols, &found)
+        })
     }
 
     fn signal_dates(&self) -> Result<Option<(Date, Date)>, StoreError> {
@@ -75,17 +94,28 @@ impl<E: Transact> SignalStore for E {
         self.read(PAGE_DEADLINE_MS, move |tx| signals::page(tx, after, limit))
     }
 
-    fn keep_outcomes(&self, outcomes: Vec<(i64, SignalOutcome)>) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| signals::keep_outcomes(tx, &outcomes))
+    fn keep_outcomes(
+        &self,
+        epoch: Epoch,
+        outcomes: Vec<(i64, SignalOutcome)>,
+    ) -> Result<(), StoreError> {
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            signals::keep_outcomes(tx, &outcomes)
+        })
     }
 
     fn keep_provisional(
         &self,
+        epoch: Epoch,
         on: Date,
         seen_ms: i64,
         signals: Vec<ProvisionalSignal>,
     ) -> Result<usize, StoreError> {
-        self.write(Write::page(), move |tx| provisional_signals::keep(tx, on, seen_ms, &signals))
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            provisional_signals::keep(tx, on, seen_ms, &signals)
+        })
     }
 
     fn provisional_ledger(
@@ -98,8 +128,12 @@ impl<E: Transact> SignalStore for E {
 
     fn keep_provisional_outcomes(
         &self,
+        epoch: Epoch,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<(), StoreError> {
-        self.write(Write::page(), move |tx| provisional_signals::keep_outcomes(tx, &outcomes))
+        self.write(Write::page(), move |tx| {
+            E::hold(tx, epoch)?;
+            provisional_signals::keep_outcomes(tx, &outcomes)
+        })
     }
 }

@@ -15,7 +15,7 @@ use super::condition::Condition;
 use super::errors::OpenError;
 use super::readers::Readers;
 use super::writer::SqliteLedger;
-use crate::base::Clock;
+use crate::base::{Clock, Epoch};
 use crate::ops::state_lock::InstanceLock;
 use crate::rt::{Batch, BatchSpec, Lane, LaneError, LaneSpec, Ticket};
 use crate::store::settings::StoreSettings;
@@ -148,6 +148,11 @@ impl SqliteStore {
 }
 
 impl Transact for SqliteStore {
+    /// One process has the file, so nobody else can lead.
+    fn hold(_tx: &dyn Tx, _epoch: Epoch) -> Result<(), Failure> {
+        Ok(())
+    }
+
     fn read<T: Send + 'static>(
         &self,
         deadline_ms: u64,
