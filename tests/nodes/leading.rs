@@ -2,7 +2,7 @@
 
 use sonic_rs::{JsonValueTrait, Value};
 
-use super::world::{Node, World, await_same, leader_first};
+use super::world::{Node, World, await_same, leader_first, stop};
 use crate::support::{TRADING, until};
 
 fn as_of(node: &Node) -> String {
@@ -30,7 +30,7 @@ fn a_leader_that_stops_is_followed_by_another_and_nobody_asks_in_between() {
     }
     assert_eq!(nodes[0].health()["epoch"].as_u64(), Some(3));
     assert_eq!(world.calls_in_a_second(), 1, "each waited its turn");
-    nodes.into_iter().for_each(|node| drop(node.service.stop()));
+    stop(nodes);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn while_the_shared_server_is_away_the_leader_goes_on_and_followers_ask_the_publ
     await_same("the same snapshot again", &[leader, follower], fresh);
     assert_eq!(leader.health()["epoch"].as_u64(), Some(1));
     assert_eq!(world.calls_in_a_second(), 1);
-    nodes.into_iter().for_each(|node| drop(node.service.stop()));
+    stop(nodes);
 }
 
 #[test]
@@ -75,5 +75,5 @@ fn a_leader_that_hears_neither_authority_stops_asking_and_another_takes_over() {
     await_same("the same snapshot again", &[&nodes[0], &nodes[1]], fresh);
     assert_eq!(nodes[0].health()["epoch"].as_u64(), Some(2));
     assert_eq!(world.calls_in_a_second(), 1);
-    nodes.into_iter().for_each(|node| drop(node.service.stop()));
+    stop(nodes);
 }

@@ -2,7 +2,7 @@
 
 use sonic_rs::JsonValueTrait;
 
-use super::world::{World, await_same, leader_first};
+use super::world::{World, await_same, leader_first, stop};
 use crate::support::{TRADING, until};
 
 const EVENING: &str = "2026-11-20T20:00:00+05:30";
@@ -31,7 +31,7 @@ fn one_node_asks_and_all_serve_the_same_bytes() {
     }
     assert_eq!(leader.health()["epoch"].as_u64(), Some(1));
     assert_eq!(world.calls_in_a_second(), 1);
-    nodes.into_iter().for_each(|node| drop(node.service.stop()));
+    stop(nodes);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_symbol_that_a_follower_is_asked_for_comes_over_the_leader() {
         (answer.status == 200 || answer.status == 404).then_some(()).ok_or(answer.text().to_owned())
     });
     assert_eq!(follower.rounds(), 0);
-    nodes.into_iter().for_each(|node| drop(node.service.stop()));
+    stop(nodes);
 }
 
 #[test]
@@ -74,5 +74,5 @@ fn at_rest_a_node_that_starts_later_serves_what_the_others_serve() {
         assert_eq!(node.snapshot().body, last.body, "nothing moves any more");
     }
     assert_eq!(nodes[2].rounds(), 0);
-    nodes.into_iter().for_each(|node| drop(node.service.stop()));
+    stop(nodes);
 }

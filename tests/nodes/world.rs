@@ -144,7 +144,7 @@ impl World {
 
     /// Most of broker A's quote calls that came within a second.
     pub fn calls_in_a_second(&self) -> i64 {
-        self.scene.stats()["quote_calls_in_1s_max"].as_i64().unwrap()
+        self.scene.stats()["max_quote_calls_in_1s"].as_i64().unwrap()
     }
 }
 
@@ -191,4 +191,11 @@ pub fn await_same(what: &str, nodes: &[&Node], holds: impl Fn(&Value) -> bool) {
         }
         Err(shown.iter().map(|answer| answer.text().to_owned()).collect::<Vec<_>>().join("\n"))
     });
+}
+
+/// Stops all of them, one after the other.
+pub fn stop(nodes: Vec<Node>) {
+    for node in nodes {
+        node.service.stop();
+    }
 }
