@@ -23,6 +23,8 @@ use crate::http::{Listener, Server};
 use crate::ops::Inherited;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::coroutines;
+#[cfg(feature = "engines")]
+use crate::store::open_lease;
 use crate::warmers::{Lease, LeaseParts, Reloads, Warmers};
 
 /// Descriptors beside client connections: databases, upstream calls, epoll, log.
@@ -46,11 +48,19 @@ pub struct App {
 }
 
 impl App {
-    /// Starts everything; when this returns, requests are answered.
+    /// Starts everything; when this returns, requests are answered. With a database on a server it
+    /// is one node of those that share the database.
     ///
     /// # Errors
     /// [`StartError`]; whatever had started is stopped again.
     pub fn start(config: &Config, clock: &Clock) -> Result<Self, StartError> {
+        #[cfg(feature = "engines")]
+        if let Some(row) = open_lease(&config.store, config.nodes.lease_ms, clock)? {
+            if config.auth.jwt_secret.is_none() {
+                return Err(StartError::NoSharedKey);
+            }
+            return Self::start_among(config, clock, row);
+        }
         Self::begin(config, clock, |_| Ok(None))
     }
 

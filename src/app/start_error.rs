@@ -35,8 +35,11 @@ pub enum StartError {
     #[error("{0}")]
     SharedCache(#[from] Unusable),
     #[cfg(feature = "engines")]
-    #[error("one node of several needs BHAV_CACHE_URL")]
-    NoSharedServer,
+    #[error(
+        "BHAV_STORE_URL needs JWT_SECRET: nodes that sign with keys of their own refuse each \
+         other's tokens"
+    )]
+    NoSharedKey,
     /// The settings are checked before, so this is a caller that did not.
     #[cfg(not(feature = "engines"))]
     #[error("{setting}={value} needs a program built with --features engines")]
@@ -61,7 +64,7 @@ impl StartError {
             #[cfg(feature = "engines")]
             Self::SharedCache(Unusable::System(_)) => Exit::Internal,
             #[cfg(feature = "engines")]
-            Self::SharedCache(_) | Self::NoSharedServer => Exit::Usage,
+            Self::SharedCache(_) | Self::NoSharedKey => Exit::Usage,
             #[cfg(not(feature = "engines"))]
             Self::NotBuiltIn { .. } => Exit::Usage,
             Self::Store(OpenError::System(_)) => Exit::Internal,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(feature = "engines")]
-use super::postgres::{PostgresStore, PostgresUsers};
+use super::postgres::{PostgresLease, PostgresStore, PostgresUsers};
 use super::records::CopiedTable;
 use super::settings::StoreSettings;
 use super::sqlite::errors::{MaintenanceError, OpenError};
@@ -14,6 +14,8 @@ use super::sqlite::users::SqliteUsers;
 use super::traits::{Database, UserDirectory};
 use super::url::StoreUrl;
 use crate::base::Clock;
+#[cfg(feature = "engines")]
+use crate::base::lease::Authority;
 use crate::ops::state_lock::InstanceLock;
 
 /// Opens the database that the settings name, or else that of the state directory, which is written
@@ -34,6 +36,21 @@ pub fn open(
     }
     let path = state_dir.join(FILE_NAME);
     Ok(Arc::new(SqliteStore::open_with(&path, settings, Some(Arc::clone(lock)), clock)?))
+}
+
+/// The lease of the leader among the nodes that share the database of the settings; `None` for the
+/// file, which one process has.
+///
+/// # Errors
+/// A bad setting.
+#[cfg(feature = "engines")]
+pub fn open_lease(
+    settings: &StoreSettings,
+    lease_ms: u64,
+    clock: &Clock,
+) -> Result<Option<Arc<dyn Authority>>, OpenError> {
+    let Some(url) = &settings.url else { return Ok(None) };
+    Ok(Some(Arc::new(PostgresLease::new(url, settings, lease_ms, clock)?)))
 }
 
 /// Copies the database of a state directory to the empty one of a server, in one transaction. The

@@ -33,7 +33,7 @@ pub use lease::{Lease, LeaseParts};
 pub use mailbox::{Mailbox, MarketFiles, RelayInbox};
 #[cfg(feature = "engines")]
 pub use relay::ValkeyWire;
-pub use relay::{Evening, News, Told, Wire, WireError, WireReading};
+pub use relay::{Evening, News, NoWire, Told, Wire, WireError, WireReading};
 pub use reloads::Reloads;
 pub use signals::publication::Publication;
 pub use thread::Warmers;

@@ -40,7 +40,8 @@ impl Stage {
     /// Leads from now on, and asks after a while.
     fn lead(&self, epoch: u64, asks_after_ms: u64, for_ms: u64) -> Term {
         let now_mono_ms = self.clock().monotonic_ms();
-        let (asks_from_mono_ms, until_mono_ms) = (now_mono_ms + asks_after_ms, now_mono_ms + for_ms);
+        let (asks_from_mono_ms, until_mono_ms) =
+            (now_mono_ms + asks_after_ms, now_mono_ms + for_ms);
         let term = Term { epoch: Epoch(epoch), asks_from_mono_ms, until_mono_ms };
         self.leadership.grant(term);
         term

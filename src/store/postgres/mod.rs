@@ -14,6 +14,7 @@ mod deadline;
 mod errors;
 #[cfg(test)]
 mod faults_tests;
+mod lease;
 mod migrations;
 #[cfg(test)]
 mod statements_tests;
@@ -27,6 +28,7 @@ mod tx;
 mod users;
 
 pub(crate) use copy::copy;
+pub(crate) use lease::PostgresLease;
 pub(crate) use store::PostgresStore;
 pub(crate) use target::check;
 pub(crate) use users::PostgresUsers;

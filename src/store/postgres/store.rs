@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::condition::Condition;
 use super::deadline::Deadline;
+use super::lease;
 use super::target::Target;
 use super::transaction::{Connections, Purpose};
-use crate::base::Clock;
+use crate::base::{Clock, Epoch};
 use crate::rt::{BatchStats, Lane, LaneError, LaneSpec, LaneStats, Ticket};
 use crate::store::condition::State;
 use crate::store::settings::StoreSettings;
@@ -119,6 +120,10 @@ impl PostgresStore {
 }
 
 impl Transact for PostgresStore {
+    fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
+        lease::hold(tx, epoch)
+    }
+
     fn read<T: Send + 'static>(
         &self,
         deadline_ms: u64,

@@ -21,4 +21,4 @@ pub(crate) mod wire;
 pub use news::{Evening, News, Told};
 #[cfg(feature = "engines")]
 pub use valkey::ValkeyWire;
-pub use wire::{Wire, WireError, WireReading};
+pub use wire::{NoWire, Wire, WireError, WireReading};

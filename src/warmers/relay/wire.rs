@@ -46,3 +46,24 @@ pub trait Wire: Send + Sync {
     /// Never blocks.
     fn reading(&self) -> WireReading;
 }
+
+/// No way to the other nodes. One of them leads all the same; the others ask the public provider.
+pub struct NoWire;
+
+impl Wire for NoWire {
+    fn tell(&self, _: Epoch, _: News) -> Result<(), WireError> {
+        Ok(())
+    }
+
+    fn want(&self, _: &[Symbol]) -> Result<(), WireError> {
+        Ok(())
+    }
+
+    fn wanted(&self) -> Vec<Symbol> {
+        Vec::new()
+    }
+
+    fn reading(&self) -> WireReading {
+        WireReading { state: "off", age_ms: None, gaps: 0 }
+    }
+}
