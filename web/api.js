@@ -31,11 +31,7 @@ function readClock(answer) {
   readAtMs = performance.now();
 }
 
-/**
- * @typedef {{ method?: string, body?: any, signal?: AbortSignal, timeoutMs?: number,
- *   accept?: number[], raw?: boolean }} Options `accept`: further statuses that are an answer; `raw`: the text as it came
- * @param {string} path @param {Options} [options] @returns {Promise<any>} the document; throws a Problem
- */
+/** @returns {Promise<any>} the document; throws a Problem */
 export async function call(path, options = {}) {
   const { method = 'GET', body, signal, timeoutMs = 30_000, accept = [], raw = false } = options;
   const asked = performance.now();
@@ -78,13 +74,7 @@ export function withQuery(path, query) {
   return encoded.length ? `${path}?${encoded.join('&')}` : path;
 }
 
-/**
- * @typedef {{ id: number, email: string, name: string | null }} User
- * @typedef {{ user: User | null, expires_at: string | null, registration: string, version: string | null,
- *   web: string | null, login_pages: { a: string, b: string } | null, known: boolean }} Session
- */
-
-/** @type {Session} */
+/** @type {import('./types').Session} */
 export let session = {
   user: null, expires_at: null, registration: 'closed', version: null, web: null, login_pages: null, known: false,
 };

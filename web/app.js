@@ -5,13 +5,7 @@ import { start as startStrip } from './strip.js';
 import { text } from './text.js';
 import { attr, button, h, put, say } from './view.js';
 
-/**
- * @typedef {{ main: HTMLElement, path: string, go: (path: string) => void, announce: (words: string) => void }} Context
- * @typedef {{ title: string, show: (context: Context) => (() => void) | void }} Page
- * @typedef {{ load: () => Promise<Page>, isPrivate?: boolean }} Route
- */
-
-/** @type {{ [path: string]: Route }} */
+/** @type {{ [path: string]: import('./types').Route }} */
 const ROUTES = {
   '/': { load: () => import('./pages/market.js') },
   '/watch': { load: () => import('./pages/watch.js') },
@@ -24,9 +18,11 @@ const ROUTES = {
   '/journal': { load: () => import('./pages/journal.js'), isPrivate: true },
   '/account': { load: () => import('./pages/account.js'), isPrivate: true },
   '/status': { load: () => import('./pages/status.js') },
+  '/api': { load: () => import('./pages/api.js') },
 };
 
-const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+/** @type {(id: string) => any} */
+const byId = (id) => document.getElementById(id);
 const main = byId('main');
 const ownVersion = document.documentElement.dataset.version;
 /** @type {(() => void) | void} */
@@ -62,6 +58,7 @@ async function render(moved) {
   const needsLogin = route.isPrivate && !session.user;
   // Whether somebody is logged in is known soon; until then a private page waits.
   if (needsLogin && !session.known) return;
+  shownPath = path;
   const page = await (needsLogin ? ROUTES['/login'] : route).load().catch(() => null);
   if (mine !== turn) return;
   leave?.();
@@ -70,7 +67,6 @@ async function render(moved) {
   main.replaceChildren();
   main.className = '';
   shownTo = session.user?.id ?? null;
-  shownPath = path;
   if (!page) { notLoaded(); return; }
   document.title = `${page.title} · bhav`;
   leave = page.show({ main, path, go, announce });
@@ -86,7 +82,7 @@ function notLoaded() {
   setTimeout(() => askSession().then(() => location.reload(), notLoaded), 5_000);
 }
 
-/** @type {Page} */
+/** @type {import('./types').Page} */
 const missing = {
   title: text.app.missing,
   show: ({ main: into }) => put(into, h('h1', null, text.app.missing), h('p', null, h('a', { href: '/' }, text.app.toMarket))),
@@ -97,7 +93,7 @@ function onClick(event) {
   if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = event.target instanceof Element ? event.target.closest('a') : null;
   const to = link?.getAttribute('href') ?? '';
-  if (!to.startsWith('/') || to.startsWith('/api') || link?.hasAttribute('download') || link?.target) return;
+  if (!to.startsWith('/') || to.startsWith('/api/') || link?.hasAttribute('download') || link?.target) return;
   event.preventDefault();
   if (to === location.pathname + location.search) render(true);
   else go(to);

@@ -2,13 +2,6 @@
 import { text } from './text.js';
 import { attr, button, h, put, say, uid } from './view.js';
 
-/**
- * @typedef {{
- *   name: string, label: string, type?: string, hint?: string, value?: string, autocomplete?: string, required?: boolean,
- *   secret?: boolean, [more: string]: any,
- * }} Wanted
- */
-
 /** A labelled field with room for its error. @param {any} wanted */
 export function field({ name, label, hint, secret, type, control, ...more }) {
   const id = uid(name);
@@ -22,7 +15,7 @@ export function field({ name, label, hint, secret, type, control, ...more }) {
   const see = secret && button(text.form.show, () => {
     const shown = input.type === 'text';
     input.type = shown ? 'password' : 'text';
-    attr(/** @type {Element} */ (see), 'aria-pressed', String(!shown));
+    attr(see, 'aria-pressed', String(!shown));
   }, { class: 'quiet see', 'aria-pressed': 'false', 'aria-controls': id, 'aria-describedby': `${id}-label` });
   const node = h('div', { class: 'field' }, h('label', { for: id, id: `${id}-label` }, label), h('div', { class: 'with' }, input, see || null), about, error);
   return {

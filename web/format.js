@@ -13,7 +13,7 @@ export const FRESH_S = 60;
 /** Below ten lakh a compact figure would lose what people read: 99,999 became "1L". */
 const COMPACT_FROM = 1_000_000;
 
-const number = (options) => new Intl.NumberFormat(IN, /** @type {any} */ ({ signDisplay: 'negative', ...options }));
+const number = (options) => new Intl.NumberFormat(IN, { signDisplay: 'negative', ...options });
 const date = (options) => new Intl.DateTimeFormat(IN, { timeZone: ZONE, hourCycle: 'h23', ...options });
 
 const TWO = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
@@ -40,13 +40,10 @@ export const isKnown = (value) => typeof value === 'number' && Number.isFinite(v
 
 const known = (format) => (value) => (isKnown(value) ? format.format(value) : UNKNOWN);
 
-/** ₹1,23,456.00 */
 export const rupees = known(formats.rupees);
 /** +₹1,23,456.00: a change of money, whose sign is said. */
 export const signedRupees = known(formats.signedRupees);
-/** 1,23,456.00: the price of a share or the level of an index. */
 export const price = known(formats.price);
-/** +12.35: the change of a price. */
 export const signedPrice = known(formats.signedPrice);
 /** Up to six decimals, as units of funds have. */
 export const quantity = known(formats.quantity);
@@ -93,17 +90,11 @@ const moment = (format) => (when) => {
   return Number.isNaN(at.getTime()) ? UNKNOWN : format.format(at);
 };
 
-/** 11:00:17 */
 export const time = moment(formats.time);
-/** 11:00 */
 export const minute = moment(formats.minute);
-/** 20 Nov 2026 */
 export const day = moment(formats.day);
-/** 20 Nov */
 export const shortDay = moment(formats.shortDay);
-/** Fri, 20 Nov */
 export const weekday = moment(formats.weekday);
-/** 2026-11-20, in India. */
 export const isoDay = (at) => formats.iso.format(new Date(at));
 
 /** The time alone where it is of today, else with its day. */
@@ -112,7 +103,6 @@ export function moments(when, now) {
   return isoDay(Date.parse(when)) === isoDay(now) ? minute(when) : `${shortDay(when)}, ${minute(when)}`;
 }
 
-/** 47 s · 15 min · 1 h 12 min · 3 days. */
 export function span(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   if (s < 60) return `${s} s`;
@@ -121,12 +111,6 @@ export function span(seconds) {
   const hours = Math.floor(min / 60);
   if (hours < 48) return min % 60 === 0 ? `${hours} h` : `${hours} h ${min % 60} min`;
   return `${Math.floor(hours / 24)} days`;
-}
-
-/** `bullish_engulfing` as words. */
-export function words(name) {
-  const text = name.replaceAll('_', ' ');
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** How old a price is, in the words that stand beside it. */

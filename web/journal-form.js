@@ -8,16 +8,16 @@ import { button, h } from './view.js';
 
 const t = text.journal;
 
-/** @type {{ id: number | null, values: { [name: string]: string } } | null} */
+/** @type {{ entry: any, values: { [name: string]: string } } | null} */
 let draft = null;
 
-/** Whether a form with unsaved text is waiting. */
-export const hasDraft = () => draft !== null;
+/** What was typed and not saved; `entry` is null for a new one. */
+export const unsaved = () => draft;
 
 /** the one to change, or null for a new one */
 export function entryForm(entry, then) {
   const id = entry?.id ?? null;
-  const typed = draft?.id === id ? draft?.values : undefined;
+  const typed = draft && (draft.entry?.id ?? null) === id ? draft?.values : undefined;
   const value = (name, first) => typed?.[name] ?? String(entry?.[name] ?? first ?? '');
   const side = h('select', { name: 'side' }, Object.entries(t.sides).map(([name, label]) => h('option', { value: name }, label)));
   side.value = value('side', 'buy');
@@ -42,7 +42,7 @@ export function entryForm(entry, then) {
       button(t.cancel, () => { draft = null; then.close(); })));
 
   form.addEventListener('input', () => {
-    draft = { id, values: Object.fromEntries(fields.map(({ name, input }) => [name, input.value])) };
+    draft = { entry, values: Object.fromEntries(fields.map(({ name, input }) => [name, input.value])) };
   });
   form.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && !event.defaultPrevented) { draft = null; then.close(); }

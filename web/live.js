@@ -8,10 +8,6 @@ const FIRST_MS = 3_000;
 const RETRY_MS = { first: 5_000, most: 120_000 };
 const RENDER_MS = 1_000; // at most one change of the page a second
 
-/**
- * @typedef {'connecting' | 'live' | 'polling' | 'lost'} Line
- * @type {Map<string, any>}
- */
 const values = new Map();
 /** @type {Map<string, Set<(value: any) => void>>} */
 const subscribers = new Map();

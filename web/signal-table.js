@@ -6,7 +6,6 @@ import { h } from './view.js';
 
 const t = text.signals;
 
-/** @typedef {import('./table.js').Column<any>} Column @type {Column[]} */
 const COLUMNS = [
   { key: 'symbol', label: t.symbol, show: (row) => [{ text: row.symbol, kind: 'symbol' }, ...marks(row)], sort: (row) => row.symbol, csv: (row) => row.symbol },
   { key: 'pattern', label: t.pattern, show: (row) => text.pattern(row.pattern), sort: (row) => row.pattern, csv: (row) => row.pattern },
@@ -24,9 +23,7 @@ const COLUMNS = [
   },
 ];
 
-/** @type {Column} */
 const BASE = { key: 'base', label: t.baseRate, hint: t.baseRateHint, number: true, show: (row) => share(row.base_rate), sort: (row) => row.base_rate, csv: (row) => row.base_rate };
-/** @type {Column} */
 const AS_OF = { key: 'as_of', label: t.asOf, number: true, show: (row) => day(row.as_of), sort: (row) => row.as_of, csv: (row) => row.as_of };
 
 function marks(row) {

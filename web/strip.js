@@ -9,10 +9,6 @@ import { attr, button, h, put, say } from './view.js';
 const t = text.strip;
 const ANNOUNCE_MS = 60_000;
 
-/**
- * @typedef {{ tools: HTMLElement, strip: HTMLElement, banner: HTMLElement, announce: (words: string) => void }} Places
- */
-
 function phaseWords(market) {
   const at = market.next_transition_at;
   const name = text.phase[market.phase] ?? market.phase;
@@ -83,20 +79,21 @@ function drawBanner(banner, words) {
 }
 
 function startTools(tools) {
-  const hide = button('₹', () => hideAmounts(!amountsHidden()), { class: 'icon', 'aria-label': t.hide, title: t.hide });
+  const hide = button(h('span', { 'aria-hidden': 'true' }, '₹'), () => hideAmounts(!amountsHidden()), { class: 'icon', title: t.hide });
+  hide.append(h('span', { class: 'unseen' }, t.hide));
   const choose = h('select', { 'aria-label': t.theme, title: t.theme },
     ['system', 'light', 'dark'].map((name) => h('option', { value: name }, t.themes[name])),
     h('option', { value: 'colours' }, t.colours));
   choose.addEventListener('change', () => {
     if (choose.value === 'colours') setBlueOrange(!blueOrange());
-    else setTheme(/** @type {any} */ (choose.value));
+    else setTheme(choose.value);
     draw();
   });
   const account = h('a', { href: '/account', class: 'account' });
   const draw = () => {
     attr(hide, 'aria-pressed', String(amountsHidden()));
     choose.value = theme();
-    say(/** @type {Node} */ (choose.lastElementChild), blueOrange() ? t.coloursBack : t.colours);
+    say(choose.lastElementChild, blueOrange() ? t.coloursBack : t.colours);
     const here = location.pathname === '/account' || location.pathname === '/login';
     attr(account, 'href', session.user ? '/account' : '/login');
     attr(account, 'aria-current', here ? 'page' : null);

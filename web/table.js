@@ -4,26 +4,7 @@ import { keep, kept } from './prefs.js';
 import { text } from './text.js';
 import { attr, button, flash, h, keyed, pieces, put } from './view.js';
 
-/**
- * @template Row
- * @typedef {{
- *   key: string, label: string, hint?: string, number?: boolean, wide?: boolean, live?: boolean,
- *   show?: (row: Row) => import('./view.js').Bit | import('./view.js').Bit[],
- *   control?: (current: () => Row, toggle: (button: Element) => void) => Node | null,
- *   sort?: (row: Row) => string | number | null | undefined,
- *   csv?: (row: Row) => string | number | null | undefined,
- * }} Column
- */
-
-/**
- * @template Row
- * @typedef {{
- *   name: string, caption: string, columns: Column<Row>[], key: (row: Row) => string,
- *   sorted?: string, details?: (row: Row) => Node | null, kind?: (row: Row) => string,
- * }} Shape
- */
-
-/** @template Row @param {Shape<Row>} shape */
+/** @template Row @param {import('./types').Shape<Row>} shape */
 export function table(shape) {
   const { columns } = shape;
   /** @type {Map<string, { node: Element, handle: any }>} */

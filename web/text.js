@@ -17,7 +17,7 @@ export const text = {
   },
   app: {
     again: 'Try again', reload: 'Reload', missing: 'There is no such page', toMarket: 'To the market',
-    notLoaded: 'This page could not be loaded', notLoadedWhy: 'The service did not answer, or a new version has replaced the one that this page is of. It is tried again by itself.',
+    notLoaded: 'This page could not be loaded', notLoadedWhy: 'The service did not answer, or a new version has replaced this page’s. It is tried again.',
     newVersion: 'A new version of the service is running.',
   },
   problem: {
@@ -34,9 +34,9 @@ export const text = {
     line: { connecting: 'Connecting…', live: 'Live', polling: 'Every 15 s', lost: 'No connection' },
     freeze: 'Freeze', freezeWhy: 'Stops every change on the page until it is pressed again',
     frozenAt: (at) => `Frozen at ${at}`,
-    unreachable: 'The service does not answer. It is tried again by itself.',
-    lost: (at) => `No connection to the service. What you see is of ${at} and gets older; it is tried again by itself.`,
-    stale: (at) => `Prices are stale: they are from ${at}. No feed has given a newer one.`,
+    unreachable: 'The service does not answer. It is tried again.',
+    lost: (at) => `No connection to the service. What you see is of ${at}; it is tried again.`,
+    stale: (at) => `Prices are stale, from ${at}. No feed has given newer ones.`,
     late: (words) => `Prices run behind: ${words.toLowerCase()}.`,
     hide: 'Hide amounts', theme: 'Theme', account: 'Account', logIn: 'Log in',
     themes: { system: '◐ System', light: '○ Light', dark: '● Dark' },
@@ -54,7 +54,7 @@ export const text = {
     notReady: 'No prices yet.', startedAgo: (s) => `The service started ${s} ago; the first prices show here by themselves.`, retrying: 'It is tried again by itself.',
   },
   signals: {
-    title: 'Signals', caption: 'Signals of the last published date', none: 'No signals have been published yet. The first list comes after a trading day’s close.',
+    title: 'Signals', caption: 'Signals of the last published date', none: 'No signals yet. The first list comes after a trading day’s close.',
     of: (at, n) => `Of ${at}; each is judged ${n} sessions later.`,
     symbol: 'Symbol', pattern: 'Pattern', direction: 'Direction', both: 'Both directions', allPatterns: 'All patterns', confidence: 'Confidence',
     confidenceHint: 'Estimated chance that the close after the horizon has moved this way; beside it the number of past dates behind it',
@@ -79,7 +79,7 @@ export const text = {
     point: (p, hidden) => `${p.date}: ${hidden ? '•••' : `₹${p.total_current_value}`}${p.suspect ? '; a split or the like may have bent it' : ''}`,
     bin: (said, got, n) => `said ${said}, happened ${got}, ${n} judged`,
     reliability: (n) => `Reliability plot of ${n} groups of signals; the table beneath has its figures`,
-    reliabilityWords: 'Across: the confidence that was said. Up: how often it happened. On the dashed line both agree. Area: number of signals; lines: 95 % intervals; hollow: too few to tell.',
+    reliabilityWords: 'Across: the confidence said. Up: how often it happened. On the dashed line both agree. Area: number of signals; lines: 95 % intervals; hollow: too few to tell.',
   },
   login: {
     title: 'Log in', logIn: 'Log in', email: 'E-mail', password: 'Password', name: 'Name (optional)', create: 'Create account', toCreate: 'Create an account',
@@ -105,7 +105,7 @@ export const text = {
     marks: { unresolved: 'Unresolved', discrepancy: 'Discrepancy', action: 'Corporate action?', disputed: 'Disputed' },
     why: {
       unresolved: 'No instrument list has this code of the broker; it is shown as it came', discrepancy: 'The broker itself marks its figures as doubtful',
-      action: 'Quantity and price moved like at a split, a bonus or a merger, or the price leapt and the quantity has not followed', disputed: 'Two lists of the broker name different quantities',
+      action: 'Quantity and price moved like at a split, a bonus or a merger', disputed: 'Two lists of the broker name different quantities',
     },
     open: (name) => `Parts of ${name}`, broker: { a: 'Broker A', b: 'Broker B' },
     knownCost: (n, cost) => `cost known of ${n}: ${cost}`, brokerSays: (pnl) => `broker’s own P&L ${pnl}`,
@@ -123,7 +123,7 @@ export const text = {
     stepKey: 'Type your API key and log in at the broker', key: 'API key', openLogin: 'Open the broker’s login ↗', register: 'At the broker, register this address as the app’s redirect URL:',
     copy: 'Copy', copied: 'Copied', notCopied: 'Select it and copy it by hand', stepCode: 'You come back with a one-time code', code: { a: 'Request token', b: 'API session' },
     codeCame: 'The broker sent this code along. It works once.', codeHint: 'Filled in when you come back; or paste the whole address at which the broker’s login ended.',
-    stepSync: 'Type the secret and sync', secret: 'API secret', promise: 'Sent to the broker for this sync, not stored.', cancel: 'Cancel', cancelled: 'The sync was cancelled; nothing is changed unless the broker had answered already.',
+    stepSync: 'Type the secret and sync', secret: 'API secret', promise: 'Sent to the broker for this sync, not stored.', cancel: 'Cancel', cancelled: 'The sync was cancelled; nothing has changed unless the broker had answered.',
     asking: { a: 'Asking broker A…', b: 'Asking broker B…' },
   },
   report: {
@@ -145,7 +145,7 @@ export const text = {
     title: 'Trend', caption: 'The trend, a point a day', days: (n) => `${n} days`, range: 'Range', own: 'Days', date: 'Date', how: 'How', sync: 'sync', close: 'close',
     leftOut: (n) => `${n} left out`, carried: (n) => `${n} at an older price`, suspect: 'suspect', suspectWhy: 'A split or the like may have bent it',
     legend: [['value', 'Value'], ['cost', 'Invested'], ['sync', '● of a sync'], ['close', '· of a close'], ['hollow', '○ something left out or carried'], ['suspect', '⚠ a split or the like may have bent it']],
-    none: 'No points yet. The first comes with a sync, and then one with each trading day’s close, without another sync.', toPortfolio: 'To the portfolio',
+    none: 'No points yet. The first comes with a sync, the next with each trading day’s close.', toPortfolio: 'To the portfolio',
     one: (v, d) => `${v} on ${d}; a line needs a second day.`,
     sentence: (...w) => `From ${w[0]} on ${w[1]} to ${w[2]} on ${w[3]}; lowest ${w[4]} on ${w[5]}.`,
   },
@@ -162,7 +162,7 @@ export const text = {
     sentence: (...w) => `${w[0]}: ${w[1]} daily candles from ${w[2]} to ${w[3]}, last close ${w[4]}`,
     readout: (...w) => `${w[0]}: O ${w[1]}  H ${w[2]}  L ${w[3]}  C ${w[4]}  V ${w[5]}`,
     suspect: 'Suspect', suspectWhy: 'The prices look as if a split were not in them; they are fetched again', none: 'No candles are stored yet.',
-    notStored: 'Candles are stored of the shares in the signal universe. This symbol is not among them, or its candles have not come yet.',
+    notStored: 'Candles are stored of the shares in the signal universe; this symbol is not among them, or they have not come yet.',
   },
   journal: {
     title: 'Journal', caption: 'Journal entries', add: 'New entry', edit: 'Edit', remove: 'Delete', undo: 'Undo', save: 'Save', cancel: 'Cancel', older: 'Older',
@@ -171,7 +171,7 @@ export const text = {
     by: { symbol: 'Symbol', strategy: 'Strategy', tag: 'Tag', from: 'From', to: 'To' },
     editThis: (s, d) => `Edit ${s} of ${d}`, removeThis: (s, d) => `Delete ${s} of ${d}`,
     removed: (s, d) => `${s} of ${d} is deleted.`, kept: 'The entry is kept.', count: (n) => `${n} entries`,
-    none: 'No entries yet. Write down what you traded and why; nobody else reads it, and deleting portfolio data does not touch it.', noneMatch: 'No entry fits the filters.',
+    none: 'No entries yet. Write down what you traded and why; deleting portfolio data does not touch it.', noneMatch: 'No entry fits the filters.',
     closed: 'Closed pairs', closedWhy: 'Buys and sells of one symbol, matched first in, first out', winRate: 'Win rate', winRateWhy: 'Share of closed pairs with a profit after fees',
     realised: 'Realised', realisedWhy: 'Sum of the closed pairs after their share of the fees', feesWhy: 'Fees of all entries that fit',
   },
@@ -184,6 +184,10 @@ export const text = {
     erase: 'Erase the account', eraseWhy: 'The account and everything stored for it, the journal too, for good.', eraseOpen: 'Erase…', typeEmail: 'Type your e-mail', notEmail: 'This is not the e-mail of this account.', eraseYes: 'Erase everything', erased: 'The account is erased.',
     stored: 'What is stored of you',
     storedLines: ['E-mail, name and a hash of the password.', 'The holdings and positions of the last sync of each broker.', 'A point of the trend for each day.', 'Your journal.', 'Ended logins, until they would have expired.', 'Never: a broker’s key, secret or code. In this browser: appearance and the watch list.'],
+  },
+  api: {
+    title: 'The API', about: 'About this API', asJson: 'As JSON (OpenAPI)', find: 'Find', access: 'Who may:', who: { public: 'everybody', user: 'a user, with a token', admin: 'the operator' },
+    parameters: 'Parameters', body: 'Body', answers: 'Answers', optional: 'may be absent', listOf: 'list of', members: 'Members',
   },
   status: {
     title: 'Status', states: { ok: 'Everything works', degraded: 'Works with restrictions', down: 'Down' }, unreachable: 'The service does not answer',
@@ -199,9 +203,9 @@ export const text = {
       unknown: 'not known', sqlite: 'ok', none: 'off', read_only: 'read-only', full: 'disk full', corrupt: 'damaged', busy: 'busy', unavailable: 'not available', never: 'none yet', refused: 'ok',
     },
     cures: {
-      no_token: 'The operator logs in: bhav token a. The public provider serves meanwhile.', token_dead: 'Tokens end at 06:00 each day. The operator logs in: bhav token a. The public provider serves meanwhile.',
-      no_permission: 'Add market data to the app in the broker’s developer console.', mute: 'It is asked on by itself; if it lasts, look at the broker’s status page.', open: 'It is tried again by itself.', failing: 'It is tried again by itself; if it lasts: journalctl -u bhav.',
-      hanging: 'It is tried again by itself.', stale: 'It mends itself with the next good answer of a feed.', starting: 'A matter of seconds.', full: 'Make room on the disk.', read_only: 'Look at the file system’s state.', corrupt: 'Restore a backup: docs, Backups.', unavailable: 'journalctl -u bhav says why.', busy: 'It is tried again by itself.', none: 'After a restart prices begin anew.',
+      no_token: 'The operator logs in: bhav token a. The public provider serves meanwhile.', token_dead: 'Tokens end at 06:00. The operator logs in: bhav token a. The public provider serves meanwhile.',
+      no_permission: 'Add market data to the app in the broker’s developer console.', mute: 'It is asked on; if it lasts, see the broker’s status page.', open: 'It is tried again by itself.', failing: 'It is tried again; if it lasts: journalctl -u bhav.',
+      hanging: 'It is tried again by itself.', stale: 'It mends itself with a feed’s next answer.', starting: 'A matter of seconds.', full: 'Make room on the disk.', read_only: 'Look at the file system’s state.', corrupt: 'Restore a backup: docs, Backups.', unavailable: 'journalctl -u bhav says why.', busy: 'It is tried again by itself.', none: 'After a restart prices begin anew.',
     },
     loginA: 'The operator logs in: bhav token a.', loginB: 'Users’ own syncs do not need it. If you use it: bhav token b.',
   },

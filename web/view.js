@@ -1,15 +1,10 @@
 // Builds elements and keeps lists of them in step with data. Text is set as text, never as markup.
 
-/**
- * @typedef {Node | string | number | null | undefined | false} Child
- * @typedef {{ [name: string]: any }} Props
- */
-
 function apply(node, props) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
-    else if (name === 'value') /** @type {HTMLInputElement} */ (node).value = value;
+    else if (name === 'value') node.value = value;
     else node.setAttribute(name, value === true ? '' : String(value));
   }
 }
@@ -80,11 +75,6 @@ export function keyed(parent, kept, items, key, make, patch) {
     else parent.insertBefore(entry.node, at);
   }
 }
-
-/**
- * @typedef {string | { text: string, kind?: string, title?: string, href?: string }} Bit
- * A piece of a cell: text, and what it is.
- */
 
 export function pieces(bits) {
   return bits.map((bit) => {

@@ -15,6 +15,8 @@ mod operations;
 mod refusals;
 #[cfg(test)]
 mod schemas;
+#[cfg(test)]
+mod service_operations;
 
 use super::call::Call;
 use super::state::State;

@@ -201,6 +201,10 @@ fn no_simulator(settings: &SimSettings, error: &io::Error) -> String {
 /// What to try; `{url}` stands for the service's address, which is not known yet.
 fn demo_notes(sim: &sim::Sim, clock: &Clock) -> String {
     const TRY: &str = r#"
+In a browser: {url}/
+The page of each sync there wants a one-time code, for which the simulator stands in:
+  curl -s -X POST {control}/broker_a/request_token
+  curl -s -X POST {control}/broker_b/api_session
 Try:
   curl -i '{url}/api/index/snapshot'
   curl -i --compressed '{url}/api/index/snapshot'

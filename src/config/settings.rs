@@ -133,9 +133,9 @@ pub const SETTINGS: &[Setting] = &[
          refused. Also decides which requests with the login cookie are accepted. With none, only \
          pages served from this service's own address can use it. Danger: every page of a listed \
          origin can act as the users who visit it."),
-    setting!(Service "BHAV_WEB", web.on = switch, "on or off",
+    setting!(Service "BHAV_WEB", web.on = switch, "true or false",
         "Serve the dashboard's pages beside the API",
-        "With off every page is 404, for an installation that other programs use."),
+        "With false, or off, every page is 404: for an installation that only programs use."),
     setting!(Service "BHAV_TRUSTED_PROXIES",
         http.trusted_proxies = ip_addresses, "IP addresses, comma-separated",
         "Proxies whose X-Forwarded-For is trusted",
@@ -474,6 +474,7 @@ mod tests {
         include_str!("../ops/log_settings.rs"),
         include_str!("../store/settings.rs"),
         include_str!("../warmers/settings.rs"),
+        include_str!("../web/settings.rs"),
     ];
 
     /// `section.field` of each public field in the structs, except secrets.

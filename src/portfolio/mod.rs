@@ -30,4 +30,6 @@ pub use outcome::{
 pub use overflow::Overflow;
 pub use securities::{Listed, Securities};
 pub use sync::{Derived, Repriced, Stood, derive};
-pub use valuation::{Summary, Valuation, Valued, check, summary, valuation, valued};
+pub use valuation::{
+    Summary, Valuation, Valued, check, day_change_pct, share, summary, valuation, valued,
+};

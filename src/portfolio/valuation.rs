@@ -187,6 +187,19 @@ pub fn summary<'a>(
     Ok(sum)
 }
 
+/// Change of an instrument's value on `day` in percent, over all of its rows. `None` unless the
+/// price of each is of that day and its previous close is known.
+pub fn day_change_pct(rows: &[Valued<'_>], day: Option<Date>) -> Result<Option<Decimal>, Overflow> {
+    let (mut moved, mut value) = (Decimal::ZERO, Decimal::ZERO);
+    for Valued { holding, valuation } in rows {
+        let of_day = valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day);
+        let Some((of_row, current)) = of_day.zip(valuation.current_value) else { return Ok(None) };
+        add(&mut moved, of_row)?;
+        add(&mut value, current)?;
+    }
+    share(moved, value.checked_sub(moved).ok_or(Overflow)?)
+}
+
 /// The IST date of the holding's price.
 pub(crate) fn price_date(holding: &Holding) -> Option<Date> {
     let at = Timestamp::from_millisecond(holding.as_of_ms).ok()?;
@@ -194,7 +207,7 @@ pub(crate) fn price_date(holding: &Holding) -> Option<Date> {
 }
 
 /// `part` in percent of `whole`; `None` if `whole` is zero or negative.
-pub(crate) fn share(part: Decimal, whole: Decimal) -> Result<Option<Decimal>, Overflow> {
+pub fn share(part: Decimal, whole: Decimal) -> Result<Option<Decimal>, Overflow> {
     if whole <= Decimal::ZERO {
         return Ok(None);
     }

@@ -44,6 +44,11 @@ pub struct Holding<'a> {
     pub current_value: Option<Money>,
     pub pnl: Option<Money>,
     pub pnl_pct: Option<Percent>,
+    /// Change on the summary's `day` in percent; null unless the price is of that day and the
+    /// previous close is known.
+    pub day_change_pct: Option<Percent>,
+    /// Share of `total_current_value` in percent; null without a price.
+    pub share_pct: Option<Percent>,
     /// The broker's own figure.
     pub broker_pnl: Option<Money>,
     /// Time of the price: of the sync while the market trades, otherwise of the last close. Null
@@ -151,6 +156,10 @@ pub struct MergedHolding<'a> {
     pub current_value: Option<Money>,
     pub pnl: Option<Money>,
     pub pnl_pct: Option<Percent>,
+    /// As in holdings; null unless it is known of every part.
+    pub day_change_pct: Option<Percent>,
+    /// Share of `total_current_value` in percent; null if a part has no price.
+    pub share_pct: Option<Percent>,
     #[cfg_attr(test, schemars(extend("minItems" = 1)))]
     pub parts: Vec<MergedPart<'a>>,
 }

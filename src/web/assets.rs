@@ -41,6 +41,7 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "journal-form.js" JS,
     "live.js" JS,
     "pages/account.js" JS,
+    "pages/api.js" JS,
     "pages/journal.js" JS,
     "pages/login.js" JS,
     "pages/market.js" JS,

@@ -47,6 +47,7 @@ const PAGES: &[&str] = &[
     "/journal",
     "/account",
     "/status",
+    "/api",
 ];
 
 const ASSETS_PATH: &str = "/assets/";

@@ -219,6 +219,10 @@ impl Stage {
                 let all = ["?limit=1", "?limit=2", "?limit=1&cursor=CURSOR", "?cursor=CURSOR"];
                 target += &self.query(&all);
             }
+            (Method::Get, "/api/journal/search") => {
+                let all = ["", "?symbol=NSE", "?limit=1&cursor=CURSOR", "?from=2026-11-01"];
+                target += &self.query(&all);
+            }
             (Method::Post, "/api/journal") => {
                 let (_, id) = self.entry_id();
                 let other = self.people[1 - who].id;

@@ -12,7 +12,8 @@ fn write(service: &Service, token: &str, entry: &str) {
 fn entry(day: &str, symbol: &str, side: &str, amounts: (&str, &str, &str), more: &str) -> String {
     let (quantity, price, fees) = amounts;
     format!(
-        r#"{{"traded_on":"{day}","symbol":"{symbol}","side":"{side}","quantity":{quantity},"price":{price},"fees":{fees}{more}}}"#
+        r#"{{"traded_on":"{day}","symbol":"{symbol}","side":"{side}","quantity":{quantity},
+        "price":{price},"fees":{fees}{more}}}"#
     )
 }
 

@@ -15,7 +15,7 @@ use crate::support::source::{below, expect_none, root};
 
 /// Everything written for a person to read. `docs/broker-replies.md` and the results of the load
 /// test are written by programs.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -30,6 +30,7 @@ const PAGES: [&str; 14] = [
     "docs/signals.md",
     "docs/storage.md",
     "loadtest/README.md",
+    "web/README.md",
 ];
 
 fn read(path: &str) -> String {

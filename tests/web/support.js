@@ -12,14 +12,14 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** Machines that test are often busy. */
 export const PATIENCE_MS = 60_000;
 
-export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status'];
+export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status', '/api'];
 export const PASSWORD = 'nine green parrots';
 
-/** Starts `bhav demo` with a state of its own. */
-export async function startDemo(...more) {
+/** Starts `bhav demo` with a state of its own; `settings` are variables of its environment. */
+export async function startDemo(settings = {}) {
   const state = mkdtempSync(join(tmpdir(), 'bhav-web-'));
-  const args = ['demo', '--listen', '127.0.0.1:0', '--sim-listen', '127.0.0.1:0', '--state-dir', state, ...more];
-  const process_ = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const args = ['demo', '--listen', '127.0.0.1:0', '--sim-listen', '127.0.0.1:0', '--state-dir', state];
+  const process_ = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...settings } });
   let said = '';
   const addresses = new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error(`the demo did not start: ${said}`)), PATIENCE_MS);
@@ -36,7 +36,9 @@ export async function startDemo(...more) {
     process_.on('exit', (code) => reject(new Error(`the demo ended with ${code}: ${said}`)));
   });
   const { base, sim } = await addresses;
-  await until('the first snapshot', async () => (await fetch(`${base}/api/index/snapshot`)).ok);
+  for (const path of ['index/snapshot', 'signals', 'market/candles?symbol=NSE:RELIANCE']) {
+    await until(`the first ${path}`, async () => (await fetch(`${base}/api/${path}`)).ok);
+  }
   const post = async (path, body, method = 'POST') => {
     const answer = await fetch(sim + path, { method, body: body && JSON.stringify(body) });
     return answer.json().catch(() => null);

@@ -1,7 +1,7 @@
 // The user's own notes of trades: by days, filtered, with what closed pairs came to.
 import { call, withQuery } from '../api.js';
 import { HIDDEN, count, day, direction, arrow, isKnown, price, quantity, rupees, share, signedRupees } from '../format.js';
-import { entryForm } from '../journal-form.js';
+import { entryForm, unsaved } from '../journal-form.js';
 import * as live from '../live.js';
 import { amountsHidden, onAppearance } from '../prefs.js';
 import { csvButton, table } from '../table.js';
@@ -107,6 +107,8 @@ export function show({ main, announce }) {
       throw failed;
     }
   }, 600_000);
+  const left = unsaved();
+  if (left) edit(left.entry);
   const reload = () => fetched.now();
   const more = async () => {
     const page = await call(withQuery('/api/journal/search', { ...chosen, limit: PAGE, cursor }));

@@ -47,7 +47,7 @@ export function show({ main, path, go }) {
   draw();
   if (session.user && path === '/login') {
     put(main, h('h1', null, t.title), h('p', { class: 'lead' }), h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)));
-    say(/** @type {Node} */ (main.querySelector('.lead')), t.already(session.user.email));
+    say(main.querySelector('.lead'), t.already(session.user.email));
     return undefined;
   }
   // Whether accounts can be made is known with the session's first answer.

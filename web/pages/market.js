@@ -97,8 +97,8 @@ function makeCard({ name }) {
     };
     const moved = snapshot[`${key}_change`];
     const old = age(its, { now: serverNow(), open: market.is_open });
-    /** @type {import('../view.js').Bit[]} */
-    const bits = [{ text: market.is_open ? time(asOf) : moments(asOf, serverNow()), kind: 'as-of' }];
+    /** @type {any[]} */
+  const bits = [{ text: market.is_open ? time(asOf) : moments(asOf, serverNow()), kind: 'as-of' }];
     if (old) bits.push(' ', { text: old.words, kind: `mark ${old.kind}` });
     if (market.simulated) bits.push(' ', { text: text.simulated, kind: 'mark simulated' });
     const next = JSON.stringify([snapshot[`${key}_price`], moved, bits]);

@@ -72,7 +72,7 @@ function drawTotals(totals, leftOut, synced, sum, showThem) {
     { name: t.value, value: money(sum.total_current_value), note: '' },
     { name: t.invested, value: money(sum.total_invested), note: '' },
     { name: t.pnl, value: money(sum.total_pnl, signedRupees), note: percent(sum.total_pnl_pct), moved: sum.total_pnl },
-    { name: of, value: money(sum.day_pnl, signedRupees), note: percent(sum.day_change_pct), moved: sum.day_pnl, why: sum.day_pnl === null ? t.noDay : '' },
+    { name: of, value: money(sum.day_pnl, signedRupees), note: '', moved: sum.day_pnl, why: sum.day_pnl === null ? t.noDay : '' },
   ];
   figures.forEach(({ name, value, note, moved, why }, at) => {
     const [label, figure] = totals.children[at].children;

@@ -20,6 +20,7 @@ export function show({ main }) {
   const pattern = h('select', { id: 'pattern' }, h('option', { value: '' }, t.allPatterns));
   const counted = h('p', { class: 'muted', role: 'status' });
   const finished = signalTable(t.caption, [], { all: true });
+  finished.node.hidden = true;
   const running = signalTable(t.provisionalCaption, [], { all: true });
   const provisional = h('section', { class: 'provisional', hidden: true }, h('h2', null, t.provisional), h('p', { class: 'muted' }), running.node);
   const record = h('section', { 'aria-labelledby': 'record' }, h('h2', { id: 'record' }, t.record), skeleton(8));
@@ -52,7 +53,7 @@ export function show({ main }) {
       listed = list.signals;
       put(about, t.of(day(list.as_of), list.horizon_sessions), ' ', h('a', { href: '#record' }, t.toRecord), ' ', simulatedMark(listed));
       put(words, signalWords(list));
-      if (list.provisional_at) say(/** @type {Node} */ (provisional.children[1]), t.provisionalOf(minute(list.provisional_at)));
+      if (list.provisional_at) say(provisional.children[1], t.provisionalOf(minute(list.provisional_at)));
       if (!chosen.symbol) fillPatterns(pattern, listed);
       draw();
     } catch (problem) {
@@ -64,7 +65,7 @@ export function show({ main }) {
   const recorded = live.repeat(async () => {
     const document = await call('/api/signals/record');
     put(record, h('h2', { id: 'record' }, t.record), recordOf(document));
-    const plot = /** @type {HTMLElement | null} */ (record.querySelector('.plot'));
+    const plot = record.querySelector('.plot');
     endFit?.();
     if (plot) endFit = fit(plot, (width) => put(plot, reliability(document.reliability, width)));
   }, 300_000);

@@ -50,7 +50,7 @@ export function show({ main }) {
     const points = document.trend;
     const isEmpty = points.length === 0;
     empty.hidden = !isEmpty;
-    for (const part of [picture, shown.node, /** @type {HTMLElement} */ (main.querySelector('.trend-legend'))]) part.hidden = isEmpty;
+    for (const part of [picture, shown.node, main.querySelector('.trend-legend')]) part.hidden = isEmpty;
     if (isEmpty) {
       put(empty, h('p', { class: 'empty' }, t.none), h('p', null, h('a', { class: 'button primary', href: '/portfolio' }, t.toPortfolio)));
       say(sentence, '');
@@ -84,7 +84,6 @@ export function show({ main }) {
 const money = (value) => (amountsHidden() ? HIDDEN : rupees(value));
 
 function how(p) {
-  /** @type {import('../view.js').Bit[]} */
   const bits = [p.source === 'sync' ? `● ${t.sync}` : p.source === 'close' ? `· ${t.close}` : p.source];
   if (p.left_out) bits.push(', ', { text: t.leftOut(p.left_out), kind: 'muted' });
   if (p.carried) bits.push(', ', { text: t.carried(p.carried), kind: 'muted' });

@@ -82,7 +82,8 @@ export function show({ main, announce }) {
     const to = from + by;
     if (to < 0 || to >= symbols.length) return;
     symbols = symbols.with(from, symbols[to]).with(to, symbol);
-    const focused = /** @type {HTMLElement | null} */ (document.activeElement);
+    /** @type {any} */
+    const focused = document.activeElement;
     changed();
     focused?.focus(); // a row that moved takes its focus along
   };
@@ -111,7 +112,6 @@ function stateOf(row) {
   if (!row.as_of) return ['–'];
   const open = live.valueOf('snapshot')?.market.is_open ?? false;
   const old = age(row, { now: serverNow(), open });
-  /** @type {import('../view.js').Bit[]} */
   const bits = [open ? time(row.as_of) : moments(row.as_of, serverNow())];
   if (old) bits.push(' ', { text: old.words, kind: `mark ${old.kind}` });
   return bits;

@@ -6,7 +6,7 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::{KEPT, entry_view, page_of};
+use super::{KEPT, STRATEGY_CHARS_MAX, SYMBOL_CHARS_MAX, TAG_CHARS_MAX, entry_view, page_of};
 use crate::api::call::Call;
 use crate::api::journal::cursor;
 use crate::api::portfolio::compute;
@@ -20,6 +20,9 @@ use crate::store::{AccountId, JournalCursor, JournalEntry, Side};
 use crate::views::journal::{FoundEntries, JournalSummary};
 use crate::views::json;
 use crate::views::values::{Money, Share};
+
+/// As in 2026-11-20.
+const DATE_CHARS: usize = 10;
 
 /// Entries that are read at once; the store cuts a page of long ones.
 const READ_AT_ONCE: usize = 1_000;
@@ -66,9 +69,10 @@ fn all_entries(state: &State, user: AccountId) -> Result<Vec<JournalEntry>, Prob
 impl Filters {
     fn of(query: &[u8]) -> Result<Self, Problem> {
         Ok(Self {
-            symbol: text(query, "symbol")?.map(|symbol| symbol.to_uppercase()),
-            strategy: text(query, "strategy")?.map(|strategy| strategy.to_lowercase()),
-            tag: text(query, "tag")?.map(|tag| tag.to_lowercase()),
+            symbol: text(query, "symbol", SYMBOL_CHARS_MAX)?.map(|symbol| symbol.to_uppercase()),
+            strategy: text(query, "strategy", STRATEGY_CHARS_MAX)?
+                .map(|strategy| strategy.to_lowercase()),
+            tag: text(query, "tag", TAG_CHARS_MAX)?.map(|tag| tag.to_lowercase()),
             from: date(query, "from")?,
             to: date(query, "to")?,
         })
@@ -96,15 +100,17 @@ impl Filters {
     }
 }
 
-fn text(query: &[u8], name: &'static str) -> Result<Option<String>, Problem> {
+fn text(query: &[u8], name: &'static str, chars_max: usize) -> Result<Option<String>, Problem> {
     let found = one(query, name)?.map(|text| text.trim().to_owned());
+    if found.as_ref().is_some_and(|text| text.chars().count() > chars_max) {
+        return Err(invalid(name, format!("At most {chars_max} characters.")));
+    }
     Ok(found.filter(|text| !text.is_empty()))
 }
 
 fn date(query: &[u8], name: &'static str) -> Result<Option<Date>, Problem> {
-    let Some(text) = text(query, name)? else { return Ok(None) };
-    let plain = text.len() == "2026-11-20".len();
-    let date = text.parse().ok().filter(|_| plain);
+    let Some(text) = text(query, name, DATE_CHARS)? else { return Ok(None) };
+    let date = text.parse().ok().filter(|_| text.len() == DATE_CHARS);
     date.map(Some).ok_or_else(|| invalid(name, "A date, YYYY-MM-DD."))
 }
 

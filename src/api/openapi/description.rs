@@ -11,6 +11,7 @@ use super::operations::{OPERATIONS, Operation};
 use super::refusals::{
     BODY_TOO_LARGE, CROSS_SITE, PRECONDITION_FAILED, Refusal, UNIDENTIFIED, UNSUPPORTED_MEDIA_TYPE,
 };
+use super::service_operations::SERVICE_OPERATIONS;
 use super::{layout, schemas};
 use crate::api::{Access, ROUTES, Route};
 use crate::http::Method;
@@ -27,7 +28,7 @@ fn description() -> Value {
     let parameters = take(&mut components, "parameters");
     let mut responses = take(&mut components, "responses");
     let mut paths = Map::new();
-    for operation in OPERATIONS {
+    for operation in OPERATIONS.iter().chain(SERVICE_OPERATIONS) {
         let described = described(operation, &parameters, &mut responses);
         let (method, path) = operation.route;
         let item = paths.entry(path).or_insert_with(|| json!({}));
@@ -191,8 +192,11 @@ fn the_openapi_file_equals_what_routes_and_views_generate() {
 
 #[test]
 fn every_route_is_described_once() {
-    let mut described: Vec<_> =
-        OPERATIONS.iter().map(|o| (o.route.1, o.route.0.as_str())).collect();
+    let mut described: Vec<_> = OPERATIONS
+        .iter()
+        .chain(SERVICE_OPERATIONS)
+        .map(|o| (o.route.1, o.route.0.as_str()))
+        .collect();
     let mut routes: Vec<_> = ROUTES.iter().map(|r| (r.path, r.method.as_str())).collect();
     described.sort_unstable();
     routes.sort_unstable();

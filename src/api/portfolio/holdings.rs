@@ -1,6 +1,7 @@
 //! `GET /api/portfolio/holdings`: what is owned, row by row, in total, and across brokers.
 
 use jiff::civil::Date;
+use rust_decimal::Decimal;
 
 use super::answer::{Syncs, answer, compute, parameter, switch, totals};
 use super::live_prices::{Live, Prices};
@@ -11,7 +12,7 @@ use crate::cache::View;
 use crate::http::document::coding::etag;
 use crate::http::message::response::JSON;
 use crate::http::{Problem, Response};
-use crate::portfolio::{Merged, Valued, merged, summary, valued};
+use crate::portfolio::{Merged, Overflow, Valued, day_change_pct, merged, share, summary, valued};
 use crate::store::Portfolio;
 use crate::views::holdings::{
     Holding as HoldingView, Holdings, HoldingsSummary, KnownCost, MergedHolding, MergedPart,
@@ -60,19 +61,43 @@ fn written(
     let live = holdings.map(|(at, _)| prices.get(at).and_then(Option::as_ref));
     let summary = summary(&rows, day)?;
     let merged = merged(&rows)?;
-    let view = Holdings {
-        holdings: rows.iter().zip(live).map(|(row, live)| holding(row, live, &syncs)).collect(),
-        summary: HoldingsSummary {
-            totals: totals(&summary, day, &syncs),
-            merged: merged.iter().map(instrument).collect(),
-        },
+    let total = summary.total_current_value;
+    let percentages = |parts: &[Valued<'_>], value: Option<Decimal>| {
+        Ok::<_, Overflow>(Percentages {
+            day_change: day_change_pct(parts, day)?.map(Percent),
+            share: value.map(|value| share(value, total)).transpose()?.flatten().map(Percent),
+        })
     };
+    let mut holdings = Vec::with_capacity(rows.len());
+    for (row, live) in rows.iter().zip(live) {
+        let percentages = percentages(std::slice::from_ref(row), row.valuation.current_value)?;
+        holdings.push(holding(row, percentages, live, &syncs));
+    }
+    let mut instruments = Vec::with_capacity(merged.len());
+    for merged in &merged {
+        let percentages = percentages(&merged.parts, merged.valuation.current_value)?;
+        instruments.push(instrument(merged, percentages));
+    }
+    let totals = totals(&summary, day, &syncs);
+    let view = Holdings { holdings, summary: HoldingsSummary { totals, merged: instruments } };
     let mut out = Vec::with_capacity(512 * (rows.len() + 1));
     json::write(&mut out, &view);
     Ok(out)
 }
 
-fn holding<'a>(row: &Valued<'a>, live: Option<&Live>, syncs: &Syncs) -> HoldingView<'a> {
+/// What of a row or an instrument is compared with the day before, and with the whole.
+#[derive(Clone, Copy)]
+struct Percentages {
+    day_change: Option<Percent>,
+    share: Option<Percent>,
+}
+
+fn holding<'a>(
+    row: &Valued<'a>,
+    percentages: Percentages,
+    live: Option<&Live>,
+    syncs: &Syncs,
+) -> HoldingView<'a> {
     let Valued { holding, valuation } = row;
     let simulated = live.is_some_and(|live| live.quote.simulated);
     HoldingView {
@@ -93,6 +118,8 @@ fn holding<'a>(row: &Valued<'a>, live: Option<&Live>, syncs: &Syncs) -> HoldingV
         current_value: valuation.current_value.map(Money),
         pnl: valuation.pnl.map(Money),
         pnl_pct: valuation.pnl_pct.map(Percent),
+        day_change_pct: percentages.day_change,
+        share_pct: percentages.share,
         broker_pnl: holding.broker_pnl.map(Money),
         as_of: holding.last_price.map(|_| Instant::of_ms(holding.as_of_ms)),
         synced_at: syncs.synced_at(holding.broker),
@@ -116,7 +143,7 @@ fn known_cost(cost: Option<Cost>) -> Option<KnownCost> {
     }
 }
 
-fn instrument<'a>(merged: &'a Merged<'a>) -> MergedHolding<'a> {
+fn instrument<'a>(merged: &'a Merged<'a>, percentages: Percentages) -> MergedHolding<'a> {
     MergedHolding {
         isin: merged.isin,
         tradingsymbol: merged.tradingsymbol,
@@ -126,6 +153,8 @@ fn instrument<'a>(merged: &'a Merged<'a>) -> MergedHolding<'a> {
         current_value: merged.valuation.current_value.map(Money),
         pnl: merged.valuation.pnl.map(Money),
         pnl_pct: merged.valuation.pnl_pct.map(Percent),
+        day_change_pct: percentages.day_change,
+        share_pct: percentages.share,
         parts: merged.parts.iter().map(part).collect(),
     }
 }

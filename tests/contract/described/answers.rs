@@ -96,6 +96,10 @@ fn one_user(checker: &mut Checker) {
     let again = LOGIN.replace("nine green parrots", "ten red ones, then");
     let new = walk.expect(200, "POST", "/api/auth/login", &again);
     walk.enter(&new);
+    let by_cookie = again.replacen('{', r#"{"cookie":true,"#, 1);
+    let own = "Origin: http://localhost\r\n";
+    let answer = walk.send("POST", "/api/auth/login", own, &by_cookie);
+    assert_eq!(answer.status, 200, "{}", answer.text());
     walk.expect(200, "DELETE", "/api/portfolio/data", "");
     walk.get("/api/portfolio/export");
     let proof = r#"{"password":"ten red ones, then"}"#;
@@ -186,6 +190,13 @@ fn journal(walk: &mut Walk<'_>) {
     walk.get(&format!("/api/journal?limit=1&cursor={cursor}"));
     walk.get(&entry);
     walk.get("/api/portfolio/export");
+    walk.get("/api/journal/search");
+    walk.expect(201, "POST", "/api/journal", &BARE.replace("sell", "buy"));
+    let page = walk.get("/api/journal/search?limit=1&symbol=INFY");
+    assert!(page.text().contains("closed_pairs"));
+    walk.get("/api/auth/session");
+    walk.still_stands("/api/auth/session");
+    walk.still_stands("/api/journal/search");
     for target in ["/api/journal", &entry, "/api/portfolio/export"] {
         walk.still_stands(target);
     }

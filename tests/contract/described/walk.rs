@@ -26,8 +26,8 @@ impl<'a> Walk<'a> {
     fn path_of(target: &str) -> String {
         let path = target.split('?').next().unwrap();
         match path.strip_prefix("/api/journal/") {
-            Some(_) => "/api/journal/{id}".to_owned(),
-            None => path.to_owned(),
+            Some(rest) if rest != "search" => "/api/journal/{id}".to_owned(),
+            _ => path.to_owned(),
         }
     }
 

@@ -1,0 +1,33 @@
+// W15: Lighthouse as a phone, on the market's page and on the portfolio's.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { startDemo } from './support.js';
+
+const LIGHTHOUSE = fileURLToPath(import.meta.resolve('lighthouse/cli/index.js'));
+const FLAGS = `--headless=new${process.getuid?.() === 0 ? ' --no-sandbox' : ''}`;
+let demo;
+
+before(async () => { demo = await startDemo(); });
+after(async () => { await demo?.stop(); });
+
+for (const path of ['/', '/portfolio']) {
+  test(`Lighthouse of ${path}`, { timeout: 600_000 }, async (context) => {
+    const args = [LIGHTHOUSE, demo.base + path, '--quiet', '--output=json', `--chrome-flags=${FLAGS}`];
+    const env = { ...process.env, CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium' };
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env, maxBuffer: 64 << 20 });
+    const { categories, audits } = JSON.parse(stdout);
+    const score = (name) => categories[name].score;
+    const bytes = audits['total-byte-weight'].numericValue;
+    const figures = { accessibility: score('accessibility'), practices: score('best-practices'), seo: score('seo'), performance: score('performance'), cls: audits['cumulative-layout-shift'].numericValue, bytes, lcp_ms: audits['largest-contentful-paint'].numericValue };
+    context.diagnostic(JSON.stringify(figures));
+    assert.equal(figures.accessibility, 1);
+    assert.ok(figures.practices >= 0.95, JSON.stringify(figures));
+    assert.ok(figures.cls <= 0.01, JSON.stringify(figures));
+    assert.ok(bytes <= 40 * 1024, JSON.stringify(figures));
+    // Times on a busy machine say little: told, and not judged.
+    if (figures.performance < 0.95) context.diagnostic(`performance below 0.95: ${figures.performance}`);
+  });
+}

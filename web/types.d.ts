@@ -1,0 +1,60 @@
+// Types that several modules name. For the editor and the type check; not served.
+
+export type Bit = string | { text: string; kind?: string; title?: string; href?: string };
+
+export interface Column<Row> {
+  key: string;
+  label: string;
+  hint?: string;
+  number?: boolean;
+  wide?: boolean;
+  /** Flashes when it changes. */
+  live?: boolean;
+  show?: (row: Row) => Bit | Bit[];
+  /** Made once for each row; stands in front of what `show` says. */
+  control?: (current: () => Row, toggle: (opener: Element) => void) => Node | null;
+  /** With it the heading is a button that sorts. */
+  sort?: (row: Row) => string | number | null | undefined;
+  /** With it the column is in the CSV file. */
+  csv?: (row: Row) => string | number | null | undefined;
+}
+
+export interface Shape<Row> {
+  name: string;
+  caption: string;
+  columns: Column<Row>[];
+  key: (row: Row) => string;
+  /** Column by which it is sorted at first; with `-` largest first. */
+  sorted?: string;
+  /** What opens below a row. */
+  details?: (row: Row) => Node | null;
+  kind?: (row: Row) => string;
+}
+
+export interface Context {
+  main: HTMLElement;
+  path: string;
+  go: (path: string) => void;
+  announce: (words: string) => void;
+}
+
+export interface Page {
+  title: string;
+  /** Draws the page; returns what ends it. */
+  show: (context: Context) => (() => void) | void;
+}
+
+export interface Route {
+  load: () => Promise<Page>;
+  isPrivate?: boolean;
+}
+
+export interface Session {
+  user: { id: number; email: string; name: string | null } | null;
+  expires_at: string | null;
+  registration: string;
+  version: string | null;
+  web: string | null;
+  login_pages: { a: string; b: string } | null;
+  known: boolean;
+}
