@@ -461,7 +461,7 @@ mod tests {
     use super::*;
 
     /// The files of the settings structs; the first contains the struct that composes the others.
-    const STRUCTS: [&str; 12] = [
+    const STRUCTS: [&str; 13] = [
         include_str!("composed.rs"),
         include_str!("sim.rs"),
         include_str!("../admin/settings.rs"),

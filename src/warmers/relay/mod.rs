@@ -9,6 +9,7 @@
 //!
 //! All of it is state of the scheduler's thread; the wire blocks and is used on the lane `relay`.
 
+#[cfg(feature = "engines")]
 mod codec;
 pub(crate) mod follow;
 pub(crate) mod news;
