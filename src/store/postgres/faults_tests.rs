@@ -8,14 +8,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::conformance_tests::Schema;
 use super::test_server::{Server, server};
 use super::{PostgresStore, PostgresUsers};
-use crate::base::{Broker, Clock};
-use crate::store::conformance::samples::{sync, user};
+use crate::base::{Broker, Clock, Epoch};
+use crate::store::conformance::samples::{DAY, sync, user};
 use crate::store::settings::StoreSettings;
 use crate::store::statements::accounts;
 use crate::store::transact::{READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write};
 use crate::store::tx::{Sql, sql};
 use crate::store::url::StoreUrl;
-use crate::store::{AccountId, NewUser, OpenError, Store, StoreError};
+use crate::store::{AccountId, NewUser, OpenError, SignalStore, Store, StoreError};
 
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
 /// What a call may take beyond its deadline on a busy machine.
@@ -226,6 +226,22 @@ fn a_user_becomes_visible_before_any_with_a_higher_id() {
     store.erase_user(second).unwrap();
     assert_eq!(beside.auth_state().unwrap().last_user, second, "an id is never given again");
     assert!(user(&store, "c@example.com") > second);
+}
+
+#[test]
+fn who_comes_with_a_lower_epoch_than_another_has_written_in_is_refused() {
+    let Some((schema, first)) = fresh() else { return };
+    let second = schema.store();
+    let close = |store: &PostgresStore, epoch| store.finish_close(Epoch(epoch), DAY, 1, Vec::new());
+    assert_eq!(close(&first, 3), Ok(()));
+    assert_eq!(close(&second, 3), Ok(()), "the same leader through another connection");
+    assert_eq!(close(&second, 4), Ok(()));
+    assert_eq!(close(&first, 3), Err(StoreError::Deposed));
+    assert_eq!(first.publish_signals(Epoch(3), DAY, 1, 5, Vec::new()), Err(StoreError::Deposed));
+    assert_eq!(first.published_dates().unwrap(), [], "nothing of it was written");
+    assert_eq!(first.health().state, "ok", "the store is well");
+    assert_eq!(close(&first, 5), Ok(()), "it may lead again");
+    assert_eq!(close(&second, 0), Ok(()), "a node that is alone was never replaced");
 }
 
 #[test]

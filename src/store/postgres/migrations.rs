@@ -24,6 +24,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("../../../sql/postgres/0002_portfolios.sql"), least_program: 2 },
     Migration { sql: include_str!("../../../sql/postgres/0003_journal.sql"), least_program: 3 },
     Migration { sql: include_str!("../../../sql/postgres/0004_signals.sql"), least_program: 4 },
+    Migration { sql: include_str!("../../../sql/postgres/0005_leadership.sql"), least_program: 4 },
 ];
 
 const BEGIN: &str = "BEGIN";

@@ -8,8 +8,9 @@ use super::condition::Condition;
 use super::deadline::Deadline;
 use super::target::Target;
 use super::transaction::{Connections, Purpose};
-use crate::base::Clock;
+use crate::base::{Clock, Epoch};
 use crate::rt::{BatchStats, Lane, LaneError, LaneSpec, LaneStats, Ticket};
+use crate::store::arg::args;
 use crate::store::condition::State;
 use crate::store::settings::StoreSettings;
 use crate::store::transact::{READ_DEADLINE_MS, Transact, WRITE_DEADLINE_MS, Write};
@@ -19,6 +20,8 @@ use crate::store::{AccountId, OpenError, StoreError, StoreHealth};
 
 const PROBE_READ: Sql = sql!("sql/store/probe_read.sql");
 const PROBE_WRITE: Sql = sql!("sql/store/probe_write.sql");
+const RAISE_EPOCH: Sql = sql!("sql/postgres/raise_epoch.sql");
+const HOLD_EPOCH: Sql = sql!("sql/postgres/hold_epoch.sql");
 
 /// Threads of each lane where the settings do not say. Each has a connection, of which a server has
 /// some hundred for all its clients.
@@ -146,6 +149,17 @@ impl Transact for PostgresStore {
         _: fn(&T) -> bool,
     ) -> Result<T, StoreError> {
         self.write(Write::new().of([id]), work)
+    }
+
+    /// The first write of a leader fences off all before it, whoever granted the leadership.
+    fn hold(tx: &dyn Tx, epoch: Epoch) -> Result<(), Failure> {
+        if epoch == Epoch::ALONE {
+            return Ok(());
+        }
+        let number = i64::try_from(epoch.0).map_err(|_| StoreError::Deposed)?;
+        tx.run(RAISE_EPOCH, &args![number])?;
+        let held = tx.first(HOLD_EPOCH, &args![number], |_| Ok(()))?;
+        held.ok_or_else(|| StoreError::Deposed.into())
     }
 
     fn condition(&self) -> StoreHealth {
