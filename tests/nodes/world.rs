@@ -171,8 +171,7 @@ impl Node {
 /// The one that leads, and the others.
 pub fn leader_first(nodes: Vec<Node>) -> Vec<Node> {
     until("one leader", || nodes.iter().filter(|node| node.leads()).count() == 1);
-    let (mut first, others): (Vec<Node>, Vec<Node>) =
-        nodes.into_iter().partition(Node::leads);
+    let (mut first, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(Node::leads);
     first.extend(others);
     first
 }
